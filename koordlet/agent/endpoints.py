@@ -20,6 +20,7 @@ from typing import Protocol
 
 import koordlet
 from koordlet import log
+from koordlet.history import series
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.report import view
@@ -29,7 +30,6 @@ if typing.TYPE_CHECKING:
     from koordlet.config import report_sections, schema
     from koordlet.kubeapi import objects
     from koordlet.report import http_api, writing
-    from koordlet.report.objects import metric_object
     from koordlet.rpc import tls as grpc_tls
 
 Current = Callable[[], view.ReportView | None]
@@ -66,7 +66,7 @@ class Endpoints:
         config: schema.Report,
         where: paths.Paths,
         *,
-        past: metric_object.MetricHistory,
+        past: series.History,
         cluster: Cluster | None = None,
         scheduler: str | None = None,
     ) -> None:

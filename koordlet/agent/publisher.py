@@ -17,7 +17,7 @@ from typing import Any
 
 from koordlet import log
 from koordlet.apply import planner
-from koordlet.history import recent
+from koordlet.history import window
 from koordlet.host import machine
 from koordlet.model import (
     absence,
@@ -114,7 +114,7 @@ class Publisher:
         self._places: Mapping[str, str | None] = {}
         self._results: tuple[result.Result, ...] = ()
         self._scaled = scaled.Scaled()
-        self._took, self._late = recent.Recent(_RECENT), recent.Recent(_RECENT)
+        self._took, self._late = window.Recent(_RECENT), window.Recent(_RECENT)
 
     def warn_discarded(self, policy: str, problem: str) -> None:
         """Log why a checkpoint is not used; nothing without a problem."""
@@ -385,6 +385,6 @@ def audit_record(
     return record
 
 
-def _quantiles(samples: recent.Recent) -> dict[str, float]:
+def _quantiles(samples: window.Recent) -> dict[str, float]:
     quantiles = ((name, samples.quantile(share)) for name, share in _SHARES)
     return {name: value for name, value in quantiles if value is not None}

@@ -20,38 +20,31 @@ koordlet audit --policy shared_pools -o json    of one policy, for programs
 """
 #: Both files of the log, whole: a person waits for it, no loop does.
 _SCAN = 1 << 26
+_OPTIONS = {
+    "--since TIME": "10m, 2h, 3d ago, Unix seconds, or 2026-01-31T12:00:00Z"
+    " (default: all that is kept)",
+    "--pod NS/NAME": "of this workload only",
+    "--policy STEM": "of this policy only",
+    "--limit N": f"at most this many, the newest (default: {audit_json.DEFAULT_LINES})",
+    "--state-dir DIR": "the DIR that the agent was started with",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
     options.output(parser, ("table", "json"))
-    parser.add_argument(
-        "--since",
-        metavar="TIME",
-        help="10m, 2h, 3d ago, Unix seconds, or 2026-01-31T12:00:00Z (default: all that is kept)",
-    )
-    parser.add_argument("--pod", metavar="NS/NAME", help="of this workload only")
-    parser.add_argument("--policy", metavar="STEM", help="of this policy only")
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=int,
-        default=audit_json.DEFAULT_LINES,
-        help=f"at most this many, the newest (default: {audit_json.DEFAULT_LINES})",
-    )
-    parser.add_argument(
-        "--state-dir",
-        metavar="DIR",
-        help="the DIR that the agent was started with",
-    )
+    options.declare(parser, _OPTIONS, limit={"type": int, "default": audit_json.DEFAULT_LINES})
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the log directly, so that it answers for an agent that has ended as well."""
     where = bootstrap.state_paths(args, bootstrap.effective(args, {})).audit
+    if args.limit < 1:
+        why = f"{args.limit} is no number of lines"
+        raise errors.ConfigError(why, culprit="--limit", fix="give 1 or more")
     question = audit_json.AuditQuery(
-        limit=_limit(args.limit), since=_since(args.since), pod=args.pod, policy=args.policy
+        limit=args.limit, since=_since(args.since), pod=args.pod, policy=args.policy
     )
     try:
         document = audit_json.document(where, question, most=_SCAN)
@@ -70,14 +63,6 @@ def _why_nothing(where: Path, stem: str | None) -> list[str]:
         return []
     near = errors.nearest(stem, known)
     return [f'no policy has the name {stem}: did you mean "{near}"?'] if near else []
-
-
-def _limit(number: int) -> int:
-    if number < 1:
-        raise errors.ConfigError(
-            f"{number} is no number of lines", culprit="--limit", fix="give 1 or more"
-        )
-    return number
 
 
 def _since(text: str | None) -> float | None:

@@ -23,6 +23,11 @@ kubectl get pods,namespaces,elasticquotas -A -o json > all.json; koordlet check 
 """
 #: Unmanaged containers that are listed one by one.
 _SHOWN = 10
+_OPTIONS = {
+    "--pods FILE": "pods of a cluster, with its namespaces and quotas, as kubectl prints them: how"
+    " many name what koordlet's scheduler refuses (default: the pods of this node, by their keys)",
+    "--strict": "exit 1 when anything is missing",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -30,13 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.config(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
-    parser.add_argument(
-        "--pods",
-        metavar="FILE",
-        help="pods of a cluster, with its namespaces and quotas, as kubectl prints them: how many"
-        " name what koordlet's scheduler refuses (default: the pods of this node, by their keys)",
-    )
-    parser.add_argument("--strict", action="store_true", help="exit 1 when anything is missing")
+    options.declare(parser, _OPTIONS)
     options.cgroup_root(parser)
 
 
@@ -65,17 +64,14 @@ def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
     # The scheduler's room is loaded for this one answer; nothing of it that needs numpy.
     from koordlet.scheduler.objects import unserved  # noqa: PLC0415 -- as said above
 
+    asked: Iterable[Mapping[str, Any]]
     if path is None:
-        return dict(
-            Counter(_each(unserved.of_keys(pod.labels, pod.annotations) for pod in seen.pods))
-        )
-    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- the same
+        asked = [unserved.of_keys(pod.labels, pod.annotations) for pod in seen.pods]
+    else:
+        from koordlet.kubeapi import manifests  # noqa: PLC0415 -- the same
 
-    return dict(Counter(_each(unserved.of_bodies(manifests.load(path)))))
-
-
-def _each(asked: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    return [what for reasons in asked for what in sorted(reasons)]
+        asked = unserved.of_bodies(manifests.load(path))
+    return dict(Counter(what for reasons in asked for what in sorted(reasons)))
 
 
 def _refused(asking: Mapping[str, int]) -> list[str]:
@@ -109,16 +105,14 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
             "isolated": str(seen.topology.isolated),
         },
         "standalone": choice.standalone,
-        "sources": [documents.fields(source, "name ok problem") for source in seen.sources],
+        "sources": documents.each(seen.sources, "name ok problem"),
         "sourcesWhy": list(choice.why),
-        "workloads": [
-            documents.fields(pod, "workload=key match cgroup=group") for pod in seen.pods
-        ],
+        "workloads": documents.each(seen.pods, "workload=key match cgroup=group"),
         "unmanaged": [
             {"name": pod.name, "containers": len(pod.containers), "cgroup": pod.group}
             for pod in seen.unmanaged
         ],
-        "unsupported": [documents.fields(gap, "feature why") for gap in seen.unsupported],
+        "unsupported": documents.each(seen.unsupported, "feature why"),
         "warnings": list(seen.topology.warnings),
     }
 
@@ -138,24 +132,19 @@ def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str
     text.append(f"sources       {'standalone' if choice.standalone else 'Kubernetes'}")
     text += (f"  {reason}" for reason in choice.why)
     for source in seen.sources:
-        state = "ok" if source.ok else f"FAILED: {output.visible(source.problem)}"
+        state = "ok" if source.ok else f"FAILED: {source.problem}"
         text.append(f"  {source.name}: {state}")
     if not seen.pods:
         text.append("workloads     none declared: there is nothing to enforce")
     for pod in seen.pods:
         where = pod.group or f"not running ({pod.match})"
-        text.append(f"workload      {output.visible(pod.key)} {pod.qos.value}: {where}")
-    text += _unmanaged(seen)
+        text.append(f"workload      {pod.key} {pod.qos.value}: {where}")
+    text += (f"unmanaged     {pod.group!s}" for pod in seen.unmanaged[:_SHOWN])
+    if len(seen.unmanaged) > _SHOWN:
+        text.append(f"unmanaged     and {len(seen.unmanaged) - _SHOWN} more")
     text += (f"unsupported   {gap.feature}: {gap.why}" for gap in seen.unsupported)
-    text += (f"warning       {output.visible(warning)}" for warning in seen.topology.warnings)
+    text += (f"warning       {warning}" for warning in seen.topology.warnings)
     return text
-
-
-def _unmanaged(seen: snapshot.Snapshot) -> list[str]:
-    """Containers that nobody declared: a few of them, and how many there are."""
-    text = [f"unmanaged     {output.visible(str(pod.group))}" for pod in seen.unmanaged[:_SHOWN]]
-    more = len(seen.unmanaged) - _SHOWN
-    return [*text, f"unmanaged     and {more} more"] if more > 0 else text
 
 
 def _cgroups(layout: cgroup.Layout) -> str:

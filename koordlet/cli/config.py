@@ -36,6 +36,12 @@ _MAX_SHOWN = 60
 #: Words that a YAML parser of either version may take for something else than text.
 _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*\Z")
+_OPTIONS = {
+    "--pods FILE": "with the NodeSLO or the ConfigMap slo-controller-config of this file, as"
+    " kubectl prints them",
+    "--cluster": "ask the API server of the configuration for them",
+    "--schema": "print the JSON schema of the file",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -43,18 +49,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.config(parser)
     options.eviction(parser)
     options.output(parser, ("table", "json", "yaml"))
-    parser.add_argument(
-        "--pods",
-        metavar="FILE",
-        help="with the NodeSLO or the ConfigMap slo-controller-config of this file, as kubectl"
-        " prints them",
-    )
-    parser.add_argument(
-        "--cluster",
-        action="store_true",
-        help="ask the API server of the configuration for them",
-    )
-    parser.add_argument("--schema", action="store_true", help="print the JSON schema of the file")
+    options.declare(parser, _OPTIONS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,15 +69,11 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     for warning in effective.warnings:
         sys.stderr.write(f"warning: {output.visible(warning)}\n")
-    if _unjudged(effective.config):
+    section, kubelet = effective.config.policies.node_pressure, effective.config.kubelet
+    acts = section.act is True and section.mode == "enforce" and kubelet.mode != "off"
+    if acts and kubelet.config_file is None:
         sys.stderr.write(f"note: {_UNJUDGED}\n")
     return 0
-
-
-def _unjudged(config: schema.Config) -> bool:
-    section = config.policies.node_pressure
-    acts = section.act is True and section.mode == "enforce" and config.kubelet.mode != "off"
-    return acts and config.kubelet.config_file is None
 
 
 def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.NodeSlo | None:

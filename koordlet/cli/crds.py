@@ -8,6 +8,7 @@ import typing
 from pathlib import Path
 
 from koordlet.cli import options, output
+from koordlet.model import errors
 
 EXAMPLES = """\
 koordlet crds | kubectl apply --server-side -f -
@@ -35,7 +36,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or write them."""
     # Late: pydantic models and YAML are of no use to any other command.
-    from koordlet.model import errors  # noqa: PLC0415
     from koordlet.report.crds import definitions  # noqa: PLC0415
 
     known = {definition.kind.plural: definition for definition in definitions.DEFINITIONS}
@@ -64,8 +64,6 @@ def text(document: dict[str, typing.Any]) -> str:
 
 
 def _write(directory: Path, chosen: list[dict[str, typing.Any]]) -> None:
-    from koordlet.model import errors  # noqa: PLC0415 -- as above
-
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for body in chosen:

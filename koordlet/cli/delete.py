@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from koordlet.cli import output, reservations
+from koordlet.cli import options, output, reservations
 from koordlet.kubeapi import refusals
 
 EXAMPLES = """\
@@ -15,11 +15,8 @@ koordlet delete reservation web-room --ignore-not-found
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("kind", choices=("reservation",), metavar="{reservation}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation")
-    parser.add_argument(
-        "--ignore-not-found", action="store_true", help="one that is not there is fine"
-    )
+    reservations.add_named(parser)
+    options.declare(parser, {"--ignore-not-found": "one that is not there is fine"})
     reservations.add(parser)
 
 

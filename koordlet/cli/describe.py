@@ -18,8 +18,7 @@ koordlet describe reservation web-room -o json
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("kind", choices=("reservation",), metavar="{reservation}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation")
+    reservations.add_named(parser)
     reservations.add(parser)
 
 
@@ -48,12 +47,12 @@ def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterat
     for name, value in shown.items():
         yield f"{name + ':':<11} {value}".rstrip()
     for owner in documents.rows(status, "currentOwners"):
-        yield output.visible(f"{'Owner:':<11} {owner.get('namespace')}/{owner.get('name')}")
+        yield f"{'Owner:':<11} {owner.get('namespace')}/{owner.get('name')}"
     for warning in warnings:
-        yield output.visible(f"{'Warning:':<11} {warning}")
+        yield f"{'Warning:':<11} {warning}"
     yield "Timeline:"
     for at, what in timeline:
-        yield output.visible(f"  {at}  {what}")
+        yield f"  {at}  {what}"
 
 
 def _amounts(amounts: Mapping[str, Any]) -> str:

@@ -44,11 +44,8 @@ def document(plan: documents.Document, pod: str | None) -> documents.Document:
     if pod is not None:
         ranked = {str(row.get("pod")) for eviction in evictions for row in _ranking(eviction)}
         if evictions and pod not in ranked | {str(eviction.get("pod")) for eviction in evictions}:
-            raise errors.UsageError(
-                "no candidate has this name",
-                culprit=pod,
-                fix=f"one of: {', '.join(sorted(ranked)[:5])}",
-            )
+            fix = f"one of: {', '.join(sorted(ranked)[:5])}"
+            raise errors.UsageError("no candidate has this name", culprit=pod, fix=fix)
         evictions = [
             {**eviction, "ranking": [row for row in _ranking(eviction) if row.get("pod") == pod]}
             for eviction in evictions

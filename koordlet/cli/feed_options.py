@@ -24,22 +24,17 @@ _T = TypeVar("_T")
 
 #: Where a scheduler listens when nothing else is said.
 SCHEDULER_SOCKET = "scheduler.sock"
+_OPTIONS = {
+    "--address ADDRESS": "unix:/path, or host:port with --tls (default: the socket of this"
+    " machine's agent)",
+    "--tls CERTIFICATE KEY AUTHORITY": "files for mutual TLS",
+    "--state-dir DIR": "where that agent has its socket",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--address",
-        metavar="ADDRESS",
-        help="unix:/path, or host:port with --tls (default: the socket of this machine's agent)",
-    )
-    parser.add_argument(
-        "--tls",
-        nargs=3,
-        metavar=("CERTIFICATE", "KEY", "AUTHORITY"),
-        help="files for mutual TLS",
-    )
-    parser.add_argument("--state-dir", metavar="DIR", help="where that agent has its socket")
+    options.declare(parser, _OPTIONS)
     options.output(parser, ("table", "json"))
 
 
@@ -112,17 +107,12 @@ def node_lines(state: dict[str, Any]) -> list[str]:
         if signal.get("met")
     ]
     offers = state.get("bestEffort", {}).get("offers", ())
+    offered = (f"{offer['resource'].rpartition('/')[2]}={offer['amount']}" for offer in offers)
+    about = (summary.get("name", ""), summary.get("mode", ""))
     row = [
-        *(
-            summary.get("name", ""),
-            summary.get("mode", ""),
-            "yes" if summary.get("ready") else "no",
-        ),
-        output.cores(used.get("cpuMilli")),
+        *(*about, "yes" if summary.get("ready") else "no", output.cores(used.get("cpuMilli"))),
         "-" if memory is None else f"{memory / 2**30:.1f}Gi",
-        *(free or "-", ",".join(pressed) or "-"),
-        " ".join(f"{offer['resource'].rpartition('/')[2]}={offer['amount']}" for offer in offers)
-        or "-",
+        *(free or "-", ",".join(pressed) or "-", " ".join(offered) or "-"),
     ]
     head = ["NAME", "MODE", "READY", "CPU", "MEMORY", "FREE CPUS", "PRESSURE", "OFFERED"]
     return output.table([row], head=head)
@@ -132,27 +122,20 @@ def workload_lines(state: dict[str, Any], name: str | None) -> list[str]:
     """Workloads as a table."""
     rows = [
         [
-            *(
-                workload["namespace"],
-                workload["name"],
-                workload["qos"],
-                workload.get("cpus") or "-",
-            ),
-            output.cores(workload.get("usageMilli")),
-            workload.get("cgroup") or "-",
+            *(row["namespace"], row["name"], row["qos"], row.get("cpus") or "-"),
+            *(output.cores(row.get("usageMilli")), row.get("cgroup") or "-"),
         ]
-        for workload in workloads(state, name)
+        for row in workloads(state, name)
     ]
     return output.table(rows, head=["NAMESPACE", "NAME", "QOS", "CPUS", "CPU", "CGROUP"])
 
 
 def workloads(state: dict[str, Any], name: str | None) -> list[dict[str, Any]]:
     """Those of a name, given alone or as namespace/name; all without one."""
-    several = state.get("workloads", {}).get("workloads", [])
     return [
-        workload
-        for workload in several
-        if name in (None, workload["name"], f"{workload['namespace']}/{workload['name']}")
+        row
+        for row in state.get("workloads", {}).get("workloads", [])
+        if name in (None, row["name"], f"{row['namespace']}/{row['name']}")
     ]
 
 

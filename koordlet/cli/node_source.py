@@ -24,7 +24,7 @@ from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
 from koordlet.cli import options, output
 from koordlet.model import best_effort, errors, observed
-from koordlet.report import cpus_json, documents, node_json, plan_json, pod_json, view
+from koordlet.report import documents, node_json, plan_json, topology_json, view
 
 if typing.TYPE_CHECKING:
     from koordlet.config import sourced
@@ -36,6 +36,12 @@ _ANSWERS = (http.client.OK, http.client.NOT_FOUND)
 _ASKED_SECONDS = 10.0
 #: No document of a node is larger.
 _MOST = 64 << 20
+_OPTIONS = {
+    "--address HOST:PORT": "HTTP address of the running agent (default: the configured one, if it"
+    " answers)",
+    "--pods FILE": "Pods as kubectl prints them, as for koordlet plan; the running agent is not"
+    " asked",
+}
 
 
 class Agent:
@@ -146,7 +152,11 @@ class Self:
         self._tick.usage.close()
 
 
-def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Agent | Self:
+#: Where documents come from.
+Source = Agent | Self
+
+
+def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Source:
     """The agent if there is one; never for a recorded machine, nor with other values than its."""
     config = bootstrap.effective(args, changed or {})
     if changed:
@@ -191,42 +201,30 @@ def add(parser: argparse.ArgumentParser) -> None:
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Declare where explanations come from."""
     options.config(parser)
-    parser.add_argument(
-        "--address",
-        metavar="HOST:PORT",
-        help="HTTP address of the running agent (default: the configured one, if it answers)",
-    )
-    parser.add_argument(
-        "--pods",
-        metavar="FILE",
-        help="Pods as kubectl prints them, as for koordlet plan; the running agent is not asked",
-    )
+    options.declare(parser, _OPTIONS)
     options.cgroup_root(parser)
 
 
 def cpus(args: argparse.Namespace) -> documents.Document:
     """The owner map."""
-    return _ask(args, "/api/v1/cpus", cpus_json.document)
+    return _ask(args, "/api/v1/cpus", topology_json.cpus)
 
 
 def plan(
     args: argparse.Namespace, changed: Mapping[str, object] | None = None
 ) -> documents.Document:
     """The plan, as ``koordlet plan -o json`` prints it; ``changed``: with other values."""
-
-    def made(now: view.ReportView) -> documents.Document:
-        return plan_json.render(now.plan)
-
-    return _ask(args, "/api/v1/plan", made, changed, thorough=True)
+    path = "/api/v1/plan"
+    return _ask(args, path, lambda now: plan_json.render(now.plan), changed, thorough=True)
 
 
 def pod(args: argparse.Namespace, key: str) -> documents.Document:
     """Get the document of one workload; ``UsageError`` for an unknown name."""
 
     def made(now: view.ReportView) -> documents.Document:
-        document = pod_json.document(now, key)
+        document = node_json.pod(now, key)
         if document is None:
-            known = ", ".join(sorted(pod_json.names(now))[:5])
+            known = ", ".join(sorted(pod.key for pod in now.snapshot.pods)[:5])
             raise errors.UsageError(
                 "no workload here has this name",
                 culprit=key,
@@ -246,17 +244,16 @@ def _ask(
     thorough: bool = False,
 ) -> documents.Document:
     config = bootstrap.effective(args, changed or {})
+    source = choose(args, changed) if args.pods is None else Self(args, config)
+    if isinstance(source, Agent):
+        return source.ask(path)
     if args.pods is None:
-        source = choose(args, changed)
-        if isinstance(source, Agent):
-            return source.ask(path)
         heard = sources.once(config.config, bootstrap.host(args))
         output.warn(sources.unheard(heard))
         source.tell(heard)
-        return make(source.look(thorough=thorough))
-    alone = Self(args, config)
-    alone.tell(listed(args.pods))
-    return make(alone.look(thorough=thorough))
+    else:
+        source.tell(listed(args.pods))
+    return make(source.look(thorough=thorough))
 
 
 def listed(path: str) -> observed.Observed:

@@ -4,28 +4,61 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from koordlet.config import sourced
-from koordlet.model import cgroup, moment
+from koordlet.model import cgroup, errors, moment
+
+
+def declare(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup,
+    texts: Mapping[str, str],
+    **more: Mapping[str, Any],
+) -> None:
+    """Declare options, spelled as the help page shows them: ``-f, --file FILE``.
+
+    One without the name of a value is a switch. ``more``: what else is to be known of an option.
+    """
+    for spelled, text in texts.items():
+        *flags, last = spelled.split(", ")
+        flag, *names = last.split()
+        form: dict[str, Any] = {"metavar": names[0]} if names else {"action": "store_true"}
+        if len(names) > 1:
+            form = {"metavar": tuple(names), "nargs": len(names)}
+        form |= more.get(flag.strip("-").replace("-", "_"), {})
+        parser.add_argument(*flags, flag, help=text, **form)
+
+
+_ROOT = {
+    "--root DIR-or-ARCHIVE": "read a recorded machine instead of this one; never contacts the live"
+    " system (also KOORDLET_ROOT)",
+    "--now UNIX-TIME": "with --root: the time to take as now (default: the newest timestamp"
+    " recorded)",
+}
+_CONFIG = {
+    "--config FILE": "configuration file (default: /etc/koordlet/config.yaml if it exists;"
+    " also KOORDLET_CONFIG)",
+}
+_STATE = {
+    "--state-dir DIR": "keep lock, socket, journal, checkpoints and audit log below DIR, which must"
+    " be yours and which nobody else may write to",
+}
+_CGROUP_ROOT = {
+    "--cgroup-root GROUP": "work below this cgroup instead of the root (as the kubelet's"
+    " --cgroup-root)",
+}
+_SET = {
+    "--set KEY=VALUE": "as if the configuration said so: a dotted key as 'koordlet config' shows"
+    " it, such as policies.cpu_suppress.cpuSuppressThresholdPercent=50 (several times)",
+}
 
 
 def root(parser: argparse.ArgumentParser) -> None:
     """``--root``: another machine's files instead of this kernel's."""
-    parser.add_argument(
-        "--root",
-        metavar="DIR-or-ARCHIVE",
-        default=os.environ.get("KOORDLET_ROOT") or None,
-        help="read a recorded machine instead of this one; never contacts the live system"
-        " (also KOORDLET_ROOT)",
-    )
-    parser.add_argument(
-        "--now",
-        metavar="UNIX-TIME",
-        type=_moment,
-        help="with --root: the time to take as now (default: the newest timestamp recorded)",
-    )
+    default = os.environ.get("KOORDLET_ROOT") or None
+    declare(parser, _ROOT, root={"default": default}, now={"type": _moment})
 
 
 def _moment(text: str) -> float:
@@ -48,13 +81,7 @@ def _group(text: str) -> str:
 
 def config(parser: argparse.ArgumentParser) -> None:
     """``--config``: the operator's file."""
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        default=os.environ.get("KOORDLET_CONFIG") or None,
-        help="configuration file (default: /etc/koordlet/config.yaml if it exists;"
-        " also KOORDLET_CONFIG)",
-    )
+    declare(parser, _CONFIG, config={"default": os.environ.get("KOORDLET_CONFIG") or None})
 
 
 def ignoring(parser: argparse.ArgumentParser) -> None:
@@ -81,23 +108,13 @@ def output(parser: argparse.ArgumentParser, choices: Sequence[str]) -> None:
 
 def state(parser: argparse.ArgumentParser) -> None:
     """``--state-dir`` and ``--cgroup-root``: where we remember, and where we work."""
-    parser.add_argument(
-        "--state-dir",
-        metavar="DIR",
-        help="keep lock, socket, journal, checkpoints and audit log below DIR, which must be yours"
-        " and which nobody else may write to",
-    )
+    declare(parser, _STATE)
     cgroup_root(parser)
 
 
 def cgroup_root(parser: argparse.ArgumentParser) -> None:
     """``--cgroup-root``: where our groups are."""
-    parser.add_argument(
-        "--cgroup-root",
-        metavar="GROUP",
-        type=_group,
-        help="work below this cgroup instead of the root (as the kubelet's --cgroup-root)",
-    )
+    declare(parser, _CGROUP_ROOT, cgroup_root={"type": _group})
 
 
 #: The kubelet's flags of eviction, to where they go.
@@ -114,17 +131,11 @@ _EVICTION = {
 def eviction(parser: argparse.ArgumentParser) -> None:
     """``--eviction-hard`` and the others, spelled as the kubelet's; and the kubelet's own file."""
     group = parser.add_argument_group("thresholds of eviction, spelled as for the kubelet")
-    for name, key in _EVICTION.items():
-        group.add_argument(
-            f"--eviction-{name}",
-            metavar="TEXT",
-            help=f"policies.node_pressure.{key}",
-        )
-    group.add_argument(
-        "--kubelet-config",
-        metavar="FILE",
-        help="the kubelet's own configuration, to be compared with (kubelet.configFile)",
-    )
+    texts = {
+        f"--eviction-{n} TEXT": f"policies.node_pressure.{key}" for n, key in _EVICTION.items()
+    }
+    compared = "the kubelet's own configuration, to be compared with (kubelet.configFile)"
+    declare(group, {**texts, "--kubelet-config FILE": compared})
 
 
 def eviction_flags(args: argparse.Namespace) -> dict[str, object]:
@@ -139,3 +150,26 @@ def eviction_flags(args: argparse.Namespace) -> dict[str, object]:
         name = str(Path(args.kubelet_config).absolute())
         flags["kubelet.configFile"] = sourced.Flag(name, "--kubelet-config")
     return flags
+
+
+def changes(parser: argparse.ArgumentParser) -> None:
+    """``--set``: what would be, with other values than the configuration has."""
+    declare(parser, _SET, set={"dest": "changes", "action": "append", "default": []})
+
+
+def changed(args: argparse.Namespace) -> dict[str, object]:
+    """Read ``--set``, by path of the configuration."""
+    from koordlet.config import catalog  # noqa: PLC0415 -- pydantic, where somebody may need it
+
+    known = {field.path for field in catalog.fields()}
+    settings: dict[str, object] = {}
+    for text in args.changes:
+        key, equals, value = text.partition("=")
+        if not equals or key not in known:
+            why = "is not KEY=VALUE" if not equals else f"no key {key} in the configuration"
+            # There are hundreds: a list of all is no help.
+            near = errors.nearest(key, known)
+            fix = f'did you mean "{near}"?' if near else "see 'koordlet config'"
+            raise errors.UsageError(why, culprit=f"--set {text}", fix=fix)
+        settings[key] = sourced.Flag(value, "--set")
+    return settings

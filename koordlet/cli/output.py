@@ -52,12 +52,7 @@ def print_error(error: errors.KoordletError, *, as_json: bool) -> None:
     if not as_json:
         print(f"koordlet: {error.printable()}", file=sys.stderr)
         return
-    body = {
-        "code": error.code,
-        "message": error.message,
-        "culprit": error.culprit,
-        "fix": error.fix,
-    }
+    body = {name: getattr(error, name) for name in ("code", "message", "culprit", "fix")}
     print(json.dumps({"version": "v1", "error": body}), file=sys.stderr)
 
 

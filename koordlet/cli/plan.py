@@ -11,7 +11,7 @@ from typing import cast
 
 from koordlet.agent import bootstrap, sources
 from koordlet.agent import tick as ticks
-from koordlet.cli import changes, node_source, options, output
+from koordlet.cli import node_source, options, output
 from koordlet.config import sourced
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, observed, plan, pod
@@ -34,33 +34,28 @@ kubectl get pods -A -o yaml > pods.yaml; koordlet plan --pods pods.yaml
 koordlet plan --root machine.tar.gz -o json    a recorded machine, for programs
 koordlet plan --defragment                     what would move, were CPUs chosen anew
 """
+_OPTIONS = {
+    "--pods FILE": "Pods as kubectl prints them, a List or several documents; with them one Node,"
+    " NodeSLO, NodeMetric, and the ConfigMap slo-controller-config",
+    "--defragment": "show what would move if CPUs that were chosen here were chosen anew; what is"
+    " held comes from the agent's checkpoint (policies.exclusive_cpus.repack: true does it)",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
-    changes.add(parser)
+    options.changes(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
-    parser.add_argument(
-        "--pods",
-        metavar="FILE",
-        help="Pods as kubectl prints them, a List or several documents; with them one Node,"
-        " NodeSLO, NodeMetric, and the ConfigMap slo-controller-config",
-    )
-    parser.add_argument(
-        "--defragment",
-        action="store_true",
-        help="show what would move if CPUs that were chosen here were chosen anew; what is held"
-        " comes from the agent's checkpoint (policies.exclusive_cpus.repack: true does it)",
-    )
+    options.declare(parser, _OPTIONS)
     options.state(parser)
     options.eviction(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan of one pass with empty history and state."""
-    config = bootstrap.effective(args, {**changes.read(args), **options.eviction_flags(args)})
+    config = bootstrap.effective(args, {**options.changed(args), **options.eviction_flags(args)})
     host = bootstrap.host(args)
     told = functools.cache(lambda: ask_sources(args, config, host))
     tick = bootstrap.open_tick(args, host, config, take=told)
@@ -123,7 +118,7 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
     if made.steps:
         text += ["", f"{len(made.steps)} actions by workload; the numbers are their order:"]
         for subject, steps in _by_workload(made.steps, pods).items():
-            text += ["", f"{output.visible(subject)}:"]
+            text += ["", f"{subject}:"]
             for step in steps:
                 text += _step(step)
         text.append("")
@@ -132,14 +127,10 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
         text += ["", _WRONG if wrong else _RIGHT]
     text += evictions(made)
     for condition in made.conditions:
-        if not condition.status:
-            continue
-        about, message = output.visible(condition.subject), output.visible(condition.message)
-        text.append(f"! {condition.type} {about}: {message}")
-    for failure in made.failures:
-        text.append(f"! policy {failure.policy} failed: {output.visible(failure.error)}")
-    for gap in made.unsupported:
-        text.append(f"! not supported here: {gap.feature}: {gap.why}")
+        if condition.status:
+            text.append(f"! {condition.type} {condition.subject}: {condition.message}")
+    text += (f"! policy {failure.policy} failed: {failure.error}" for failure in made.failures)
+    text += (f"! not supported here: {gap.feature}: {gap.why}" for gap in made.unsupported)
     return text
 
 
@@ -154,8 +145,8 @@ def evictions(made: plan.Plan) -> list[str]:
             )
     for victim in made.evictions:
         held = f" [not done: {victim.held}]" if victim.held else ""
-        text.append(f"! evict {output.visible(victim.pod)} for {victim.signal}{held}")
-        text.append(f"       {victim.policy}: {output.visible(victim.message.strip())}")
+        text.append(f"! evict {victim.pod} for {victim.signal}{held}")
+        text.append(f"       {victim.policy}: {victim.message.strip()}")
     return text
 
 
@@ -196,10 +187,9 @@ def _step(step: plan.Step) -> list[str]:
     wanted = step.action
     shadow = " [shadow]" if step.mode is plan.Mode.SHADOW else ""
     interim = " (on the way)" if step.interim else ""
-    target = output.visible(wanted.target)
     value = plan_json.value_of(wanted)
     change = f"  {step.was or 'unset'!s} → {value}" if isinstance(wanted, action.WriteFile) else ""
     return [
-        f"{step.order:4} {action.kind(wanted)} {target}{change}{interim}{shadow}",
-        f"       {wanted.policy}: {output.visible(wanted.reason)}",
+        f"{step.order:4} {action.kind(wanted)} {wanted.target}{change}{interim}{shadow}",
+        f"       {wanted.policy}: {wanted.reason}",
     ]

@@ -112,15 +112,13 @@ def write(host: root.HostRoot, out: str, plan: Plan) -> str:
         with _archive(temporary) as archive:
             total = _Recording(archive, host, plan).all(count)
         temporary.replace(out)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if not isinstance(error, OSError):
+            raise
         why = f"cannot be written: {error.strerror}"
         raise errors.HostError(why, culprit=out, errno=error.errno) from error
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
     return total
 
 
@@ -194,8 +192,8 @@ def _add_item(archive: tarfile.TarFile, item: contents.Item, wall: float) -> Non
     name = f"root{item.path}"
     if item.link is None:
         _add(archive, name, item.data, wall)
-        return
-    archive.addfile(_member(name, wall, link=item.link))
+    else:
+        archive.addfile(_member(name, wall, link=item.link))
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes, wall: float) -> None:

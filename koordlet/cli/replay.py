@@ -15,13 +15,13 @@ import os
 from dataclasses import replace
 
 from koordlet.agent import tick as ticks
-from koordlet.cli import changes, node_source, options, output
+from koordlet.cli import node_source, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
 from koordlet.host.recording import player
 from koordlet.model import best_effort, meter, observed, plan, resources
 from koordlet.model.record import dataclass
-from koordlet.report import plan_json, replay_svg
+from koordlet.report import documents, plan_json, replay_svg
 
 EXAMPLES = """\
 koordlet record busy.tar.gz --for 5m; koordlet replay busy.tar.gz
@@ -29,6 +29,10 @@ koordlet replay busy.tar.gz --set policies.cpu_suppress.cpuSuppressThresholdPerc
 koordlet replay busy.tar.gz --pods pods.yaml --config new.yaml -o svg > busy.svg
 koordlet replay busy.tar.gz -o json | jq '.steps[].plan.evictions'
 """
+_CPU_MILLI = (
+    "node latencySensitive=ls system bestEffort=be bestEffortLimit=limit"
+    " bestEffortLimitAsConfigured=other"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("archive", metavar="ARCHIVE", help="a recording of 'koordlet record'")
     options.config(parser)
-    changes.add(parser)
+    options.changes(parser)
     options.output(parser, ("table", "json", "svg"))
     parser.add_argument("--pods", metavar="FILE", help="who runs there, as for 'koordlet plan'")
     options.cgroup_root(parser)
@@ -53,7 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play it; with ``--set`` twice, and the limits of both runs are shown."""
     listed_pods = None if args.pods is None else node_source.listed(args.pods)
-    changed = changes.read(args)
+    changed = options.changed(args)
     steps, capacity = played(args, listed_pods, loader.load(args.config, os.environ, changed))
     if changed:
         before, _ = played(args, listed_pods, loader.load(args.config, os.environ, {}))
@@ -118,26 +122,17 @@ def _point(at: float, limit: best_effort.Limit | None, past: series.History) -> 
 
 
 def _document(step: Step) -> dict[str, object]:
-    at, rendered = step.point, plan_json.render(step.plan)
     return {
         "at": step.wall,
-        "plan": rendered,
-        "cpuMilli": {
-            "node": at.node,
-            "latencySensitive": at.ls,
-            "system": at.system,
-            "bestEffort": at.be,
-            "bestEffortLimit": at.limit,
-            "bestEffortLimitAsConfigured": at.other,
-        },
-        "pressurePercent": {"cpu": at.cpu_wait, "memory": at.memory_wait},
+        "plan": plan_json.render(step.plan),
+        "cpuMilli": documents.fields(step.point, _CPU_MILLI),
+        "pressurePercent": documents.fields(step.point, "cpu=cpu_wait memory=memory_wait"),
     }
 
 
 def _table(steps: list[Step], *, both: bool) -> list[str]:
     head = ["SECONDS", "NODE", "LS", "SYSTEM", "BE", "BE LIMIT"]
-    head += ["AS CONFIGURED"] if both else []
-    head += ["ACTIONS", "EVICTIONS", "WHY"]
+    head += [*(["AS CONFIGURED"] if both else []), "ACTIONS", "EVICTIONS", "WHY"]
     rows = []
     for step in steps:
         at = step.point
@@ -146,6 +141,6 @@ def _table(steps: list[Step], *, both: bool) -> list[str]:
         row += [output.cores(at.limit, "none")]
         row += [output.cores(at.other, "none")] if both else []
         why = step.plan.limit.reason if step.plan.limit is not None else ""
-        row += [str(len(step.plan.steps)), str(len(step.plan.evictions)), output.visible(why)]
-        rows.append(tuple(row))
-    return output.table(rows, head=tuple(head))
+        row += [str(len(step.plan.steps)), str(len(step.plan.evictions)), why]
+        rows.append(row)
+    return output.table(rows, head=head)

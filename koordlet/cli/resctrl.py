@@ -43,7 +43,7 @@ def lines(seen: snapshot.Snapshot) -> list[str]:
     if control is not None:
         shown = f" ({','.join(control.options)})" if control.options else ""
         used = f"{len(control.groups)} of {control.hardware.most_groups} classes of service"
-        text.append(f"resctrl at {output.visible(control.mount)}{shown}, {used}")
+        text.append(f"resctrl at {control.mount}{shown}, {used}")
         text += [line for cache in control.hardware.caches for line in _cache(control, cache)]
         text += [
             line
@@ -63,16 +63,18 @@ def _cache(control: resctrl.Resctrl, cache: resctrl.Cache) -> list[str]:
         rows = []
         for group in control.groups.values():
             mask = schemata.parse(group.schemata).get(cache.name, domain) or 0
-            ways = "".join("█" if mask >> way & 1 else "·" for way in reversed(range(bits)))
-            rows.append((group.name or "root", ways, f"{mask:x}"))
+            rows.append((group.name or "root", _ways(mask, bits, "·█"), f"{mask:x}"))
         if cache.shareable:
-            shared = "".join(
-                "X" if cache.shareable >> way & 1 else " " for way in reversed(range(bits))
-            )
+            shared = _ways(cache.shareable, bits, " X")
             rows.append(("(hardware)", shared, f"{cache.shareable:x}"))
         head = (f"{cache.name} {domain}", "WAYS", "MASK")
         text += ["", *output.table(rows, head=head)]
     return text
+
+
+def _ways(mask: int, bits: int, signs: str) -> str:
+    """A sign for each way, the highest first: the first of the two where the bit is not set."""
+    return "".join(signs[mask >> way & 1] for way in reversed(range(bits)))
 
 
 def _bandwidth(control: resctrl.Resctrl, bandwidth: resctrl.Bandwidth) -> list[str]:

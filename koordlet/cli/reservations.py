@@ -27,29 +27,33 @@ if TYPE_CHECKING:
 
 Body = Mapping[str, Any]
 _Result = TypeVar("_Result")
+_CLUSTER = {
+    "--kubeconfig FILE": "ask that cluster's API server for reservations, not a standalone"
+    " scheduler",
+    "--context NAME": "a context of the kubeconfig",
+}
 #: Object, its timeline, warnings about it.
 Told = tuple[Body, list[tuple[str, str]], list[str]]
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Declare which cluster has them."""
-    parser.add_argument(
-        "--kubeconfig",
-        metavar="FILE",
-        help="ask that cluster's API server for reservations, not a standalone scheduler",
-    )
-    parser.add_argument("--context", metavar="NAME", default="", help="a context of the kubeconfig")
+    options.declare(parser, _CLUSTER, context={"default": ""})
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare how the reservations are reached."""
     add_cluster(parser)
-    parser.add_argument(
-        "--state-dir",
-        metavar="DIR",
-        help="the DIR that the standalone scheduler was started with",
+    options.declare(
+        parser, {"--state-dir DIR": "the DIR that the standalone scheduler was started with"}
     )
     options.output(parser, ("table", "json"))
+
+
+def add_named(parser: argparse.ArgumentParser) -> None:
+    """Declare which reservation."""
+    parser.add_argument("kind", choices=("reservation",), metavar="{reservation}", help="of what")
+    parser.add_argument("name", metavar="NAME", help="of the reservation")
 
 
 class Reach:

@@ -24,30 +24,31 @@ CACHE_WAYS = "node.koordinator.sh/resctrl"
 #: Controllers whose hierarchy says where a process is; the empty name is v2.
 _HIERARCHIES = ("cpuset", "cpu", "", "name=systemd")
 _NATIVE = ("unit", "cgroup", "pid")
+_OPTIONS = {
+    "-f, --file FILE": "a Reservation, YAML or JSON",
+    "--node NODE": "on this node",
+    "--cpus N": "so many CPUs; whole ones are held by number",
+    "--memory Q": "so much memory",
+    "--cache-ways N": "so many ways of the L3 cache",
+    "--owner OWNER": "who may use it: KEY=VALUE (a label of pods), unit=UNIT, cgroup=PATH or"
+    " pid=PID; several: any of them",
+    "--ttl D": "how long; 0: for ever",
+    "--several": "for several owners, not only for the first",
+    "--token TEXT": "repeating it with the same token is harmless",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("name", metavar="NAME", help="of the reservation")
-    parser.add_argument("-f", "--file", metavar="FILE", help="a Reservation, YAML or JSON")
-    parser.add_argument("--node", metavar="NODE", default="", help="on this node")
-    parser.add_argument("--cpus", metavar="N", help="so many CPUs; whole ones are held by number")
-    parser.add_argument("--memory", metavar="Q", help="so much memory")
-    parser.add_argument("--cache-ways", metavar="N", type=int, help="so many ways of the L3 cache")
-    parser.add_argument(
-        "--owner",
-        metavar="OWNER",
-        action="append",
-        default=[],
-        help="who may use it: KEY=VALUE (a label of pods), unit=UNIT, cgroup=PATH or pid=PID;"
-        " several: any of them",
-    )
-    parser.add_argument("--ttl", metavar="D", default="24h", help="how long; 0: for ever")
-    parser.add_argument(
-        "--several", action="store_true", help="for several owners, not only for the first"
-    )
-    parser.add_argument(
-        "--token", metavar="TEXT", default="", help="repeating it with the same token is harmless"
+    options.declare(
+        parser,
+        _OPTIONS,
+        node={"default": ""},
+        cache_ways={"type": int},
+        owner={"action": "append", "default": []},
+        ttl={"default": "24h"},
+        token={"default": ""},
     )
     options.cgroup_root(parser)
     reservations.add(parser)

@@ -26,28 +26,23 @@ koordlet restore --when-overdue   wait for a successor until the recorded deadli
 """
 
 
+_WHEN = {
+    "--when-overdue": "wait until the hand-over deadline; restore unless an agent became ready"
+    " meanwhile",
+    "--after-stop UNIT": "for ExecStopPost= of UNIT: restore after a final stop; if systemd brings"
+    " UNIT back, record a hand-over deadline instead and start the unit that waits for it",
+    "--after-wait UNIT": "for ExecStopPost= of the unit that waits: restore if UNIT was stopped for"
+    " good",
+}
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
     options.state(parser)
     options.output(parser, ("table", "json"))
     when = parser.add_mutually_exclusive_group()
-    when.add_argument(
-        "--when-overdue",
-        action="store_true",
-        help="wait until the hand-over deadline; restore unless an agent became ready meanwhile",
-    )
-    when.add_argument(
-        "--after-stop",
-        metavar="UNIT",
-        help="for ExecStopPost= of UNIT: restore after a final stop; if systemd brings UNIT back,"
-        " record a hand-over deadline instead and start the unit that waits for it",
-    )
-    when.add_argument(
-        "--after-wait",
-        metavar="UNIT",
-        help="for ExecStopPost= of the unit that waits: restore if UNIT was stopped for good",
-    )
+    options.declare(when, _WHEN)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,15 +54,14 @@ def run(args: argparse.Namespace) -> int:
     if not alone:
         return _print(args, _Job(args, config)(final=True))
     keeper = _keeper(args, config, unit or "", handover_keeper.world())
+    seconds = config.config.state.handover_seconds
     if args.when_overdue:
-        seconds = config.config.state.handover_seconds
-        return _print(
-            args, keeper.when_overdue(seconds, bootstrap.state_paths(args, config).journal.exists)
-        )
+        journal = bootstrap.state_paths(args, config).journal
+        return _print(args, keeper.when_overdue(seconds, journal.exists))
     if args.after_wait is not None:
         return _print(args, keeper.after_wait())
     result = os.environ.get("SERVICE_RESULT", "success")
-    return _print(args, keeper.after_stop(result, config.config.state.handover_seconds))
+    return _print(args, keeper.after_stop(result, seconds))
 
 
 def after_failed_start(args: argparse.Namespace) -> None:

@@ -36,6 +36,13 @@ koordlet run --demo                       with work to look at; not as root, on 
 koordlet run --scheduler                  with a scheduler of its own, for `reserve` and `schedule`
 koordlet run --config node.yaml --state-dir /var/lib/koordlet-test
 """
+_OPTIONS = {
+    "--observe": "do everything but act (also without root)",
+    "--demo": "start a latency-sensitive service and a best-effort hog to look at; without root,"
+    " play the same on a recorded machine, in memory",
+    "--scheduler": "run a standalone scheduler beside it, as its child (scheduler.run)",
+    "--http ADDRESS:PORT": "where the HTTP server listens (report.http.address)",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -43,25 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.config(parser)
     options.state(parser)
     options.eviction(parser)
-    parser.add_argument(
-        "--observe", action="store_true", help="do everything but act (also without root)"
-    )
-    parser.add_argument(
-        "--demo",
-        action="store_true",
-        help="start a latency-sensitive service and a best-effort hog to look at; without root,"
-        " play the same on a recorded machine, in memory",
-    )
-    parser.add_argument(
-        "--scheduler",
-        action="store_true",
-        help="run a standalone scheduler beside it, as its child (scheduler.run)",
-    )
-    parser.add_argument(
-        "--http",
-        metavar="ADDRESS:PORT",
-        help="where the HTTP server listens (report.http.address)",
-    )
+    options.declare(parser, _OPTIONS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,21 +20,17 @@ koordlet schedule -f node.yaml -f pods.yaml        nodes, priority classes and b
 koordlet schedule -f pods.yaml --wait 30 -o json
 """
 _PAUSE = 0.1
+_OPTIONS = {
+    "-f, --file FILE": "objects to hand in",
+    "--wait SECONDS": "how long to wait for an answer about each pod (default: 10)",
+    "--socket PATH": "the scheduler's socket",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "-f", "--file", metavar="FILE", action="append", required=True, help="objects to hand in"
-    )
-    parser.add_argument(
-        "--wait",
-        metavar="SECONDS",
-        type=float,
-        default=10.0,
-        help="how long to wait for an answer about each pod (default: 10)",
-    )
-    parser.add_argument("--socket", metavar="PATH", help="the scheduler's socket")
+    file, wait = {"action": "append", "required": True}, {"type": float, "default": 10.0}
+    options.declare(parser, _OPTIONS, file=file, wait=wait)
     options.state(parser)
     options.output(parser, ("table", "json"))
 
@@ -91,17 +87,11 @@ def _followed(client: Any, pods: Sequence[Any], deadline: float) -> dict[str, An
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], refused: Sequence[Mapping[str, str]]) -> list[str]:
+    silent = "no answer yet"
     table = [
-        (
-            output.visible(row["pod"]),
-            output.visible(row["node"] or "-"),
-            output.visible(row["message"] or ("" if row["node"] else "no answer yet")),
-        )
+        (row["pod"], row["node"] or "-", row["message"] or ("" if row["node"] else silent))
         for row in rows
     ]
-    lines = list(output.table(table, head=("POD", "NODE", "WHY NOT"))) if table else []
-    lines += [
-        output.visible(f"{refusal['kind']} {refusal['name']} was not taken in: {refusal['error']}")
-        for refusal in refused
-    ]
+    lines = output.table(table, head=("POD", "NODE", "WHY NOT")) if table else []
+    lines += [f"{row['kind']} {row['name']} was not taken in: {row['error']}" for row in refused]
     return lines or ["taken in"]

@@ -14,6 +14,7 @@ from koordlet.model import errors
 from koordlet.state import paths
 
 if TYPE_CHECKING:
+    from koordlet.scheduler.loop import configuration
     from koordlet.scheduler.process import lifecycle
 
 EXAMPLES = """\
@@ -26,74 +27,43 @@ koordlet scheduler --listen 10.0.0.5:9318 --tls DIR --client '*.nodes.example=re
 #: That of deploy/agent.
 _AGENTS = "koordlet-system/koordlet"
 _RIGHTS = ("read", "report", "reserve", "admin")
+_OPTIONS = {
+    "--config FILE": "a KubeSchedulerConfiguration",
+    "--kubeconfig FILE": "how to reach the API server",
+    "--context NAME": "a context of the kubeconfig",
+    "--standalone": "without an API server, over a file of its own",
+    "--http ADDRESS:PORT": "where /metrics, /healthz and /readyz are (default: 127.0.0.1:9317)",
+    "--https ADDRESS:PORT": "the same for other machines, with --tls: for whoever has a token of"
+    " the cluster and a role for the path (default: nowhere)",
+    "--listen ADDRESS:PORT": "where agents of other machines report, with mutual TLS"
+    " (default: nowhere)",
+    "--tls DIR": "tls.crt and tls.key for --https and --listen, and ca.crt for --listen; read again"
+    " when they change",
+    "--client NAME=RIGHT[,RIGHT]": "a name of certificates (`*.` stands for one label), and what"
+    f" they may do: {', '.join(_RIGHTS)}; who reports for a node must bear the node's name, too, or"
+    " send a token",
+    "--audience NAME": "agents of a cluster may share a certificate, and say which node they are on"
+    " by a token of their pod for this audience",
+    "--agent-account NAMESPACE/NAME": "with --audience: a service account of agents; a token of any"
+    f" other one counts for nothing (default: {_AGENTS})",
+    "--trust-domain DOMAIN": "certificates may name their node by a URI, spiffe://DOMAIN/node/NAME"
+    " (default: by a DNS name only)",
+    "--with-parent PID": "end when this parent process ends",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--config", metavar="FILE", help="a KubeSchedulerConfiguration")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="how to reach the API server")
-    parser.add_argument("--context", metavar="NAME", default="", help="a context of the kubeconfig")
-    parser.add_argument(
-        "--standalone", action="store_true", help="without an API server, over a file of its own"
-    )
-    parser.add_argument(
-        "--http",
-        metavar="ADDRESS:PORT",
-        default="127.0.0.1:9317",
-        help="where /metrics, /healthz and /readyz are (default: 127.0.0.1:9317)",
-    )
-    parser.add_argument(
-        "--https",
-        metavar="ADDRESS:PORT",
-        help="the same for other machines, with --tls: for whoever has a token of the cluster and a"
-        " role for the path (default: nowhere)",
-    )
-    parser.add_argument(
-        "--listen",
-        metavar="ADDRESS:PORT",
-        help="where agents of other machines report, with mutual TLS (default: nowhere)",
-    )
-    parser.add_argument(
-        "--tls",
-        metavar="DIR",
-        help="tls.crt and tls.key for --https and --listen, and ca.crt for --listen; read again"
-        " when they change",
-    )
-    parser.add_argument(
-        "--client",
-        metavar="NAME=RIGHT[,RIGHT]",
-        action="append",
-        type=_client,
-        default=[],
-        help="a name of certificates (`*.` stands for one label), and what they may do:"
-        f" {', '.join(_RIGHTS)}; who reports for a node must bear the node's name, too, or send a"
-        " token",
-    )
-    parser.add_argument(
-        "--audience",
-        metavar="NAME",
-        default="",
-        help="agents of a cluster may share a certificate, and say which node they are on by a"
-        " token of their pod for this audience",
-    )
-    parser.add_argument(
-        "--agent-account",
-        metavar="NAMESPACE/NAME",
-        action="append",
-        type=_account,
-        default=[],
-        help="with --audience: a service account of agents; a token of any other one counts for"
-        f" nothing (default: {_AGENTS})",
-    )
-    parser.add_argument(
-        "--trust-domain",
-        metavar="DOMAIN",
-        default="",
-        help="certificates may name their node by a URI, spiffe://DOMAIN/node/NAME (default: by a"
-        " DNS name only)",
-    )
-    parser.add_argument(
-        "--with-parent", metavar="PID", type=int, help="end when this parent process ends"
+    options.declare(
+        parser,
+        _OPTIONS,
+        context={"default": ""},
+        http={"default": "127.0.0.1:9317"},
+        client={"action": "append", "type": _client, "default": []},
+        audience={"default": ""},
+        agent_account={"action": "append", "type": _account, "default": []},
+        trust_domain={"default": ""},
+        with_parent={"type": int},
     )
     options.ignoring(parser)
     options.state(parser)
@@ -161,12 +131,23 @@ def _ask_a_cluster(args: argparse.Namespace, kubeconfig: str | None) -> None:
             )
 
 
+def read_configuration(path: str | None) -> configuration.Configuration | None:
+    """The KubeSchedulerConfiguration of ``--config``, where it was given."""
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- as below
+    from koordlet.scheduler.loop import configuration  # noqa: PLC0415 -- as below
+
+    if path is None:
+        return None
+    bodies = manifests.load(path)
+    if len(bodies) != 1:
+        raise errors.ConfigError("not one document", culprit=path)
+    return configuration.read(bodies[0], path)
+
+
 def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     # numpy and the scheduler's room are loaded for this command alone.
     from koordlet.agent import scheduler_child  # noqa: PLC0415
-    from koordlet.kubeapi import manifests  # noqa: PLC0415
-    from koordlet.scheduler.loop import configuration  # noqa: PLC0415
     from koordlet.scheduler.process import lifecycle  # noqa: PLC0415
 
     if args.with_parent is not None and not scheduler_child.end_with(args.with_parent):
@@ -176,12 +157,7 @@ def run(args: argparse.Namespace) -> int:
             "--standalone and --kubeconfig exclude each other", fix="leave one of them out"
         )
     log.configure("info", "auto")
-    chosen = lifecycle.usual()
-    if args.config is not None:
-        bodies = manifests.load(args.config)
-        if len(bodies) != 1:
-            raise errors.ConfigError("not one document", culprit=args.config)
-        chosen = configuration.read(bodies[0], args.config)
+    chosen = read_configuration(args.config) or lifecycle.usual()
     for warning in chosen.warnings:
         log.get().warning("config.warning", detail=warning)
     kubeconfig: str | None = args.kubeconfig

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from koordlet.cli import options, output
+from koordlet.cli import options, output, scheduler
 from koordlet.model import errors, moment
 
 if TYPE_CHECKING:
@@ -23,28 +23,24 @@ koordlet sim all.json -o svg > utilisation.svg
 """
 #: What is generated where a workload is named and no number.
 _NODES, _PODS = 500, 1000
+_OPTIONS = {
+    "--nodes N": "generate N nodes",
+    "--pods N": "generate N pending pods",
+    "--workload NAME": "shape of what is generated, named as upstream's benchmark"
+    " (default: SchedulingBasic)",
+    "--config FILE": "a KubeSchedulerConfiguration",
+    "--scores": "scores of every feasible node",
+    "--explain POD": "one pod, node by node",
+    "--now TIME": "the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix"
+    " seconds (default: the newest time in the input)",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("files", metavar="FILE", nargs="*", help="objects as kubectl prints them")
-    parser.add_argument("--nodes", type=_count, metavar="N", help="generate N nodes")
-    parser.add_argument("--pods", type=_count, metavar="N", help="generate N pending pods")
-    parser.add_argument(
-        "--workload",
-        metavar="NAME",
-        help="shape of what is generated, named as upstream's benchmark (default: SchedulingBasic)",
-    )
-    parser.add_argument("--config", metavar="FILE", help="a KubeSchedulerConfiguration")
-    parser.add_argument("--scores", action="store_true", help="scores of every feasible node")
-    parser.add_argument("--explain", metavar="POD", default="", help="one pod, node by node")
-    parser.add_argument(
-        "--now",
-        type=_moment,
-        metavar="TIME",
-        help="the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix seconds"
-        " (default: the newest time in the input)",
-    )
+    count, explain, now = {"type": _count}, {"default": ""}, {"type": _moment}
+    options.declare(parser, _OPTIONS, nodes=count, pods=count, explain=explain, now=now)
     options.ignoring(parser)
     options.output(parser, ("table", "json", "svg"))
 
@@ -68,7 +64,6 @@ def run(args: argparse.Namespace) -> int:
     # numpy and the scheduler's room are loaded for this command alone.
     from koordlet.kubeapi import manifests  # noqa: PLC0415 -- `--help` pays nothing
     from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
-    from koordlet.scheduler.loop import configuration  # noqa: PLC0415
     from koordlet.scheduler.sim import picture, shapes, simulation  # noqa: PLC0415
 
     generated = args.nodes is not None or args.pods is not None or args.workload is not None
@@ -84,13 +79,8 @@ def run(args: argparse.Namespace) -> int:
         if counts == (None, None) and not args.files:
             counts = _NODES, _PODS
         bodies += shapes.generate(name, counts[0] or 0, counts[1] or 0)
-    configured = None
-    if args.config is not None:
-        configurations = manifests.load(args.config)
-        if len(configurations) != 1:
-            raise errors.ConfigError("not one document", culprit=args.config)
-        configured = configuration.read(configurations[0], args.config)
-        output.warn(configured.warnings)
+    configured = scheduler.read_configuration(args.config)
+    output.warn(configured.warnings if configured is not None else ())
     deciding = configured.deciding if configured is not None else ()
     loaded = inventory.load(bodies, deciding, ignores_keys=args.ignores_keys)
     now = args.now if args.now is not None else manifests.newest(bodies)
@@ -109,13 +99,8 @@ def run(args: argparse.Namespace) -> int:
     if explain and result.explanation is None:
         raise errors.ConfigError("not among the pods that were tried", culprit=explain)
     output.warn((*complaints, *loaded.warnings))
-    if args.output == "json":
-        output.print_json(result.document())
-    elif args.output == "svg":
-        print(picture.svg(loaded.columns))
-    else:
-        print("\n".join(lines(result)))
-    return 0
+    document, text = result.document(), lines(result)
+    return output.show(args.output, document, text, lambda: f"{picture.svg(loaded.columns)}\n")
 
 
 def _progress(done: int, total: int) -> None:
@@ -131,9 +116,9 @@ def lines(result: simulation.Result) -> list[str]:
     if result.placements:
         rows = [
             (
-                output.visible(placement["pod"]),
-                output.visible(placement["node"]),
-                output.visible(placement["reservation"] or ""),
+                placement["pod"],
+                placement["node"],
+                placement["reservation"] or "",
                 f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
             )
             for placement in result.placements
@@ -141,14 +126,9 @@ def lines(result: simulation.Result) -> list[str]:
         text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
     text += _reserved(result.reservations)
     for preemption in result.preemptions:
-        victims = ", ".join(map(output.visible, preemption["victims"]))
-        text.append(
-            f"{output.visible(preemption['pod'])} preempts on {preemption['node']}: {victims}"
-        )
-    for waiting in result.pending:
-        text.append(
-            f"{output.visible(waiting['pod'])} stays pending: {output.visible(waiting['message'])}"
-        )
+        victims = ", ".join(preemption["victims"])
+        text.append(f"{preemption['pod']} preempts on {preemption['node']}: {victims}")
+    text += (f"{waiting['pod']} stays pending: {waiting['message']}" for waiting in result.pending)
     text.append(
         f"{len(result.placements)} placed, {len(result.pending)} pending,"
         f" {len(result.preemptions)} preemptions"
@@ -161,18 +141,18 @@ def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
         return []
     rows = [
         (
-            output.visible(reservation["name"]),
+            reservation["name"],
             reservation["phase"],
-            output.visible(reservation["node"] or ""),
+            reservation["node"] or "",
             _amounts(reservation["allocatable"]),
             _amounts(reservation["allocated"]),
-            output.visible(", ".join(each["name"] for each in reservation["currentOwners"])),
+            ", ".join(each["name"] for each in reservation["currentOwners"]),
         )
         for reservation in reservations
     ]
     head = ("RESERVATION", "PHASE", "NODE", "HOLDS", "ALLOCATED", "OWNERS")
     problems = [
-        f"{output.visible(reservation['name'])}: {output.visible(each['message'])}"
+        f"{reservation['name']}: {each['message']}"
         for reservation in reservations
         for each in reservation["conditions"]
         if each.get("message")
@@ -181,19 +161,19 @@ def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
 
 
 def _amounts(amounts: dict[str, str]) -> str:
-    return output.visible(" ".join(f"{name}={value}" for name, value in amounts.items()))
+    return " ".join(f"{name}={value}" for name, value in amounts.items())
 
 
 def _explained(explanation: dict[str, Any]) -> list[str]:
-    text = [output.visible(explanation["pod"])]
+    text = [explanation["pod"]]
     for plugin, reason in explanation.get("refused", {}).items():
         text.append(f"  refused by {plugin}: {reason}")
     for name, node in explanation["nodes"].items():
         total = "refused" if node["total"] is None else str(node["total"])
-        text.append(f"  {output.visible(name)}: {total}")
+        text.append(f"  {name}: {total}")
         for plugin, reasons in node["filters"].items():
             if reasons:
-                text.append(f"    ✗ {plugin}: {output.visible(', '.join(reasons))}")
+                text.append(f"    ✗ {plugin}: {', '.join(reasons)}")
         for plugin, score in node["scores"].items():
             text.append(f"    {plugin}: {score['score']} * {score['weight']}")
     return text

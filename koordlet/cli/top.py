@@ -106,9 +106,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(
-    args: argparse.Namespace,
-    source: node_source.Agent | node_source.Self,
-    terminal: console.Console,
+    args: argparse.Namespace, source: node_source.Source, terminal: console.Console
 ) -> top_screen.Show:
     return top_screen.Show(
         sort=_SORTS[args.sort],
@@ -119,11 +117,7 @@ def _show(
     )
 
 
-def _once(
-    args: argparse.Namespace,
-    source: node_source.Agent | node_source.Self,
-    terminal: console.Console,
-) -> int:
+def _once(args: argparse.Namespace, source: node_source.Source, terminal: console.Console) -> int:
     if isinstance(source, node_source.Self):
         source.settle(args.every)
     try:
@@ -144,7 +138,7 @@ class _Session:
 
     def __init__(
         self,
-        source: node_source.Agent | node_source.Self,
+        source: node_source.Source,
         terminal: console.Console,
         show: top_screen.Show,
         every: float,

@@ -9,7 +9,7 @@ Whatever the document lacks is shown as ``-``: an agent of another version may s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -220,38 +220,15 @@ def _sign(value: object, *, bars: bool) -> str:
     return steps[min(len(steps) - 1, max(0, round(value * (len(steps) - 1))))]
 
 
-#: Each column sorts by values of one type.
-_SORTS: Mapping[str, Callable[[documents.Document], Any]] = {
-    "c": lambda row: -_key(row.get("cpuCores")),
-    "m": lambda row: -_key(_part(row, "usage").get("memoryBytes")),
-    "t": lambda row: -_key(_throttled(row)),
-    "p": lambda row: -max(map(_key, _stalls(row))),
-    "i": lambda row: (
-        -(
-            _key(_part(row, "usage").get("readBytesPerSecond"))
-            + _key(_part(row, "usage").get("writtenBytesPerSecond"))
-        )
-    ),
-    "w": lambda row: -_key(_moved(_part(row, "usage"))),
-    "n": lambda row: (str(row.get("namespace")), str(row.get("name"))),
-}
-SORTS = frozenset(_SORTS)
-
-
 def chosen(document: documents.Document, how: Show) -> Sequence[documents.Document]:
     """The workloads that pass the filter, in order; equal ones by name."""
     wanted = how.filter.lower()
-    rows = [
-        workload
-        for workload in (
-            *_rows(document, "workloads"),
-            *_rows(document, "unmanaged"),
-        )
-        if wanted
-        in f"{workload.get('namespace')}/{workload.get('name')} {workload.get('qos')}".lower()
-    ]
-    rows.sort(key=_SORTS["n"])
-    rows.sort(key=_SORTS[how.sort])
+    every = [*_rows(document, "workloads"), *_rows(document, "unmanaged")]
+    rows = [row for row in every if wanted in f"{_name(row)} {row.get('qos')}".lower()]
+    rows.sort(key=lambda row: (str(row.get("namespace")), str(row.get("name"))))
+    column = next(column for column in _COLUMNS if column.key == how.sort)
+    if column.key != "n":
+        rows.sort(key=lambda row: -_key(column.value(row)))
     return rows
 
 
@@ -260,22 +237,16 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
     shown = [column for column in _COLUMNS if how.width >= column.width or column.key == how.sort]
     for column in shown:
-        mark = "v" if column.key == how.sort else ""
+        head = column.head + ("v" if column.key == how.sort else "")
+        form: dict[str, Any] = {"justify": "right" if column.key else "left", "max_width": 10}
         if column.key == "n":
-            made.add_column(
-                column.head + mark, no_wrap=True, overflow="ellipsis", ratio=1, min_width=16
-            )
-        else:
-            made.add_column(
-                column.head + mark,
-                no_wrap=True,
-                overflow="ellipsis",
-                justify="right" if column.key else "left",
-                max_width=10,
-            )
+            form = {"ratio": 1, "min_width": 16}
+        made.add_column(head, no_wrap=True, overflow="ellipsis", **form)
     first = min(how.first, max(0, len(rows) - 1))
     for row in rows[first : first + room - 1]:
-        made.add_row(*(text.Text(output.visible(column.cell(row))) for column in shown))
+        made.add_row(
+            *(text.Text(output.visible(column.form(column.value(row)))) for column in shown)
+        )
     if not rows:
         made.add_row("[dim]none[/dim]" if how.filter else "[dim]no workloads declared[/dim]")
     return made
@@ -289,7 +260,13 @@ class _Column:
     key: str
     head: str
     width: int
-    cell: Callable[[documents.Document], str]
+    #: What it sorts by, and how that is shown.
+    value: Callable[[documents.Document], Any]
+    form: Callable[[Any], str]
+
+
+def _name(document: documents.Document) -> str:
+    return f"{document.get('namespace')}/{document.get('name')}"
 
 
 def _did(document: documents.Document) -> float | None:
@@ -297,24 +274,6 @@ def _did(document: documents.Document) -> float | None:
     usage = _part(document, "usage")
     done = [usage.get("readBytesPerSecond"), usage.get("writtenBytesPerSecond")]
     return None if None in done else sum(map(_key, done))
-
-
-_COLUMNS = (
-    _Column("n", "workload", 0, lambda row: f"{row.get('namespace')}/{row.get('name')}"),
-    _Column("", "class", 50, lambda row: str(row.get("qos") or "-")),
-    _Column("c", "CPU", 0, lambda row: _number(row.get("cpuCores"), 2)),
-    _Column("m", "memory", 0, lambda row: _bytes(_part(row, "usage").get("memoryBytes"))),
-    _Column("t", "thr", 40, lambda row: _percent(_throttled(row))),
-    _Column(
-        "p",
-        "cpu/mem/io",
-        60,
-        lambda row: "/".join(_percent(stall).rstrip("%") for stall in _stalls(row)),
-    ),
-    _Column("i", "I/O", 70, lambda row: _bytes(_did(row))),
-    _Column("w", "net", 70, lambda row: _bytes(_moved(_part(row, "usage")))),
-    _Column("", "CPUs", 78, lambda row: str(row.get("cpus") or "-")),
-)
 
 
 def _keys(how: Show) -> text.Text:
@@ -362,6 +321,9 @@ def _line(how: Show, *parts: str | tuple[str, str]) -> text.Text:
 
 
 def _key(value: object) -> float:
+    """What is sorted by: of several the largest; what is unknown is the least."""
+    if isinstance(value, list):
+        return max(map(_key, value))
     return float(value) if isinstance(value, int | float) else -1.0
 
 
@@ -373,6 +335,10 @@ def _percent(value: object) -> str:
     return f"{value:.0%}" if isinstance(value, int | float) else "-"
 
 
+def _percents(values: Iterable[object]) -> str:
+    return "/".join(_percent(value).rstrip("%") for value in values)
+
+
 def _bytes(value: object) -> str:
     if not isinstance(value, int | float):
         return "-"
@@ -382,3 +348,17 @@ def _bytes(value: object) -> str:
             break
         size /= 1024
     return f"{size:.0f}{unit}" if size >= 100 or unit == "B" else f"{size:.1f}{unit}"
+
+
+_COLUMNS = (
+    _Column("n", "workload", 0, _name, str),
+    _Column("", "class", 50, lambda row: row.get("qos") or "-", str),
+    _Column("c", "CPU", 0, lambda row: row.get("cpuCores"), lambda cores: _number(cores, 2)),
+    _Column("m", "memory", 0, lambda row: _part(row, "usage").get("memoryBytes"), _bytes),
+    _Column("t", "thr", 40, _throttled, _percent),
+    _Column("p", "cpu/mem/io", 60, _stalls, _percents),
+    _Column("i", "I/O", 70, _did, _bytes),
+    _Column("w", "net", 70, lambda row: _moved(_part(row, "usage")), _bytes),
+    _Column("", "CPUs", 78, lambda row: row.get("cpus") or "-", str),
+)
+SORTS = frozenset(column.key for column in _COLUMNS if column.key)

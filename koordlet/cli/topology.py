@@ -32,6 +32,10 @@ koordlet topology -o svg > machine.svg         a picture
 koordlet topology -o svg --owners > cpus.svg   whose each CPU is, by colour
 koordlet topology --root machine.tar.gz        a recorded machine
 """
+_OPTIONS = {
+    "--owners": "with -o svg: colour each CPU by its owner; asks the running agent, or decides what"
+    " it would decide",
+}
 
 _WIDTH = 80
 _WARNING, _ABOUT = -1, -2
@@ -55,12 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.root(parser)
     options.output(parser, ("table", "json", "svg"))
-    parser.add_argument(
-        "--owners",
-        action="store_true",
-        help="with -o svg: colour each CPU by its owner; asks the running agent, or decides what it"
-        " would decide",
-    )
+    options.declare(parser, _OPTIONS)
     node_source.add_source(parser)
 
 
@@ -188,26 +187,12 @@ def _l3(
 def _core_kinds(sharing: Sequence[topology.Cpu]) -> Iterator[tuple[str, list[cpuset.CPUSet]]]:
     """Cores of the same kind together, in the order of their lowest CPU."""
     kinds: dict[str, list[cpuset.CPUSet]] = {}
-    for core, threads in topology_words.split(sharing, lambda cpu: cpu.core):
-        sets = (
-            [topology_words.cpus([thread]) for thread in threads]
-            if core is None
-            else [topology_words.cpus(threads)]
-        )
-        for cpus in sets:
-            shape = _shape(threads[0], None if core is None else len(cpus))
-            kinds.setdefault(shape, []).append(cpus)
+    for threads in topology_words.cores(sharing):
+        count = "?" if threads[0].core is None else len(threads)
+        shape = ", ".join((f" x {count}", *topology_words.speed(threads[0])))
+        kinds.setdefault(shape, []).append(topology_words.cpus(threads))
     for shape, cores in kinds.items():
         yield f"{topology_words.many(len(cores), 'core')}{shape}", cores
-
-
-def _shape(cpu: topology.Cpu, threads: int | None) -> str:
-    parts = [" x ?" if threads is None else f" x {threads}"]
-    if cpu.capacity is not None:
-        parts.append(f"capacity {cpu.capacity}")
-    if cpu.max_khz is not None:
-        parts.append(f"{cpu.max_khz / 1e6:.1f} GHz")
-    return ", ".join(parts)
 
 
 def _bare_nodes(machine: topology.Topology) -> Iterator[Line]:

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from koordlet.agent import bootstrap, publisher
 from koordlet.agent import tick as ticks
 from koordlet.apply import trace
-from koordlet.cli import changes, explain_write, options, output, record, trace_table
+from koordlet.cli import explain_write, options, output, record, trace_table
 from koordlet.cli import plan as plan_command
 from koordlet.config import sourced
 from koordlet.host import machine
@@ -42,29 +42,21 @@ koordlet trace -o json | jq '.written.why'      for programs
 """
 
 _BAD = frozenset(verdict.value for verdict in result.BAD)
+_OPTIONS = {
+    "--policy STEM": "this policy only, with what it saw: its settings, its state, the claims"
+    " before it",
+    "--group PATH": "this cgroup and those inside only: /kubepods/burstable, or the path of its"
+    " directory",
+    "--after D": "the pass so long after the first: the passes before it, one each second, give"
+    " rates (default: 1s; of a recording its last moment)",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--policy",
-        metavar="STEM",
-        help="this policy only, with what it saw: its settings, its state, the claims before it",
-    )
-    parser.add_argument(
-        "--group",
-        metavar="PATH",
-        help="this cgroup and those inside only: /kubepods/burstable, or the path of its directory",
-    )
-    parser.add_argument(
-        "--after",
-        metavar="D",
-        type=record.duration,
-        help="the pass so long after the first: the passes before it, one each second, give rates"
-        " (default: 1s; of a recording its last moment)",
-    )
+    options.declare(parser, _OPTIONS, after={"type": record.duration})
     options.config(parser)
-    changes.add(parser)
+    options.changes(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
     parser.add_argument("--pods", metavar="FILE", help="who runs there, as for 'koordlet plan'")
@@ -73,7 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trace one pass, and print it."""
-    config = bootstrap.effective(args, changes.read(args))
+    config = bootstrap.effective(args, options.changed(args))
     traced = look(args, config)
     choice = _choice(args, traced)
     document = trace_json.document(traced, choice)
@@ -114,15 +106,12 @@ def look(args: argparse.Namespace, config: sourced.Effective) -> trace_json.Trac
     log = read_log.ReadLog(host)
     told = functools.cache(lambda: plan_command.ask_sources(args, config, host))
     tick = bootstrap.open_tick(args, log, config, clock=clock, take=told)
-    entries: dict[str, journal.Entry] = {}
+    observed = config.config.mode == "observe"
+    observes = f"mode is observe ({config.origin('mode')})" if observed else ""
     if host.live:
         observes = bootstrap.why_observe(config, tick.observer.layout)
-    else:
-        observed = config.config.mode == "observe"
-        observes = f"mode is observe ({config.origin('mode')})" if observed else ""
     try:
-        if host.live:
-            entries = _recall(args, tick)
+        entries = _recall(args, tick) if host.live else {}
         made, stations = _one_pass(tick, entries, acting=not observes)
         for _ in moments:
             made, stations = _one_pass(tick, entries, acting=not observes)

@@ -110,13 +110,9 @@ def _health(source: Document) -> str:
 
 def _policy(document: Document) -> tuple[str, ...]:
     fates = documents.part(document, "fates")
-    count = sum(number for number in fates.values() if isinstance(number, int))
-    wants = [f"{count} action{'s' if count > 1 else ''}"] if count else []
-    claims, pools = documents.rows(document, "claims"), documents.rows(document, "pools")
-    wants += [f"{len(claims)} claim{'s' if len(claims) > 1 else ''}"] if claims else []
-    wants += [f"{len(pools)} pool{'s' if len(pools) > 1 else ''}"] if pools else []
-    gone = len(documents.rows(document, "evictions"))
-    wants += [f"{gone} eviction{'s' if gone > 1 else ''}"] if gone else []
+    counts = {"action": sum(number for number in fates.values() if isinstance(number, int))}
+    counts |= {n: len(documents.rows(document, f"{n}s")) for n in ("claim", "pool", "eviction")}
+    wants = [f"{count} {noun}{'s' if count > 1 else ''}" for noun, count in counts.items() if count]
     facts = documents.part(document, "explanation").items()
     why = document["whyNothing"] or "; ".join(f"{name}: {fact}" for name, fact in facts if fact)
     became = ", ".join(f"{number} {_FATES[fate]}" for fate, number in fates.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import time
@@ -29,7 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print states as they come. The first look must succeed; later cuts are lived through."""
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         if args.what == "reservations":
             _reservations(args)
             return 0
@@ -39,8 +40,6 @@ def run(args: argparse.Namespace) -> int:
                 _show(args, feed_options.document(state), first=number == 1)
                 if number == args.count:
                     break
-    except KeyboardInterrupt:
-        return 0
     return 0
 
 

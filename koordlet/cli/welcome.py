@@ -14,8 +14,8 @@ Rules:
 from __future__ import annotations
 
 import time
-import typing
 from collections.abc import Callable
+from typing import Any
 
 from koordlet.agent import endpoints
 from koordlet.cli import output, plan
@@ -23,11 +23,6 @@ from koordlet.cli import topology as machine
 from koordlet.demo import latency as requests
 from koordlet.model import best_effort, meter, qos
 from koordlet.report import view
-from koordlet.report.objects import metric_object
-from koordlet.state import paths
-
-if typing.TYPE_CHECKING:
-    from koordlet.config import schema
 
 
 def lines(now: view.ReportView, addresses: tuple[str, ...], *, demo_on: bool) -> list[str]:
@@ -50,11 +45,12 @@ def lines(now: view.ReportView, addresses: tuple[str, ...], *, demo_on: bool) ->
     if demo_on and enforcing:
         page = next((address for address in addresses if address.startswith("http")), None)
         if page is not None:
-            text += ["", f"Open {page.split()[0]} beside this. For five of each twenty seconds the"]
             text += [
-                "latency-sensitive service is asked for much; watch what best-effort work gets"
+                "",
+                f"Open {page.split()[0]} beside this. For five of each twenty seconds the",
+                "latency-sensitive service is asked for much; watch what best-effort work gets",
+                "then, and how long requests take.",
             ]
-            text += ["then, and how long requests take."]
         text += ["", "Ctrl-C stops the demo, puts everything back and removes its cgroups.", ""]
     elif demo_on:
         text += ["", "Run it as root to see it enforced. Ctrl-C stops it."]
@@ -67,16 +63,12 @@ def _workloads(now: view.ReportView) -> list[str]:
         group = now.snapshot.groups.get(pod.group) if pod.group is not None else None
         effective = group.effective() if group is not None else None
         used = now.usage.get(pod.key)
-        rows.append(
-            (
-                pod.qos.value,
-                pod.key,
-                pod.group or "not running",
-                "?" if effective is None else str(effective),
-                "?" if used is None else f"{used:.2f}",
-                now.plan.explanations.get("shared_pools", {}).get(pod.key, ""),
-            )
+        cells = (
+            "?" if effective is None else str(effective),
+            "?" if used is None else f"{used:.2f}",
+            now.plan.explanations.get("shared_pools", {}).get(pod.key, ""),
         )
+        rows.append((pod.qos.value, pod.key, pod.group or "not running", *cells))
     if not rows:
         return ["  nothing: no workload is declared (workloads: in the configuration)"]
     head = ("QOS", "WORKLOAD", "CGROUP", "CPUS", "CORES USED", "WHY")
@@ -140,15 +132,11 @@ class Narrated(endpoints.Endpoints):
 
     def __init__(
         self,
-        config: schema.Report,
-        where: paths.Paths,
-        *,
-        past: metric_object.MetricHistory,
-        cluster: endpoints.Cluster | None = None,
-        scheduler: str | None = None,
+        *given: Any,
         latency: Callable[[], requests.Latency | None] = lambda: None,
+        **named: Any,
     ) -> None:
-        super().__init__(config, where, past=past, cluster=cluster, scheduler=scheduler)
+        super().__init__(*given, **named)
         self._latency = latency
         self._narrator: Narrator | None = None
 

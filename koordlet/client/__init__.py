@@ -63,19 +63,20 @@ class NodeClient:
         tries = 0
         while True:
             try:
-                for event in self._events():
+                epoch, revision = self._state.epoch, self._state.revision
+                for event in self._connection.watch_node(epoch=epoch, revision=revision):
                     tries = 0
                     if self._take(event):
-                        yield self._copy()
+                        # The caller's copy never changes.
+                        made = feed_pb2.Node()
+                        made.CopyFrom(self._state)
+                        yield made
             except client.Error as error:
                 failure = client.explained(error, self._connection.address)
                 if not patient or isinstance(failure, RefusedError):
                     raise failure from error
             self._sleep(min(_MOST, _FIRST * (1 << min(tries, 10))) * (0.5 + self._chance() / 2))
             tries += 1
-
-    def _events(self) -> Iterator[feed_pb2.WatchEvent]:
-        return self._connection.watch_node(epoch=self._state.epoch, revision=self._state.revision)
 
     def _take(self, event: feed_pb2.WatchEvent) -> bool:
         """Lay an event over what is known; whether it says anything new."""
@@ -89,12 +90,6 @@ class NodeClient:
         self._state.epoch, self._state.revision = event.epoch, event.revision
         self._state.observed_at.CopyFrom(event.observed_at)
         return bool(what != "heartbeat")
-
-    def _copy(self) -> feed_pb2.Node:
-        """Copy a message, so that the caller's copy never changes."""
-        made = feed_pb2.Node()
-        made.CopyFrom(self._state)
-        return made
 
     def close(self) -> None:
         """Hang up."""
@@ -110,17 +105,16 @@ class NodeClient:
 Node = NodeClient
 
 
-def connect(
-    address: str, certificates: tuple[Path | str, Path | str, Path | str] | None = None
-) -> NodeClient:
+_Certificates = tuple[Path | str, Path | str, Path | str] | None
+
+
+def connect(address: str, certificates: _Certificates = None) -> NodeClient:
     """An agent at ``unix:/path``, or at ``host:port`` with (certificate, key, authority)."""
     return NodeClient(client.RpcClient(address, _files(certificates)))
 
 
 def scheduler(
-    address: str,
-    name: str = "",
-    certificates: tuple[Path | str, Path | str, Path | str] | None = None,
+    address: str, name: str = "", certificates: _Certificates = None
 ) -> list[scheduler_pb2.SchedulerNode]:
     """The nodes that a scheduler knows, or one of them."""
     with client.RpcClient(address, _files(certificates)) as connection:
@@ -130,5 +124,5 @@ def scheduler(
             raise client.explained(error, connection.address) from error
 
 
-def _files(given: tuple[Path | str, Path | str, Path | str] | None) -> tls.TlsFiles | None:
+def _files(given: _Certificates) -> tls.TlsFiles | None:
     return None if given is None else tls.TlsFiles(*map(Path, given))

@@ -55,15 +55,8 @@ _FILES = {
 }
 #: The root group has no limits of its own.
 _ROOT = (
-    "cgroup.controllers",
-    "cgroup.subtree_control",
-    "cgroup.procs",
-    "cpu.stat",
-    "cpu.pressure",
-    "io.stat",
-    "io.pressure",
-    "memory.stat",
-    "memory.pressure",
+    *("cgroup.controllers", "cgroup.subtree_control", "cgroup.procs"),
+    *(f"{name}.{kind}" for name in ("cpu", "io", "memory") for kind in ("stat", "pressure")),
 )
 #: Blocks, free ones, inodes and number of the file systems by mount point.
 _BLOCK = 4096

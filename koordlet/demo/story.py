@@ -136,7 +136,10 @@ class Story:
         for parts in got.values():
             for cpu, part in parts.items():
                 taken[cpu] += part
-        beside, met = self._best_effort(taken, seconds)
+        free = {cpu: max(0.0, 1 - taken[cpu]) for cpu in self._cpus("be")}
+        beside = self._held("be", free, seconds)
+        # The part of the time in which it has quota, less where it yields.
+        met = self._part() * (_YIELDS if self._yields() else 1.0)
         waiting = {
             name: [
                 1.0 if part < wants[name] - _TRACE
@@ -167,14 +170,6 @@ class Story:
             for name, part in wants.items()
         }
         return {name: self._held(name, parts, seconds) for name, parts in got.items()}
-
-    def _best_effort(
-        self, taken: Mapping[int, float], seconds: float
-    ) -> tuple[dict[int, float], float]:
-        """CPU use of best-effort work on each CPU, and the share of time with quota left."""
-        free = {cpu: max(0.0, 1 - taken[cpu]) for cpu in self._cpus("be")}
-        met = self._part() * (_YIELDS if self._yields() else 1.0)
-        return self._held("be", free, seconds), met
 
     def _part(self) -> float:
         """The part of the time in which best-effort work has quota."""
@@ -242,9 +237,8 @@ class Story:
         self._put("/proc/meminfo", _meminfo(self._memory, held))
         self._put(f"{kernel.TOP}/memory.stat", _anonymous(held))
         self._put(f"{kernel.TOP}/cpu.stat", _cpu_stat(sum(self._busy.values())))
-        self._put(
-            "/proc/loadavg", " ".join(f"{average:.2f}" for average in self._load) + " 1/100 1\n"
-        )
+        averages = " ".join(f"{average:.2f}" for average in self._load)
+        self._put("/proc/loadavg", f"{averages} 1/100 1\n")
         self._put("/proc/pressure/cpu", self._stalls.text())
         self._put(f"{kernel.TOP}/cpu.pressure", self._stalls.text())
         here = [name for name, pid in PIDS.items() if pid in self._host.pids(_group(name))]
@@ -263,9 +257,8 @@ class Story:
         inside = [self._groups[name] for name in names]
         own = inside[0] if len(inside) == 1 and group != f"{kernel.TOP}/{groups.GROUP}" else None
         memory = sum(_MEMORY[name] for name in names)
-        self._put(
-            f"{group}/cpu.stat", _cpu_stat(sum(counted.used for counted in inside), own or _Group())
-        )
+        used = sum(counted.used for counted in inside)
+        self._put(f"{group}/cpu.stat", _cpu_stat(used, own or _Group()))
         self._put(f"{group}/memory.current", f"{memory}\n")
         self._put(f"{group}/pids.current", f"{len(inside)}\n")
         self._put(f"{group}/memory.stat", _anonymous(memory))

@@ -54,16 +54,24 @@ class Hand:
     ) -> objects.Object:
         """The object after it; ``Conflict``: the revision is another, or (unforced) an owner."""
         if not self.plain:
-            body = {**bare(ours), "metadata": _metadata(ours, owners, revision)}
-            patch = objects.Apply(body, holders.MANAGER, force)
+            metadata = bare(objects.metadata(ours))
+            metadata |= {"ownerReferences": list(owners)} if owners else {}
+            metadata |= {"resourceVersion": revision} if revision else {}
+            patch = objects.Apply({**bare(ours), "metadata": metadata}, holders.MANAGER, force)
             try:
                 after = await store.patch(ref, patch, subresource=subresource)
             except refusals.ObjectsError as error:
-                if not _cannot(error):
+                # Else the server cannot apply at all, whatever the object.
+                known = any(word in error.message for word in _UNTYPED)
+                if not known and error.reason != "UnsupportedMediaType":
                     raise
                 self._give_up(ref, error)
             else:
-                return await self._cleared(store, ref, ours, after, subresource)
+                left = _left(ours, after)
+                if not left:
+                    return after
+                clearing = objects.Merge(left, objects.revision(after))
+                return await store.patch(ref, clearing, subresource=subresource)
         kind = objects.Strategic if ref.kind == kinds.NODES else objects.Merge
         return await store.patch(ref, kind(ours, revision), subresource=subresource)
 
@@ -83,43 +91,11 @@ class Hand:
         metadata = {**objects.metadata(ours), "name": ref.name, "ownerReferences": list(owners)}
         return await store.create(ref.kind, {**ours, "metadata": metadata})
 
-    async def _cleared(
-        self,
-        store: objects.Objects,
-        ref: objects.Ref,
-        ours: Mapping[str, Any],
-        after: objects.Object,
-        subresource: str,
-    ) -> objects.Object:
-        left = _left(ours, after)
-        if not left:
-            return after
-        patch = objects.Merge(left, objects.revision(after))
-        return await store.patch(ref, patch, subresource=subresource)
-
     def _give_up(self, ref: objects.Ref, error: refusals.ObjectsError) -> None:
         self.plain = str(error)
         if self.plain != self._said:
             self._said = self.plain
             log.get().info("objects.patched", kind=ref.kind.name, detail=self.plain)
-
-
-def _cannot(error: refusals.ObjectsError) -> bool:
-    """True if the server cannot apply at all, whatever the object."""
-    if error.reason == "UnsupportedMediaType":
-        return True
-    return any(word in error.message for word in _UNTYPED)
-
-
-def _metadata(
-    ours: Mapping[str, Any], owners: Sequence[Mapping[str, Any]], revision: str
-) -> dict[str, Any]:
-    made = bare(objects.metadata(ours))
-    if owners:
-        made["ownerReferences"] = list(owners)
-    if revision:
-        made["resourceVersion"] = revision
-    return made
 
 
 def bare(ours: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -113,13 +113,12 @@ def _record(line: bytes) -> Record | None:
 
 def _wanted(record: Record, question: AuditQuery) -> bool:
     at = record.get("at")
-    tests: tuple[tuple[object, Callable[[], bool]], ...] = (
-        (question.policy, lambda: record.get("policy") == question.policy),
-        (question.target, lambda: record.get("target") == question.target),
-        (question.since, lambda: isinstance(at, int | float) and at >= (question.since or 0.0)),
-        (question.pod, lambda: _about(record, question)),
+    return (
+        question.policy in (None, record.get("policy"))
+        and question.target in (None, record.get("target"))
+        and (question.since is None or (isinstance(at, int | float) and at >= question.since))
+        and (question.pod is None or _about(record, question))
     )
-    return all(test() for given, test in tests if given is not None)
 
 
 def _about(record: Record, question: AuditQuery) -> bool:

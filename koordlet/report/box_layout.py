@@ -149,31 +149,21 @@ def _grids(sections: Sequence[Sequence[_Sized]]) -> tuple[_Grid, ...]:
     areas = [sum(member.width * member.height for member in members) for members in sections]
     largest = areas.index(max(areas))
     main = min(_choices(sections[largest]), key=_ugliness)
-    return tuple(
-        main
-        if number == largest
-        else max(
-            (
-                grid
-                for grid in _choices(members)
-                if len(grid.widths) == 1 or grid.size[0] <= main.size[0]
-            ),
-            key=lambda grid: len(grid.widths),
-        )
-        for number, members in enumerate(sections)
-    )
+    grids = []
+    for members in sections:
+        first, *wider = _choices(members)
+        fitting = [first, *(grid for grid in wider if grid.size[0] <= main.size[0])]
+        grids.append(max(fitting, key=lambda grid: len(grid.widths)))
+    return (*grids[:largest], main, *grids[largest + 1 :])
 
 
 def _choices(members: Sequence[_Sized]) -> Iterator[_Grid]:
+    """The section with one column, with two, and so on."""
     for count in range(1, min(len(members), _MAX_COLUMNS) + 1):
-        yield _with_columns(members, count)
-
-
-def _with_columns(members: Sequence[_Sized], count: int) -> _Grid:
-    rows = [members[start : start + count] for start in range(0, len(members), count)]
-    widths = [max(member.width for member in members[column::count]) for column in range(count)]
-    heights = [max(member.height for member in row) for row in rows]
-    return _Grid(tuple(members), tuple(widths), tuple(heights))
+        rows = [members[start : start + count] for start in range(0, len(members), count)]
+        widths = [max(member.width for member in members[column::count]) for column in range(count)]
+        heights = [max(member.height for member in row) for row in rows]
+        yield _Grid(tuple(members), tuple(widths), tuple(heights))
 
 
 def _ugliness(grid: _Grid) -> float:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from koordlet.http import message
 from koordlet.model import pod, resources
-from koordlet.report import documents, node_json, plan_json, resctrl_json, usage_json, view
+from koordlet.report import documents, node_json, plan_json, resctrl_json, view
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
@@ -78,18 +78,15 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         *("cgroup", "cpus", "pools", "bestEffort", "banner", "usage", "reservations"),
         *("conditions", "unsupported", "sources", "checks"),
     )
-    actions, evictions = made["actions"], made["evictions"]
-    assert isinstance(actions, list)  # noqa: S101 - narrows the type
-    assert isinstance(evictions, list)  # noqa: S101 - the same
     return {
         **{name: whole[name] for name in kept},
         "workloads": [_workload(now, workload) for workload in now.snapshot.pods],
         "unmanaged": len(now.snapshot.unmanaged),
         "signals": made["signals"],
-        "evictions": evictions[:_EVICTIONS],
+        "evictions": made["evictions"][:_EVICTIONS],
         "offer": _offer(now),
-        "actions": actions[:_ACTIONS],
-        "actionCount": len(actions),
+        "actions": made["actions"][:_ACTIONS],
+        "actionCount": len(made["actions"]),
         "explanations": made["explanations"],
         "shadow": made["shadow"],
         "resctrl": resctrl_json.render(now.snapshot),
@@ -113,7 +110,7 @@ def _offer(now: view.ReportView) -> dict[str, object] | None:
 
 
 def _workload(now: view.ReportView, workload: pod.Pod) -> dict[str, object]:
-    used = usage_json.workload(now, workload)
+    used = node_json.workload_usage(now, workload)
     shown = ("cpuCores", "throttledRatio", "memoryBytes", "pids", "pressure", "network")
     return {
         **documents.fields(workload, "key qos source cgroup=group"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from koordlet.model import cpuset
@@ -20,6 +20,11 @@ Document = Mapping[str, Any]
 def fields(source: object, names: str) -> dict[str, object]:
     """The named attributes, in this order; ``key=attribute`` where the key is another word."""
     return {key: _plain(getattr(source, attribute)) for key, attribute in _pairs(names)}
+
+
+def each(several: Iterable[object], names: str) -> list[dict[str, object]]:
+    """The same of several."""
+    return [fields(source, names) for source in several]
 
 
 @functools.cache

@@ -19,12 +19,10 @@ from koordlet.http import message, routes
 from koordlet.report import (
     audit_json,
     console,
-    cpus_json,
     documents,
     metrics,
     node_json,
     plan_json,
-    pod_json,
     topology_json,
     view,
 )
@@ -130,25 +128,21 @@ class Api:
 
     def node(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The node."""
-        return self._once(
-            "node", (now,), lambda: message.document(node_json.document(now, self._version))
-        )
+        return self._kept_json("node", lambda: node_json.document(now, self._version), now)
 
     def topology(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The machine."""
         machine = now.snapshot.topology
-        return self._once(
-            "topology", (machine,), lambda: message.document(topology_json.document(machine))
-        )
+        return self._kept_json("topology", lambda: topology_json.document(machine), machine)
 
     def cpus(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The owner map."""
-        return self._once("cpus", (now,), lambda: message.document(cpus_json.document(now)))
+        return self._kept_json("cpus", lambda: topology_json.cpus(now), now)
 
     def pod(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """One workload."""
         name = request.one("name") or ""
-        document = pod_json.document(now, name)
+        document = node_json.pod(now, name)
         if document is None:
             return message.error(
                 404,
@@ -161,11 +155,8 @@ class Api:
 
     def plan(self, _request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """The current plan with reasons."""
-        return self._once(
-            "plan",
-            (now.plan, now.results),
-            lambda: message.document(plan_json.render(now.plan, now.results)),
-        )
+        made, results = now.plan, now.results
+        return self._kept_json("plan", lambda: plan_json.render(made, results), made, results)
 
     def metrics(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """Prometheus text, or OpenMetrics where the scraper prefers it."""
@@ -221,6 +212,11 @@ class Api:
         detail = f"the last tick is {age:.0f} s old" if late else ""
         return view.Check(name="ticks", ok=not late, detail=detail)
 
+    def _kept_json(
+        self, name: str, make: Callable[[], dict[str, object]], *key: object
+    ) -> message.HttpResponse:
+        return self._once(name, key, lambda: message.document(make()))
+
     def _once(
         self, name: str, key: tuple[object, ...], make: Callable[[], message.HttpResponse]
     ) -> message.HttpResponse:
@@ -237,7 +233,7 @@ def _health(request: message.HttpRequest, checks: list[view.Check]) -> message.H
     well = all(check.ok for check in checks)
     status = 200 if well else 503
     if request.prefers("text/plain", "application/json") == "application/json":
-        rows = [documents.fields(check, "name ok detail") for check in checks]
+        rows = documents.each(checks, "name ok detail")
         return message.document({"version": "v1", "ok": well, "checks": rows}, status=status)
     if well and "verbose" not in request.query:
         return message.text("ok\n")

@@ -16,13 +16,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from koordlet.model.record import dataclass
-from koordlet.report import (
-    families,
-    feature_families,
-    peer_families,
-    usage_families,
-    view,
-)
+from koordlet.report import families, feature_families, peer_families, usage_families, view
 
 #: Kubernetes names have up to 253 characters.
 MAX_LABEL = 256

@@ -5,6 +5,8 @@ Covers: ``koordlet plan -o json`` and ``/api/v1/plan``. Does not cover: tables (
 
 from __future__ import annotations
 
+from typing import Any
+
 from koordlet.model import action, decision, eviction, plan, result
 from koordlet.report import documents
 
@@ -12,7 +14,7 @@ from koordlet.report import documents
 _WRITE = ("value", "was", "policy", "reason", "order")
 
 
-def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, object]:
+def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, Any]:
     """The whole document. ``writes`` is the ``WriteFile`` part of ``actions``."""
     actions = [described(step) for step in made.steps]
     return {
@@ -26,13 +28,12 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "evictions": [_eviction(victim) for victim in made.evictions],
         "signals": [signal(row) for row in made.signals],
         "conditions": [condition(row) for row in made.conditions],
-        "unsupported": [documents.fields(gap, "feature why") for gap in made.unsupported],
+        "unsupported": documents.each(made.unsupported, "feature why"),
         "pools": pools(made),
-        "conflicts": [
-            documents.fields(conflict, "target kept kept_policy dropped dropped_policy")
-            for conflict in made.conflicts
-        ],
-        "failures": [documents.fields(failure, "policy error") for failure in made.failures],
+        "conflicts": documents.each(
+            made.conflicts, "target kept kept_policy dropped dropped_policy"
+        ),
+        "failures": documents.each(made.failures, "policy error"),
         "shadow": list(made.shadow),
         "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
         "results": [outcome(row) for row in results],
@@ -47,33 +48,24 @@ def condition(row: decision.Condition) -> dict[str, object]:
 
 def signal(row: decision.Signal) -> dict[str, object]:
     """Something measured against a threshold."""
-    return {
-        **documents.fields(row, "name observed threshold met"),
-        **({"why": row.why} if row.why else {}),
-        **({"spelled": row.spelled} if row.spelled else {}),
-        **({"since": row.since} if row.since is not None else {}),
-    }
+    more = {"why": row.why or None, "spelled": row.spelled or None, "since": row.since}
+    known = {name: value for name, value in more.items() if value is not None}
+    return {**documents.fields(row, "name observed threshold met"), **known}
 
 
 def pools(made: plan.Plan) -> dict[str, object]:
     """Owners of CPUs."""
     return {
-        "claims": [
-            documents.fields(claim, "owner cpus holder policy reason since")
-            for claim in made.ledger.claims
-        ],
-        "shared": [documents.fields(pool, "kind socket node cpus") for pool in made.ledger.pools],
+        "claims": documents.each(made.ledger.claims, "owner cpus holder policy reason since"),
+        "shared": documents.each(made.ledger.pools, "kind socket node cpus"),
     }
 
 
 def outcome(row: result.Result) -> dict[str, object]:
     """One result."""
-    document = documents.fields(row, "target verdict")
-    if row.detail:
-        document["detail"] = row.detail
-    if row.contested:
-        document["contested"] = True
-    return document
+    more = {"detail": row.detail, "contested": row.contested}
+    known = {name: value for name, value in more.items() if value}
+    return {**documents.fields(row, "target verdict"), **known}
 
 
 def _eviction(victim: eviction.Eviction) -> dict[str, object]:

@@ -3,7 +3,7 @@
 Covers: where a quantity is read from, its meter (which has the unit), its JSON key, its field in
 the feed, its resource in NodeMetric, its metric families with help, labels and bounds.
 Does not cover: whose series a family has (``scopes``), the writers (``usage_families``,
-``peer_families``, ``usage_json``, ``rpc.encode_usage``, ``objects.metric_object``), measuring
+``peer_families``, ``node_json``, ``rpc.encode_usage``, ``objects.metric_object``), measuring
 (``host.counters``, ``history``).
 
 Rules:
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from koordlet.model import counters, meter
 from koordlet.model.record import dataclass
@@ -72,9 +73,16 @@ class Quantity:
                 yield (node,), meter.numa_memory(int(node))
 
 
-def _per(name: str, text: str, *several: scopes.Scope) -> tuple[Series, ...]:
+def _row(
+    table: str, what: meter.Meter | None, key: str, *series: Series, value: str = "", **more: Any
+) -> Quantity:
+    """A quantity with its families, and its value of their label where they have one more."""
+    return Quantity(table, what, key, series, (value,) if value else (), **more)
+
+
+def _per(name: str, text: str, *several: scopes.Scope) -> Iterator[Series]:
     """The same family for several scopes."""
-    return tuple(Series(scope, name, f"Per {scope.word}: {text}") for scope in several)
+    return (Series(scope, name, f"Per {scope.word}: {text}") for scope in several)
 
 
 def _pressures(table: str, ratio: Series, averages: Series | None = None) -> Iterator[Quantity]:
@@ -92,162 +100,154 @@ def _pressures(table: str, ratio: Series, averages: Series | None = None) -> Ite
 
 # What is used by a cgroup -------------------------------------------------------------------------
 
-_BOTH = (scopes.WORKLOADS, scopes.CONTAINERS)
+_PODS, _BOXES = scopes.WORKLOADS, scopes.CONTAINERS
 _THROTTLED = "share of CFS periods that were throttled."
 _TRAFFIC = Series(
-    *(scopes.WORKLOADS, "network_bytes_rate"),
+    _PODS,
+    "network_bytes_rate",
     "Network traffic of a workload with its own network namespace, in bytes per second.",
     ("direction",),
-    *("2 per workload", 8192),
+    "2 per workload",
+    8192,
 )
 _WORK = Series(
-    *(scopes.PEER_CONTAINERS, "cpi"),
+    scopes.PEER_CONTAINERS,
+    "cpi",
     "Cycles and instructions of a container in the last counting window.",
     ("cpi_field",),
 )
-_group, _work = functools.partial(Quantity, "groups"), functools.partial(Quantity, "work")
+_STALLED = Series(
+    _PODS,
+    "pressure_ratio",
+    "PSI of a workload: share of time in which some or all of its tasks stalled on a resource.",
+    ("resource", "degree"),
+    "6 per workload",
+    16384,
+)
+_CPI = "Cycles per instruction of a container, or of a workload without containers (empty label)."
+_NUMA_MEMORY = "Memory of a workload by NUMA node, on machines with several."
+_WITHOUT_CACHE = "working set, that is memory without inactive page cache."
+_group, _work = functools.partial(_row, "groups"), functools.partial(_row, "work")
 _OF_CGROUPS = (
     _group(
-        *(meter.CPU, "cpuCores"),
-        (
-            Series(
-                *(scopes.WORKLOADS, "cpu_cores", "CPU use of a workload, in cores."),
-                rows=scopes.workload_cores,
-            ),
-            Series(scopes.CONTAINERS, "cpu_cores", "CPU use of a container, in cores."),
-        ),
+        meter.CPU,
+        "cpuCores",
+        Series(_PODS, "cpu_cores", "CPU use of a workload, in cores.", rows=scopes.workload_cores),
+        Series(_BOXES, "cpu_cores", "CPU use of a container, in cores."),
         resource="cpu",
     ),
-    _group(meter.THROTTLED, "throttledRatio", _per("cpu_throttled_ratio", _THROTTLED, *_BOTH)),
     _group(
-        *(meter.WORKING_SET, "memoryBytes"),
-        _per(
-            "memory_working_set_bytes",
-            "working set, that is memory without inactive page cache.",
-            *_BOTH,
-        ),
+        meter.THROTTLED, "throttledRatio", *_per("cpu_throttled_ratio", _THROTTLED, _PODS, _BOXES)
     ),
     _group(
-        *(meter.MEMORY, "memoryWithCacheBytes"),
-        _per("memory_usage_bytes", "memory including page cache.", *_BOTH),
-    ),
-    _group(meter.MEMORY_ANON, resource="memory"),
-    _group(
-        *(meter.MEMORY_COLD, "memoryColdBytes"),
-        _per("memory_cold_bytes", "cold memory, not accessed for five minutes.", *_BOTH),
+        meter.WORKING_SET,
+        "memoryBytes",
+        *_per("memory_working_set_bytes", _WITHOUT_CACHE, _PODS, _BOXES),
     ),
     _group(
-        *(None, "memoryNumaBytes"),
-        (
-            Series(
-                *(scopes.WORKLOAD_NODES, "memory_numa_bytes"),
-                "Memory of a workload by NUMA node, on machines with several.",
-            ),
-        ),
+        meter.MEMORY,
+        "memoryWithCacheBytes",
+        *_per("memory_usage_bytes", "memory including page cache.", _PODS, _BOXES),
+    ),
+    _group(meter.MEMORY_ANON, "", resource="memory"),
+    _group(
+        meter.MEMORY_COLD,
+        "memoryColdBytes",
+        *_per("memory_cold_bytes", "cold memory, not accessed for five minutes.", _PODS, _BOXES),
+    ),
+    _group(
+        None, "memoryNumaBytes", Series(scopes.WORKLOAD_NODES, "memory_numa_bytes", _NUMA_MEMORY)
     ),
     _work(
-        *(meter.CPI, "cyclesPerInstruction"),
-        (
-            Series(
-                *(scopes.COUNTED, "cycles_per_instruction"),
-                "Cycles per instruction of a container, or of a workload without containers (empty"
-                " label).",
-            ),
-        ),
+        meter.CPI, "cyclesPerInstruction", Series(scopes.COUNTED, "cycles_per_instruction", _CPI)
     ),
-    _work(meter.CYCLES, "", (_WORK,), ("cycles",)),
-    _work(meter.INSTRUCTIONS, "", (_WORK,), ("instructions",)),
+    _work(meter.CYCLES, "", _WORK, value="cycles"),
+    _work(meter.INSTRUCTIONS, "", _WORK, value="instructions"),
     _group(
-        *(meter.OOM_KILLS, ""),
-        (
-            Series(
-                *(scopes.WORKLOADS, "memory_oom_kills_rate"),
-                "Per workload: OOM kills per second.",
-                rows=scopes.workload_kills,
-            ),
-        ),
-    ),
-    _group(
-        *(meter.IO_READ, "readBytesPerSecond"),
-        _per("io_read_bytes_rate", "bytes read from block devices per second.", scopes.WORKLOADS),
-        late=True,
-    ),
-    _group(
-        *(meter.IO_WRITE, "writtenBytesPerSecond"),
-        _per("io_write_bytes_rate", "bytes written to block devices per second.", scopes.WORKLOADS),
-        late=True,
-    ),
-    _group(meter.PIDS, "pids", _per("pids", "processes and threads.", scopes.WORKLOADS)),
-    *_pressures(
-        "groups",
+        meter.OOM_KILLS,
+        "",
         Series(
-            *(scopes.WORKLOADS, "pressure_ratio"),
-            "PSI of a workload: share of time in which some or all of its tasks stalled on a"
-            " resource.",
-            ("resource", "degree"),
-            *("6 per workload", 16384),
+            _PODS,
+            "memory_oom_kills_rate",
+            "Per workload: OOM kills per second.",
+            rows=scopes.workload_kills,
         ),
     ),
-    Quantity(
-        *("traffic", meter.POD_RECEIVED, "network.receivedBytesPerSecond"),
-        *((_TRAFFIC,), ("received",)),
+    _group(
+        meter.IO_READ,
+        "readBytesPerSecond",
+        *_per("io_read_bytes_rate", "bytes read from block devices per second.", _PODS),
+        late=True,
     ),
-    Quantity(
-        *("traffic", meter.POD_SENT, "network.sentBytesPerSecond", (_TRAFFIC,), ("sent",)),
+    _group(
+        meter.IO_WRITE,
+        "writtenBytesPerSecond",
+        *_per("io_write_bytes_rate", "bytes written to block devices per second.", _PODS),
+        late=True,
+    ),
+    _group(meter.PIDS, "pids", *_per("pids", "processes and threads.", _PODS)),
+    *_pressures("groups", _STALLED),
+    *(
+        _row("traffic", what, f"network.{word}BytesPerSecond", _TRAFFIC, value=word)
+        for what, word in ((meter.POD_RECEIVED, "received"), (meter.POD_SENT, "sent"))
     ),
 )
 
 # What is used by a QoS class ----------------------------------------------------------------------
 
 _CLASS_TRAFFIC = Series(
-    *(scopes.CLASSES, "network_bytes_rate"),
+    scopes.CLASSES,
+    "network_bytes_rate",
     "Network traffic by QoS class of workloads with their own network namespace, in bytes per"
     " second.",
     ("direction",),
     "2 per QoS class, 8",
 )
 _CLASS_PRESSURE = Series(
-    *(scopes.CLASSES, "pressure_ratio"),
+    scopes.CLASSES,
+    "pressure_ratio",
     "PSI by QoS class: share of time in which some tasks of its most stalled workload stalled.",
     ("resource",),
     "3 per QoS class, 12",
 )
 _REST = "by QoS class; class system is everything that is not a workload."
-_share = functools.partial(Quantity, "shares")
+_share = functools.partial(_row, "shares")
 _OF_CLASSES = (
     _share(
-        *(meter.CPU_SHARE, "cpuCores"),
-        (Series(scopes.SHARES, "cpu_cores", f"CPU use {_REST}"),),
+        meter.CPU_SHARE,
+        "cpuCores",
+        Series(scopes.SHARES, "cpu_cores", f"CPU use {_REST}"),
         field="cpu_milli",
         resource="cpu",
     ),
     _share(
-        *(meter.MEMORY_SHARE, "memoryBytes"),
-        (Series(scopes.SHARES, "memory_bytes", f"Memory without page cache {_REST}"),),
+        meter.MEMORY_SHARE,
+        "memoryBytes",
+        Series(scopes.SHARES, "memory_bytes", f"Memory without page cache {_REST}"),
         field="memory_bytes",
         resource="memory",
     ),
     *(
-        _share(what, key, _per(name, text, scopes.CLASSES), late=name != "cpu_throttled_ratio")
-        for what, key, name, text in (
-            (meter.PIDS_SHARE, "pids", "pids", "processes and threads."),
+        _share(what, key, *_per(name, text, scopes.CLASSES), late=name != "cpu_throttled_ratio")
+        for name, what, key, text in (
+            ("pids", meter.PIDS_SHARE, "pids", "processes and threads."),
             (
-                *(meter.IO_READ_SHARE, "readBytesPerSecond"),
-                *("io_read_bytes_rate", "bytes read per second."),
+                *("io_read_bytes_rate", meter.IO_READ_SHARE),
+                *("readBytesPerSecond", "bytes read per second."),
             ),
             (
-                *(meter.IO_WRITE_SHARE, "writtenBytesPerSecond"),
-                *("io_write_bytes_rate", "bytes written per second."),
+                *("io_write_bytes_rate", meter.IO_WRITE_SHARE),
+                *("writtenBytesPerSecond", "bytes written per second."),
             ),
-            (meter.THROTTLED_SHARE, "throttledRatio", "cpu_throttled_ratio", _THROTTLED),
+            ("cpu_throttled_ratio", meter.THROTTLED_SHARE, "throttledRatio", _THROTTLED),
         )
     ),
     *(
-        _share(what, f"network.{word}BytesPerSecond", (_CLASS_TRAFFIC,), (word,), late=True)
+        _share(what, f"network.{word}BytesPerSecond", _CLASS_TRAFFIC, value=word, late=True)
         for what, word in ((meter.RECEIVED_SHARE, "received"), (meter.SENT_SHARE, "sent"))
     ),
     *(
-        _share(stalled, "", (_CLASS_PRESSURE,), (pressure.resource,))
+        _share(stalled, "", _CLASS_PRESSURE, value=pressure.resource)
         for pressure, stalled in zip(meter.PRESSURES, meter.STALLED_SHARES, strict=True)
     ),
 )
@@ -257,76 +257,68 @@ _OF_CLASSES = (
 _MEMORY = Series(scopes.NODE, "memory_bytes", "Memory of the node by kind.", ("kind",), "6")
 _LOAD = Series(scopes.NODE, "load", "Load average by minutes.", ("minutes",), "3")
 _LINK = Series(
-    *(scopes.LINKS, "bytes_rate"),
-    *("Traffic of a network interface in bytes per second.", ("direction",)),
+    scopes.LINKS,
+    "bytes_rate",
+    "Traffic of a network interface in bytes per second.",
+    ("direction",),
 )
 _SPACE, _INODES = (
     Series(scopes.DISKS, name, f"{what} of the file system that contains a directory.", ("kind",))
     for name, what in (("bytes", "Space"), ("inodes", "Inodes"))
 )
-_node = functools.partial(Quantity, "node")
+_RATIO = Series(
+    scopes.NODE,
+    "pressure_ratio",
+    "PSI of the node: share of time in which some or all tasks stalled on a resource.",
+    ("resource", "degree"),
+    "6",
+)
+_PERCENT = Series(
+    scopes.NODE,
+    "pressure_percent",
+    "PSI averages of the kernel in percent, by window in seconds.",
+    ("resource", "degree", "seconds"),
+    "18",
+)
+_TAKEN = "Memory of the node that is not available, in bytes."
+_DELAY = "Time that runnable tasks waited for a CPU, in seconds per second, summed over all CPUs."
+_node, _disk = functools.partial(_row, "node"), functools.partial(_row, "disks")
 _OF_NODE = (
     _node(
-        *(meter.CPU, "cpuCores"),
-        (Series(scopes.PEER_NODE, "used_cpu_cores", "CPU use of the node, in cores."),),
+        meter.CPU,
+        "cpuCores",
+        Series(scopes.PEER_NODE, "used_cpu_cores", "CPU use of the node, in cores."),
         field="cpu_milli",
         resource="cpu",
     ),
     _node(
-        *(meter.WORKING_SET, "memoryBytes"),
-        (
-            Series(
-                *(scopes.PEER_NODE, "used_memory_bytes"),
-                "Memory of the node that is not available, in bytes.",
-            ),
-        ),
+        meter.WORKING_SET,
+        "memoryBytes",
+        Series(scopes.PEER_NODE, "used_memory_bytes", _TAKEN),
         field="memory_bytes",
         resource="memory",
     ),
-    _node(meter.MEMORY_TOTAL, "memoryTotalBytes", (_MEMORY,), ("total",)),
-    _node(meter.MEMORY_AVAILABLE, "memoryAvailableBytes", (_MEMORY,), ("available",)),
-    _node(meter.MEMORY_FREE, "", (_MEMORY,), ("free",)),
-    _node(meter.MEMORY_CACHE, "", (_MEMORY,), ("cache",)),
-    _node(meter.MEMORY_COLD, "memoryColdBytes", (_MEMORY,), ("cold",)),
-    _node(meter.SWAP_FREE, "", (_MEMORY,), ("swap_free",)),
-    *_pressures(
-        "node",
-        Series(
-            *(scopes.NODE, "pressure_ratio"),
-            "PSI of the node: share of time in which some or all tasks stalled on a resource.",
-            ("resource", "degree"),
-            "6",
-        ),
-        Series(
-            *(scopes.NODE, "pressure_percent"),
-            "PSI averages of the kernel in percent, by window in seconds.",
-            ("resource", "degree", "seconds"),
-            "18",
-        ),
-    ),
-    _node(meter.LOAD_1, "load", (_LOAD,), ("1",), several=True),
-    _node(meter.LOAD_5, "load", (_LOAD,), ("5",), several=True),
-    _node(meter.LOAD_15, "load", (_LOAD,), ("15",), several=True),
-    _node(
-        *(meter.RUN_DELAY, ""),
-        (
-            Series(
-                *(scopes.NODE, "run_delay_ratio"),
-                "Time that runnable tasks waited for a CPU, in seconds per second, summed over all"
-                " CPUs.",
-            ),
-        ),
-    ),
-    Quantity("cpus", meter.CPU, "", (Series(scopes.CPUS, "usage_ratio", "Busy share of a CPU."),)),
+    _node(meter.MEMORY_TOTAL, "memoryTotalBytes", _MEMORY, value="total"),
+    _node(meter.MEMORY_AVAILABLE, "memoryAvailableBytes", _MEMORY, value="available"),
+    _node(meter.MEMORY_FREE, "", _MEMORY, value="free"),
+    _node(meter.MEMORY_CACHE, "", _MEMORY, value="cache"),
+    _node(meter.MEMORY_COLD, "memoryColdBytes", _MEMORY, value="cold"),
+    _node(meter.SWAP_FREE, "", _MEMORY, value="swap_free"),
+    *_pressures("node", _RATIO, _PERCENT),
+    _node(meter.LOAD_1, "load", _LOAD, value="1", several=True),
+    _node(meter.LOAD_5, "load", _LOAD, value="5", several=True),
+    _node(meter.LOAD_15, "load", _LOAD, value="15", several=True),
+    _node(meter.RUN_DELAY, "", Series(scopes.NODE, "run_delay_ratio", _DELAY)),
+    _row("cpus", meter.CPU, "", Series(scopes.CPUS, "usage_ratio", "Busy share of a CPU.")),
     Quantity("numa", meter.CPU, "cpuCores", resource="cpu"),
     Quantity("numa", meter.WORKING_SET, "memoryBytes", resource="memory"),
     Quantity("numa", meter.MEMORY_TOTAL, "memoryTotalBytes"),
-    Quantity("links", meter.RECEIVED, "receivedBytesPerSecond", (_LINK,), ("received",)),
-    Quantity("links", meter.SENT, "sentBytesPerSecond", (_LINK,), ("sent",)),
-    Quantity("disks", meter.SPACE_TOTAL, "totalBytes", (_SPACE,), ("total",)),
-    Quantity("disks", meter.SPACE_AVAILABLE, "availableBytes", (_SPACE,), ("available",)),
-    Quantity("disks", meter.INODES_TOTAL, "inodes", (_INODES,), ("total",)),
-    Quantity("disks", meter.INODES_FREE, "inodesFree", (_INODES,), ("free",)),
+    _row("links", meter.RECEIVED, "receivedBytesPerSecond", _LINK, value="received"),
+    _row("links", meter.SENT, "sentBytesPerSecond", _LINK, value="sent"),
+    _disk(meter.SPACE_TOTAL, "totalBytes", _SPACE, value="total"),
+    _disk(meter.SPACE_AVAILABLE, "availableBytes", _SPACE, value="available"),
+    _disk(meter.INODES_TOTAL, "inodes", _INODES, value="total"),
+    _disk(meter.INODES_FREE, "inodesFree", _INODES, value="free"),
 )
 QUANTITIES = (*_OF_CGROUPS, *_OF_CLASSES, *_OF_NODE)
 

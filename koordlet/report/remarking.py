@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from koordlet.kubeapi import event, kinds, objects, refusals
-from koordlet.model import nodeslo, pod, snapshot
+from koordlet.model import pod, snapshot
 from koordlet.model.record import dataclass
 from koordlet.report import view, writing
 
@@ -131,13 +131,7 @@ _MOST = 8
 #: What is read, by the word of an object's ``kind``.
 _READ = {
     kind.name: kind
-    for kind in (
-        kinds.PODS,
-        kinds.NODES,
-        kinds.NODE_SLOS,
-        kinds.CONFIG_MAPS,
-        kinds.RESERVATIONS,
-    )
+    for kind in (kinds.PODS, kinds.NODES, kinds.NODE_SLOS, kinds.CONFIG_MAPS, kinds.RESERVATIONS)
 }
 _MAP = event.Subject(
     kind=kinds.CONFIG_MAPS, name="slo-controller-config", namespace="koordinator-system"
@@ -173,27 +167,20 @@ def _listed(
     now: snapshot.Snapshot, conditions: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[event.Subject, Iterable[str]]]:
     for workload in now.pods:
-        if workload.problems and workload.source in _OF_CLUSTER:
+        if workload.source in _OF_CLUSTER:
             yield _pod(workload), workload.problems
-    if now.slo is not None and now.slo.problems:
-        yield _strategies(now.node.name, now.slo), now.slo.problems
+    if now.slo is not None:
+        own = event.Subject(kind=kinds.NODE_SLOS, name=now.node.name, uid=now.slo.uid)
+        yield own if now.slo.source == own.kind.name else _MAP, now.slo.problems
     for held in now.reservations:
-        if held.problems:
-            yield (
-                event.Subject(kind=kinds.RESERVATIONS, name=held.name, uid=held.uid),
-                held.problems,
-            )
+        subject = event.Subject(kind=kinds.RESERVATIONS, name=held.name, uid=held.uid)
+        yield subject, held.problems
     for broken in now.unread:
         if broken.name and broken.kind in _READ:
-            yield (
-                event.Subject(
-                    kind=_READ[broken.kind],
-                    name=broken.name,
-                    namespace=broken.namespace,
-                    uid=broken.uid,
-                ),
-                (f"cannot be read: {broken.why}; koordlet uses the last valid version, if any",),
-            )
+            kind, space = _READ[broken.kind], broken.namespace
+            subject = event.Subject(kind=kind, name=broken.name, namespace=space, uid=broken.uid)
+            why = f"cannot be read: {broken.why}; koordlet uses the last valid version, if any"
+            yield subject, (why,)
     messages = [message for name, message in conditions if name in _OF_NODE]
     # As the kubelet does it: the UID of a Node in events is its name.
     node = event.Subject(kind=kinds.NODES, name=now.node.name, uid=now.node.name)
@@ -203,12 +190,6 @@ def _listed(
 def _pod(workload: pod.Pod) -> event.Subject:
     uid = workload.uid if workload.uid != workload.key else ""
     return event.Subject(kind=kinds.PODS, name=workload.name, namespace=workload.namespace, uid=uid)
-
-
-def _strategies(node: str, slo: nodeslo.NodeSlo) -> event.Subject:
-    if slo.source != kinds.NODE_SLOS.name:
-        return _MAP
-    return event.Subject(kind=kinds.NODE_SLOS, name=node, uid=slo.uid)
 
 
 def _each(subject: event.Subject, mistakes: Iterable[str]) -> Iterator[event.Event]:

@@ -10,10 +10,12 @@ in ``resync_seconds``; it writes nothing else.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet import log
+from koordlet.history import series
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model.record import dataclass
 from koordlet.report import applying, view, writing
@@ -21,13 +23,7 @@ from koordlet.report.objects import device_object, metric_object, node_status, t
 
 #: Newest first: an installed definition is adapted to.
 _TOPOLOGIES = tuple(
-    kinds.Kind(
-        kinds.NODE_RESOURCE_TOPOLOGIES.group,
-        version,
-        kinds.NODE_RESOURCE_TOPOLOGIES.plural,
-        kinds.NODE_RESOURCE_TOPOLOGIES.name,
-        namespaced=False,
-    )
+    dataclasses.replace(kinds.NODE_RESOURCE_TOPOLOGIES, version=version)
     for version in ("v1alpha2", "v1alpha1")
 )
 #: Rows of pods that are made before others have a turn: each takes some 100 µs.
@@ -130,7 +126,7 @@ class Metric:
 
     name = "NodeMetric"
 
-    def __init__(self, past: metric_object.MetricHistory) -> None:
+    def __init__(self, past: series.History) -> None:
         self._past = past
         self._wish = metric_object.CollectPolicy()
         self._known: objects.Object | None = None
@@ -191,12 +187,8 @@ class Metric:
             pods.append(row)
             if number % _BREATH == _BREATH - 1:
                 await asyncio.sleep(0)
-        return metric_object.status(
-            now,
-            measured,
-            pods,
-            list(metric_object.applications(now, self._past, self._wish)),
-        )
+        applications = list(metric_object.applications(now, self._past, self._wish))
+        return metric_object.status(now, measured, pods, applications)
 
 
 class DeviceRow:
@@ -261,7 +253,8 @@ class StatusRow:
         if not self._watched.budget.take():
             return None
         try:
-            self._known = await self._put(store, ref, body, force=False)
+            put = self._hand.put
+            self._known = await put(store, ref, body, subresource="status", force=False)
         except refusals.Conflict as error:
             if all(cause.reason != "FieldManagerConflict" for cause in error.causes):
                 raise
@@ -299,13 +292,8 @@ class StatusRow:
         body = self._body(there, now)
         if body is None:
             return 0
-        self._known = await self._put(store, ref, body, force=True)
+        self._known = await self._hand.put(store, ref, body, subresource="status")
         return 1
-
-    async def _put(
-        self, store: objects.Objects, ref: objects.Ref, body: dict[str, Any], *, force: bool
-    ) -> objects.Object:
-        return await self._hand.put(store, ref, body, subresource="status", force=force)
 
 
 def says(there: Any, body: Any) -> bool:

@@ -55,14 +55,9 @@ def _note(limits: dict[tuple[str, str], int], step: plan.Step, verdict: result.V
         return
     if not isinstance(did, action.WriteFile | action.SetUnitProperty) or did.knob not in _KINDS:
         return
-    key, value = (_KINDS[did.knob], did.group), _number(did.value)
-    if value is None or step.undo:
+    # The first number is the amount; no number is no limit.
+    key, word = (_KINDS[did.knob], did.group), did.value.partition(" ")[0]
+    if step.undo or not word.isdigit():
         limits.pop(key, None)
     else:
-        limits[key] = value
-
-
-def _number(text: str) -> int | None:
-    """First number of a text; ``None`` for no limit."""
-    word = text.partition(" ")[0]
-    return int(word) if word.isdigit() else None
+        limits[key] = int(word)

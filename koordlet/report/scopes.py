@@ -42,7 +42,11 @@ def is_host_application(workload: pod.Pod) -> bool:
 def _workloads(now: view.ReportView) -> Subjects:
     for workload in now.snapshot.pods:
         if workload.group is not None:
-            yield (workload.namespace, workload.name, workload.qos.value), workload.group
+            yield _labels(workload), workload.group
+
+
+def _labels(workload: pod.Pod) -> Labels:
+    return workload.namespace, workload.name, workload.qos.value
 
 
 def _containers(now: view.ReportView) -> Subjects:
@@ -112,8 +116,7 @@ PEER_CONTAINERS = Scope(
 def workload_cores(now: view.ReportView) -> families.Rows:
     """CPU use of each workload."""
     for workload in now.snapshot.pods:
-        labels = (workload.namespace, workload.name, workload.qos.value)
-        yield labels, now.usage.get(workload.key)
+        yield _labels(workload), now.usage.get(workload.key)
 
 
 def workload_kills(now: view.ReportView) -> families.Rows:
@@ -125,4 +128,4 @@ def workload_kills(now: view.ReportView) -> families.Rows:
             inside = [value for value in each if value is not None]
             if inside:
                 own = max(own or 0.0, sum(inside))
-            yield (workload.namespace, workload.name, workload.qos.value), own
+            yield _labels(workload), own

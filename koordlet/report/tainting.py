@@ -109,12 +109,11 @@ _OURS = frozenset(KEYS.values())
 
 def wanted(now: view.ReportView) -> frozenset[str]:
     """The keys of the conditions that hold."""
-    holding = (
-        condition
+    return frozenset(
+        KEYS[condition.type]
         for condition in now.plan.conditions
-        if condition.subject == "node" and condition.status
+        if condition.status and condition.subject == "node" and condition.type in KEYS
     )
-    return frozenset(KEYS[condition.type] for condition in holding if condition.type in KEYS)
 
 
 def ours(marks: Iterable[str]) -> frozenset[str]:
@@ -142,19 +141,17 @@ def laid(node: Mapping[str, Any], keys: Iterable[str], effect: str) -> list[Any]
 async def withdraw(store: objects.Objects, node: str, *, taints: bool, status: bool) -> int:
     """Withdraw; returns the number of writes. ``ObjectsError`` if one failed."""
     done = await lay(store, node) if taints else 0
-    return done + (await _unsay(store, objects.Ref(kinds.NODES, node)) if status else 0)
-
-
-async def _unsay(store: objects.Objects, ref: objects.Ref) -> int:
-    """Rule 9."""
-    there, done = await store.get(ref), 0
+    if not status:
+        return done
+    # Rule 9.
+    ref = objects.Ref(kinds.NODES, node)
+    there = await store.get(ref)
     if holders.applied(there, "status"):
         empty = objects.Apply({}, holders.MANAGER, force=True)
-        there, done = await store.patch(ref, empty, subresource="status"), 1
+        there, done = await store.patch(ref, empty, subresource="status"), done + 1
     left = node_status.withdrawn(there)
     if left:
-        await store.patch(
-            ref, objects.Strategic(left, objects.revision(there)), subresource="status"
-        )
+        removal = objects.Strategic(left, objects.revision(there))
+        await store.patch(ref, removal, subresource="status")
         done += 1
     return done

@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from koordlet.model import cpuset, topology
@@ -129,9 +130,7 @@ def _bare_node(view: _View, node: topology.Node) -> box_layout.Box:
     """A node that no running CPU is in."""
     made = _node(view, node, ())
     why = "no CPUs" if node.memory_bytes else f"no CPUs, {topology_words.memory(node.memory_bytes)}"
-    return box_layout.Box(
-        kind=made.kind, label=(f"{made.label[0]}: {why}", *made.label[1:]), sections=made.sections
-    )
+    return dataclasses.replace(made, label=(f"{made.label[0]}: {why}", *made.label[1:]))
 
 
 def _domains(view: _View, members: Sequence[topology.Cpu]) -> Iterator[box_layout.Box]:
@@ -185,7 +184,7 @@ def _cores(view: _View, sharing: Sequence[topology.Cpu]) -> Iterator[box_layout.
         return
     clusters: dict[int, list[box_layout.Box]] = {}
     shared: dict[int, list[topology.Cache]] = {}
-    for threads in _threads(sharing):
+    for threads in topology_words.cores(sharing):
         wider = _wider(view, threads)
         bits = max((cache.cpus.bits for cache in wider), default=0, key=int.bit_count)
         # Only neighbours that share are in one box; alone, the box would say nothing.
@@ -198,15 +197,6 @@ def _cores(view: _View, sharing: Sequence[topology.Cpu]) -> Iterator[box_layout.
         else:
             label = tuple(_cache(cache) for cache in shared[key])
             yield box_layout.Box(kind="l2", label=label, sections=(tuple(boxes),))
-
-
-def _threads(sharing: Sequence[topology.Cpu]) -> Iterator[list[topology.Cpu]]:
-    """The CPUs of each core; one whose core is unknown stands alone."""
-    for core, threads in topology_words.split(sharing, lambda cpu: cpu.core):
-        if core is None:
-            yield from ([thread] for thread in threads)
-        else:
-            yield threads
 
 
 def _wider(view: _View, threads: Sequence[topology.Cpu]) -> list[topology.Cache]:
@@ -250,10 +240,7 @@ def _cache(cache: topology.Cache) -> str:
 
 
 def _speed(view: _View, cpu: topology.Cpu) -> Iterator[str]:
-    if view.uneven and cpu.capacity is not None:
-        yield f"capacity {cpu.capacity}"
-    if view.uneven and cpu.max_khz is not None:
-        yield f"{cpu.max_khz / 1e6:.1f} GHz"
+    return topology_words.speed(cpu) if view.uneven else iter(())
 
 
 def _kinds(
@@ -261,7 +248,7 @@ def _kinds(
 ) -> dict[tuple[str, ...], list[list[topology.Cpu]]]:
     """Cores of one kind together: as many threads, the same speed and caches."""
     kinds: dict[tuple[str, ...], list[list[topology.Cpu]]] = {}
-    for threads in _threads(sharing):
+    for threads in topology_words.cores(sharing):
         cores = f"cores {_TIMES} {len(threads)}" if len(threads) > 1 else "cores"
         caches = " ".join((*_private(view, threads),))
         key = (cores, *_speed(view, threads[0]), caches)
@@ -293,23 +280,13 @@ def _folded(
 
 
 def _cell(view: _View, cpu: topology.Cpu) -> box_layout.Cell:
-    words = ["cpu", view.classes.get(cpu.cpu, "")]
-    about = [f"CPU {cpu.cpu}"]
-    for column in ("core", "socket", "node", "l3"):
-        number = getattr(cpu, column)
-        about += [f"{column} {topology_words.name(number)}"] if cpu.online else []
-    for name, cpus in (
-        ("isolated", view.machine.isolated),
-        ("nohz_full", view.machine.nohz_full),
-    ):
-        if cpu.cpu in cpus:
-            words.append(name)
-            about.append(name)
-    if not cpu.online:
-        words.append("offline")
-        about.append("offline")
-    classes = " ".join(word for word in words if word)
-    return box_layout.Cell(text=str(cpu.cpu), classes=classes, title=", ".join(about))
+    columns = ("core", "socket", "node", "l3") if cpu.online else ()
+    places = [f"{column} {topology_words.name(getattr(cpu, column))}" for column in columns]
+    marks = [name for name in ("isolated", "nohz_full") if cpu.cpu in getattr(view.machine, name)]
+    marks += [] if cpu.online else ["offline"]
+    classes = " ".join(word for word in ("cpu", view.classes.get(cpu.cpu), *marks) if word)
+    title = ", ".join((f"CPU {cpu.cpu}", *places, *marks))
+    return box_layout.Cell(text=str(cpu.cpu), classes=classes, title=title)
 
 
 def _offline(view: _View) -> Iterator[box_layout.Box]:

@@ -145,8 +145,9 @@ def _legend(
     machine: topology.Topology, owners: Sequence[str], top: float, width: float
 ) -> Iterator[tuple[int, str]]:
     """Legend of the colours that occur: the row, and the drawing."""
-    entries = [("node", "NUMA node"), ("memory", "memory"), ("l3", "L3")]
-    entries = [entry for entry in entries if _occurs(machine, entry[0])]
+    entries = [("node", "NUMA node"), ("memory", "memory")] if machine.nodes else []
+    if any(cpu.l3 is not None for cpu in machine.cpus):
+        entries.append(("l3", "L3"))
     entries += [("core", "core"), ("cpu", "CPU")]
     entries += [(f"cpu {_class(word)}", word) for word in owners]
     for name in ("isolated", "nohz_full"):
@@ -168,12 +169,6 @@ def _legend(
         rect = _rect(at, "" if group else classes, radius=3)
         yield row, f'<g class="{group or "key"}">{rect}{label}</g>\n'
         x += need
-
-
-def _occurs(machine: topology.Topology, kind: str) -> bool:
-    if kind == "l3":
-        return any(cpu.l3 is not None for cpu in machine.cpus)
-    return bool(machine.nodes)
 
 
 def _style(owners: Iterable[str]) -> str:

@@ -55,6 +55,23 @@ def split(
     return sorted(groups.items(), key=lambda pair: (pair[0] is None, pair[0] or 0))
 
 
+def cores(sharing: Iterable[topology.Cpu]) -> Iterator[list[topology.Cpu]]:
+    """The CPUs of each core; one whose core is unknown stands alone."""
+    for core, threads in split(sharing, lambda cpu: cpu.core):
+        if core is None:
+            yield from ([thread] for thread in threads)
+        else:
+            yield threads
+
+
+def speed(cpu: topology.Cpu) -> Iterator[str]:
+    """What the machine says of how fast a CPU is."""
+    if cpu.capacity is not None:
+        yield f"capacity {cpu.capacity}"
+    if cpu.max_khz is not None:
+        yield f"{cpu.max_khz / 1e6:.1f} GHz"
+
+
 def cpus(members: Iterable[topology.Cpu]) -> cpuset.CPUSet:
     """The set that these CPUs are."""
     return cpuset.CPUSet.of(member.cpu for member in members)

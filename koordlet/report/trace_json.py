@@ -152,8 +152,8 @@ def _read(traced: Traced, choice: Choice) -> Document:
             or (pod.group is not None and cgroup.is_below(choice.group or "", pod.group))
         ],
         "sources": [_source(source, seen.at) for source in seen.sources],
-        "unread": [documents.fields(unread, "kind name namespace why") for unread in seen.unread],
-        "unsupported": [documents.fields(gap, "feature why") for gap in seen.unsupported],
+        "unread": documents.each(seen.unread, "kind name namespace why"),
+        "unsupported": documents.each(seen.unsupported, "feature why"),
         "nodeProblems": list(seen.node.problems),
         "journaled": traced.journaled,
     }
@@ -194,28 +194,24 @@ def _policies(
             **documents.fields(row, "policy=stem summary"),
             "mode": traced.modes.get(row.stem, row.default_mode).value,
             "modeFrom": traced.origins.get(row.stem, ""),
-            "saw": None if given is None else _input(given),
+            "saw": None
+            if given is None
+            else {
+                "claims": documents.each(given.ledger.claims, _CLAIM),
+                "settings": str(given.settings),
+                "state": str(given.state),
+                "remembered": given.remembered,
+            },
             "failure": outcome.failure if outcome is not None else "",
             "whyNothing": _why_nothing(traced, row, outcome),
             "fates": dict(Counter(wish.fate.value for wish in own)),
-            "claims": [documents.fields(claim, _CLAIM) for claim in decided.claims],
-            "pools": [documents.fields(pool, "kind node cpus") for pool in decided.pools],
-            "evictions": [
-                documents.fields(eviction, "pod signal held") for eviction in decided.evictions
-            ],
+            "claims": documents.each(decided.claims, _CLAIM),
+            "pools": documents.each(decided.pools, "kind node cpus"),
+            "evictions": documents.each(decided.evictions, "pod signal held"),
             "signals": [plan_json.signal(signal) for signal in decided.signals],
             "conditions": [plan_json.condition(condition) for condition in conditions],
             "explanation": dict(decided.explanation),
         }
-
-
-def _input(given: chain.Input) -> Document:
-    return {
-        "claims": [documents.fields(claim, _CLAIM) for claim in given.ledger.claims],
-        "settings": str(given.settings),
-        "state": str(given.state),
-        "remembered": given.remembered,
-    }
 
 
 def _why_nothing(traced: Traced, row: declaration.Declared, outcome: chain.Outcome | None) -> str:
@@ -225,13 +221,8 @@ def _why_nothing(traced: Traced, row: declaration.Declared, outcome: chain.Outco
     decided = outcome.decision
     if decided is None:
         return f"it failed: {outcome.failure}"
-    if (
-        decided.actions
-        or decided.claims
-        or decided.pools
-        or decided.evictions
-        or decided.offer is not None
-    ):
+    wants = (decided.actions, decided.claims, decided.pools, decided.evictions)
+    if any(wants) or decided.offer is not None:
         return ""
     facts = [f"{name}: {fact}" for name, fact in decided.explanation.items() if fact]
     facts += [

@@ -6,7 +6,7 @@ Does not cover: the names of Koordinator's agent that are no quantity's (``peer_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from koordlet.report import families, quantities, scopes, view
 
@@ -43,9 +43,7 @@ def _family(series: quantities.Series, rows: Sequence[quantities.Quantity]) -> f
     )
 
 
-def _rows(
-    scope: scopes.Scope, several: Sequence[quantities.Quantity]
-) -> Callable[[view.ReportView], families.Rows]:
+def _rows(scope: scopes.Scope, several: Sequence[quantities.Quantity]) -> families.Read:
     """Subject by subject; of all that a table has, quantity by quantity."""
 
     def of_table(now: view.ReportView) -> families.Rows:
@@ -66,21 +64,16 @@ def _rows(
     return of_table if scope.subjects is None else of_subjects
 
 
-FAMILIES = (
-    *of(*scopes.OWN),
-    families.Family(
-        name="koordlet_counter_files",
-        help="Counter files read, opened, gone and malformed, and mounts that did not answer.",
-        type=families.COUNTER,
-        labels=("event",),
-        bound="5",
-        rows=lambda now: (((event,), number) for event, number in now.counters.files.items()),
-        form="%d",
-    ),
-    families.Family(
-        name="koordlet_counter_descriptors",
-        help="Open file descriptors of counter files; each pins a page of kernel memory.",
-        rows=lambda now: (((), now.counters.descriptors),),
-        form="%d",
-    ),
-)
+FAMILIES = families.Families(of(*scopes.OWN))
+
+
+@FAMILIES.family("event", kind=families.COUNTER, bound="5", form="%d")
+def koordlet_counter_files(now: view.ReportView) -> families.Rows:
+    """Counter files read, opened, gone and malformed, and mounts that did not answer."""
+    return (((event,), number) for event, number in now.counters.files.items())
+
+
+@FAMILIES.family(form="%d")
+def koordlet_counter_descriptors(now: view.ReportView) -> families.Rows:
+    """Open file descriptors of counter files; each pins a page of kernel memory."""
+    yield (), now.counters.descriptors

@@ -121,10 +121,7 @@ class Writers:
     def counts(self) -> Mapping[str, int]:
         """For metrics: what was written, and who was faster."""
         every = self.health.values()
-        return {
-            "writes": sum(health.writes for health in every),
-            "conflicts": sum(health.conflicts for health in every),
-        }
+        return {n: sum(getattr(health, n) for health in every) for n in ("writes", "conflicts")}
 
     async def _keep(self, row: ObjectRow) -> None:
         while True:
@@ -158,10 +155,8 @@ class Writers:
     def _failed(self, row: ObjectRow, before: WriteHealth, error: Exception) -> float:
         problem = str(error) if isinstance(error, refusals.ObjectsError) else repr(error)
         if before.failures == 0 or before.problem != problem:
-            say = log.get().warning
-            say("objects.failed", kind=row.name, detail=problem)
-        failed = replace(before, ok=False, problem=problem, failures=before.failures + 1)
-        self._set(row, failed)
+            log.get().warning("objects.failed", kind=row.name, detail=problem)
+        self._set(row, replace(before, ok=False, problem=problem, failures=before.failures + 1))
         known = error if isinstance(error, refusals.ObjectsError) else refusals.Failed(problem)
         return self._pace.wait(before.failures, known, self._chance())
 

@@ -13,10 +13,9 @@ from typing import Any
 
 from google.protobuf import message as protobuf
 
-from koordlet.history import shares, window
+from koordlet.history import series, shares, window
 from koordlet.model import cpuset, meter, resources
 from koordlet.report import quantities, view
-from koordlet.report.objects import metric_object
 from koordlet.rpc import plain
 from koordlet.rpc.gen import feed_pb2
 
@@ -54,7 +53,7 @@ def usage(now: view.ReportView, windows: list[feed_pb2.Window]) -> feed_pb2.Usag
     )
 
 
-def windows(past: metric_object.MetricHistory, at: float) -> list[feed_pb2.Window]:
+def windows(past: series.History, at: float) -> list[feed_pb2.Window]:
     """Average and quantiles of the node, of the windows that have enough samples."""
     made = []
     for seconds in WINDOWS:

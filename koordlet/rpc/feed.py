@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 from google.protobuf import message as protobuf
 from google.protobuf import timestamp_pb2
 
+from koordlet.history import series
 from koordlet.model import remember
 from koordlet.model.record import dataclass
 from koordlet.report import view
-from koordlet.report.objects import metric_object
 from koordlet.rpc import encode, encode_usage
 from koordlet.rpc.gen import feed_pb2
 
@@ -57,7 +57,7 @@ class Feed:
         version: str,
         *,
         names: Iterable[str] = SECTIONS,
-        past: metric_object.MetricHistory | None = None,
+        past: series.History | None = None,
         settled: Settled = lambda _old, _new: False,
     ) -> None:
         self._past = past

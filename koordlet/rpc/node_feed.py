@@ -15,9 +15,9 @@ from pathlib import Path
 
 import grpc
 
+from koordlet.history import series
 from koordlet.http import limits as bounds
 from koordlet.report import view
-from koordlet.report.objects import metric_object
 from koordlet.rpc import feed, server, services
 from koordlet.rpc.gen import feed_pb2
 
@@ -34,7 +34,7 @@ class NodeFeed:
         version: str,
         *,
         limits: bounds.CallLimits | None = None,
-        past: metric_object.MetricHistory | None = None,
+        past: series.History | None = None,
     ) -> None:
         self._limits = bounds.CallLimits() if limits is None else limits
         self._feed = feed.Feed(version, past=past)
@@ -134,7 +134,7 @@ class AgentServer(server.RpcServer):
         *,
         limits: bounds.CallLimits | None = None,
         remote: server.RemoteListener | None = None,
-        past: metric_object.MetricHistory | None = None,
+        past: series.History | None = None,
     ) -> None:
         self.feed = NodeFeed(version, limits=limits, past=past)
         super().__init__(path, (self.feed,), limits=limits, remote=remote)

@@ -24,10 +24,10 @@ import grpc
 import grpc.aio
 
 from koordlet import log
+from koordlet.history import series
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.report import view
-from koordlet.report.objects import metric_object
 from koordlet.rpc import encode_usage, feed, services, tls
 from koordlet.rpc.gen import ingest_pb2
 
@@ -62,7 +62,7 @@ class Reporting:
         *,
         files: tls.TlsFiles | None = None,
         token: Path | None = None,
-        past: metric_object.MetricHistory | None = None,
+        past: series.History | None = None,
         pace: ReportPace | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:

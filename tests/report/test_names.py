@@ -13,7 +13,7 @@ from rich import console
 from koordlet.cli import top_screen
 from koordlet.model import decision, pod, qos
 from koordlet.report import console as page
-from koordlet.report import metrics, node_json, plan_json, pod_json, view
+from koordlet.report import metrics, node_json, plan_json, view
 from koordlet.rpc import feed
 from koordlet.rpc.gen import feed_pb2
 from tests.kit import nameless, views
@@ -45,7 +45,7 @@ def test_every_face(name: str) -> None:
     now = named(name)
     document = node_json.document(now, "1")
     key = f"{name}/{name}"
-    for body in (document, plan_json.render(now.plan), pod_json.document(now, key)):
+    for body in (document, plan_json.render(now.plan), node_json.pod(now, key)):
         assert body is not None
         assert json.dumps(name)[1:-1] in json.dumps(body, default=str)
     assert page.event(now, "1").decode("ascii").endswith("\n\n")

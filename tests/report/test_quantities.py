@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
-from koordlet.history import window
+from koordlet.history import series, window
 from koordlet.model import counters, meter
-from koordlet.report import metrics, quantities, scopes, usage_families, usage_json
+from koordlet.report import metrics, node_json, quantities, scopes, usage_families
 from koordlet.report.objects import metric_object
 from koordlet.rpc import encode_usage
 from koordlet.rpc.gen import feed_pb2
@@ -59,10 +60,11 @@ def test_a_new_row_is_on_every_surface(row: quantities.Quantity) -> None:
 
     lines, _ = metrics.MetricsWriter().write(usage_families.of(scopes.NODE), now, metrics.TEXT)
     told = encode_usage.usage(now, []).node
-    status = metric_object.node(now, OnlyNode(), metric_object.CollectPolicy())
+    past = cast("series.History", OnlyNode())
+    status = metric_object.node(now, past, metric_object.CollectPolicy())
 
     assert lines[2:] == ['koordlet_node_swap_bytes{kind="total"} 1048576']
-    assert usage_json.node(now)["swap"] == {"totalBytes": 2**20}
+    assert node_json.node_usage(now)["swap"] == {"totalBytes": 2**20}
     assert told.memory_bytes == 2**20
     assert status["nodeUsage"] == {"resources": {"swap": "1024"}}
 
@@ -75,7 +77,7 @@ def test_an_unknown_quantity_is_null_or_absent_and_never_zero() -> None:
     lines, _ = metrics.MetricsWriter().write(usage_families.of(scopes.NODE), now, metrics.TEXT)
 
     assert lines[2:] == []
-    assert usage_json.node(now)["swap"] == {"totalBytes": None}
+    assert node_json.node_usage(now)["swap"] == {"totalBytes": None}
     assert not encode_usage.usage(now, []).node.HasField("memory_bytes")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.history import space
 from koordlet.model import counters, meter, pod, prediction, qos
-from koordlet.report import metrics, usage_json, view
+from koordlet.report import metrics, node_json, view
 from tests.kit import counting, views
 from tests.report import test_metrics
 
@@ -185,7 +185,7 @@ def test_memory_of_nodes_with_gaps(form: metrics.TextFormat) -> None:
     }
 
     assert found == {"0": 5.0, "8": 7.0}
-    assert usage_json.workload(now, POD)["memoryNumaBytes"] == [5, 7]
+    assert node_json.workload_usage(now, POD)["memoryNumaBytes"] == [5, 7]
 
 
 def test_a_large_node_is_not_cut() -> None:

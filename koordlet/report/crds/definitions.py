@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -20,18 +21,9 @@ from koordlet.report.crds import device, nodemetric, nodeslo, reservation, struc
 
 #: Groups below ``k8s.io`` are protected: a server refuses a definition without this annotation.
 #: The proposal by which the API was approved:
-_APPROVED = {
-    "api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1870",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrinterColumn:
-    """One column of ``kubectl get``."""
-
-    name: str
-    path: str
-    type: str = "string"
+_APPROVED = (
+    ("api-approved.kubernetes.io", "https://github.com/kubernetes/enhancements/pull/1870"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,56 +32,47 @@ class Definition:
 
     kind: kinds.Kind
     model: type[BaseModel]
-    #: Served beside the kind's own version, which is the oldest.
-    versions: tuple[str, ...]
-    #: The version that is stored.
-    stored: str
+    #: Those that are served; the last is stored.
+    versions: tuple[str, ...] = ("v1alpha1",)
     short: tuple[str, ...] = ()
     status: bool = True
-    columns: tuple[PrinterColumn, ...] = ()
+    columns: tuple[Mapping[str, str], ...] = ()
     selectable: tuple[str, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
 
 
-_AGE = PrinterColumn(name="Age", path=".metadata.creationTimestamp", type="date")
+def _column(name: str, path: str, kind: str = "string") -> Mapping[str, str]:
+    """One column of ``kubectl get``."""
+    return {"name": name, "type": kind, "jsonPath": path}
+
+
+_AGE = _column("Age", ".metadata.creationTimestamp", "date")
 
 DEFINITIONS = (
     Definition(
         kind=kinds.NODE_RESOURCE_TOPOLOGIES,
         model=topology.NodeResourceTopology,
         versions=("v1alpha1", "v1alpha2"),
-        stored="v1alpha2",
         short=("node-res-topo",),
         status=False,
-        annotations=tuple(_APPROVED.items()),
+        annotations=_APPROVED,
     ),
     Definition(
         kind=kinds.NODE_METRICS,
         model=nodemetric.NodeMetricSchema,
-        versions=("v1alpha1",),
-        stored="v1alpha1",
-        columns=(
-            PrinterColumn(name="Updated", path=".status.updateTime", type="date"),
-            _AGE,
-        ),
+        columns=(_column("Updated", ".status.updateTime", "date"), _AGE),
     ),
-    Definition(
-        kind=kinds.NODE_SLOS, model=nodeslo.NodeSLO, versions=("v1alpha1",), stored="v1alpha1"
-    ),
-    Definition(
-        kind=kinds.DEVICES, model=device.DeviceSchema, versions=("v1alpha1",), stored="v1alpha1"
-    ),
+    Definition(kind=kinds.NODE_SLOS, model=nodeslo.NodeSLO),
+    Definition(kind=kinds.DEVICES, model=device.DeviceSchema),
     Definition(
         kind=kinds.RESERVATIONS,
         model=reservation.ReservationSchema,
-        versions=("v1alpha1",),
-        stored="v1alpha1",
         columns=(
-            PrinterColumn(name="Phase", path=".status.phase"),
+            _column("Phase", ".status.phase"),
             _AGE,
-            PrinterColumn(name="Node", path=".status.nodeName"),
-            PrinterColumn(name="TTL", path=".spec.ttl"),
-            PrinterColumn(name="Expires", path=".spec.expires"),
+            _column("Node", ".status.nodeName"),
+            _column("TTL", ".spec.ttl"),
+            _column("Expires", ".spec.expires"),
         ),
         # Each agent watches the reservations of its own node, and the server selects them.
         selectable=(".status.nodeName",),
@@ -134,16 +117,13 @@ def _version(definition: Definition, version: str, *, selectable: bool) -> dict[
     made: dict[str, Any] = {
         "name": version,
         "served": True,
-        "storage": version == definition.stored,
+        "storage": version == definition.versions[-1],
         "schema": {"openAPIV3Schema": _schema(definition)},
     }
     if definition.status:
         made["subresources"] = {"status": {}}
     if definition.columns:
-        made["additionalPrinterColumns"] = [
-            {"name": each.name, "type": each.type, "jsonPath": each.path}
-            for each in definition.columns
-        ]
+        made["additionalPrinterColumns"] = list(map(dict, definition.columns))
     if definition.selectable and selectable:
         made["selectableFields"] = [{"jsonPath": path} for path in definition.selectable]
     return made

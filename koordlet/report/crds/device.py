@@ -37,12 +37,10 @@ class VfGroup(fields.Open):
 class DeviceInfo(fields.Open):
     """A device of the node."""
 
-    id: str | None = Field(default=None, description="UUID or PCI address.")
+    id: str | None = fields.about("UUID or PCI address.")
     labels: fields.Texts | None = None
-    minor: fields.Int32 | None = Field(
-        default=None, description="Number of the device within its type."
-    )
-    type: str | None = Field(default=None, description="Type: gpu, rdma, fpga or xpu.")
+    minor: fields.Int32 | None = fields.about("Number of the device within its type.")
+    type: str | None = fields.about("Type: gpu, rdma, fpga or xpu.")
     module_id: fields.Int32 | None = Field(default=None, alias="moduleID")
     health: bool = Field(default=False, description="True if pods may use the device.")
     resources: fields.ResourceList | None = None

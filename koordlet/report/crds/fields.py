@@ -45,6 +45,11 @@ class Open(BaseModel):
     )
 
 
+def about(text: str) -> Any:
+    """A field that may be absent, with its description."""
+    return Field(default=None, description=text)
+
+
 Quantity = Annotated[int | str, WithJsonSchema({**_EITHER, "pattern": _QUANTITY})]
 #: A percentage as an integer, or a quantity as a text.
 IntOrString = Annotated[int | str, WithJsonSchema(dict(_EITHER))]

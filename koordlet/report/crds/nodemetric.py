@@ -27,17 +27,14 @@ class AggregatePolicy(fields.Open):
 class CollectPolicySchema(fields.Open):
     """How the agent measures and reports usage."""
 
-    aggregate_duration_seconds: fields.Int64 | None = Field(
-        default=None, description="Averaging window in seconds."
-    )
-    report_interval_seconds: fields.Int64 | None = Field(
-        default=None, description="Interval between two status updates in seconds."
+    aggregate_duration_seconds: fields.Int64 | None = fields.about("Averaging window in seconds.")
+    report_interval_seconds: fields.Int64 | None = fields.about(
+        "Interval between two status updates in seconds."
     )
     node_aggregate_policy: AggregatePolicy | None = None
-    node_memory_collect_policy: str | None = Field(
-        default=None,
-        description="How memory usage is measured: usageWithoutPageCache, usageWithPageCache or"
-        " usageWithHotPageCache.",
+    node_memory_collect_policy: str | None = fields.about(
+        "How memory usage is measured: usageWithoutPageCache, usageWithPageCache or"
+        " usageWithHotPageCache."
     )
 
 
@@ -51,8 +48,8 @@ class AggregatedUsage(fields.Open):
     """Usage aggregated over one window."""
 
     duration: fields.Duration | None = None
-    usage: dict[str, ResourceMap] | None = Field(
-        default=None, description="Usage by aggregation: avg, p50, p90, p95, p99."
+    usage: dict[str, ResourceMap] | None = fields.about(
+        "Usage by aggregation: avg, p50, p90, p95, p99."
     )
 
 

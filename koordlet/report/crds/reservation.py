@@ -85,9 +85,7 @@ class ReservationSpecSchema(fields.Open):
         Field(min_length=1, description="Pods that may use the reservation; one match suffices."),
     ]
     ttl: fields.Duration = Field(default="24h", description="Time to live; 0s never expires.")
-    expires: fields.Time | None = Field(
-        default=None, description="Expiration time; takes precedence over ttl."
-    )
+    expires: fields.Time | None = fields.about("Expiration time; takes precedence over ttl.")
     pre_allocation: bool | None = None
     pre_allocation_policy: PreAllocationPolicy | None = None
     allocate_once: bool = Field(

@@ -34,9 +34,7 @@ class Resource(fields.Open):
 
     name: str = Field(description="Name of the resource.")
     capacity: fields.Quantity = Field(description="Capacity of the hardware.")
-    allocatable: fields.Quantity | None = Field(
-        default=None, description="Amount that pods can use in total."
-    )
+    allocatable: fields.Quantity | None = fields.about("Amount that pods can use in total.")
     available: fields.Quantity = Field(description="Amount that is not allocated.")
 
 
@@ -45,7 +43,7 @@ class ZoneSchema(fields.Open):
 
     name: str = Field(description="Name of the zone: node-0, node-1, …")
     type: str = Field(description="Type of the zone; Node for a NUMA node.")
-    parent: str | None = Field(default=None, description="Name of the parent zone.")
+    parent: str | None = fields.about("Name of the parent zone.")
     costs: list[Cost] | None = None
     attributes: list[Attribute] | None = None
     resources: list[Resource] | None = None
@@ -54,10 +52,10 @@ class ZoneSchema(fields.Open):
 class NodeResourceTopology(fields.Closed):
     """Hardware topology of a node with its free resources by zone."""
 
-    topology_policies: list[str] | None = Field(
-        default=None, description="Policy and scope of the kubelet's topology manager."
+    topology_policies: list[str] | None = fields.about(
+        "Policy and scope of the kubelet's topology manager."
     )
     zones: list[ZoneSchema] = Field(description="Zones of the node, ordered by number.")
-    attributes: list[Attribute] | None = Field(
-        default=None, description="Attributes of the node, such as topologyManagerScope."
+    attributes: list[Attribute] | None = fields.about(
+        "Attributes of the node, such as topologyManagerScope."
     )

@@ -33,13 +33,10 @@ def render(now: view.ReportView) -> dict[str, Any]:
     gpus = [device for device in every if device.kind == "gpu"]
     # Drivers count from 0 as well, but not always in the order of the addresses: all or none.
     by_driver = all(gpu.minor is not None for gpu in gpus)
+    minors = [gpu.minor if by_driver else None for gpu in gpus]
     made = [
-        _gpu(
-            device,
-            device.minor if by_driver and device.minor is not None else number,
-            seen.topology,
-        )
-        for number, device in enumerate(gpus)
+        _gpu(device, number if minor is None else minor, seen.topology)
+        for number, (device, minor) in enumerate(zip(gpus, minors, strict=True))
     ]
     rdma = (device for device in every if device.rdma is not None and not device.virtual)
     made += [_rdma(device, number, seen.topology) for number, device in enumerate(rdma)]
@@ -86,12 +83,8 @@ def _gpu(device: topology.Device, minor: int, machine: topology.Topology) -> dic
 
 def _rdma(device: topology.Device, minor: int, machine: topology.Topology) -> dict[str, Any]:
     made = {**_device(device, "rdma", minor, machine), "resources": {"koordinator.sh/rdma": "100"}}
-    if device.functions:
-        functions = [
-            {"minor": number, "busID": address} for number, address in enumerate(device.functions)
-        ]
-        made["vfGroups"] = [{"vfs": functions}]
-    return made
+    functions = [{"minor": minor, "busID": bus} for minor, bus in enumerate(device.functions)]
+    return {**made, "vfGroups": [{"vfs": functions}]} if functions else made
 
 
 def _device(

@@ -21,10 +21,10 @@ import enum
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from koordlet.history import shares, window
-from koordlet.model import meter, moment, pod, qos
+from koordlet.history import series, shares, space, window
+from koordlet.model import duration, meter, moment, pod, qos
 from koordlet.model.record import dataclass
 from koordlet.report import documents, quantities, scopes, view
 
@@ -73,36 +73,7 @@ def wish(body: Mapping[str, Any]) -> CollectPolicy:
     )
 
 
-class Windows(Protocol):
-    """One kind of subjects in the past."""
-
-    def window(
-        self, subject: str, what: meter.Meter, now: float, seconds: float
-    ) -> window.Window | None:
-        """Value of a meter over the window; ``None`` if too little is known."""
-
-
-class MetricHistory(Protocol):
-    """Used part of ``history.series.History``."""
-
-    @property
-    def groups(self) -> Windows:
-        """Values by cgroup path."""
-
-    @property
-    def node(self) -> Windows:
-        """One subject, the empty name."""
-
-    @property
-    def numa(self) -> Windows:
-        """Values by NUMA node number, as text."""
-
-    @property
-    def shares(self) -> Windows:
-        """Values by QoS class."""
-
-
-def node(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> dict[str, Any]:
+def node(now: view.ReportView, past: series.History, want: CollectPolicy) -> dict[str, Any]:
     """The part about the node."""
     at, seconds = now.snapshot.at, want.window_seconds
     whole = _Subject(past.node, "node")
@@ -122,7 +93,7 @@ def node(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> dict
     }
 
 
-def lacking(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Lacking:
+def lacking(now: view.ReportView, past: series.History, want: CollectPolicy) -> Lacking:
     """Completeness of the node's window."""
     cpu = past.node.window("", meter.CPU, now.snapshot.at, want.window_seconds)
     memory = past.node.window("", meter.WORKING_SET, now.snapshot.at, want.window_seconds)
@@ -132,7 +103,7 @@ def lacking(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> L
     return Lacking.NOTHING if whole else Lacking.PART
 
 
-def pods(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Rows:
+def pods(now: view.ReportView, past: series.History, want: CollectPolicy) -> Rows:
     """One row for each pod that was measured, by namespace and name; lazily, they may be many."""
     for workload in sorted(now.snapshot.pods, key=lambda pod: (pod.namespace, pod.name)):
         if workload.active and workload.namespace and not scopes.is_host_application(workload):
@@ -142,7 +113,7 @@ def pods(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Rows
                 yield {**names, **_classes(workload), "podUsage": used}
 
 
-def applications(now: view.ReportView, past: MetricHistory, want: CollectPolicy) -> Rows:
+def applications(now: view.ReportView, past: series.History, want: CollectPolicy) -> Rows:
     """One row for each host application that was measured."""
     for workload in sorted(now.snapshot.pods, key=lambda pod: pod.name):
         if scopes.is_host_application(workload):
@@ -183,7 +154,7 @@ def status(
 class _Subject:
     """A subject whose resources are reported."""
 
-    where: Windows
+    where: space.Space
     table: str
     name: str = ""
 
@@ -195,7 +166,7 @@ class _Subject:
         usage = {"avg": self._amounts(windows, lambda used: used.average)}
         for name, part in _QUANTILES:
             usage[name] = self._amounts(windows, operator.methodcaller("quantile", part))
-        return {"duration": duration_text(seconds), "usage": usage if windows else {}}
+        return {"duration": duration.text(seconds), "usage": usage if windows else {}}
 
     def _windows(self, at: float, seconds: float) -> list[tuple[str, str, window.Window]]:
         """Resource, unit and window of what is known."""
@@ -213,7 +184,7 @@ class _Subject:
         return {"resources": {name: _text(read(used), unit) for name, unit, used in windows}}
 
 
-def _of(workload: pod.Pod, past: MetricHistory, at: float, want: CollectPolicy) -> dict[str, Any]:
+def _of(workload: pod.Pod, past: series.History, at: float, want: CollectPolicy) -> dict[str, Any]:
     subject = _Subject(past.groups, "groups", workload.group or "")
     return subject.average(at, want.window_seconds) if workload.group else {"resources": {}}
 
@@ -226,15 +197,6 @@ def _classes(workload: pod.Pod) -> dict[str, str]:
 def _text(amount: float, unit: str) -> str:
     """An amount as Kubernetes spells it."""
     return f"{int(amount * 1000)}m" if unit == "cores" else str(int(amount))
-
-
-def duration_text(seconds: int) -> str:
-    """Duration as Go prints it: ``5m0s``, ``1h0m0s``."""
-    hours, rest = divmod(seconds, 3600)
-    minutes, rest = divmod(rest, 60)
-    if hours:
-        return f"{hours}h{minutes}m{rest}s"
-    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 def _seconds(text: object) -> int:

@@ -16,7 +16,7 @@ Rules:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet.model import decision, moment, resources
@@ -95,7 +95,7 @@ def patch(
     if not moved and not changed:
         return None
     if want.offered is None:
-        made = _kept(there)
+        made = _standing(there, _applied, keep=True)
     else:
         made = {"status": {"capacity": amounts, "allocatable": amounts}} if amounts else {}
     if want.original is not None and want.offered is not None:
@@ -122,26 +122,32 @@ def _others(there: Mapping[str, Any], name: str) -> set[str]:
 
 def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
     """Strategic patch that removes what only koordlet owns; empty if there is nothing."""
-    made: dict[str, Any] = {}
-    status = documents.part(there, "status")
-    for place in _PLACES:
-        amounts = documents.part(status, place)
-        mine = [
-            name for name in OFFERED if name in amounts and _alone(there, "status", place, name)
-        ]
-        if mine:
-            made.setdefault("status", {})[place] = dict.fromkeys(mine)
+    made = _standing(there, _alone, keep=False)
     kinds = [
         str(condition.get("type"))
-        for condition in documents.rows(status, "conditions")
+        for condition in documents.rows(documents.part(there, "status"), "conditions")
         if str(condition.get("type")).startswith(PREFIX)
     ]
     if kinds:
         gone = [{"type": kind, "$patch": "delete"} for kind in kinds]
         made.setdefault("status", {})["conditions"] = gone
+    return made
+
+
+def _standing(
+    there: Mapping[str, Any], chosen: Callable[..., bool], *, keep: bool
+) -> dict[str, Any]:
+    """The resources of ours and their original that are chosen by their owners: as is, or gone."""
+    made: dict[str, Any] = {}
+    for place in _PLACES:
+        amounts = documents.part(there, "status", place)
+        names = (n for n in OFFERED if n in amounts and chosen(there, "status", place, n))
+        mine = {name: amounts[name] if keep else None for name in names}
+        if mine:
+            made.setdefault("status", {})[place] = mine
     annotations = documents.part(there, "metadata", "annotations")
-    if ORIGIN in annotations and _alone(there, "metadata", "annotations", ORIGIN):
-        made["metadata"] = {"annotations": {ORIGIN: None}}
+    if ORIGIN in annotations and chosen(there, "metadata", "annotations", ORIGIN):
+        made["metadata"] = {"annotations": {ORIGIN: annotations[ORIGIN] if keep else None}}
     return made
 
 
@@ -150,26 +156,10 @@ def _alone(there: Mapping[str, Any], *path: str) -> bool:
     return {holder.manager for holder in holders.of(there, *path)} == {holders.MANAGER}
 
 
-def _kept(there: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep the applied resources unchanged: the offer stays."""
-    made: dict[str, Any] = {}
-    status = documents.part(there, "status")
-    for place in _PLACES:
-        amounts = documents.part(status, place)
-        mine = {n: amounts[n] for n in OFFERED if n in amounts and _mine(there, "status", place, n)}
-        if mine:
-            made.setdefault("status", {})[place] = mine
-    annotations = documents.part(there, "metadata", "annotations")
-    if ORIGIN in annotations and _mine(there, "metadata", "annotations", ORIGIN):
-        made["metadata"] = {"annotations": {ORIGIN: annotations[ORIGIN]}}
-    return made
-
-
-def _mine(there: Mapping[str, Any], *path: str) -> bool:
-    return any(
-        (holder.manager, holder.operation) == (holders.MANAGER, "Apply")
-        for holder in holders.of(there, *path)
-    )
+def _applied(there: Mapping[str, Any], *path: str) -> bool:
+    """True if koordlet has applied a field."""
+    owners = ((holder.manager, holder.operation) for holder in holders.of(there, *path))
+    return (holders.MANAGER, "Apply") in owners
 
 
 def _amounts(
@@ -217,16 +207,8 @@ def _conditions(
         changed = True
         text, now = _status(condition), moment.spell(wall)
         since = before.get("lastTransitionTime") if before.get("status") == text else None
-        made.append(
-            {
-                "type": kind,
-                "status": text,
-                "reason": condition.reason,
-                "message": condition.message,
-                "lastHeartbeatTime": now,
-                "lastTransitionTime": since or now,
-            }
-        )
+        words = {"type": kind, "status": text, **documents.fields(condition, "reason message")}
+        made.append({**words, "lastHeartbeatTime": now, "lastTransitionTime": since or now})
     return made, changed
 
 

@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from koordlet.model import cpuset, kubelet, ledger, resources, snapshot, topology
+from koordlet.model import kubelet, ledger, resources, snapshot, topology
 from koordlet.report import documents, view
 from koordlet.report.objects import fingerprint
 
@@ -78,9 +78,8 @@ def _configured(seen: snapshot.Snapshot) -> kubelet.Configuration:
 def _policy(seen: snapshot.Snapshot) -> str:
     configured = _configured(seen)
     word = _POLICIES.get(configured.topology_manager_policy)
-    if word is None:
-        return "None"
-    return f"{word}{'Pod' if configured.topology_manager_scope == 'pod' else 'Container'}Level"
+    scope = "Pod" if configured.topology_manager_scope == "pod" else "Container"
+    return "None" if word is None else f"{word}{scope}Level"
 
 
 # Zones --------------------------------------------------------------------------------------------
@@ -258,11 +257,8 @@ def _kubelet_policy(seen: snapshot.Snapshot) -> dict[str, Any]:
     policy: dict[str, Any] = {"policy": configured.cpu_manager_policy}
     if configured.cpu_manager_options:
         policy["options"] = dict(configured.cpu_manager_options)
-    reserved = (
-        configured.reserved_cpus if configured.cpu_manager_policy == "static" else cpuset.CPUSet()
-    )
-    if reserved:
-        policy["reservedCPUs"] = str(reserved)
+    if configured.cpu_manager_policy == "static" and configured.reserved_cpus:
+        policy["reservedCPUs"] = str(configured.reserved_cpus)
     return policy
 
 
@@ -291,10 +287,8 @@ def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, An
 
 
 def _zone(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    known = documents.rows(there, "zones")
-    before: Mapping[str, Any] = next(
-        (zone for zone in known if zone.get("name") == ours["name"]), {}
-    )
+    known = (zone for zone in documents.rows(there, "zones") if zone.get("name") == ours["name"])
+    before: Mapping[str, Any] = next(known, {})
     return {**before, **ours, "resources": _named(before.get("resources"), ours["resources"])}
 
 

@@ -147,11 +147,3 @@ def test_wishes(policy: dict[str, Any], seconds: tuple[object, ...]) -> None:
     want = metric_object.wish({"spec": {"metricCollectPolicy": policy}})
 
     assert seconds == (want.report_seconds, want.window_seconds, want.durations)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(300, "5m0s"), (3661, "1h1m1s"), (30, "30s"), (1800, "30m0s")]
-)
-def test_durations(seconds: int, text: str) -> None:
-    """As Go prints them."""
-    assert text == metric_object.duration_text(seconds)

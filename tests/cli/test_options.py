@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from koordlet.cli import changes
+from koordlet.cli import options
 from koordlet.config import sourced
 from koordlet.model import errors
 
@@ -14,8 +14,8 @@ from koordlet.model import errors
 def read(*words: str) -> dict[str, object]:
     """What a command line says."""
     parser = argparse.ArgumentParser()
-    changes.add(parser)
-    return changes.read(parser.parse_args(words))
+    options.changes(parser)
+    return options.changed(parser.parse_args(words))
 
 
 def test_several() -> None:
