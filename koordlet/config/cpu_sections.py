@@ -18,38 +18,6 @@ class NoLimits(sections.Section):
     """Upper bounds. They are applied last and override every other source; there are none."""
 
 
-class BoundQuota(sections.Section):
-    """No CPU quota for pods with exclusive CPUs."""
-
-    mode: sections.PolicyModeField = "enforce"
-    limits: NoLimits
-
-
-class CpuNormalizationLimits(sections.Section):
-    """Upper bounds that no source can exceed."""
-
-    max_ratio: Annotated[float | None, Field(ge=1, le=5)] = Field(
-        default=None,
-        strict=False,
-        description="Highest normalization ratio; larger ones are"
-        " reduced to it; null sets no bound.",
-    )
-
-
-class CpuNormalization(sections.Section):
-    """CPU quotas of shared pods, scaled to the speed of this node's CPUs."""
-
-    mode: sections.PolicyModeField = "shadow"
-    limits: CpuNormalizationLimits
-
-
-class BatchLimits(sections.Section):
-    """CPU shares, CPU quota and memory limits of pods that request batch or mid resources."""
-
-    mode: sections.PolicyModeField = "enforce"
-    limits: NoLimits
-
-
 class ReservedCpusLimits(sections.Section):
     """Upper bounds of every reservation, whatever its source."""
 
@@ -67,77 +35,6 @@ class ReservedCpus(sections.Section):
     quantity: fieldtypes.OptionalQuantity = Field(
         default=None,
         description="Amount of CPU to reserve, rounded up to whole CPUs. Ignored if `cpus` is set.",
-    )
-
-
-class SharedPoolsLimits(sections.Section):
-    """The shared pools have no upper bounds yet."""
-
-
-class SharedPools(sections.Section):
-    """CPU pools of workloads without exclusive CPUs."""
-
-    mode: sections.PolicyModeField = "enforce"
-    limits: SharedPoolsLimits
-    enable_controllers: bool = Field(
-        default=False,
-        description="Enable the cpuset controller in the parent cgroups of a workload (cgroup v2"
-        " only).",
-    )
-    tiers: bool = Field(
-        default=True,
-        description="Also set the cpusets of the kubelet's QoS cgroups, so that new containers"
-        " start on the right CPUs.",
-    )
-
-
-class ExclusiveCpusLimits(sections.Section):
-    """Upper bounds that no source can exceed."""
-
-    max_cpus: Annotated[int | None, Field(ge=0)] = Field(
-        default=None, description="Highest number of exclusive CPUs; null sets no bound."
-    )
-
-
-class ExclusiveCpus(sections.Section):
-    """Exclusive CPUs of single workloads."""
-
-    mode: sections.PolicyModeField = "enforce"
-    limits: ExclusiveCpusLimits
-    choose: bool = Field(
-        default=True,
-        description="Choose exclusive CPUs for workloads that request a number of them and have"
-        " no CPUs from a scheduler.",
-    )
-    repack: bool = Field(
-        default=False,
-        description="Move exclusive cpusets that koordlet chose when that reduces fragmentation;"
-        " `koordlet plan --defragment` shows the moves.",
-    )
-    trust_annotations: bool = Field(
-        default=False,
-        description="Trust the `resource-status` annotation whatever the pod's class, priority"
-        " and request. Whoever may write pods can then take the node's CPUs.",
-    )
-
-
-class Housekeeping(sections.Section):
-    """Keeps interrupts and kernel threads away from exclusive CPUs."""
-
-    mode: sections.PolicyModeField = "off"
-    limits: NoLimits
-    interrupts: bool = Field(
-        default=True,
-        description="Move interrupts away from exclusive CPUs. Stop `irqbalance` first.",
-    )
-    kernel_threads: bool = Field(
-        default=True,
-        description="Move the kernel threads of unbound workqueues away from exclusive CPUs.",
-    )
-    onto_reserved: bool = Field(
-        default=False,
-        description="Move both to the reserved CPUs, if there are any; false uses all CPUs that"
-        " are not exclusive.",
     )
 
 
@@ -159,23 +56,6 @@ class CoreScheduling(sections.Section):
         description="QoS classes that get core-scheduling cookies; `LSR` includes LSE. A NodeSLO"
         " replaces this list.",
     )
-
-
-class CpuBurstLimits(sections.Section):
-    """Upper bounds that no source can exceed."""
-
-    max_percent: Annotated[int | None, Field(ge=100)] = Field(
-        default=None,
-        description="Upper bound of bursts and raised limits, in percent of the CPU limit; null"
-        " sets no bound.",
-    )
-
-
-class CpuBurst(sections.StrategySection, of=(strategies.CpuBurst, "cpu_burst")):
-    """CPU time beyond their limit for containers that are neither LSE, LSR nor BE."""
-
-    mode: sections.PolicyModeField = "enforce"
-    limits: CpuBurstLimits
 
 
 class CpuQosClass(

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from koordlet.config import cpu_sections, fieldtypes, sections
+from koordlet.config import fieldtypes, sections
 from koordlet.model import strategies
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -62,29 +62,6 @@ class PageCacheReclaim(sections.Section):
     lsr_class: PageCacheClass = Field(description="Settings of LSE and LSR pods.")
     ls_class: PageCacheClass = Field(description="Settings of LS pods.")
     be_class: PageCacheClass = Field(description="Settings of BE pods.")
-
-
-class OomScore(sections.Section):
-    """``oom_score_adj`` of every workload's processes, by its class or its annotation."""
-
-    mode: sections.PolicyModeField = "off"
-    limits: cpu_sections.NoLimits
-
-
-class SystemQosLimits(sections.Section):
-    """Bounds that no source can exceed."""
-
-    max_free_percent: Annotated[int, Field(ge=0, le=20)] = Field(
-        default=5,
-        description="Upper bound of `vm.min_free_kbytes`, in percent of the machine's memory.",
-    )
-
-
-class SystemQos(sections.StrategySection, of=(strategies.System, "system_qos")):
-    """Knobs of the whole kernel; null leaves one alone. A NodeSLO replaces them."""
-
-    mode: sections.PolicyModeField = "off"
-    limits: SystemQosLimits
 
 
 class IoConfig(sections.StrategySection, of=(strategies.IoLimits, "blkio_qos")):

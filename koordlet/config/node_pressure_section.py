@@ -211,19 +211,3 @@ _STALLS = frozenset(
     for degree in ("some", "full")
     for seconds in (10, 60, 300)
 )
-
-
-class LocalStorageEvictLimits(sections.Section):
-    """Local-storage limits have no upper bounds."""
-
-
-class LocalStorageEvict(sections.Section):
-    """Evictions of pods that exceed their local-storage limits."""
-
-    mode: sections.PolicyModeField = "enforce"
-    limits: LocalStorageEvictLimits
-    act: bool | None = Field(
-        default=None,
-        description="Evict pods that exceed their local-storage limits; null is true only on"
-        " machines without a kubelet.",
-    )

@@ -14,9 +14,10 @@ Rules:
 from __future__ import annotations
 
 import functools
+import typing
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, create_model, model_validator
 
 from koordlet.config import (
     best_effort_sections,
@@ -32,6 +33,7 @@ from koordlet.config import (
     sections,
     workload_sections,
 )
+from koordlet.policy.framework import registry
 
 API_VERSION = "koordlet.io/v1"
 KIND = "Config"
@@ -123,28 +125,26 @@ class Guard(Section):
     )
 
 
-class Policies(Section):
-    """One section for each policy."""
-
+class _Stems(Section):
     model_config = ConfigDict(alias_generator=str)  # rule 1
 
+
+class _Policies(_Stems):
+    """One section for each policy."""
+
+    if typing.TYPE_CHECKING:
+
+        def __getattr__(self, stem: str) -> Any:
+            """The section of a policy that declares its keys itself."""
+
     reserved_cpus: cpu_sections.ReservedCpus
-    exclusive_cpus: cpu_sections.ExclusiveCpus
-    shared_pools: cpu_sections.SharedPools
     adaptive: best_effort_sections.Adaptive
-    bound_quota: cpu_sections.BoundQuota
-    cpu_normalization: cpu_sections.CpuNormalization
-    batch_limits: cpu_sections.BatchLimits
     batch_resources: best_effort_sections.BatchResources
     blkio_qos: memory_io_sections.BlkioQos
     network_qos: memory_io_sections.NetworkQos
     core_scheduling: cpu_sections.CoreScheduling
     cpu_suppress: best_effort_sections.CpuSuppress
-    housekeeping: cpu_sections.Housekeeping
-    oom_score: memory_io_sections.OomScore
     resctrl: resctrl_section.Resctrl
-    cpu_burst: cpu_sections.CpuBurst
-    local_storage_evict: node_pressure_section.LocalStorageEvict
     cpu_allocatable_evict: eviction_sections.CpuAllocatableEvict
     cpu_evict: eviction_sections.CpuEvict
     memory_allocatable_evict: eviction_sections.MemoryAllocatableEvict
@@ -152,8 +152,23 @@ class Policies(Section):
     cpu_qos: cpu_sections.CpuQos
     memory_qos: memory_io_sections.MemoryQos
     page_cache_reclaim: memory_io_sections.PageCacheReclaim
-    system_qos: memory_io_sections.SystemQos
     node_pressure: node_pressure_section.NodePressure
+
+
+_WRITTEN = {stem: info.annotation for stem, info in _Policies.model_fields.items()}
+if typing.TYPE_CHECKING:
+    Policies = _Policies
+else:
+    #: In the order of the registry. A policy without a section above has that of its settings.
+    Policies = create_model(
+        "Policies",
+        __base__=_Stems,
+        __doc__=_Policies.__doc__,
+        **{
+            policy.stem: (_WRITTEN.get(policy.stem) or sections.of_policy(policy), ...)
+            for policy in registry.POLICIES
+        },
+    )
 
 
 class Metrics(Section):

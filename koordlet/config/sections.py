@@ -1,8 +1,8 @@
 """Common base of all sections of the configuration.
 
 Covers: frozen, strict models with camelCase keys; keys from the table of strategies; the mode of a
-policy; from models to records.
-Does not cover: any section (``schema`` and the modules of single policies).
+policy; the section of a policy whose settings are its keys; from models to records.
+Does not cover: any other section (``schema`` and the modules of single policies).
 
 Pydantic makes one validator, of the whole configuration, when something is first validated: one of
 each section by itself would take three times as long, and the agent waits for it when it starts.
@@ -18,11 +18,12 @@ import typing
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic.alias_generators import to_camel, to_pascal
 
 from koordlet.config import fieldtypes, plain
 from koordlet.model import strategy_field
+from koordlet.policy.framework import declaration
 
 # Pydantic would read what each installed package says of itself, and load those that call
 # themselves its plugins: 15 ms of the start, and no way for code into an agent that is root.
@@ -123,17 +124,23 @@ class _FromTable(ModelMetaclass):
             if key in below:
                 own[key] = below.pop(key)
             elif of[1] in row.file and key not in but:
-                own[key], default = _key_of(row), getattr(usual, key, row.default)
-                if default == row.default and row.file_default is not None:
-                    default = row.file_default
-                alias = strategy_field.key(of[0], key)
-                body[key] = Field(default=default, alias=alias, description=row.doc)
+                own[key], body[key] = _key_of(of[0], key, row, usual)
         own.update(below)
         return super().__new__(cls, name, bases, body, **more)
 
 
-def _key_of(row: strategy_field.StrategyField) -> Any:
-    """Type of a key of the configuration file."""
+def _key_of(
+    strategy: type, name: str, row: strategy_field.StrategyField, usual: object = None
+) -> tuple[Any, Any]:
+    """A key of the configuration file: its type, and the rest of it."""
+    default = getattr(usual, name, row.default)
+    if default == row.default and row.file_default is not None:
+        default = row.file_default
+    alias = strategy_field.key(strategy, name)
+    return _type_of(row), Field(default=default, alias=alias, description=row.doc)
+
+
+def _type_of(row: strategy_field.StrategyField) -> Any:
     bounds: dict[str, Any] = {}
     if row.low > -strategy_field.INT64:
         bounds["ge"] = int(row.low)
@@ -141,6 +148,7 @@ def _key_of(row: strategy_field.StrategyField) -> Any:
         bounds["le"] = int(row.high)
     kinds: dict[strategy_field.Form, Any] = {
         "whole": Annotated[int, Field(**bounds)] if bounds else int,
+        "number": Annotated[float, Field(strict=False, **bounds)],
         "switch": bool,
         "word": Literal[row.words],
         "amount": fieldtypes.Quantity,
@@ -157,6 +165,24 @@ class StrategySection(Section, metaclass=_FromTable):
 
         def __getattr__(self, name: str) -> Any:
             """Keys of the table, which the type checker does not see."""
+
+
+def of_policy(policy: declaration.Declared) -> type[Section]:
+    """The section of a policy whose settings are its keys."""
+    name, settings = to_pascal(policy.stem), type(policy.settings)
+    keys: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
+    for key, row in strategy_field.rows(settings).items():
+        if row.form == "keys":
+            own = strategy_field.rows(row.of).items()
+            keys |= {k: _key_of(row.of, k, r) for k, r in own if policy.stem in r.file}
+        else:
+            (bounds if row.bound else keys)[key] = _key_of(settings, key, row)
+    words = "Upper bounds that no source can exceed." if bounds else "There are no upper bounds."
+    limits: Any = create_model(f"{name}Limits", __base__=Section, __doc__=words, **bounds)
+    mode = (PolicyModeField, policy.default_mode.value)
+    kinds: dict[str, Any] = {"mode": mode, "limits": (limits, ...), **keys}
+    return create_model(name, __base__=Section, __doc__=settings.__doc__, **kinds)
 
 
 def _recorded(value: object) -> object:
