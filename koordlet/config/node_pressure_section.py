@@ -54,10 +54,6 @@ def _duration(value: object) -> object:
     return value
 
 
-def _absent(value: object) -> object:
-    return {} if value is None else value
-
-
 _Duration = Annotated[str, BeforeValidator(_duration), WithJsonSchema({"type": "string"})]
 
 
@@ -100,7 +96,7 @@ class NodePressure(sections.Section):
         description="Minimum reclaim by signal: what must be available above the"
         " threshold before the signal is relieved.",
     )
-    eviction_own: Annotated[Mapping[str, str], BeforeValidator(_absent), WithJsonSchema(_TEXTS)] = (
+    eviction_own: Annotated[Mapping[str, str], fieldtypes.ABSENT_MAP, WithJsonSchema(_TEXTS)] = (
         Field(
             default_factory=dict,
             description="koordlet's own thresholds. For an average of memory pressure: the"
@@ -162,7 +158,7 @@ class NodePressure(sections.Section):
         description="Cgroup whose memory counts as the node's memory; null uses the root cgroup.",
     )
     pressure_limits: Annotated[
-        Mapping[str, Annotated[int, Field(ge=1, le=100)]], BeforeValidator(_absent)
+        Mapping[str, Annotated[int, Field(ge=1, le=100)]], fieldtypes.ABSENT_MAP
     ] = Field(
         default_factory=dict,
         description="Percent of stalled time at which a pressure condition becomes true, by"
