@@ -1,6 +1,7 @@
 """Translates the operator's configuration into the settings of policies and readers.
 
-Covers: policy settings and modes, declared workloads, the node, from one ``Config``.
+Covers: policy settings and modes, declared workloads, the node, the directories and groups that
+node pressure is about, from one ``Config``.
 Does not cover: reading configuration (``config``), one pass (``tick``).
 """
 
@@ -11,35 +12,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from koordlet.agent import pressure_settings
+from koordlet.host.counters import pressure
 from koordlet.model import (
     cpuset,
+    duration,
+    grouppath,
     plan,
     pod,
     qos,
     quantity,
+    remember,
     resources,
+    slices,
     snapshot,
     strategies,
     strategy_field,
+    thresholds,
     wishes,
 )
 from koordlet.policy.best_effort import adaptive, batch_limits, batch_resources, cpu_suppress
-from koordlet.policy.cpu import (
-    core_scheduling,
-    cpu_qos,
-    reserved_cpus,
-)
-from koordlet.policy.eviction import (
-    node_pressure,
-)
+from koordlet.policy.cpu import core_scheduling, cpu_qos, reserved_cpus
+from koordlet.policy.eviction import node_pressure
 from koordlet.policy.framework import registry
-from koordlet.policy.memory_io import (
-    blkio_qos,
-    memory_qos,
-    network_qos,
-    page_cache_reclaim,
-)
+from koordlet.policy.memory_io import blkio_qos, memory_qos, network_qos, page_cache_reclaim
 from koordlet.policy.resctrl import annotation, resctrl, values
 from koordlet.workloads import declared
 
@@ -84,7 +79,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             classes=_classes(strategies.MemoryQos, policies.memory_qos),
             max_percent=policies.memory_qos.limits.max_percent,
         ),
-        node_pressure.STEM: pressure_settings.of(config),
+        node_pressure.STEM: _node_pressure(config),
         network_qos.STEM: _network(policies.network_qos),
         page_cache_reclaim.STEM: page_cache_reclaim.Settings(
             classes=_classes(
@@ -207,6 +202,63 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
             (part.name, part.ways, part.bandwidth, part.classes) for part in section.partitions
         ),
     )
+
+
+def _node_pressure(config: schema.Config) -> node_pressure.Settings:
+    policies, section = config.policies, config.policies.node_pressure
+    swap = section.swap_available
+    local = section.local_storage_capacity_isolation and policies.local_storage_evict.mode != "off"
+    return node_pressure.Settings(
+        limits=thresholds.parse(thresholds.Texts.of(section)),
+        transition=duration.parse(section.eviction_pressure_transition_period),
+        max_grace=section.eviction_max_pod_grace_period,
+        own=thresholds.own(section.eviction_own, duration.parse(section.eviction_own_grace_period)),
+        act=section.act,
+        kubelet=_kubelet_texts(config.kubelet.config_file),
+        pass_seconds=None if section.pass_seconds is None else float(section.pass_seconds),
+        local_storage=local,
+        reclaim=section.reclaim_page_cache,
+        tight_percent=section.workload_memory_percent,
+        stalls=section.pressure_limits,
+        swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
+    )
+
+
+def pressure_paths(config: schema.Config, base: str) -> pressure.PressurePaths:
+    """Choose the directories and groups whose space and memory a node may run out of."""
+    section = config.policies.node_pressure
+    usual = (config.kubelet.directory or pressure.NODEFS[0], *pressure.NODEFS[1:])
+    return pressure.PressurePaths(
+        nodefs=usual if section.nodefs is None else (section.nodefs,),
+        imagefs=pressure.IMAGEFS if section.imagefs is None else (section.imagefs,),
+        containerfs=() if section.containerfs is None else (section.containerfs,),
+        pods=(*_pods_below(base), *pressure.PODS),
+        memory=section.memory_cgroup or "",
+    )
+
+
+@remember.last
+def proved(paths: pressure.PressurePaths, pods: tuple[pod.Pod, ...]) -> pressure.PressurePaths:
+    """Put the group first that pods really are in: a kubelet may be nested."""
+    trees = (grouppath.parse(pod.group).tree for pod in pods if pod.group is not None)
+    root = next((tree.root for tree in trees if tree is not None), None)
+    if root is None or root in paths.pods:
+        return paths
+    return replace(paths, pods=(root, *paths.pods))
+
+
+def _kubelet_texts(path: str | None) -> thresholds.Texts | None:
+    if path is None:
+        return None
+    from koordlet.config import kubelet_file  # noqa: PLC0415 -- few name the kubelet's file
+
+    return kubelet_file.texts(path)
+
+
+def _pods_below(base: str) -> tuple[str, ...]:
+    """Name the group of all pods below a slice, as systemd does."""
+    stem = slices.stem(base.rstrip("/").rpartition("/")[2])
+    return (f"{stem}-{pressure.PODS[0]}",) if stem else ()
 
 
 def counting(config: schema.Config) -> performance.PerformanceSettings | None:

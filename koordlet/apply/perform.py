@@ -15,16 +15,7 @@ import contextlib
 import errno
 from typing import NamedTuple, assert_never
 
-from koordlet.apply import (
-    core_cookies,
-    devices,
-    kinds,
-    network,
-    present,
-    refusals,
-    resctrl,
-    units,
-)
+from koordlet.apply import core_cookies, devices, kinds, network, present, refusals, resctrl, units
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, cpuset, errors, knob, plan
 
@@ -57,7 +48,7 @@ def attempt(
     return perform(host, layout, wanted, undo=step.undo, manager=manager)
 
 
-def perform(  # noqa: PLR0911 -- one return for each kind
+def perform(  # noqa: C901, PLR0911 -- one return for each kind
     host: root.HostRoot,
     layout: cgroup.Layout,
     wanted: action.Action,

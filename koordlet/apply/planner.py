@@ -19,15 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from koordlet.apply import (
-    bursts,
-    core_cookies,
-    devices,
-    kinds,
-    ordering,
-    present,
-    undoing,
-)
+from koordlet.apply import bursts, core_cookies, devices, kinds, ordering, present, undoing
 from koordlet.model import action, best_effort, cpuset, decision, knob, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import chain
