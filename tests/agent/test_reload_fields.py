@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import types
+import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +20,14 @@ import pydantic
 import pytest
 import yaml
 
-from koordlet.agent import bootstrap, lifecycle, neighbours, reload
+from koordlet.agent import bootstrap, lifecycle, reload
 from koordlet.config import catalog, loader, plain, reloader, schema
 from koordlet.model import spread
 from tests.apply import test_interrupted
 from tests.kit import agents
+
+if typing.TYPE_CHECKING:
+    from koordlet.workloads import gatherer
 
 #: Slices of the fields, for runners beside each other.
 _PARTS = 4
@@ -88,8 +92,8 @@ _TRIED: tuple[object, ...] = (
 
 
 def _evictor(who: lifecycle.Agent) -> Any:
-    assert who.stations.evictor is not None
-    return who.stations.evictor
+    assert who.evictor is not None
+    return who.evictor
 
 
 def _backend(who: lifecycle.Agent, name: str) -> object:
@@ -124,7 +128,7 @@ class Running:
         effective = loader.load(str(self.file), {}, {})
         run = site.line()
         run.configure(effective)
-        wired = bootstrap.wire(effective, run.host, cast("neighbours.Sources", _Cluster()))
+        wired = bootstrap.wire(effective, run.host, cast("gatherer.Gatherer", _Cluster()))
         why = bootstrap.why_observe(effective, run.observer.layout, live=False)
         self.who = lifecycle.Agent(run, site.paths, enforce=not why, wired=wired)
         self.live = reload.LiveConfig(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from koordlet import log
-from koordlet.agent import lifecycle, neighbours, tick
+from koordlet.agent import lifecycle, tick
 from koordlet.agent import restore as agent_restore
 from koordlet.config import loader, sourced
 from koordlet.history import series
@@ -25,6 +26,9 @@ from koordlet.policy.framework import declaration, registry
 from koordlet.state import paths
 from tests.kit import dying, images
 from tests.kit.kernel import KernelHost
+
+if typing.TYPE_CHECKING:
+    from koordlet.workloads import gatherer
 
 HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"
 #: More passes than anything here needs to become quiet: where much comes free at once, best-effort
@@ -114,7 +118,7 @@ class Site:
     clock: Clock = field(default_factory=Clock)
     #: ``--cgroup-root``.
     base: str = ""
-    sources: neighbours.Sources | None = None
+    sources: gatherer.Gatherer | None = None
 
     def __post_init__(self) -> None:
         # A claim is a lock of the real kernel on a real directory.

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import typing
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from koordlet.agent import bootstrap, endpoints, lifecycle, loop, neighbours, reload
+from koordlet.agent import bootstrap, endpoints, lifecycle, loop, reload
 from koordlet.config import loader, reloader
 from koordlet.host.systemd import notify
 from koordlet.report import view
 from tests.apply import test_interrupted
 from tests.kit import agents
+
+if typing.TYPE_CHECKING:
+    from koordlet.workloads import gatherer
 
 
 class Heard(notify.Notifier):
@@ -70,7 +74,7 @@ class Life:
         ram: Path,
         config: str = "",
         start: bootstrap.Start | None = None,
-        sources: Callable[[], neighbours.Sources] | None = None,
+        sources: Callable[[], gatherer.Gatherer] | None = None,
     ) -> None:
         """``start``: the agent does not begin with what its file says."""
         self.start = start

@@ -276,7 +276,7 @@ class NriHandler:
             return _NOTHING
         wanted = _NOTHING
         if self.trust.may(uid, box.name, now):
-            wanted = self.agent.tick.adjust(self.agent.stations, newcomer, box.name)
+            wanted = self.agent.tick.adjust(self.agent, newcomer, box.name)
             wanted = self._fitted(wanted, newcomer.group)
         wanted = self._inside(wanted, box.cpus, newcomer.group)
         self._creating.add(box.id)

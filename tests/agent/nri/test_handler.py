@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from koordlet.agent import lifecycle, neighbours
+from koordlet.agent import lifecycle
 from koordlet.agent.nri import handler as handlers
 from koordlet.agent.nri import start_check
 from koordlet.host.fs.root import HostPath
@@ -20,6 +21,9 @@ from koordlet.workloads.nri.messages import NriContainer, NriPod
 from koordlet.workloads.nri.messages import NriEvent as Event
 from tests.apply import test_interrupted
 from tests.kit import agents, trees
+
+if typing.TYPE_CHECKING:
+    from koordlet.agent import container_runtime
 
 TOP = "/sys/fs/cgroup/cpuset"
 POD = NriPod(
@@ -260,7 +264,7 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-4").cpus)
     assert str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-1").cpus) == "1"
     assert scene.handler.kept == 2
-    scene.who.runtime = cast("neighbours.Runtime", scene.handler)
+    scene.who.runtime = cast("container_runtime.Runtime", scene.handler)
     scene.who.restore()
     assert (BOX.id, "0-1") == scene.told[-1]
 

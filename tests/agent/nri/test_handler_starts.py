@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from koordlet.agent import neighbours
 from koordlet.agent.nri import handler as handlers
 from koordlet.model import decision
 from koordlet.workloads.nri import trust
 from koordlet.workloads.nri.messages import NriEvent
 from tests.agent.nri.test_handler import BOX, GROUP, Scene, adjusted, be_pool, stage
 from tests.kit import agents
+
+if typing.TYPE_CHECKING:
+    from koordlet.agent import container_runtime
 
 
 @pytest.fixture
@@ -89,8 +92,7 @@ def test_an_update_that_a_write_of_ours_overtakes_is_what_comes_back(scene: Scen
     agents.settle(scene.who, scene.site.clock)
     assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty
     scene.site.host.write(scene.at(f"{GROUP}/cpuset.cpus"), b"2\n")
-    scene.who.runtime = cast("neighbours.Runtime", Results(scene.handler))
-    scene.who.stations = dataclasses.replace(scene.who.stations, runtime=scene.who.runtime)
+    scene.who.runtime = cast("container_runtime.Runtime", Results(scene.handler))
     agents.settle(scene.who, scene.site.clock)
     assert be_pool(scene) == scene.cpus(GROUP)
     scene.who.restore()
@@ -104,7 +106,7 @@ def test_an_update_that_gets_what_it_asks_for_has_the_last_word(scene: Scene) ->
     scene.group(GROUP, str(wanted.cpus))
     scene.happens(NriEvent.START_CONTAINER, dataclasses.replace(BOX, cpus="0-4"))
     agents.settle(scene.who, scene.site.clock)
-    scene.who.runtime = cast("neighbours.Runtime", scene.handler)
+    scene.who.runtime = cast("container_runtime.Runtime", scene.handler)
     scene.who.restore()
     assert scene.told == [(BOX.id, "0-4")]
     assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty
