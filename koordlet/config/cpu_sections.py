@@ -21,9 +21,8 @@ class NoLimits(sections.Section):
 class ReservedCpusLimits(sections.Section):
     """Upper bounds of every reservation, whatever its source."""
 
-    max_cpus: Annotated[int | None, Field(ge=0)] = Field(
-        default=None, description="Highest number of reserved CPUs; null sets no bound."
-    )
+    #: Highest number of reserved CPUs; null sets no bound.
+    max_cpus: Annotated[int | None, Field(ge=0)] = None
 
 
 class ReservedCpus(sections.Section):
@@ -31,31 +30,26 @@ class ReservedCpus(sections.Section):
 
     mode: sections.PolicyModeField = "enforce"
     limits: ReservedCpusLimits
-    cpus: fieldtypes.CpuList = Field(default=None, description="CPUs to reserve, such as `0-1`.")
-    quantity: fieldtypes.OptionalQuantity = Field(
-        default=None,
-        description="Amount of CPU to reserve, rounded up to whole CPUs. Ignored if `cpus` is set.",
-    )
+    #: CPUs to reserve, such as `0-1`.
+    cpus: fieldtypes.CpuList = None
+    #: Amount of CPU to reserve, rounded up to whole CPUs. Ignored if `cpus` is set.
+    quantity: fieldtypes.OptionalQuantity = None
 
 
 ClassName = Literal["LSR", "LS", "BE"]
+ClassNames = Annotated[tuple[ClassName, ...], Field(strict=False, max_length=3)]
 
 
 class CoreScheduling(sections.Section):
     """Core-scheduling cookies by group of pods."""
 
-    mode: sections.PolicyModeField = Field(
-        default="off",
-        description="`off` does not run the policy, `shadow` only reports its decisions,"
-        " `enforce` applies them. Core scheduling costs capacity: a thread idles while its"
-        " core runs another group.",
-    )
+    #: `off` does not run the policy, `shadow` only reports its decisions, `enforce` applies them.
+    #: Core scheduling costs capacity: a thread idles while its core runs another group.
+    mode: sections.PolicyModeField = "off"
     limits: NoLimits
-    classes: Annotated[tuple[ClassName, ...], Field(strict=False, max_length=3)] = Field(
-        default=("LSR", "LS", "BE"),
-        description="QoS classes that get core-scheduling cookies; `LSR` includes LSE. A NodeSLO"
-        " replaces this list.",
-    )
+    #: QoS classes that get core-scheduling cookies; `LSR` includes LSE. A NodeSLO replaces this
+    #: list.
+    classes: ClassNames = ("LSR", "LS", "BE")
 
 
 class CpuQosClass(
@@ -78,11 +72,8 @@ class BeCpuQosClass(
 class CpuQosLimits(sections.Section):
     """Upper bounds that no source can exceed."""
 
-    max_identity: Annotated[int, Field(ge=-1, le=2)] = Field(
-        default=2,
-        description="Highest group identity; larger values of a NodeSLO or a pod are"
-        " reduced to it.",
-    )
+    #: Highest group identity; larger values of a NodeSLO or a pod are reduced to it.
+    max_identity: Annotated[int, Field(ge=-1, le=2)] = 2
 
 
 class CpuQos(sections.Section):
@@ -90,6 +81,8 @@ class CpuQos(sections.Section):
 
     mode: sections.PolicyModeField = "enforce"
     limits: CpuQosLimits
-    lsr_class: CpuQosClass = Field(description="Settings of LSE and LSR pods.")
-    ls_class: CpuQosClass = Field(description="Settings of LS pods.")
+    #: Settings of LSE and LSR pods.
+    lsr_class: CpuQosClass
+    #: Settings of LS pods.
+    ls_class: CpuQosClass
     be_class: BeCpuQosClass

@@ -13,7 +13,7 @@ import ipaddress
 import re
 import types
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -23,6 +23,8 @@ from koordlet.model import cpuset, quantity
 
 #: The error type of every refusal made here; its context carries ``message`` and ``fix``.
 REFUSED = "koordlet"
+
+_T = TypeVar("_T")
 
 #: A value, checked.
 Check = Callable[[object], Any]
@@ -190,7 +192,11 @@ _resource = _spelled(
 
 #: ``null`` is a map, or a list, without anything.
 ABSENT_MAP = BeforeValidator(lambda value: {} if value is None else value)
-ABSENT_LIST = BeforeValidator(lambda value: () if value is None else value)
+Listed = Annotated[
+    tuple[_T, ...],
+    Field(strict=False),
+    BeforeValidator(lambda value: () if value is None else value),
+]
 _NULL_OR_TEXT = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})
 _TEXT = WithJsonSchema({"type": "string"})
 _NUMBER_OR_TEXT = {"type": ["string", "number"]}

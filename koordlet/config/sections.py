@@ -1,7 +1,8 @@
 """Common base of all sections of the configuration.
 
 Covers: frozen, strict models with camelCase keys; keys from the table of strategies; the mode of a
-policy; the section of a policy whose settings are its keys; from models to records.
+policy; the section of a policy whose settings are its keys; comments as descriptions; from models
+to records.
 Does not cover: any other section (``schema`` and the modules of single policies).
 
 Pydantic makes one validator, of the whole configuration, when something is first validated: one of
@@ -10,8 +11,10 @@ each section by itself would take three times as long, and the agent waits for i
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
+import itertools
 import sys
 import types
 import typing
@@ -68,13 +71,11 @@ class Section(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
-        """Build absent sections from defaults, and let them say themselves what they are."""
+        """Build absent sections from defaults."""
         for field in cls.model_fields.values():
             kind = field.annotation
             if isinstance(kind, type) and issubclass(kind, Section) and field.is_required():
                 field.default_factory = _Unwritten(kind)
-                words = inspect.cleandoc(kind.__doc__ or "").replace("``", "`")
-                field.description = field.description or " ".join(words.split())
 
     def values(self) -> dict[str, Any]:
         """Values by field, as in its record (``plain``)."""
@@ -183,6 +184,46 @@ def of_policy(policy: declaration.Declared) -> type[Section]:
     mode = (PolicyModeField, policy.default_mode.value)
     kinds: dict[str, Any] = {"mode": mode, "limits": (limits, ...), **keys}
     return create_model(name, __base__=Section, __doc__=settings.__doc__, **kinds)
+
+
+def described(section: type[Section]) -> type[Section]:
+    """The section, where each field has the comment above it as its description.
+
+    Only the JSON schema and the reference page ask for that: nobody else waits for the sources.
+    """
+    for name, field in section.model_fields.items():
+        own = ""
+        if isinstance(inner := _below(field.annotation), type) and issubclass(inner, Section):
+            own = " ".join((described(inner).__doc__ or "").replace("``", "`").split())
+        owners = (kind for kind in section.__mro__ if issubclass(kind, Section))
+        comments = (_comments(kind.__module__).get((kind.__name__, name)) for kind in owners)
+        field.description = next(filter(None, comments), field.description or own or None)
+    section.model_rebuild(force=True)
+    return section
+
+
+def _below(annotation: Any) -> Any:
+    """The section of a list; anything else as it is."""
+    return next(iter(typing.get_args(annotation)), annotation)
+
+
+@functools.cache
+def _comments(module: str) -> Mapping[tuple[str, str], str]:
+    """Comment ``#:`` above each field, by class and field."""
+    source = inspect.getsource(sys.modules[module])
+    lines = [line.strip() for line in source.splitlines()]
+    comments: dict[tuple[str, str], str] = {}
+    for section in (each for each in ast.parse(source).body if isinstance(each, ast.ClassDef)):
+        for field in section.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                above = itertools.takewhile(_is_comment, reversed(lines[: field.lineno - 1]))
+                words = [line.removeprefix("#:").strip() for line in above]
+                comments[section.name, field.target.id] = " ".join(reversed(words))
+    return comments
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#:")
 
 
 def _recorded(value: object) -> object:

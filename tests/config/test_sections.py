@@ -15,6 +15,7 @@ from koordlet.policy.framework import declaration, registry
 class Example(sections.Section):
     """A section."""
 
+    #: How long.
     some_seconds: int = 3
     mode: sections.PolicyModeField = "shadow"
 
@@ -66,6 +67,38 @@ def _below(section: type[sections.Section]) -> list[type[sections.Section]]:
     kinds = [field.annotation for field in section.model_fields.values()]
     inner = [one for one in kinds if isinstance(one, type) and issubclass(one, sections.Section)]
     return [section, *(one for each in inner for one in _below(each))]
+
+
+class Inner(Example):
+    """A section ``in`` another."""
+
+    #: Two lines,
+    #: one sentence.
+    other: int = 1
+
+
+class Outer(sections.Section):
+    """The outer one."""
+
+    inner: Inner
+    #: Said of this field.
+    second: Inner
+    plain: int = 2  # no description
+
+
+def test_the_comment_above_a_field_is_its_description() -> None:
+    """Also of a section inside and of a section above; else the section's own first words count."""
+    outer = sections.described(Outer)
+
+    assert {name: field.description for name, field in outer.model_fields.items()} == {
+        "inner": "A section `in` another.",
+        "second": "Said of this field.",
+        "plain": None,
+    }
+    inner = {name: field.description for name, field in Inner.model_fields.items()}
+    assert inner["other"] == "Two lines, one sentence."
+    assert inner["some_seconds"] == "How long."
+    assert outer.model_json_schema()["$defs"]["Inner"]["properties"]["other"]["description"]
 
 
 def test_off_as_yaml_tools_write_it() -> None:
