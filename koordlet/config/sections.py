@@ -19,7 +19,7 @@ import sys
 import types
 import typing
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic.alias_generators import to_camel, to_pascal
@@ -183,7 +183,13 @@ def of_policy(policy: declaration.Declared) -> type[Section]:
     limits: Any = create_model(f"{name}Limits", __base__=Section, __doc__=words, **bounds)
     mode = (PolicyModeField, policy.default_mode.value)
     kinds: dict[str, Any] = {"mode": mode, "limits": (limits, ...), **keys}
-    return create_model(name, __base__=Section, __doc__=settings.__doc__, **kinds)
+    section: Any = create_model(name, __base__=Section, __doc__=settings.__doc__, **kinds)
+    _SETTINGS.update({section: settings, limits: settings})
+    return cast("type[Section]", section)
+
+
+#: Settings that a section is made of.
+_SETTINGS: dict[type[Section], type] = {}
 
 
 def described(section: type[Section]) -> type[Section]:
@@ -195,7 +201,8 @@ def described(section: type[Section]) -> type[Section]:
         own = ""
         if isinstance(inner := _below(field.annotation), type) and issubclass(inner, Section):
             own = " ".join((described(inner).__doc__ or "").replace("``", "`").split())
-        owners = (kind for kind in section.__mro__ if issubclass(kind, Section))
+        owners = [kind for kind in section.__mro__ if issubclass(kind, Section)]
+        owners.append(_SETTINGS.get(section, section))
         comments = (_comments(kind.__module__).get((kind.__name__, name)) for kind in owners)
         field.description = next(filter(None, comments), field.description or own or None)
     section.model_rebuild(force=True)

@@ -99,15 +99,18 @@ def word(*words: str, default: str | None = None, **more: Any) -> Any:
     return field("word", words=words, default=default, **more)
 
 
-def setting(doc: str, *, default: object, form: Form = "switch", **more: Any) -> Any:
-    """Declare a setting of a policy that is a key of its section and of nothing else."""
-    return field(form, doc, default=default, unsaid=default, **more)
+def setting(*, default: object, form: Form = "switch", **more: Any) -> Any:
+    """Declare a setting of a policy that is a key of its section and of nothing else.
+
+    The comment above it is its description.
+    """
+    return field(form, default=default, unsaid=default, **more)
 
 
-def bound(low: int, high: int = INT64 - 1, *, doc: str, default: object = None, **more: Any) -> Any:
+def bound(low: int, high: int = INT64 - 1, *, default: object = None, **more: Any) -> Any:
     """Declare an upper bound that no source can exceed: a setting below ``limits``."""
     row: dict[str, Any] = {"form": "whole", **more, "low": low, "high": high, "bound": True}
-    return setting(doc, default=default, **row)
+    return setting(default=default, **row)
 
 
 def keys(strategy: type[_T], default: _T | None = None) -> Any:

@@ -119,8 +119,10 @@ class Settings:
     """Settings of a policy that has no section of its own."""
 
     burst: strategies.CpuBurst = strategy_field.keys(strategies.CpuBurst)
-    loud: bool = strategy_field.setting("Be loud.", default=False)
-    most: int | None = strategy_field.bound(3, doc="The most; null sets no bound.")
+    #: Be loud.
+    loud: bool = strategy_field.setting(default=False)
+    #: The most; null sets no bound.
+    most: int | None = strategy_field.bound(3)
     derived: int = 7
 
 
@@ -135,7 +137,7 @@ POLICY = declaration.Policy(
 
 def test_settings_of_a_policy_are_its_section() -> None:
     """Mode, bounds, the keys of its strategy and its own, in this order, each as its row says."""
-    section = sections.of_policy(POLICY)
+    section = sections.described(sections.of_policy(POLICY))
     strategy = [
         strategy_field.key(strategies.CpuBurst, name)
         for name in strategy_field.rows(strategies.CpuBurst)

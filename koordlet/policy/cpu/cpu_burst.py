@@ -88,11 +88,8 @@ class Settings:
 
     #: A NodeSLO replaces it.
     strategy: strategies.CpuBurst = strategy_field.keys(strategies.CpuBurst, DEFAULTS)
-    max_percent: int | None = strategy_field.bound(
-        100,
-        doc="Upper bound of bursts and raised limits, in percent of the CPU limit; null"
-        " sets no bound.",
-    )
+    #: Upper bound of bursts and raised limits, in percent of the CPU limit; null sets no bound.
+    max_percent: int | None = strategy_field.bound(100)
 
 
 #: Percent of the limit below which tokens are saved.

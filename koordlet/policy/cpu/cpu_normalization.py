@@ -49,12 +49,8 @@ _LEAST, _MOST = 1.0, 5.0
 class Settings:
     """CPU quotas of shared pods, scaled to the speed of this node's CPUs."""
 
-    max_ratio: float | None = strategy_field.bound(
-        1,
-        5,
-        doc="Highest normalization ratio; larger ones are reduced to it; null sets no bound.",
-        form="number",
-    )
+    #: Highest normalization ratio; larger ones are reduced to it; null sets no bound.
+    max_ratio: float | None = strategy_field.bound(1, 5, form="number")
 
 
 def ratio(now: snapshot.Snapshot, most: float | None = None) -> float:

@@ -53,25 +53,17 @@ STEM = "exclusive_cpus"
 class Settings:
     """Exclusive CPUs of single workloads."""
 
-    choose: bool = strategy_field.setting(
-        "Choose exclusive CPUs for workloads that request a number of them and have no CPUs"
-        " from a scheduler.",
-        default=True,
-    )
-    repack: bool = strategy_field.setting(
-        "Move exclusive cpusets that koordlet chose when that reduces fragmentation;"
-        " `koordlet plan --defragment` shows the moves.",
-        default=False,
-    )
-    trust_annotations: bool = strategy_field.setting(
-        "Trust the `resource-status` annotation whatever the pod's class, priority and"
-        " request. Whoever may write pods can then take the node's CPUs.",
-        default=False,
-    )
-    #: Whoever gave them; the kubelet's count, too.
-    max_cpus: int | None = strategy_field.bound(
-        0, doc="Highest number of exclusive CPUs; null sets no bound."
-    )
+    #: Choose exclusive CPUs for workloads that request a number of them and have no CPUs from a
+    #: scheduler.
+    choose: bool = strategy_field.setting(default=True)
+    #: Move exclusive cpusets that koordlet chose when that reduces fragmentation; `koordlet plan
+    #: --defragment` shows the moves.
+    repack: bool = strategy_field.setting(default=False)
+    #: Trust the `resource-status` annotation whatever the pod's class, priority and request.
+    #: Whoever may write pods can then take the node's CPUs.
+    trust_annotations: bool = strategy_field.setting(default=False)
+    #: Highest number of exclusive CPUs; null sets no bound.
+    max_cpus: int | None = strategy_field.bound(0)
 
 
 def decide(

@@ -33,17 +33,12 @@ State = decision.Stateless
 class Settings:
     """Keeps interrupts and kernel threads away from exclusive CPUs."""
 
-    interrupts: bool = strategy_field.setting(
-        "Move interrupts away from exclusive CPUs. Stop `irqbalance` first.", default=True
-    )
-    kernel_threads: bool = strategy_field.setting(
-        "Move the kernel threads of unbound workqueues away from exclusive CPUs.", default=True
-    )
-    onto_reserved: bool = strategy_field.setting(
-        "Move both to the reserved CPUs, if there are any; false uses all CPUs that are not"
-        " exclusive.",
-        default=False,
-    )
+    #: Move interrupts away from exclusive CPUs. Stop `irqbalance` first.
+    interrupts: bool = strategy_field.setting(default=True)
+    #: Move the kernel threads of unbound workqueues away from exclusive CPUs.
+    kernel_threads: bool = strategy_field.setting(default=True)
+    #: Move both to the reserved CPUs, if there are any; false uses all CPUs that are not exclusive.
+    onto_reserved: bool = strategy_field.setting(default=False)
 
 
 def decide(

@@ -71,15 +71,11 @@ Homes = Mapping[str, pool_homes.Home]
 class Settings:
     """CPU pools of workloads without exclusive CPUs."""
 
-    enable_controllers: bool = strategy_field.setting(
-        "Enable the cpuset controller in the parent cgroups of a workload (cgroup v2 only).",
-        default=False,
-    )
-    tiers: bool = strategy_field.setting(
-        "Also set the cpusets of the kubelet's QoS cgroups, so that new containers start on the"
-        " right CPUs.",
-        default=True,
-    )
+    #: Enable the cpuset controller in the parent cgroups of a workload (cgroup v2 only).
+    enable_controllers: bool = strategy_field.setting(default=False)
+    #: Also set the cpusets of the kubelet's QoS cgroups, so that new containers start on the right
+    #: CPUs.
+    tiers: bool = strategy_field.setting(default=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,11 +52,9 @@ EMPTY_DIR, POD, CONTAINER = "emptydirfs.limit", "ephemeralpodfs.limit", "ephemer
 class Settings:
     """Evictions of pods that exceed their local-storage limits."""
 
-    act: bool | None = strategy_field.setting(
-        "Evict pods that exceed their local-storage limits; null is true only on machines"
-        " without a kubelet.",
-        default=None,
-    )
+    #: Evict pods that exceed their local-storage limits; null is true only on machines without a
+    #: kubelet.
+    act: bool | None = strategy_field.setting(default=None)
 
 
 def decide(

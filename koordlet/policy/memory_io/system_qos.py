@@ -47,12 +47,8 @@ class Settings:
     """Knobs of the whole kernel; null leaves one alone. A NodeSLO replaces them."""
 
     system: strategies.System = strategy_field.keys(strategies.System)
-    max_free_percent: int = strategy_field.bound(
-        0,
-        20,
-        doc="Upper bound of `vm.min_free_kbytes`, in percent of the machine's memory.",
-        default=5,
-    )
+    #: Upper bound of `vm.min_free_kbytes`, in percent of the machine's memory.
+    max_free_percent: int = strategy_field.bound(0, 20, default=5)
 
 
 def decide(
