@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import types
-import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +22,9 @@ import yaml
 from koordlet.agent import bootstrap, lifecycle, reload
 from koordlet.config import catalog, loader, plain, reloader, schema
 from koordlet.model import spread
+from koordlet.workloads import gatherer
 from tests.apply import test_interrupted
 from tests.kit import agents
-
-if typing.TYPE_CHECKING:
-    from koordlet.workloads import gatherer
 
 #: Slices of the fields, for runners beside each other.
 _PARTS = 4

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,11 +23,9 @@ from koordlet.host.fs.root import HostPath
 from koordlet.model import action, decision, knob, plan, pod, snapshot
 from koordlet.policy.framework import declaration, registry
 from koordlet.state import paths
+from koordlet.workloads import gatherer
 from tests.kit import dying, images
 from tests.kit.kernel import KernelHost
-
-if typing.TYPE_CHECKING:
-    from koordlet.workloads import gatherer
 
 HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"
 #: More passes than anything here needs to become quiet: where much comes free at once, best-effort

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import typing
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -11,11 +10,9 @@ from koordlet.agent import bootstrap, endpoints, lifecycle, loop, reload
 from koordlet.config import loader, reloader
 from koordlet.host.systemd import notify
 from koordlet.report import view
+from koordlet.workloads import gatherer
 from tests.apply import test_interrupted
 from tests.kit import agents
-
-if typing.TYPE_CHECKING:
-    from koordlet.workloads import gatherer
 
 
 class Heard(notify.Notifier):

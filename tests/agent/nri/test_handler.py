@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from koordlet.agent import lifecycle
+from koordlet.agent import container_runtime, lifecycle
 from koordlet.agent.nri import handler as handlers
 from koordlet.agent.nri import start_check
 from koordlet.host.fs.root import HostPath
@@ -21,9 +20,6 @@ from koordlet.workloads.nri.messages import NriContainer, NriPod
 from koordlet.workloads.nri.messages import NriEvent as Event
 from tests.apply import test_interrupted
 from tests.kit import agents, trees
-
-if typing.TYPE_CHECKING:
-    from koordlet.agent import container_runtime
 
 TOP = "/sys/fs/cgroup/cpuset"
 POD = NriPod(

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from koordlet.agent import container_runtime
 from koordlet.agent.nri import handler as handlers
 from koordlet.model import decision
 from koordlet.workloads.nri import trust
 from koordlet.workloads.nri.messages import NriEvent
 from tests.agent.nri.test_handler import BOX, GROUP, Scene, adjusted, be_pool, stage
 from tests.kit import agents
-
-if typing.TYPE_CHECKING:
-    from koordlet.agent import container_runtime
 
 
 @pytest.fixture
