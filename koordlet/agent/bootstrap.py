@@ -27,10 +27,11 @@ from koordlet.policy.framework import declaration, registry
 from koordlet.state import last_config, paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.agent import lifecycle, neighbours
+    from koordlet.agent import container_runtime, lifecycle
     from koordlet.apply import evictor
     from koordlet.config import eviction_sections
     from koordlet.model import observed
+    from koordlet.workloads import gatherer
 
 #: What stays in force where a running agent refuses a file.
 AS_BEFORE = "what it said before"
@@ -181,7 +182,7 @@ def why_observe(config: sourced.Effective, layout: cgroup.Layout, *, live: bool 
 
 
 def wire(
-    config: sourced.Effective, where: root.HostRoot, sources: neighbours.Sources | None
+    config: sourced.Effective, where: root.HostRoot, sources: gatherer.Gatherer | None
 ) -> lifecycle.Wiring:
     """Choose the neighbours of an agent on that machine."""
     from koordlet.agent import lifecycle  # noqa: PLC0415 -- a command that runs once has no agent
@@ -197,14 +198,14 @@ def wire(
 
 def _runtime(
     config: sourced.Effective, agent: lifecycle.Agent, *, alone: bool
-) -> neighbours.Runtime:
+) -> container_runtime.Runtime:
     from koordlet.agent.nri import adapter  # noqa: PLC0415 -- only with a container runtime
 
     return adapter.NriAdapter(agent, config.config.nri, alone=alone)
 
 
 def _evictor(
-    sources: neighbours.Sources | None, observing: tick.Tick, report: evictor.Report
+    sources: gatherer.Gatherer | None, observing: tick.Tick, report: evictor.Report
 ) -> evictor.Evictor:
     from koordlet.apply import evictor  # noqa: PLC0415 -- a command that runs once evicts nothing
 
@@ -220,7 +221,7 @@ def _evictor(
 
 
 def _eviction_backend(
-    sources: neighbours.Sources | None, observing: tick.Tick, eviction: eviction_sections.Eviction
+    sources: gatherer.Gatherer | None, observing: tick.Tick, eviction: eviction_sections.Eviction
 ) -> evictor.Way | str:
     """Choose who evicts: the API server, or this machine; or say why nothing can."""
     alone = sources is None or sources.alone

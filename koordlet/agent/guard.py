@@ -103,7 +103,7 @@ def felt(now: snapshot.Snapshot, past: series.History) -> guard.Sample:
     if not groups or waiting is None or use.ls is None or use.be is None or None in cores:
         return unknown
     used = [core or 0.0 for core in cores]
-    own = own_waiting.among((core, part.cpus) for core, part in zip(used, confined, strict=True))
+    own = own_waiting.own(confined, used)
     if math.isinf(own):
         # Work that fills all CPUs it may use waits, whatever other work does.
         return unknown

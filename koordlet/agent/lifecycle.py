@@ -6,24 +6,27 @@ Does not cover: what a pass does (``tick``), when it runs (``loop``).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import typing
 from collections.abc import Callable
 from pathlib import Path
 
-from koordlet.agent import memory_watch, neighbours, publisher, saved_history
+from koordlet.agent import memory_watch, publisher, saved_history
 from koordlet.agent import restore as agent_restore
 from koordlet.agent import tick as ticks
 from koordlet.apply import executor, places, protective
 from koordlet.host import machine
 from koordlet.host.cgroup import claim
 from koordlet.host.process import identity as process_identity
-from koordlet.model import errors, result
+from koordlet.model import result
 from koordlet.model.record import dataclass
 from koordlet.state import audit, checkpoint, disk, handover, journal, lock, ownfiles, paths
 
 if typing.TYPE_CHECKING:
+    from koordlet.agent import container_runtime
     from koordlet.apply import evictor
+    from koordlet.workloads import gatherer
 
 _FIX = "make the directory writable, or name another with --state-dir"
 
@@ -36,13 +39,13 @@ class Wiring:
     attribute of another object (``make wiring``).
     """
 
-    sources: neighbours.Sources | None = None
-    runtime: Callable[[Agent], neighbours.Runtime] | None = None
+    sources: gatherer.Gatherer | None = None
+    runtime: Callable[[Agent], container_runtime.Runtime] | None = None
     #: Makes the evictor; without one, evictions wait.
     evictor: Callable[[ticks.Tick, evictor.Report], evictor.Evictor] | None = None
 
 
-class Agent:
+class Agent(ticks.Stations):
     """Holds everything that must be given back."""
 
     def __init__(
@@ -56,54 +59,33 @@ class Agent:
         self.tick = tick
         self.enforce = enforce
         self.wired = Wiring() if wired is None else wired
-        #: The disks of the originals, which actions wait for, and of everything else. In memory
-        #: nothing blocks.
+        # In memory nothing blocks.
         inline = not tick.host.live
         self.disks = disk.Disk(where.lib, inline=inline), disk.Disk(where.lib, inline=inline)
         self.lock = lock.Lock(where.lock, process_identity.describe)
         self.disks[1].do("its lock file", self.lock.acquire)
-        try:
-            self._claim = claim.take(tick.host, tick.observer.layout) if enforce else ()
-        except errors.HostError:
+        with contextlib.ExitStack() as given_back:
             # The next attempt of this process must not meet its own lock.
-            self.lock.release()
-            raise
-        try:
-            self.disks[1].do("what was there before", functools.partial(self._open, where))
-        except errors.HostError:
-            self._unclaim()
-            self.lock.release()
-            raise
-        except OSError as error:
-            self._unclaim()
-            self.lock.release()
-            what = "cannot open the agent's own files"
-            culprit = Path(error.filename or where.lib)
-            raise ownfiles.explained(error, what, culprit=culprit, fix=_FIX) from error
+            given_back.callback(self.lock.release)
+            self._claim = claim.take(tick.host, tick.observer.layout) if enforce else ()
+            given_back.callback(self._unclaim)
+            try:
+                self.disks[1].do("what was there before", functools.partial(self._open, where))
+            except OSError as error:
+                what = "cannot open the agent's own files"
+                culprit = Path(error.filename or where.lib)
+                raise ownfiles.explained(error, what, culprit=culprit, fix=_FIX) from error
+            given_back.pop_all()
         for damage in self.book.damage:
             self.publisher.log.warning("journal.damaged", detail=damage)
         self._revive()
-        evicting = None
+        self.sources = self.wired.sources
         if self.wired.evictor is not None:
-            evicting = self.wired.evictor(tick, self.publisher.record_alone)
+            self.evictor = self.wired.evictor(tick, self.publisher.record_alone)
         self.executor = executor.Executor(
-            tick.host, self.book, tick.observation.units, evictor=evicting
+            tick.host, self.book, tick.observation.units, evictor=self.evictor
         )
         self.runtime = None if self.wired.runtime is None else self.wired.runtime(self)
-        #: A runtime answers, and so needs them, once the loop has opened it.
-        self.stations = ticks.Stations(
-            book=self.book,
-            executor=self.executor,
-            watch=self.watch,
-            checkpoints=self.checkpoints,
-            saved_history=self.saved_history,
-            memory_watch=self.memory_watch,
-            publisher=self.publisher,
-            disks=self.disks,
-            sources=self.wired.sources,
-            runtime=self.runtime,
-            evictor=evicting,
-        )
 
     @property
     def _base(self) -> str:
@@ -165,7 +147,7 @@ class Agent:
         if self.enforce and self.elsewhere():
             restored = self.restore(final=False).restored
         changed = self.tick.run(
-            self.stations,
+            self,
             slow=slow,
             acting=self.enforce and not self.elsewhere(),
             lateness=lateness,
@@ -175,8 +157,8 @@ class Agent:
 
     async def close_evictor(self) -> None:
         """Leave the evictions under way to the kubelet or the kernel."""
-        if self.stations.evictor is not None:
-            await self.stations.evictor.close()
+        if self.evictor is not None:
+            await self.evictor.close()
 
     def switch(self, *, enforce: bool) -> None:
         """Start or stop enforcing, as a new configuration says; stopping restores everything."""
@@ -249,7 +231,7 @@ class Agent:
         self.disks[1].settle(disk.LONG)
         self.publisher.audit.flush()
         self.saved_history.close()
-        self.tick.flush_checkpoints(self.stations)
+        self.tick.flush_checkpoints(self)
         self.disks[1].close(disk.LONG)
         self._unclaim()
         self.tick.observation.close()

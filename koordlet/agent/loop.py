@@ -18,7 +18,7 @@ import time
 import typing
 from collections.abc import Callable
 
-from koordlet.agent import lifecycle, neighbours, reload, stop_signal
+from koordlet.agent import lifecycle, reload, stop_signal
 from koordlet.agent import sources as agent_sources
 from koordlet.apply import executor
 from koordlet.host.systemd import notify
@@ -28,6 +28,7 @@ from koordlet.report import view
 if typing.TYPE_CHECKING:
     from koordlet.agent import endpoints as agent_endpoints
     from koordlet.agent import scheduler_child
+    from koordlet.workloads import gatherer
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Loop:
     ) -> None:
         self.agent = agent
         self.child = child
-        self.sources = agent.wired.sources
+        self.sources = agent.sources
         self.runtime = agent.runtime
         self.publisher = agent.publisher
         self.config = config
@@ -129,7 +130,7 @@ class Loop:
                 await self.runtime.stop()
             self.agent.close()
 
-    async def _ask(self, sources: neighbours.Sources) -> None:
+    async def _ask(self, sources: gatherer.Gatherer) -> None:
         for problem in self.agent.saved_history.follow(sources):
             self.publisher.warn_discarded("strategies", problem)
         # The first pass should know which pods run here, if that can be known soon.
@@ -208,7 +209,7 @@ class Loop:
             rang, self._memory_rang = self._memory_rang, False
             short = (rang or FAST in ready) and watch.crossed(told=rang)
             tick = self.agent.tick
-            broken = short or (FAST in ready and tick.protection_broken(self.agent.stations))
+            broken = short or (FAST in ready and tick.protection_broken(self.agent))
             # Latency-sensitive work waits so much that the next pass must not.
             strained = FAST in ready and self.agent.enforce and tick.strained()
             if TICK in ready or SLOW in ready or broken or strained:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
-from koordlet.agent import policy_settings, pressure_settings, strain_monitor
+from koordlet.agent import policy_settings, strain_monitor
 from koordlet.apply import units
 from koordlet.history import series
 from koordlet.host import machine, observe
@@ -112,7 +112,7 @@ class Observation:
         """Take a new configuration for the next pass. The cgroup root is that of the start."""
         config = effective.config
         #: Which directories and groups stand for what the node may run out of.
-        self.places = pressure_settings.places(config, self.observer.base)
+        self.places = policy_settings.pressure_paths(config, self.observer.base)
         self.units.use(wanted=config.cgroups.systemd == "auto")
         self.usage.count(policy_settings.counting(config))
         self.observer.ask_for(
@@ -183,7 +183,7 @@ class Observation:
         elif self.units.problem is not None:
             seen = replace(seen, unsupported=(*seen.unsupported, self.units.problem))
         self.usage.configure(seen.layout, seen.topology)
-        self.pressure.configure(seen.layout, pressure_settings.proved(self.places, seen.pods))
+        self.pressure.configure(seen.layout, policy_settings.proved(self.places, seen.pods))
         machine.step_aside()
         readings = self.usage.read(now, self._unmanaged.beside(seen.counted), seen.pods)
         machine.step_aside()

@@ -1,6 +1,7 @@
 """Translates the operator's configuration into the settings of policies and readers.
 
-Covers: policy settings and modes, declared workloads, the node, from one ``Config``.
+Covers: policy settings and modes, declared workloads, the node, the directories and groups that
+node pressure is about, from one ``Config``.
 Does not cover: reading configuration (``config``), one pass (``tick``).
 """
 
@@ -9,46 +10,31 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, TypeVar
 
-from koordlet.agent import pressure_settings
+from koordlet.host.counters import pressure
 from koordlet.model import (
     cpuset,
+    duration,
+    grouppath,
     plan,
     pod,
     qos,
     quantity,
+    remember,
     resources,
+    slices,
     snapshot,
     strategies,
     strategy_field,
+    thresholds,
     wishes,
 )
 from koordlet.policy.best_effort import adaptive, batch_limits, batch_resources, cpu_suppress
-from koordlet.policy.cpu import (
-    core_scheduling,
-    cpu_burst,
-    cpu_normalization,
-    cpu_qos,
-    exclusive_cpus,
-    housekeeping,
-    reserved_cpus,
-    shared_pools,
-)
-from koordlet.policy.eviction import (
-    allocatable_evict,
-    cpu_evict,
-    local_storage_evict,
-    memory_evict,
-    node_pressure,
-)
+from koordlet.policy.cpu import core_scheduling, cpu_qos, reserved_cpus
+from koordlet.policy.eviction import node_pressure
 from koordlet.policy.framework import registry
-from koordlet.policy.memory_io import (
-    blkio_qos,
-    memory_qos,
-    network_qos,
-    page_cache_reclaim,
-    system_qos,
-)
+from koordlet.policy.memory_io import blkio_qos, memory_qos, network_qos, page_cache_reclaim
 from koordlet.policy.resctrl import annotation, resctrl, values
 from koordlet.workloads import declared
 
@@ -56,7 +42,6 @@ if typing.TYPE_CHECKING:
     from koordlet.config import (
         best_effort_sections,
         cpu_sections,
-        eviction_sections,
         memory_io_sections,
         schema,
         workload_sections,
@@ -64,66 +49,70 @@ if typing.TYPE_CHECKING:
     from koordlet.config import resctrl_section as ways
     from koordlet.host.counters import performance
 
+_T = TypeVar("_T")
+
 
 def settings(config: schema.Config) -> Mapping[str, object]:
     """Build the settings of each policy that has any, by stem."""
-    reserved = config.policies.reserved_cpus
-    exclusive = config.policies.exclusive_cpus
-    pools = config.policies.shared_pools
-    return {
-        reserved_cpus.STEM: reserved_cpus.Settings(
-            cpus=None if reserved.cpus is None else cpuset.CPUSet.parse(reserved.cpus),
-            quantity_milli=None if reserved.quantity is None else quantity.milli(reserved.quantity),
-            max_cpus=reserved.limits.max_cpus,
-        ),
-        exclusive_cpus.STEM: exclusive_cpus.Settings(
-            choose=exclusive.choose,
-            repack=exclusive.repack,
-            trust_annotations=exclusive.trust_annotations,
-            max_cpus=exclusive.limits.max_cpus,
-        ),
-        shared_pools.STEM: shared_pools.Settings(
-            enable_controllers=pools.enable_controllers, tiers=pools.tiers
-        ),
-        housekeeping.STEM: housekeeping.Settings(
-            interrupts=config.policies.housekeeping.interrupts,
-            kernel_threads=config.policies.housekeeping.kernel_threads,
-            onto_reserved=config.policies.housekeeping.onto_reserved,
-        ),
-        cpu_normalization.STEM: cpu_normalization.Settings(
-            max_ratio=config.policies.cpu_normalization.limits.max_ratio
-        ),
+    policies = config.policies
+    suppress = policies.cpu_suppress
+    other: dict[str, object] = {
+        reserved_cpus.STEM: _reserved(policies.reserved_cpus),
         batch_limits.STEM: batch_limits.Settings(
             # Where one quota holds best-effort work together, its pods have none of their own.
-            quota=not (
-                config.policies.cpu_suppress.enable
-                and config.policies.cpu_suppress.cpu_suppress_policy == cpu_suppress.QUOTA
-            )
+            quota=not (suppress.enable and suppress.cpu_suppress_policy == cpu_suppress.QUOTA)
         ),
-        adaptive.STEM: _adaptive(
-            config.policies.adaptive, stand_back=config.policies.cpu_suppress.enable
-        ),
-        batch_resources.STEM: _batch(config.policies.batch_resources),
-        allocatable_evict.CPU.stem: _threshold(config.policies.cpu_allocatable_evict),
-        cpu_evict.STEM: _threshold(config.policies.cpu_evict),
-        blkio_qos.STEM: _blkio(config.policies.blkio_qos),
-        cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
-        resctrl.STEM: _resctrl(config.policies.resctrl),
-        cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
+        adaptive.STEM: _adaptive(policies.adaptive, stand_back=suppress.enable),
+        batch_resources.STEM: _batch(policies.batch_resources),
+        blkio_qos.STEM: _blkio(policies.blkio_qos),
+        cpu_suppress.STEM: _suppress(suppress),
+        resctrl.STEM: _resctrl(policies.resctrl),
         core_scheduling.STEM: core_scheduling.Settings(
-            classes=frozenset(config.policies.core_scheduling.classes)
+            classes=frozenset(policies.core_scheduling.classes)
         ),
-        cpu_qos.STEM: _cpu_qos(config),
-        local_storage_evict.STEM: local_storage_evict.Settings(
-            act=config.policies.local_storage_evict.act
+        cpu_qos.STEM: cpu_qos.Settings(
+            classes=_classes(strategies.CpuQos, policies.cpu_qos),
+            most=policies.cpu_qos.limits.max_identity,
+            cores=policies.core_scheduling.mode != "off",
         ),
-        allocatable_evict.MEMORY.stem: _threshold(config.policies.memory_allocatable_evict),
-        memory_evict.STEM: _threshold(config.policies.memory_evict),
-        memory_qos.STEM: _memory_qos(config.policies.memory_qos),
-        node_pressure.STEM: pressure_settings.of(config),
-        network_qos.STEM: _network(config.policies.network_qos),
-        page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
-        system_qos.STEM: _system(config.policies.system_qos),
+        memory_qos.STEM: memory_qos.Settings(
+            classes=_classes(strategies.MemoryQos, policies.memory_qos),
+            max_percent=policies.memory_qos.limits.max_percent,
+        ),
+        node_pressure.STEM: _node_pressure(config),
+        network_qos.STEM: _network(policies.network_qos),
+        page_cache_reclaim.STEM: page_cache_reclaim.Settings(
+            classes=_classes(
+                strategies.MemoryQos, policies.page_cache_reclaim, "page_cache_limit_enable"
+            ),
+            max_bytes=policies.page_cache_reclaim.limits.max_bytes,
+        ),
+    }
+    return {
+        row.stem: strategy_field.configured(type(row.settings), getattr(policies, row.stem))
+        for row in registry.POLICIES
+        if row.stem not in other
+    } | other
+
+
+def _reserved(section: cpu_sections.ReservedCpus) -> reserved_cpus.Settings:
+    return reserved_cpus.Settings(
+        cpus=None if section.cpus is None else cpuset.CPUSet.parse(section.cpus),
+        quantity_milli=None if section.quantity is None else quantity.milli(section.quantity),
+        max_cpus=section.limits.max_cpus,
+    )
+
+
+def _by_class(section: Any) -> Mapping[str, Any]:
+    return {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
+
+
+def _classes(strategy: type[_T], section: Any, switch: str = "enable") -> Mapping[str, _T]:
+    """Strategy of each class that is switched on."""
+    return {
+        name: strategy_field.configured(strategy, own)
+        for name, own in _by_class(section).items()
+        if getattr(own, switch)
     }
 
 
@@ -146,40 +135,6 @@ def _bandwidth(section: memory_io_sections.NetworkClass) -> strategies.NetworkQo
     return replace(strategy_field.configured(strategies.NetworkQos, section), enable=True)
 
 
-def _threshold(section: eviction_sections.Evict) -> strategies.Threshold:
-    return strategy_field.configured(strategies.Threshold, section)
-
-
-def _memory_qos(section: memory_io_sections.MemoryQos) -> memory_qos.Settings:
-    classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
-    return memory_qos.Settings(
-        classes={
-            name: strategy_field.configured(strategies.MemoryQos, own)
-            for name, own in classes.items()
-            if own.enable
-        },
-        max_percent=section.limits.max_percent,
-    )
-
-
-def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
-    section = config.policies.cpu_qos
-    classes: Mapping[str, cpu_sections.CpuQosClass | cpu_sections.BeCpuQosClass] = {
-        "LSR": section.lsr_class,
-        "LS": section.ls_class,
-        "BE": section.be_class,
-    }
-    return cpu_qos.Settings(
-        classes={
-            name: strategy_field.configured(strategies.CpuQos, own)
-            for name, own in classes.items()
-            if own.enable
-        },
-        most=section.limits.max_identity,
-        cores=config.policies.core_scheduling.mode != "off",
-    )
-
-
 def _blkio(section: memory_io_sections.BlkioQos) -> blkio_qos.Settings:
     def blocks(own: memory_io_sections.BlkioClass) -> tuple[strategies.Block, ...]:
         blkio = strategy_field.configured(strategies.BlkioQos, own)
@@ -190,25 +145,6 @@ def _blkio(section: memory_io_sections.BlkioQos) -> blkio_qos.Settings:
         root=blocks(section.cgroup_root),
         least_bps=section.limits.least_bps,
         least_iops=section.limits.least_iops,
-    )
-
-
-def _page_cache(section: memory_io_sections.PageCacheReclaim) -> page_cache_reclaim.Settings:
-    classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
-    return page_cache_reclaim.Settings(
-        classes={
-            name: strategy_field.configured(strategies.MemoryQos, own)
-            for name, own in classes.items()
-            if own.page_cache_limit_enable
-        },
-        max_bytes=section.limits.max_bytes,
-    )
-
-
-def _system(section: memory_io_sections.SystemQos) -> system_qos.Settings:
-    return system_qos.Settings(
-        system=strategy_field.configured(strategies.System, section),
-        max_free_percent=section.limits.max_free_percent,
     )
 
 
@@ -243,22 +179,14 @@ def _suppress(section: best_effort_sections.CpuSuppress) -> cpu_suppress.Setting
     )
 
 
-def _cpu_burst(section: cpu_sections.CpuBurst) -> cpu_burst.Settings:
-    return cpu_burst.Settings(
-        strategy=strategy_field.configured(strategies.CpuBurst, section),
-        max_percent=section.limits.max_percent,
-    )
-
-
 def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
-    classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return resctrl.Settings(
         classes={
             name: annotation.Wish(
                 ways=(own.cat_range_start_percent, own.cat_range_end_percent),
                 percent=own.mba_percent,
             )
-            for name, own in classes.items()
+            for name, own in _by_class(section).items()
             if own.enable
         },
         mount=section.mount,
@@ -274,6 +202,63 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
             (part.name, part.ways, part.bandwidth, part.classes) for part in section.partitions
         ),
     )
+
+
+def _node_pressure(config: schema.Config) -> node_pressure.Settings:
+    policies, section = config.policies, config.policies.node_pressure
+    swap = section.swap_available
+    local = section.local_storage_capacity_isolation and policies.local_storage_evict.mode != "off"
+    return node_pressure.Settings(
+        limits=thresholds.parse(thresholds.Texts.of(section)),
+        transition=duration.parse(section.eviction_pressure_transition_period),
+        max_grace=section.eviction_max_pod_grace_period,
+        own=thresholds.own(section.eviction_own, duration.parse(section.eviction_own_grace_period)),
+        act=section.act,
+        kubelet=_kubelet_texts(config.kubelet.config_file),
+        pass_seconds=None if section.pass_seconds is None else float(section.pass_seconds),
+        local_storage=local,
+        reclaim=section.reclaim_page_cache,
+        tight_percent=section.workload_memory_percent,
+        stalls=section.pressure_limits,
+        swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
+    )
+
+
+def pressure_paths(config: schema.Config, base: str) -> pressure.PressurePaths:
+    """Choose the directories and groups whose space and memory a node may run out of."""
+    section = config.policies.node_pressure
+    usual = (config.kubelet.directory or pressure.NODEFS[0], *pressure.NODEFS[1:])
+    return pressure.PressurePaths(
+        nodefs=usual if section.nodefs is None else (section.nodefs,),
+        imagefs=pressure.IMAGEFS if section.imagefs is None else (section.imagefs,),
+        containerfs=() if section.containerfs is None else (section.containerfs,),
+        pods=(*_pods_below(base), *pressure.PODS),
+        memory=section.memory_cgroup or "",
+    )
+
+
+@remember.last
+def proved(paths: pressure.PressurePaths, pods: tuple[pod.Pod, ...]) -> pressure.PressurePaths:
+    """Put the group first that pods really are in: a kubelet may be nested."""
+    trees = (grouppath.parse(pod.group).tree for pod in pods if pod.group is not None)
+    root = next((tree.root for tree in trees if tree is not None), None)
+    if root is None or root in paths.pods:
+        return paths
+    return replace(paths, pods=(root, *paths.pods))
+
+
+def _kubelet_texts(path: str | None) -> thresholds.Texts | None:
+    if path is None:
+        return None
+    from koordlet.config import kubelet_file  # noqa: PLC0415 -- few name the kubelet's file
+
+    return kubelet_file.texts(path)
+
+
+def _pods_below(base: str) -> tuple[str, ...]:
+    """Name the group of all pods below a slice, as systemd does."""
+    stem = slices.stem(base.rstrip("/").rpartition("/")[2])
+    return (f"{stem}-{pressure.PODS[0]}",) if stem else ()
 
 
 def counting(config: schema.Config) -> performance.PerformanceSettings | None:

@@ -20,8 +20,7 @@ from koordlet.host import machine
 from koordlet.state import checkpoint
 
 if typing.TYPE_CHECKING:
-    from koordlet.agent import neighbours
-    from koordlet.workloads import strategy_holding
+    from koordlet.workloads import gatherer, strategy_holding
 
 #: Ticks between two parts.
 _PAUSE = 40
@@ -44,7 +43,7 @@ class SavedHistory:
         self._files = files
         self._clock = clock
         self._ticks = 0
-        self._sources: neighbours.Strategies | None = None
+        self._sources: gatherer.Gatherer | None = None
         #: The strategies of the last tick, and their form in the checkpoint once they changed.
         self._held: strategy_holding.HeldStrategies | None = None
         self._kept: strategy_holding.KeptStrategies | None = None
@@ -70,7 +69,7 @@ class SavedHistory:
             problem = f"{_SAMPLES}: {error}"
         return [*problems, problem] if problem else problems
 
-    def follow(self, sources: neighbours.Strategies) -> list[str]:
+    def follow(self, sources: gatherer.Gatherer) -> list[str]:
         """Hand the saved strategies to the sources, and save theirs from now on.
 
         Returns why saved ones were discarded. Strategies are the node's: they outlive a boot.

@@ -20,7 +20,6 @@ from dataclasses import replace
 from koordlet.agent import (
     guard,
     memory_watch,
-    neighbours,
     observation,
     policy_settings,
     publisher,
@@ -30,22 +29,22 @@ from koordlet.apply import copies, drafting, executor, planner, present, protect
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.model import action, adjustment, decision, knob, plan, pod, result, snapshot
-from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import cpu_suppress
 from koordlet.policy.eviction import node_pressure
 from koordlet.policy.framework import admission, chain, declaration, registry
 from koordlet.state import checkpoint, disk, journal
 
 if typing.TYPE_CHECKING:
+    from koordlet.agent import container_runtime
     from koordlet.apply import evictor
     from koordlet.apply import trace as traces
     from koordlet.config import sourced
     from koordlet.model import observed
+    from koordlet.workloads import gatherer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stations:
-    """What a pass goes through after its draft, of one agent."""
+    """What a pass goes through after its draft: of one agent, which gives them their values."""
 
     book: journal.Journal
     executor: executor.Executor
@@ -56,8 +55,8 @@ class Stations:
     publisher: publisher.Publisher
     #: The disks of the originals, which actions wait for, and of everything else.
     disks: tuple[disk.Disk, disk.Disk]
-    sources: neighbours.Sources | None = None
-    runtime: neighbours.Runtime | None = None
+    sources: gatherer.Gatherer | None = None
+    runtime: container_runtime.Runtime | None = None
     evictor: evictor.Evictor | None = None
 
 

@@ -25,15 +25,7 @@ import time
 import typing
 from collections.abc import Callable, Iterable
 
-from koordlet.apply import (
-    intents,
-    kinds,
-    perform,
-    planner,
-    refusals,
-    resctrl,
-    units,
-)
+from koordlet.apply import intents, kinds, perform, planner, refusals, resctrl, units
 from koordlet.host.fs import root, worker
 from koordlet.model import absence, action, cgroup, errors, plan, result, snapshot
 from koordlet.state import disk, journal

@@ -20,7 +20,7 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from koordlet.model import action, cgroup, cpuset, knob, queueing
@@ -75,29 +75,26 @@ def row_of(wanted: FileAction) -> knob.Knob | None:
     return knob.TABLE.get(wanted.knob)
 
 
-def phase(wanted: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each kind
-    """The phase of an action in a plan."""
-    match wanted:
-        case action.MakeDir():
-            return Phase.MAKE
-        case action.MoveTasks() | action.ShareCore():
-            return Phase.MOVE
-        case action.RemoveDir():
-            return Phase.REMOVE
-        case action.Mount():
-            return Phase.UNMOUNT if wanted.gone else Phase.MOUNT
-        case action.Reclaim():
-            return Phase.RECLAIM
-        case action.SetUnitProperty():
-            return Phase.UNITS
-        case action.SetQdisc():
-            return Phase.QUEUES
-        case action.Evict():
-            return Phase.EVICT
-        case action.WriteFile():
-            return _phase_of_write(wanted)
-        case _:
-            assert_never(wanted)
+#: Of the kinds whose phase is always the same.
+PHASES: Mapping[type[action.Action], Phase] = {
+    action.MakeDir: Phase.MAKE,
+    action.MoveTasks: Phase.MOVE,
+    action.ShareCore: Phase.MOVE,
+    action.RemoveDir: Phase.REMOVE,
+    action.Reclaim: Phase.RECLAIM,
+    action.SetUnitProperty: Phase.UNITS,
+    action.SetQdisc: Phase.QUEUES,
+    action.Evict: Phase.EVICT,
+}
+
+
+def phase(wanted: action.Action) -> Phase:
+    """When an action is carried out."""
+    if isinstance(wanted, action.WriteFile):
+        return _phase_of_write(wanted)
+    if isinstance(wanted, action.Mount):
+        return Phase.UNMOUNT if wanted.gone else Phase.MOUNT
+    return PHASES[type(wanted)]
 
 
 def _phase_of_write(wanted: action.WriteFile) -> Phase:
@@ -190,10 +187,8 @@ def may_block(wanted: action.Action) -> bool:
 
 def value(wanted: action.Action) -> str:
     """The value of an action, as the journal and reports show it."""
-    if isinstance(wanted, FILES):
-        return wanted.value
     match wanted:
-        case action.SetQdisc():
+        case action.WriteFile() | action.SetUnitProperty() | action.SetQdisc():
             return wanted.value
         case action.Reclaim():
             return str(wanted.amount_bytes)
@@ -211,8 +206,6 @@ def value(wanted: action.Action) -> str:
 
 def directory(wanted: action.Action) -> str:
     """The directory of the group that an action is about."""
-    if isinstance(wanted, FILES):
-        return wanted.target.rpartition("/")[0]
     if isinstance(wanted, _DIRECTORIES):
         return wanted.target
     if isinstance(wanted, action.SetQdisc):

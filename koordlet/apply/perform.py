@@ -15,16 +15,7 @@ import contextlib
 import errno
 from typing import NamedTuple, assert_never
 
-from koordlet.apply import (
-    core_cookies,
-    devices,
-    kinds,
-    network,
-    present,
-    refusals,
-    resctrl,
-    units,
-)
+from koordlet.apply import core_cookies, devices, kinds, network, present, refusals, resctrl, units
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, cpuset, errors, knob, plan
 
@@ -57,7 +48,7 @@ def attempt(
     return perform(host, layout, wanted, undo=step.undo, manager=manager)
 
 
-def perform(  # noqa: PLR0911 -- one return for each kind
+def perform(  # noqa: C901, PLR0911 -- one return for each kind
     host: root.HostRoot,
     layout: cgroup.Layout,
     wanted: action.Action,
@@ -86,26 +77,14 @@ def perform(  # noqa: PLR0911 -- one return for each kind
             return Effect(resctrl.mount(host, wanted))
         case action.Reclaim():
             return _reclaim(host, wanted)
-        case action.SetQdisc() | action.ShareCore():
-            return Effect(*_carry_out(host, wanted))
+        case action.SetQdisc():
+            return Effect(*network.carry_out(host, wanted))
+        case action.ShareCore():
+            return Effect(*core_cookies.carry_out(host, wanted))
         case action.SetUnitProperty():
-            return _set_property(host, manager, wanted)
+            return Effect(*units.carry_out(host, manager, wanted))
         case _:
             assert_never(wanted)
-
-
-def _carry_out(host: root.HostRoot, wanted: action.SetQdisc | action.ShareCore) -> tuple[str, str]:
-    if isinstance(wanted, action.SetQdisc):
-        return network.carry_out(host, wanted)
-    return core_cookies.carry_out(host, wanted)
-
-
-def _set_property(
-    host: root.HostRoot, manager: units.Manager | None, wanted: action.SetUnitProperty
-) -> Effect:
-    if manager is None:
-        raise OSError(errno.EOPNOTSUPP, "systemd is not available", wanted.target)
-    return Effect(*units.carry_out(host, manager, wanted))
 
 
 def kill(host: root.HostRoot, directory: str) -> None:

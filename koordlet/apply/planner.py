@@ -19,15 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from koordlet.apply import (
-    bursts,
-    core_cookies,
-    devices,
-    kinds,
-    ordering,
-    present,
-    undoing,
-)
+from koordlet.apply import bursts, core_cookies, devices, kinds, ordering, present, undoing
 from koordlet.model import action, best_effort, cpuset, decision, knob, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import chain
@@ -205,6 +197,8 @@ def _plan(
     conflicts: Sequence[plan.Conflict],
 ) -> plan.Plan:
     decisions = [(o.stem, o.decision) for o in round_.outcomes if o.decision is not None]
+    enforced = (o for o in round_.outcomes if o.mode is plan.Mode.ENFORCE)
+    offers = (o.decision.offer for o in enforced if o.decision is not None)
     return plan.Plan(
         steps=steps,
         evictions=tuple(e for _, d in decisions for e in d.evictions),
@@ -223,16 +217,7 @@ def _plan(
         shadow=tuple(o.stem for o in round_.outcomes if o.mode is not plan.Mode.ENFORCE),
         limit=_limit(round_.outcomes),
         # What is offered is taken: a policy that is not to act offers nothing.
-        offer=next(
-            (
-                o.decision.offer
-                for o in round_.outcomes
-                if o.decision is not None
-                and o.decision.offer is not None
-                and o.mode is plan.Mode.ENFORCE
-            ),
-            None,
-        ),
+        offer=next(filter(None, offers), None),
         explanations={stem: d.explanation for stem, d in decisions},
     )
 

@@ -95,8 +95,7 @@ class Undoing:
         self.actions: list[action.Action] = []
         self.left: list[Left] = []
         self._now, self._there = now, there
-        holder = now.layout.holder("cpuset")
-        self._unified = holder is not None and holder.unified
+        self._unified = now.layout.unified("cpuset")
         self.entries = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
         #: Sets that groups will have, by (knob, group): a child comes back inside its parent's new
         #: set.

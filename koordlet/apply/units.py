@@ -140,9 +140,11 @@ class Manager:
 
 
 def carry_out(
-    host: root.HostRoot, manager: Manager, wanted: action.SetUnitProperty
+    host: root.HostRoot, manager: Manager | None, wanted: action.SetUnitProperty
 ) -> tuple[str, str]:
     """Set the properties and wait for the file; its text, and what is different."""
+    if manager is None:
+        raise OSError(errno.EOPNOTSUPP, "systemd is not available", wanted.target)
     if wanted.only_if:
         now = manager.look(wanted)
         if now == wanted.properties:

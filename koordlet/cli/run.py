@@ -131,7 +131,7 @@ def _live(
     start: bootstrap.Start | None = None,
 ) -> bool:
     """Run the agent until it is told to stop, or to start again. Without ``start``: the demo."""
-    config, host, sources = agent.tick.effective, agent.tick.host, agent.wired.sources
+    config, host, sources = agent.tick.effective, agent.tick.host, agent.sources
     cluster = None
     if sources is not None and sources.store is not None:
         cluster = endpoints.Cluster(store=sources.store, by_default=agent.enforce)

@@ -25,141 +25,90 @@ Mode = Annotated[Literal["auto", "on", "off"], BeforeValidator(_mode)]
 class Kubelet(sections.Section):
     """The kubelet of this node."""
 
-    mode: Mode = Field(
-        default="auto",
-        description="`auto` uses the kubelet if its directory contains `cpu_manager_state`, which"
-        " every kubelet writes, or if an address is set.",
-    )
-    address: fieldtypes.OptionalAddress = Field(
-        default=None, description="Address of the kubelet; null is `127.0.0.1` and its usual port."
-    )
-    read_only_port: bool = Field(
-        default=False,
-        description="Use the kubelet's read-only port: no TLS, no token, no configuration.",
-    )
-    server_name: fieldtypes.NodeName = Field(
-        default=None,
-        description="Name expected in the kubelet's certificate; null is the host of the address,"
-        " the node name or the host name.",
-    )
-    ca_file: fieldtypes.Directory = Field(
-        default=None,
-        description="CA file of the kubelet's certificate; null is the service account's CA, or"
-        " else `pki/kubelet.crt` in the kubelet's directory, which kubeadm creates.",
-    )
-    token_file: fieldtypes.Directory = Field(
-        default=None,
-        description="Token file for the kubelet, re-read for each request; null is the service"
-        " account's token.",
-    )
-    insecure_skip_verify: bool = Field(
-        default=False, description="Do not verify the kubelet's certificate."
-    )
-    directory: fieldtypes.Directory = Field(
-        default="/var/lib/kubelet",
-        description="Directory of the kubelet with its checkpoints and sockets.",
-    )
-    config_file: fieldtypes.Directory = Field(
-        default=None,
-        description="The kubelet's own configuration file (a KubeletConfiguration). If set,"
-        " koordlet refuses at load time an eviction threshold that the kubelet would reach"
-        " first. If null, koordlet ignores such a threshold once it has read the kubelet's"
-        " configuration.",
-    )
-    statistics: bool = Field(
-        default=True, description="Read `/stats/summary` for volumes and images."
-    )
-    pod_resources: bool = Field(
-        default=False, description="Read the pod-resources socket for devices."
-    )
-    pod_resources_socket: fieldtypes.SocketPath = Field(
-        default=None,
-        description="Pod-resources socket; null is `pod-resources/kubelet.sock` in the kubelet's"
-        " directory.",
-    )
-    interval_seconds: Annotated[int, Field(ge=1, le=300)] = Field(
-        default=10, description="How often koordlet polls the kubelet."
-    )
-    timeout_seconds: Annotated[int, Field(ge=1, le=60)] = Field(
-        default=3, description="Timeout of one request."
-    )
-    max_age_seconds: Annotated[int, Field(ge=1, le=3600)] = Field(
-        default=60,
-        description="How long the last answer stays valid. After that the pods count as stale:"
-        " koordlet evicts none of them and shrinks no cpuset because of them.",
-    )
+    #: `auto` uses the kubelet if its directory contains `cpu_manager_state`, which every kubelet
+    #: writes, or if an address is set.
+    mode: Mode = "auto"
+    #: Address of the kubelet; null is `127.0.0.1` and its usual port.
+    address: fieldtypes.OptionalAddress = None
+    #: Use the kubelet's read-only port: no TLS, no token, no configuration.
+    read_only_port: bool = False
+    #: Name expected in the kubelet's certificate; null is the host of the address, the node name or
+    #: the host name.
+    server_name: fieldtypes.NodeName = None
+    #: CA file of the kubelet's certificate; null is the service account's CA, or else
+    #: `pki/kubelet.crt` in the kubelet's directory, which kubeadm creates.
+    ca_file: fieldtypes.Directory = None
+    #: Token file for the kubelet, re-read for each request; null is the service account's token.
+    token_file: fieldtypes.Directory = None
+    #: Do not verify the kubelet's certificate.
+    insecure_skip_verify: bool = False
+    #: Directory of the kubelet with its checkpoints and sockets.
+    directory: fieldtypes.Directory = "/var/lib/kubelet"
+    #: The kubelet's own configuration file (a KubeletConfiguration). If set, koordlet refuses at
+    #: load time an eviction threshold that the kubelet would reach first. If null, koordlet ignores
+    #: such a threshold once it has read the kubelet's configuration.
+    config_file: fieldtypes.Directory = None
+    #: Read `/stats/summary` for volumes and images.
+    statistics: bool = True
+    #: Read the pod-resources socket for devices.
+    pod_resources: bool = False
+    #: Pod-resources socket; null is `pod-resources/kubelet.sock` in the kubelet's directory.
+    pod_resources_socket: fieldtypes.SocketPath = None
+    #: How often koordlet polls the kubelet.
+    interval_seconds: Annotated[int, Field(ge=1, le=300)] = 10
+    #: Timeout of one request.
+    timeout_seconds: Annotated[int, Field(ge=1, le=60)] = 3
+    #: How long the last answer stays valid. After that the pods count as stale: koordlet evicts
+    #: none of them and shrinks no cpuset because of them.
+    max_age_seconds: Annotated[int, Field(ge=1, le=3600)] = 60
 
 
 class Kube(sections.Section):
     """The API server of the cluster."""
 
-    mode: Mode = Field(
-        default="auto",
-        description="`auto` uses the API server inside a cluster (a service account and"
-        " `KUBERNETES_SERVICE_HOST`) or if a kubeconfig is set.",
-    )
-    kubeconfig: fieldtypes.Directory = Field(
-        default=None, description="Kubeconfig file; null uses the service account of this pod."
-    )
-    context: str = Field(
-        default="", description="Context of the kubeconfig; empty uses its current context."
-    )
+    #: `auto` uses the API server inside a cluster (a service account and `KUBERNETES_SERVICE_HOST`)
+    #: or if a kubeconfig is set.
+    mode: Mode = "auto"
+    #: Kubeconfig file; null uses the service account of this pod.
+    kubeconfig: fieldtypes.Directory = None
+    #: Context of the kubeconfig; empty uses its current context.
+    context: str = ""
 
 
 class Nri(sections.Section):
     """The container runtime's plugin interface."""
 
-    mode: Mode = Field(
-        default="auto",
-        description="`auto` connects on a node of a cluster if the socket exists when the agent"
-        " starts; `on` always connects and, without a cluster, takes the list of pods from"
-        " the container runtime.",
-    )
-    socket: fieldtypes.SocketPath = Field(
-        default="/var/run/nri/nri.sock", description="NRI socket of the container runtime."
-    )
-    index: Annotated[str, Field(pattern="^[0-9]{2}$")] = Field(
-        default="10",
-        description="Index of the NRI plugin: two digits; the runtime calls lower ones first.",
-    )
-    deadline_milliseconds: Annotated[int, Field(ge=10, le=10_000)] = Field(
-        default=1000,
-        description="How long a container start waits for koordlet. After that the container"
-        " starts unadjusted and koordlet corrects it through its cgroup files. Capped at 70 %"
-        " of the runtime's own timeout.",
-    )
-    quiet_seconds: Annotated[int, Field(ge=10, le=86_400)] = Field(
-        default=300,
-        description="Reconnect after this time without an event.",
-    )
-    failed_starts: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=5,
-        description="Stop adjusting after this many adjusted containers failed to start within an"
-        " hour, until SIGHUP reloads the agent.",
-    )
+    #: `auto` connects on a node of a cluster if the socket exists when the agent starts; `on`
+    #: always connects and, without a cluster, takes the list of pods from the container runtime.
+    mode: Mode = "auto"
+    #: NRI socket of the container runtime.
+    socket: fieldtypes.SocketPath = "/var/run/nri/nri.sock"
+    #: Index of the NRI plugin: two digits; the runtime calls lower ones first.
+    index: Annotated[str, Field(pattern="^[0-9]{2}$")] = "10"
+    #: How long a container start waits for koordlet. After that the container starts unadjusted and
+    #: koordlet corrects it through its cgroup files. Capped at 70 % of the runtime's own timeout.
+    deadline_milliseconds: Annotated[int, Field(ge=10, le=10_000)] = 1000
+    #: Reconnect after this time without an event.
+    quiet_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
+    #: Stop adjusting after this many adjusted containers failed to start within an hour, until
+    #: SIGHUP reloads the agent.
+    failed_starts: Annotated[int, Field(ge=1, le=1000)] = 5
 
 
 class Scheduler(sections.Section):
     """A scheduler without a cluster."""
 
-    socket: fieldtypes.Directory = Field(
-        default=None,
-        description="Socket of the standalone scheduler, such as `/run/koordlet/scheduler.sock`."
-        " The agent then holds what is reserved on this node. Null uses no scheduler; in a"
-        " cluster the API server lists the reservations.",
-    )
-    run: bool = Field(
-        default=False,
-        description="Run a scheduler as a child process of the agent. The agent reports to it and"
-        " asks it for reservations. Objects are kept in `scheduler.db`.",
-    )
-    config: fieldtypes.Directory = Field(
-        default=None,
-        description="KubeSchedulerConfiguration file of the scheduler that `run` starts.",
-    )
-    http: fieldtypes.Address = Field(
-        default="127.0.0.1:9317", description="HTTP address of the scheduler that `run` starts."
-    )
+    #: Socket of the standalone scheduler, such as `/run/koordlet/scheduler.sock`. The agent then
+    #: holds what is reserved on this node. Null uses no scheduler; in a cluster the API server
+    #: lists the reservations.
+    socket: fieldtypes.Directory = None
+    #: Run a scheduler as a child process of the agent. The agent reports to it and asks it for
+    #: reservations. Objects are kept in `scheduler.db`.
+    run: bool = False
+    #: KubeSchedulerConfiguration file of the scheduler that `run` starts.
+    config: fieldtypes.Directory = None
+    #: HTTP address of the scheduler that `run` starts.
+    http: fieldtypes.Address = "127.0.0.1:9317"
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Scheduler:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
 from koordlet.config import sections
 from koordlet.model import strategies
 
@@ -23,11 +21,8 @@ class Evict(sections.StrategySection):
 
     mode: sections.PolicyModeField = "shadow"
     limits: EvictLimits
-    enable: bool = Field(
-        default=False,
-        description="Enable evictions by this policy. In a cluster a NodeSLO overrides this and"
-        " the keys below.",
-    )
+    #: Enable evictions by this policy. In a cluster a NodeSLO overrides this and the keys below.
+    enable: bool = False
 
 
 class CpuEvict(Evict, of=(strategies.Threshold, "cpu_evict")):
@@ -49,13 +44,9 @@ class MemoryAllocatableEvict(Evict, of=(strategies.Threshold, "memory_allocatabl
 class Eviction(sections.Section):
     """How koordlet evicts pods."""
 
-    by: Literal["auto", "api", "delete", "local"] = Field(
-        default="auto",
-        description="`api` uses the eviction API, which respects PodDisruptionBudgets; `delete`"
-        " deletes pods without them; `local` stops units and kills processes. `auto` is `api`"
-        " in a cluster and `local` elsewhere.",
-    )
-    dry_run: bool = Field(
-        default=False,
-        description="Send evictions to the API server as dry runs: no pod is removed.",
-    )
+    #: `api` uses the eviction API, which respects PodDisruptionBudgets; `delete` deletes pods
+    #: without them; `local` stops units and kills processes. `auto` is `api` in a cluster and
+    #: `local` elsewhere.
+    by: Literal["auto", "api", "delete", "local"] = "auto"
+    #: Send evictions to the API server as dry runs: no pod is removed.
+    dry_run: bool = False

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
-from typing import Annotated, NoReturn
+import types
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -22,6 +23,11 @@ from koordlet.model import cpuset, quantity
 
 #: The error type of every refusal made here; its context carries ``message`` and ``fix``.
 REFUSED = "koordlet"
+
+_T = TypeVar("_T")
+
+#: A value, checked.
+Check = Callable[[object], Any]
 
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]+\.(service|scope|slice)\Z")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
@@ -62,13 +68,29 @@ def _text(value: object, what: str) -> str:
     return value
 
 
-def _cpu_list(value: object) -> object:
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        # A list of one CPU: ``cpus: 3`` reads as a number in YAML.
-        value = str(value)
-    text = _text(value, "a CPU list")
+def _or_null(check: Check) -> BeforeValidator:
+    return BeforeValidator(lambda value: None if value is None else check(value))
+
+
+def _spelled(what: str, right: Callable[[str], object], wrong: str, fix: str = "") -> Check:
+    """A text that is right, or else named with what is wrong about it."""
+
+    def check(value: object) -> str:
+        text = _text(value, what)
+        if not right(text):
+            refuse(f"{wrong}: {places.show(text)}", fix)
+        return text
+
+    return check
+
+
+def _number_as_text(value: object, kinds: type[int] | types.UnionType) -> object:
+    return str(value) if isinstance(value, kinds) and not isinstance(value, bool) else value
+
+
+def _cpu_list(value: object) -> str:
+    # A list of one CPU: ``cpus: 3`` reads as a number in YAML.
+    text = _text(_number_as_text(value, int), "a CPU list")
     if re.search(r"\b(all|N)\b", text, re.IGNORECASE):
         refuse(f"{places.show(text)} depends on the machine", 'write the CPUs out, such as "0-3,8"')
     try:
@@ -88,12 +110,8 @@ def _cpus_or_count(value: object) -> object:
     return _cpu_list(value)
 
 
-def _quantity(value: object) -> object:
-    if value is None:
-        return None
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
-    text = _text(value, "a quantity").strip()
+def _quantity(value: object) -> str:
+    text = _text(_number_as_text(value, int | float), "a quantity").strip()
     try:
         quantity.milli(text)
     except ValueError as error:
@@ -112,21 +130,7 @@ def _part(value: int | str) -> object:
     return value
 
 
-def _unit(value: object) -> object:
-    if value is None:
-        return None
-    text = _text(value, "a systemd unit")
-    if not _UNIT.match(text) or len(text) > _MAX_UNIT:
-        refuse(
-            f"not a systemd unit: {places.show(text)}",
-            'write the full name, such as "nginx.service"',
-        )
-    return text
-
-
-def _cgroup(value: object) -> object:
-    if value is None:
-        return None
+def _cgroup(value: object) -> str:
     text = _text(value, "a cgroup path")
     fix = 'write it relative to the cgroup root, such as "batch/jobs"'
     if _CONTROL.search(text):
@@ -138,83 +142,73 @@ def _cgroup(value: object) -> object:
     return text
 
 
-def _cgroup_root(value: object) -> object:
-    if value is None:
-        return None
-    text = _text(value, "a cgroup path")
-    if _CONTROL.search(text) or ".." in text.split("/") or len(text) > _MAX_PATH:
-        refuse(f"not a plain cgroup path: {places.show(text)}", 'write it like "/kubelet"')
-    return text
+def _is_path(text: str) -> bool:
+    return not _CONTROL.search(text) and len(text) <= _MAX_PATH
 
 
-def _directory(value: object) -> object:
-    if value is None:
-        return None
-    text = _text(value, "a path")
-    if not text.startswith("/") or _CONTROL.search(text) or len(text) > _MAX_PATH:
-        refuse(f"not an absolute path: {places.show(text)}")
-    return text
+def _is_address(text: str) -> bool:
+    match = _ADDRESS.match(text)
+    return match is not None and int(match["port"]) <= _MAX_PORT
 
 
-def _socket(value: object) -> object:
-    text = _directory(value)
-    if isinstance(text, str) and len(text.encode(errors="replace")) > _MAX_SOCKET_PATH:
+def _socket(value: object) -> str:
+    text: str = _directory(value)
+    if len(text.encode(errors="replace")) > _MAX_SOCKET_PATH:
         refuse(f"a socket path has at most {_MAX_SOCKET_PATH} bytes, found {places.show(text)}")
     return text
 
 
-def _address(value: object) -> object:
-    text = _text(value, "an address")
-    match = _ADDRESS.match(text)
-    if match is None or int(match["port"]) > _MAX_PORT:
-        refuse(
-            f"not HOST:PORT: {places.show(text)}",
-            'write it like "127.0.0.1:9316" or "[::1]:9316"; "0.0.0.0:9316" is every address',
-        )
-    return text
+_unit = _spelled(
+    "a systemd unit",
+    lambda text: _UNIT.match(text) and len(text) <= _MAX_UNIT,
+    "not a systemd unit",
+    'write the full name, such as "nginx.service"',
+)
+_cgroup_root = _spelled(
+    "a cgroup path",
+    lambda text: _is_path(text) and ".." not in text.split("/"),
+    "not a plain cgroup path",
+    'write it like "/kubelet"',
+)
+_directory = _spelled(
+    "a path", lambda text: text.startswith("/") and _is_path(text), "not an absolute path"
+)
+_address = _spelled(
+    "an address",
+    _is_address,
+    "not HOST:PORT",
+    'write it like "127.0.0.1:9316" or "[::1]:9316"; "0.0.0.0:9316" is every address',
+)
+_name = _spelled(
+    "a name",
+    lambda text: _NAME.match(text) and len(text) <= _MAX_NAME,
+    "not a name",
+    "use letters, digits and . _ - between them",
+)
+_resource = _spelled(
+    "a resource name", _RESOURCE.match, "not a resource name", 'write it like "cpu" or "memory"'
+)
 
 
-def _optional_address(value: object) -> object:
-    return None if value is None else _address(value)
-
-
-def _name(value: object) -> object:
-    text = _text(value, "a name")
-    if not _NAME.match(text) or len(text) > _MAX_NAME:
-        refuse(f"not a name: {places.show(text)}", "use letters, digits and . _ - between them")
-    return text
-
-
-def _node_name(value: object) -> object:
-    return None if value is None else _name(value)
-
-
-def _resource(value: object) -> object:
-    text = _text(value, "a resource name")
-    if not _RESOURCE.match(text):
-        refuse(f"not a resource name: {places.show(text)}", 'write it like "cpu" or "memory"')
-    return text
-
-
-def _absent_map(value: object) -> object:
-    return {} if value is None else value
-
-
-def _absent_list(value: object) -> object:
-    return () if value is None else value
-
-
-_NULL_OR_TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+#: ``null`` is a map, or a list, without anything.
+ABSENT_MAP = BeforeValidator(lambda value: {} if value is None else value)
+Listed = Annotated[
+    tuple[_T, ...],
+    Field(strict=False),
+    BeforeValidator(lambda value: () if value is None else value),
+]
+_NULL_OR_TEXT = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})
+_TEXT = WithJsonSchema({"type": "string"})
 _NUMBER_OR_TEXT = {"type": ["string", "number"]}
 
 CpuList = Annotated[
     str | None,
-    BeforeValidator(_cpu_list),
-    WithJsonSchema({**_NULL_OR_TEXT, "examples": ["0-3,8"]}),
+    _or_null(_cpu_list),
+    WithJsonSchema({**(_NULL_OR_TEXT.json_schema or {}), "examples": ["0-3,8"]}),
 ]
 CpusOrCount = Annotated[
     int | str | None,
-    BeforeValidator(_cpus_or_count),
+    _or_null(_cpus_or_count),
     WithJsonSchema(
         {
             "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}, {"type": "null"}],
@@ -222,36 +216,33 @@ CpusOrCount = Annotated[
         }
     ),
 ]
-IpAddress = Annotated[str, BeforeValidator(_ip_address), WithJsonSchema({"type": "string"})]
-Quantity = Annotated[str, BeforeValidator(_quantity), WithJsonSchema(_NUMBER_OR_TEXT)]
+IpAddress = Annotated[str, BeforeValidator(_ip_address), _TEXT]
+Quantity = Annotated[str, _or_null(_quantity), WithJsonSchema(_NUMBER_OR_TEXT)]
 OptionalQuantity = Annotated[
     str | None,
-    BeforeValidator(_quantity),
+    _or_null(_quantity),
     WithJsonSchema({"type": ["string", "number", "null"], "examples": ["2", "1500m"]}),
 ]
 #: Percent of the total as a number, or bits per second as a quantity.
 Part = Annotated[int | str, Field(examples=[40, "200M"]), AfterValidator(_part)]
-Unit = Annotated[str | None, BeforeValidator(_unit), WithJsonSchema(_NULL_OR_TEXT)]
-CgroupPath = Annotated[str | None, BeforeValidator(_cgroup), WithJsonSchema(_NULL_OR_TEXT)]
-CgroupRoot = Annotated[str | None, BeforeValidator(_cgroup_root), WithJsonSchema(_NULL_OR_TEXT)]
-Directory = Annotated[str | None, BeforeValidator(_directory), WithJsonSchema(_NULL_OR_TEXT)]
-SocketPath = Annotated[str | None, BeforeValidator(_socket), WithJsonSchema(_NULL_OR_TEXT)]
-Address = Annotated[str, BeforeValidator(_address), WithJsonSchema({"type": "string"})]
-OptionalAddress = Annotated[
-    str | None, BeforeValidator(_optional_address), WithJsonSchema(_NULL_OR_TEXT)
-]
-Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string"})]
-NodeName = Annotated[str | None, BeforeValidator(_node_name), WithJsonSchema(_NULL_OR_TEXT)]
+Unit = Annotated[str | None, _or_null(_unit), _NULL_OR_TEXT]
+CgroupPath = Annotated[str | None, _or_null(_cgroup), _NULL_OR_TEXT]
+CgroupRoot = Annotated[str | None, _or_null(_cgroup_root), _NULL_OR_TEXT]
+Directory = Annotated[str | None, _or_null(_directory), _NULL_OR_TEXT]
+SocketPath = Annotated[str | None, _or_null(_socket), _NULL_OR_TEXT]
+Address = Annotated[str, BeforeValidator(_address), _TEXT]
+OptionalAddress = Annotated[str | None, _or_null(_address), _NULL_OR_TEXT]
+Name = Annotated[str, BeforeValidator(_name), _TEXT]
+NodeName = Annotated[str | None, _or_null(_name), _NULL_OR_TEXT]
 
 _Resource = Annotated[str, BeforeValidator(_resource)]
 StringMap = Annotated[
     Mapping[str, str],
-    BeforeValidator(_absent_map),
+    ABSENT_MAP,
     WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
 ]
 Quantities = Annotated[
     Mapping[_Resource, Quantity],
-    BeforeValidator(_absent_map),
+    ABSENT_MAP,
     WithJsonSchema({"type": "object", "additionalProperties": _NUMBER_OR_TEXT}),
 ]
-ABSENT_LIST = BeforeValidator(_absent_list)

@@ -25,7 +25,7 @@ from koordlet.config import (
     schema,
     sourced,
 )
-from koordlet.model import errors
+from koordlet.model import earlier, errors, thresholds
 
 if typing.TYPE_CHECKING:
     from koordlet.config import yaml_source
@@ -33,6 +33,9 @@ import gc
 import sys
 
 from koordlet.config import parcel
+
+_THRESHOLDS = ("policies", "node_pressure")
+_FIX = "choose a larger threshold, or leave policies.node_pressure.act out"
 
 
 def load(
@@ -199,11 +202,36 @@ def _origin(origins: Mapping[places.Loc, str], loc: places.Loc) -> str | None:
 
 
 def _late(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
-    if config.kubelet.config_file is None:
-        return []
-    from koordlet.config import earliness  # noqa: PLC0415 -- few name the kubelet's file
+    """Warnings about undecided thresholds; ``ConfigError`` for those that come too late.
 
-    return earliness.check(config, origins)
+    Beside those of the kubelet's file; its own word at run time: ``policy.eviction.kubelet_owned``.
+    """
+    path, section = config.kubelet.config_file, config.policies.node_pressure
+    if path is None:
+        return []
+    from koordlet.config import kubelet_file  # noqa: PLC0415 -- few name the kubelet's file
+
+    theirs = thresholds.parse(replace(kubelet_file.texts(path), enforce_pods=False))
+    if not section.act or section.mode == "off":
+        return []
+    refused, unsure = [], []
+    for threshold in thresholds.parse(replace(thresholds.Texts.of(section), enforce_pods=False)):
+        rival, certain = earlier.rival(threshold, theirs, None)
+        if rival is None:
+            continue
+        text = earlier.words(threshold, rival)
+        if certain:
+            key = "evictionHard" if threshold.hard else "evictionSoft"
+            where = places.dotted((*_THRESHOLDS, key, threshold.signal))
+            culprit = f"{origins.get(where, sourced.BUILT_IN)}: {where}"
+            refused.append(errors.ConfigError(f"{text} ({path})", culprit=culprit, fix=_FIX))
+        else:
+            unsure.append(
+                f"whether {threshold.signal}<{threshold.value.text} is earlier than the kubelet's"
+                f" {rival.value.text} ({path}) depends on the machine"
+            )
+    problems.raise_any(refused, path)
+    return unsure
 
 
 def _ignored(config: schema.Config) -> Iterable[str]:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from koordlet.config import cpu_sections, fieldtypes, sections
+from koordlet.config import fieldtypes, sections
 from koordlet.model import strategies
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -26,10 +26,8 @@ class MemoryQosClass(sections.StrategySection, of=(strategies.MemoryQos, "memory
 class MemoryQosLimits(sections.Section):
     """Upper bounds that no source can exceed."""
 
-    max_percent: Percent = Field(
-        default=100,
-        description="Upper bound of the protection of one pod, in percent of the node's memory.",
-    )
+    #: Upper bound of the protection of one pod, in percent of the node's memory.
+    max_percent: Percent = 100
 
 
 class MemoryQos(sections.Section):
@@ -37,9 +35,12 @@ class MemoryQos(sections.Section):
 
     mode: sections.PolicyModeField = "enforce"
     limits: MemoryQosLimits
-    lsr_class: MemoryQosClass = Field(description="Settings of LSE and LSR pods.")
-    ls_class: MemoryQosClass = Field(description="Settings of LS pods.")
-    be_class: MemoryQosClass = Field(description="Settings of BE pods.")
+    #: Settings of LSE and LSR pods.
+    lsr_class: MemoryQosClass
+    #: Settings of LS pods.
+    ls_class: MemoryQosClass
+    #: Settings of BE pods.
+    be_class: MemoryQosClass
 
 
 class PageCacheClass(sections.StrategySection, of=(strategies.MemoryQos, "page_cache_reclaim")):
@@ -49,9 +50,8 @@ class PageCacheClass(sections.StrategySection, of=(strategies.MemoryQos, "page_c
 class PageCacheLimits(sections.Section):
     """Bounds that no source can exceed."""
 
-    max_bytes: Annotated[int, Field(ge=1 << 20, le=2**50)] = Field(
-        default=256 << 20, description="Most bytes to reclaim from a pod at once."
-    )
+    #: Most bytes to reclaim from a pod at once.
+    max_bytes: Annotated[int, Field(ge=1 << 20, le=2**50)] = 256 << 20
 
 
 class PageCacheReclaim(sections.Section):
@@ -59,32 +59,12 @@ class PageCacheReclaim(sections.Section):
 
     mode: sections.PolicyModeField = "enforce"
     limits: PageCacheLimits
-    lsr_class: PageCacheClass = Field(description="Settings of LSE and LSR pods.")
-    ls_class: PageCacheClass = Field(description="Settings of LS pods.")
-    be_class: PageCacheClass = Field(description="Settings of BE pods.")
-
-
-class OomScore(sections.Section):
-    """``oom_score_adj`` of every workload's processes, by its class or its annotation."""
-
-    mode: sections.PolicyModeField = "off"
-    limits: cpu_sections.NoLimits
-
-
-class SystemQosLimits(sections.Section):
-    """Bounds that no source can exceed."""
-
-    max_free_percent: Annotated[int, Field(ge=0, le=20)] = Field(
-        default=5,
-        description="Upper bound of `vm.min_free_kbytes`, in percent of the machine's memory.",
-    )
-
-
-class SystemQos(sections.StrategySection, of=(strategies.System, "system_qos")):
-    """Knobs of the whole kernel; null leaves one alone. A NodeSLO replaces them."""
-
-    mode: sections.PolicyModeField = "off"
-    limits: SystemQosLimits
+    #: Settings of LSE and LSR pods.
+    lsr_class: PageCacheClass
+    #: Settings of LS pods.
+    ls_class: PageCacheClass
+    #: Settings of BE pods.
+    be_class: PageCacheClass
 
 
 class IoConfig(sections.StrategySection, of=(strategies.IoLimits, "blkio_qos")):
@@ -94,32 +74,27 @@ class IoConfig(sections.StrategySection, of=(strategies.IoLimits, "blkio_qos")):
 class Block(sections.Section):
     """One block device, or several by one name."""
 
-    name: Annotated[str, Field(min_length=1, max_length=256)] = Field(
-        description="Device or volume group, such as `/dev/sda`, `8:0` or `vg0`."
-    )
-    type: Literal["device", "volumegroup"] = Field(
-        default="device", description="Whether `name` is a block device or an LVM volume group."
-    )
+    #: Device or volume group, such as `/dev/sda`, `8:0` or `vg0`.
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    #: Whether `name` is a block device or an LVM volume group.
+    type: Literal["device", "volumegroup"] = "device"
     io_cfg: IoConfig
 
 
 class BlkioClass(sections.StrategySection, of=(strategies.BlkioQos, "blkio_qos")):
     """The devices of one class."""
 
-    blocks: Annotated[tuple[Block, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
-        default=(), description="The block devices, one entry each."
-    )
+    #: The block devices, one entry each.
+    blocks: fieldtypes.Listed[Block] = ()
 
 
 class BlkioQosLimits(sections.Section):
     """Bounds that no source can exceed."""
 
-    least_bps: Count = Field(
-        default=1 << 20, description="Lowest bandwidth limit of any cgroup, in bytes per second."
-    )
-    least_iops: Count = Field(
-        default=10, description="Lowest operations limit of any cgroup, in operations per second."
-    )
+    #: Lowest bandwidth limit of any cgroup, in bytes per second.
+    least_bps: Count = 1 << 20
+    #: Lowest operations limit of any cgroup, in operations per second.
+    least_iops: Count = 10
 
 
 class BlkioQos(sections.Section):
@@ -127,10 +102,10 @@ class BlkioQos(sections.Section):
 
     mode: sections.PolicyModeField = "enforce"
     limits: BlkioQosLimits
-    be_class: BlkioClass = Field(description="Settings of BE pods.")
-    cgroup_root: BlkioClass = Field(
-        description="Latency targets and cost models of whole devices (cgroup v2)."
-    )
+    #: Settings of BE pods.
+    be_class: BlkioClass
+    #: Latency targets and cost models of whole devices (cgroup v2).
+    cgroup_root: BlkioClass
 
 
 class NetworkClass(sections.StrategySection, of=(strategies.NetworkQos, "network_qos")):
@@ -140,10 +115,8 @@ class NetworkClass(sections.StrategySection, of=(strategies.NetworkQos, "network
 class NetworkQosLimits(sections.Section):
     """Bounds that no source can exceed."""
 
-    least_bps: Annotated[int, Field(ge=8_000, le=10**12)] = Field(
-        default=1_000_000,
-        description="Lowest bandwidth limit of a class or pod, in bits per second.",
-    )
+    #: Lowest bandwidth limit of a class or pod, in bits per second.
+    least_bps: Annotated[int, Field(ge=8_000, le=10**12)] = 1_000_000
 
 
 class NetworkQos(sections.Section):
@@ -151,22 +124,15 @@ class NetworkQos(sections.Section):
 
     mode: sections.PolicyModeField = "off"
     limits: NetworkQosLimits
-    total_network_bandwidth: fieldtypes.OptionalQuantity = Field(
-        default=None,
-        description="Bandwidth of each network interface in bits per second; null"
-        " disables shaping.",
-    )
-    interfaces: Annotated[tuple[Link, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
-        default=(),
-        description="Network interfaces to shape; empty uses those of the default routes.",
-    )
-    ingress: bool = Field(
-        default=True, description="Also shape received traffic (needs the `ifb` module)."
-    )
-    system_class: NetworkClass = Field(
-        description="Traffic of no pod; 40 % is guaranteed by default."
-    )
-    ls_class: NetworkClass = Field(
-        description="LSE, LSR and LS pods; 30 % is guaranteed by default."
-    )
-    be_class: NetworkClass = Field(description="BE pods; 30 % is guaranteed by default.")
+    #: Bandwidth of each network interface in bits per second; null disables shaping.
+    total_network_bandwidth: fieldtypes.OptionalQuantity = None
+    #: Network interfaces to shape; empty uses those of the default routes.
+    interfaces: fieldtypes.Listed[Link] = ()
+    #: Also shape received traffic (needs the `ifb` module).
+    ingress: bool = True
+    #: Traffic of no pod; 40 % is guaranteed by default.
+    system_class: NetworkClass
+    #: LSE, LSR and LS pods; 30 % is guaranteed by default.
+    ls_class: NetworkClass
+    #: BE pods; 30 % is guaranteed by default.
+    be_class: NetworkClass

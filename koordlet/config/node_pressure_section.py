@@ -54,23 +54,17 @@ def _duration(value: object) -> object:
     return value
 
 
-def _absent(value: object) -> object:
-    return {} if value is None else value
-
-
+_Percents = Annotated[Mapping[str, Annotated[int, Field(ge=1, le=100)]], fieldtypes.ABSENT_MAP]
 _Duration = Annotated[str, BeforeValidator(_duration), WithJsonSchema({"type": "string"})]
 
 
 class NodePressureLimits(sections.Section):
     """Upper bounds that no source can exceed."""
 
-    in_flight: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=1, description="Highest number of concurrent evictions for each signal."
-    )
-    per_minute: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=10,
-        description="Highest number of evictions started per minute, for all signals together.",
-    )
+    #: Highest number of concurrent evictions for each signal.
+    in_flight: Annotated[int, Field(ge=1, le=100)] = 1
+    #: Highest number of evictions started per minute, for all signals together.
+    per_minute: Annotated[int, Field(ge=1, le=1000)] = 10
 
 
 class NodePressure(sections.Section):
@@ -78,104 +72,58 @@ class NodePressure(sections.Section):
 
     mode: sections.PolicyModeField = "enforce"
     limits: NodePressureLimits
-    act: bool | None = Field(
-        default=None,
-        description="Evict pods; null is true only on machines without a kubelet. Beside a"
-        " kubelet, koordlet acts only on thresholds that it reaches before the kubelet.",
-    )
-    eviction_hard: _Limits = Field(
-        default=None,
-        description="Hard thresholds by signal: koordlet evicts at once. Null uses the kubelet's"
-        " defaults, an empty map none.",
-    )
-    eviction_soft: _Limits = Field(
-        default=None,
-        description="Soft thresholds by signal: koordlet evicts after the grace period.",
-    )
-    eviction_soft_grace_period: _Values = Field(
-        default=None, description="Grace periods of the soft thresholds by signal, such as `90s`."
-    )
-    eviction_minimum_reclaim: _Values = Field(
-        default=None,
-        description="Minimum reclaim by signal: what must be available above the"
-        " threshold before the signal is relieved.",
-    )
-    eviction_own: Annotated[Mapping[str, str], BeforeValidator(_absent), WithJsonSchema(_TEXTS)] = (
-        Field(
-            default_factory=dict,
-            description="koordlet's own thresholds. For an average of memory pressure: the"
-            " percent of stalled time at which koordlet evicts, such as `memory.full.avg10:"
-            " 40%`. For `swap.available`: the least free swap, such as `10%`.",
-        )
-    )
-    eviction_own_grace_period: _Duration = Field(
-        default="10s",
-        description="How long an `evictionOwn` threshold must be met before koordlet evicts.",
-    )
-    eviction_pressure_transition_period: _Duration = Field(
-        default="5m0s",
-        description="How long a pressure condition stays true after its threshold was last met.",
-    )
-    eviction_max_pod_grace_period: Annotated[int, Field(ge=-(2**31), le=86_400)] = Field(
-        default=0,
-        description="Longest termination grace period of pods evicted for a soft threshold, in"
-        " seconds; less than 1 counts as 1.",
-    )
-    merge_default_eviction_settings: bool = Field(
-        default=False, description="Merge the kubelet's defaults into `evictionHard`."
-    )
-    enforce_node_allocatable: Annotated[
-        tuple[str, ...], Field(strict=False), fieldtypes.ABSENT_LIST
-    ] = Field(
-        default=("pods",),
-        description="If it contains `pods`, the memory of all pods together is a signal too.",
-    )
-    local_storage_capacity_isolation: bool = Field(
-        default=True, description="Enforce local-storage limits of pods before node thresholds."
-    )
-    reclaim_page_cache: bool | None = Field(
-        default=None,
-        description="Reclaim page cache before evicting, where that can suffice (cgroup v2, no"
-        " swap); null is true only on machines without a kubelet.",
-    )
-    pass_seconds: Annotated[int | None, Field(ge=1, le=60)] = Field(
-        default=None,
-        description="Seconds between two passes; null is 10 beside a kubelet, as the kubelet"
-        " does, and every tick elsewhere. Crossing a threshold starts a pass at once.",
-    )
-    nodefs: fieldtypes.Directory = Field(
-        default=None,
-        description="A directory on the node's file system; null uses the kubelet's directory.",
-    )
-    imagefs: fieldtypes.Directory = Field(
-        default=None,
-        description="A directory on the image file system; null uses the container"
-        " runtime's directory.",
-    )
-    containerfs: fieldtypes.Directory = Field(
-        default=None,
-        description="A directory on the file system of writable layers; null uses"
-        " the image file system.",
-    )
-    memory_cgroup: fieldtypes.CgroupPath = Field(
-        default=None,
-        description="Cgroup whose memory counts as the node's memory; null uses the root cgroup.",
-    )
-    pressure_limits: Annotated[
-        Mapping[str, Annotated[int, Field(ge=1, le=100)]], BeforeValidator(_absent)
-    ] = Field(
-        default_factory=dict,
-        description="Percent of stalled time at which a pressure condition becomes true, by"
-        " average, such as `memory.full.avg10`.",
-    )
-    workload_memory_percent: Annotated[int | None, Field(ge=1, le=100)] = Field(
-        default=None,
-        description="Memory use of a workload, in percent of its limit, at which the condition"
-        " `WorkloadMemoryTight` becomes true; null disables it.",
-    )
-    swap_available: str | None = Field(
-        default=None, description="Least free swap, such as `10%`; null sets no threshold."
-    )
+    #: Evict pods; null is true only on machines without a kubelet. Beside a kubelet, koordlet acts
+    #: only on thresholds that it reaches before the kubelet.
+    act: bool | None = None
+    #: Hard thresholds by signal: koordlet evicts at once. Null uses the kubelet's defaults, an
+    #: empty map none.
+    eviction_hard: _Limits = None
+    #: Soft thresholds by signal: koordlet evicts after the grace period.
+    eviction_soft: _Limits = None
+    #: Grace periods of the soft thresholds by signal, such as `90s`.
+    eviction_soft_grace_period: _Values = None
+    #: Minimum reclaim by signal: what must be available above the threshold before the signal is
+    #: relieved.
+    eviction_minimum_reclaim: _Values = None
+    #: koordlet's own thresholds. For an average of memory pressure: the percent of stalled time at
+    #: which koordlet evicts, such as `memory.full.avg10: 40%`. For `swap.available`: the least free
+    #: swap, such as `10%`.
+    eviction_own: fieldtypes.StringMap = Field(default_factory=dict)
+    #: How long an `evictionOwn` threshold must be met before koordlet evicts.
+    eviction_own_grace_period: _Duration = "10s"
+    #: How long a pressure condition stays true after its threshold was last met.
+    eviction_pressure_transition_period: _Duration = "5m0s"
+    #: Longest termination grace period of pods evicted for a soft threshold, in seconds; less than
+    #: 1 counts as 1.
+    eviction_max_pod_grace_period: Annotated[int, Field(ge=-(2**31), le=86_400)] = 0
+    #: Merge the kubelet's defaults into `evictionHard`.
+    merge_default_eviction_settings: bool = False
+    #: If it contains `pods`, the memory of all pods together is a signal too.
+    enforce_node_allocatable: fieldtypes.Listed[str] = ("pods",)
+    #: Enforce local-storage limits of pods before node thresholds.
+    local_storage_capacity_isolation: bool = True
+    #: Reclaim page cache before evicting, where that can suffice (cgroup v2, no swap); null is true
+    #: only on machines without a kubelet.
+    reclaim_page_cache: bool | None = None
+    #: Seconds between two passes; null is 10 beside a kubelet, as the kubelet does, and every tick
+    #: elsewhere. Crossing a threshold starts a pass at once.
+    pass_seconds: Annotated[int | None, Field(ge=1, le=60)] = None
+    #: A directory on the node's file system; null uses the kubelet's directory.
+    nodefs: fieldtypes.Directory = None
+    #: A directory on the image file system; null uses the container runtime's directory.
+    imagefs: fieldtypes.Directory = None
+    #: A directory on the file system of writable layers; null uses the image file system.
+    containerfs: fieldtypes.Directory = None
+    #: Cgroup whose memory counts as the node's memory; null uses the root cgroup.
+    memory_cgroup: fieldtypes.CgroupPath = None
+    #: Percent of stalled time at which a pressure condition becomes true, by average, such as
+    #: `memory.full.avg10`.
+    pressure_limits: _Percents = Field(default_factory=dict)
+    #: Memory use of a workload, in percent of its limit, at which the condition
+    #: `WorkloadMemoryTight` becomes true; null disables it.
+    workload_memory_percent: Annotated[int | None, Field(ge=1, le=100)] = None
+    #: Least free swap, such as `10%`; null sets no threshold.
+    swap_available: str | None = None
 
     @model_validator(mode="after")
     def _thresholds(self) -> NodePressure:
@@ -211,19 +159,3 @@ _STALLS = frozenset(
     for degree in ("some", "full")
     for seconds in (10, 60, 300)
 )
-
-
-class LocalStorageEvictLimits(sections.Section):
-    """Local-storage limits have no upper bounds."""
-
-
-class LocalStorageEvict(sections.Section):
-    """Evictions of pods that exceed their local-storage limits."""
-
-    mode: sections.PolicyModeField = "enforce"
-    limits: LocalStorageEvictLimits
-    act: bool | None = Field(
-        default=None,
-        description="Evict pods that exceed their local-storage limits; null is true only on"
-        " machines without a kubelet.",
-    )

@@ -16,15 +16,12 @@ from koordlet.config import cluster_sections, fieldtypes, sections
 class Secure(sections.Section):
     """A second listener for other machines: TLS, and tokens that the API server confirms."""
 
-    address: fieldtypes.OptionalAddress = Field(
-        default=None, description="Address to listen on; null does not listen."
-    )
-    certificate: fieldtypes.Directory = Field(
-        default=None, description="Certificate file of the agent, in PEM; re-read when it changes."
-    )
-    key: fieldtypes.Directory = Field(
-        default=None, description="Private key file of the certificate, in PEM."
-    )
+    #: Address to listen on; null does not listen.
+    address: fieldtypes.OptionalAddress = None
+    #: Certificate file of the agent, in PEM; re-read when it changes.
+    certificate: fieldtypes.Directory = None
+    #: Private key file of the certificate, in PEM.
+    key: fieldtypes.Directory = None
 
     @model_validator(mode="after")
     def _never_in_the_open(self) -> Secure:
@@ -40,10 +37,10 @@ class Secure(sections.Section):
 class Http(sections.Section):
     """The HTTP server: health, metrics, the current plan."""
 
-    address: fieldtypes.Address = Field(
-        default="127.0.0.1:9316", description="Address to listen on."
-    )
-    enabled: bool = Field(default=True, description="Start this server.")
+    #: Address to listen on.
+    address: fieldtypes.Address = "127.0.0.1:9316"
+    #: Start this server.
+    enabled: bool = True
     secure: Secure
 
 
@@ -53,16 +50,12 @@ Right = Literal["read", "report", "reserve", "admin"]
 class Tls(sections.Section):
     """Certificates as files, read again when they change."""
 
-    certificate: fieldtypes.Directory = Field(
-        default=None, description="Certificate file of the agent, in PEM."
-    )
-    key: fieldtypes.Directory = Field(
-        default=None, description="Private key file of the certificate, in PEM."
-    )
-    authority: fieldtypes.Directory = Field(
-        default=None,
-        description="CA file that must have signed the other side's certificate, in PEM.",
-    )
+    #: Certificate file of the agent, in PEM.
+    certificate: fieldtypes.Directory = None
+    #: Private key file of the certificate, in PEM.
+    key: fieldtypes.Directory = None
+    #: CA file that must have signed the other side's certificate, in PEM.
+    authority: fieldtypes.Directory = None
 
     @property
     def complete(self) -> bool:
@@ -73,30 +66,25 @@ class Tls(sections.Section):
 class Client(sections.Section):
     """A client that may connect over TCP."""
 
-    name: Annotated[str, Field(min_length=1)] = Field(
-        description="DNS or URI name in the client's certificate; `*.` matches one label."
-    )
-    rights: Annotated[tuple[Right, ...], Field(strict=False)] = Field(
-        default=("read",), description="What the client may do."
-    )
+    #: DNS or URI name in the client's certificate; `*.` matches one label.
+    name: Annotated[str, Field(min_length=1)]
+    #: What the client may do.
+    rights: Annotated[tuple[Right, ...], Field(strict=False)] = ("read",)
 
 
 class Grpc(sections.Section):
     """The gRPC server: the node feed."""
 
-    socket: fieldtypes.SocketPath = Field(
-        default=None,
-        description="Unix socket of the server; null is `koordlet.sock` in the run directory.",
-    )
-    enabled: bool = Field(default=True, description="Start this server.")
-    address: fieldtypes.OptionalAddress = Field(
-        default=None,
-        description="TCP address to listen on in addition to the socket; requires mutual TLS.",
-    )
-    tls: Tls = Field(description="Certificates for the TCP address.")
-    clients: Annotated[tuple[Client, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
-        default=(), description="Clients that may connect over TCP; empty allows none."
-    )
+    #: Unix socket of the server; null is `koordlet.sock` in the run directory.
+    socket: fieldtypes.SocketPath = None
+    #: Start this server.
+    enabled: bool = True
+    #: TCP address to listen on in addition to the socket; requires mutual TLS.
+    address: fieldtypes.OptionalAddress = None
+    #: Certificates for the TCP address.
+    tls: Tls
+    #: Clients that may connect over TCP; empty allows none.
+    clients: fieldtypes.Listed[Client] = ()
 
     @model_validator(mode="after")
     def _never_in_the_open(self) -> Grpc:
@@ -112,20 +100,15 @@ class Grpc(sections.Section):
 class Scheduler(sections.Section):
     """The scheduler that this agent reports to."""
 
-    address: str | None = Field(
-        default=None,
-        description="Scheduler to report this node to: `unix:/path`, or `host:port`"
-        " with TLS; null reports to none.",
-    )
-    tls: Tls = Field(
-        description="Certificates for the scheduler. The certificate must contain the node's name"
-        " as DNS or URI name unless `token` is set."
-    )
-    token: fieldtypes.Directory = Field(
-        default=None,
-        description="File with a service account token of the agent's pod, for a scheduler with"
-        " `--audience`; re-read for each connection.",
-    )
+    #: Scheduler to report this node to: `unix:/path`, or `host:port` with TLS; null reports to
+    #: none.
+    address: str | None = None
+    #: Certificates for the scheduler. The certificate must contain the node's name as DNS or URI
+    #: name unless `token` is set.
+    tls: Tls
+    #: File with a service account token of the agent's pod, for a scheduler with `--audience`;
+    #: re-read for each connection.
+    token: fieldtypes.Directory = None
 
     @model_validator(mode="after")
     def _never_in_the_open(self) -> Scheduler:
@@ -142,42 +125,29 @@ class Scheduler(sections.Section):
 class Objects(sections.Section):
     """Objects of the API server that describe this node."""
 
-    mode: cluster_sections.Mode = Field(
-        default="auto",
-        description="`auto` writes objects in a cluster if the agent enforces. An agent that only"
-        " observes leaves them to another program.",
-    )
-    topology: bool = Field(default=True, description="Write NodeResourceTopology.")
-    available: Literal["exact", "peer"] = Field(
-        default="exact",
-        description="Meaning of `available` of a zone: `exact` excludes exclusive CPUs, `peer` is"
-        " all that is allocatable, as Koordinator's agent writes it for its scheduler.",
-    )
-    metric: bool = Field(default=True, description="Write the status of NodeMetric.")
-    device: bool = Field(
-        default=False,
-        description="Write Device: GPUs as listed on the PCI bus, without their memory. Leave it"
-        " off if another program writes this object.",
-    )
-    status: bool = Field(
-        default=True,
-        description="Write batch and mid resources and koordlet's conditions to the Node's status.",
-    )
-    taints: Literal["NoSchedule", "PreferNoSchedule"] | None = Field(
-        default=None,
-        description="Effect of the taints `koordlet.io/…` that koordlet puts on the Node while a"
-        " pressure condition is true; null sets none. Requires the verb `patch` for `nodes`"
-        " (`deploy/overlays/taints`).",
-    )
-    events: bool = Field(
-        default=True,
-        description="Write events on pods and other objects whose labels, annotations or fields"
-        " koordlet cannot read.",
-    )
-    tolerance_percent: Annotated[int, Field(ge=0, le=100)] = Field(
-        default=10,
-        description="Write an offered resource when it changes by more than this percent.",
-    )
-    resync_seconds: Annotated[int, Field(ge=30, le=86_400)] = Field(
-        default=300, description="How often koordlet compares its objects with the API server."
-    )
+    #: `auto` writes objects in a cluster if the agent enforces. An agent that only observes leaves
+    #: them to another program.
+    mode: cluster_sections.Mode = "auto"
+    #: Write NodeResourceTopology.
+    topology: bool = True
+    #: Meaning of `available` of a zone: `exact` excludes exclusive CPUs, `peer` is all that is
+    #: allocatable, as Koordinator's agent writes it for its scheduler.
+    available: Literal["exact", "peer"] = "exact"
+    #: Write the status of NodeMetric.
+    metric: bool = True
+    #: Write Device: GPUs as listed on the PCI bus, without their memory. Leave it off if another
+    #: program writes this object.
+    device: bool = False
+    #: Write batch and mid resources and koordlet's conditions to the Node's status.
+    status: bool = True
+    #: Effect of the taints `koordlet.io/…` that koordlet puts on the Node while a pressure
+    #: condition is true; null sets none. Requires the verb `patch` for `nodes`
+    #: (`deploy/overlays/taints`).
+    taints: Literal["NoSchedule", "PreferNoSchedule"] | None = None
+    #: Write events on pods and other objects whose labels, annotations or fields koordlet cannot
+    #: read.
+    events: bool = True
+    #: Write an offered resource when it changes by more than this percent.
+    tolerance_percent: Annotated[int, Field(ge=0, le=100)] = 10
+    #: How often koordlet compares its objects with the API server.
+    resync_seconds: Annotated[int, Field(ge=30, le=86_400)] = 300

@@ -37,27 +37,21 @@ class BeResctrlQos(
 class Partition(sections.Section):
     """A part of every cache that only some classes use; partitions never overlap."""
 
-    name: Annotated[str, Field(min_length=1)] = Field(
-        description="Name of the partition in conditions."
-    )
-    ways: Annotated[int, Field(ge=1, le=100)] = Field(
-        description="Share of the cache ways in percent, following the partitions listed before."
-    )
-    bandwidth: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=100, description="Highest memory bandwidth of a class in the partition, in percent."
-    )
-    classes: Annotated[tuple[Literal["LSR", "LS", "BE"], ...], Field(strict=False)] = Field(
-        default=(),
-        description="QoS classes in the partition; their percentages then refer to the partition.",
-    )
+    #: Name of the partition in conditions.
+    name: Annotated[str, Field(min_length=1)]
+    #: Share of the cache ways in percent, following the partitions listed before.
+    ways: Annotated[int, Field(ge=1, le=100)]
+    #: Highest memory bandwidth of a class in the partition, in percent.
+    bandwidth: Annotated[int, Field(ge=1, le=100)] = 100
+    #: QoS classes in the partition; their percentages then refer to the partition.
+    classes: Annotated[tuple[Literal["LSR", "LS", "BE"], ...], Field(strict=False)] = ()
 
 
 class ResctrlLimits(sections.Section):
     """Upper bounds that no source can exceed."""
 
-    pod_monitors: Annotated[int, Field(ge=0)] = Field(
-        default=32, description="Highest number of monitoring groups for pods."
-    )
+    #: Highest number of monitoring groups for pods.
+    pod_monitors: Annotated[int, Field(ge=0)] = 32
 
 
 class Resctrl(sections.Section):
@@ -65,55 +59,34 @@ class Resctrl(sections.Section):
 
     mode: sections.PolicyModeField = "shadow"
     limits: ResctrlLimits
-    mount: bool = Field(
-        default=False, description="Mount resctrl if it is not mounted, and unmount it on stop."
-    )
-    mount_options: Annotated[
-        tuple[Literal["cdp", "cdpl2", "mba_MBps"], ...],
-        Field(strict=False),
-        fieldtypes.ABSENT_LIST,
-    ] = Field(
-        default=(), description="Options for mounting resctrl; an existing mount keeps its own."
-    )
-    bandwidth: Annotated[float | None, Field(gt=0)] = Field(
-        default=None,
-        strict=False,
-        description="Memory bandwidth of one L3 domain in GB/s. Percentages on AMD and with"
-        " `mba_MBps` refer to it. Null uses the firmware's memory speed, or else 20.",
-    )
-    slow_bandwidth: Annotated[float | None, Field(gt=0)] = Field(
-        default=None,
-        strict=False,
-        description="Slow-memory bandwidth (SMBA) of one L3 domain in GB/s; null sets no limits"
-        " for slow memory.",
-    )
-    runtime_classes: bool = Field(
-        default=False,
-        description="Let the container runtime assign the resctrl class at container creation;"
-        " requires `nri` and a runtime with resctrl support.",
-    )
-    process_events: bool = Field(
-        default=False,
-        description="Receive process events, and move processes at once that enter a workload's"
-        " cgroup from outside; requires CAP_NET_ADMIN. Without it koordlet finds them within"
-        " ten seconds.",
-    )
-    peer_numbers: bool = Field(
-        default=False, description="Round and scale bandwidth exactly as Koordinator's agent does."
-    )
-    pod_monitoring: bool = Field(
-        default=False, description="Create a monitoring group for each pod while RMIDs are free."
-    )
-    tighten: bool = Field(
-        default=False,
-        description="Reduce the bandwidth of BE step by step while BE causes most of a domain's"
-        " traffic and latency-sensitive work stalls.",
-    )
-    partitions: Annotated[tuple[Partition, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = (
-        Field(default=(), description="Parts of every cache that only the listed classes use.")
-    )
-    lsr_class: ResctrlQos = Field(description="Settings of LSE and LSR pods.")
-    ls_class: ResctrlQos = Field(description="Settings of LS pods.")
+    #: Mount resctrl if it is not mounted, and unmount it on stop.
+    mount: bool = False
+    #: Options for mounting resctrl; an existing mount keeps its own.
+    mount_options: fieldtypes.Listed[Literal["cdp", "cdpl2", "mba_MBps"]] = ()
+    #: Memory bandwidth of one L3 domain in GB/s. Percentages on AMD and with `mba_MBps` refer to
+    #: it. Null uses the firmware's memory speed, or else 20.
+    bandwidth: Annotated[float | None, Field(gt=0)] = Field(default=None, strict=False)
+    #: Slow-memory bandwidth (SMBA) of one L3 domain in GB/s; null sets no limits for slow memory.
+    slow_bandwidth: Annotated[float | None, Field(gt=0)] = Field(default=None, strict=False)
+    #: Let the container runtime assign the resctrl class at container creation; requires `nri` and
+    #: a runtime with resctrl support.
+    runtime_classes: bool = False
+    #: Receive process events, and move processes at once that enter a workload's cgroup from
+    #: outside; requires CAP_NET_ADMIN. Without it koordlet finds them within ten seconds.
+    process_events: bool = False
+    #: Round and scale bandwidth exactly as Koordinator's agent does.
+    peer_numbers: bool = False
+    #: Create a monitoring group for each pod while RMIDs are free.
+    pod_monitoring: bool = False
+    #: Reduce the bandwidth of BE step by step while BE causes most of a domain's traffic and
+    #: latency-sensitive work stalls.
+    tighten: bool = False
+    #: Parts of every cache that only the listed classes use.
+    partitions: fieldtypes.Listed[Partition] = ()
+    #: Settings of LSE and LSR pods.
+    lsr_class: ResctrlQos
+    #: Settings of LS pods.
+    ls_class: ResctrlQos
     be_class: BeResctrlQos
 
     @model_validator(mode="after")

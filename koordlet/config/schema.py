@@ -9,14 +9,16 @@ Rules:
    same in both, because a stem has one spelling everywhere.
 2. Everything has a default: an empty file is a valid configuration.
 3. Models are frozen, unknown keys are refused, types are strict (``"120"`` is not a number).
+4. The comment ``#:`` above a field is its description in the JSON schema and on the reference page.
 """
 
 from __future__ import annotations
 
 import functools
+import typing
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, create_model, model_validator
 
 from koordlet.config import (
     best_effort_sections,
@@ -32,6 +34,7 @@ from koordlet.config import (
     sections,
     workload_sections,
 )
+from koordlet.policy.framework import registry
 
 API_VERSION = "koordlet.io/v1"
 KIND = "Config"
@@ -42,58 +45,37 @@ Section = sections.Section
 class Node(Section):
     """Identity of this node."""
 
-    name: Annotated[fieldtypes.NodeName, sections.AT_START] = Field(
-        default=None, description="Name of the node; null uses the host name."
-    )
-    annotations: fieldtypes.StringMap = Field(
-        default_factory=dict,
-        description="Node annotations of a machine without a cluster, such as"
-        " `node.koordinator.sh/reservation`.",
-    )
-    labels: fieldtypes.StringMap = Field(
-        default_factory=dict, description="Node labels of a machine without a cluster."
-    )
+    #: Name of the node; null uses the host name.
+    name: Annotated[fieldtypes.NodeName, sections.AT_START] = None
+    #: Node annotations of a machine without a cluster, such as `node.koordinator.sh/reservation`.
+    annotations: fieldtypes.StringMap = Field(default_factory=dict)
+    #: Node labels of a machine without a cluster.
+    labels: fieldtypes.StringMap = Field(default_factory=dict)
 
 
 class Cgroups(Section):
     """Location of the managed cgroups."""
 
-    root: Annotated[fieldtypes.CgroupRoot, sections.AT_START] = Field(
-        default=None,
-        description="Cgroup below which koordlet manages, as the kubelet's `--cgroup-root`; null"
-        " is `/`.",
-    )
-    systemd: Literal["auto", "never"] = Field(
-        default="auto",
-        description="`auto` sets limits of units through systemd if it runs (cgroup v2), so that"
-        " a daemon-reload keeps them; `never` writes the cgroup files directly.",
-    )
+    #: Cgroup below which koordlet manages, as the kubelet's `--cgroup-root`; null is `/`.
+    root: Annotated[fieldtypes.CgroupRoot, sections.AT_START] = None
+    #: `auto` sets limits of units through systemd if it runs (cgroup v2), so that a daemon-reload
+    #: keeps them; `never` writes the cgroup files directly.
+    systemd: Literal["auto", "never"] = "auto"
 
 
 class Cpi(Section):
     """Cycles and instructions of containers, by the processor's counters."""
 
-    enabled: bool = Field(
-        default=False,
-        description="Count cycles and instructions where kernel and processor allow it. While a"
-        " cgroup is counted, each switch to or from it costs its CPU about a microsecond.",
-    )
-    window_seconds: int = Field(
-        default=10, ge=1, le=60, description="Length of one counting window of a cgroup."
-    )
-    interval_seconds: int = Field(
-        default=60,
-        ge=1,
-        le=60,
-        description="Time between two windows of a cgroup, if all cgroups fit into one window.",
-    )
-    descriptors: int = Field(
-        default=1024,
-        ge=2,
-        le=16384,
-        description="Upper bound of open perf file descriptors. A cgroup needs two for each"
-        " online CPU; cgroups that do not fit into one window take turns.",
-    )
+    #: Count cycles and instructions where kernel and processor allow it. While a cgroup is counted,
+    #: each switch to or from it costs its CPU about a microsecond.
+    enabled: bool = False
+    #: Length of one counting window of a cgroup.
+    window_seconds: int = Field(default=10, ge=1, le=60)
+    #: Time between two windows of a cgroup, if all cgroups fit into one window.
+    interval_seconds: int = Field(default=60, ge=1, le=60)
+    #: Upper bound of open perf file descriptors. A cgroup needs two for each online CPU; cgroups
+    #: that do not fit into one window take turns.
+    descriptors: int = Field(default=1024, ge=2, le=16384)
 
     @model_validator(mode="after")
     def _window_fits(self) -> Cpi:
@@ -115,36 +97,32 @@ class Counters(Section):
 class Guard(Section):
     """Undoes changes that hurt latency-sensitive work."""
 
-    enabled: bool = Field(
-        default=True,
-        description="Measure latency-sensitive work before and after each change by a policy that"
-        " only optimizes. If it got clearly worse under the same load, undo the change for ten"
-        " minutes. Protective changes stay.",
-    )
+    #: Measure latency-sensitive work before and after each change by a policy that only optimizes.
+    #: If it got clearly worse under the same load, undo the change for ten minutes. Protective
+    #: changes stay.
+    enabled: bool = True
 
 
-class Policies(Section):
-    """One section for each policy."""
-
+class _Stems(Section):
     model_config = ConfigDict(alias_generator=str)  # rule 1
 
+
+class _Policies(_Stems):
+    """One section for each policy."""
+
+    if typing.TYPE_CHECKING:
+
+        def __getattr__(self, stem: str) -> Any:
+            """The section of a policy that declares its keys itself."""
+
     reserved_cpus: cpu_sections.ReservedCpus
-    exclusive_cpus: cpu_sections.ExclusiveCpus
-    shared_pools: cpu_sections.SharedPools
     adaptive: best_effort_sections.Adaptive
-    bound_quota: cpu_sections.BoundQuota
-    cpu_normalization: cpu_sections.CpuNormalization
-    batch_limits: cpu_sections.BatchLimits
     batch_resources: best_effort_sections.BatchResources
     blkio_qos: memory_io_sections.BlkioQos
     network_qos: memory_io_sections.NetworkQos
     core_scheduling: cpu_sections.CoreScheduling
     cpu_suppress: best_effort_sections.CpuSuppress
-    housekeeping: cpu_sections.Housekeeping
-    oom_score: memory_io_sections.OomScore
     resctrl: resctrl_section.Resctrl
-    cpu_burst: cpu_sections.CpuBurst
-    local_storage_evict: node_pressure_section.LocalStorageEvict
     cpu_allocatable_evict: eviction_sections.CpuAllocatableEvict
     cpu_evict: eviction_sections.CpuEvict
     memory_allocatable_evict: eviction_sections.MemoryAllocatableEvict
@@ -152,14 +130,30 @@ class Policies(Section):
     cpu_qos: cpu_sections.CpuQos
     memory_qos: memory_io_sections.MemoryQos
     page_cache_reclaim: memory_io_sections.PageCacheReclaim
-    system_qos: memory_io_sections.SystemQos
     node_pressure: node_pressure_section.NodePressure
+
+
+_WRITTEN = {stem: info.annotation for stem, info in _Policies.model_fields.items()}
+if typing.TYPE_CHECKING:
+    Policies = _Policies
+else:
+    #: In the order of the registry. A policy without a section above has that of its settings.
+    Policies = create_model(
+        "Policies",
+        __base__=_Stems,
+        __doc__=_Policies.__doc__,
+        **{
+            policy.stem: (_WRITTEN.get(policy.stem) or sections.of_policy(policy), ...)
+            for policy in registry.POLICIES
+        },
+    )
 
 
 class Metrics(Section):
     """The Prometheus text on the HTTP server."""
 
-    enabled: bool = Field(default=True, description="Serve `/metrics`.")
+    #: Serve `/metrics`.
+    enabled: bool = True
 
 
 class Report(Section):
@@ -167,9 +161,8 @@ class Report(Section):
 
     http: report_sections.Http
     grpc: report_sections.Grpc
-    scheduler: report_sections.Scheduler = Field(
-        description="The scheduler that this agent reports to."
-    )
+    #: The scheduler that this agent reports to.
+    scheduler: report_sections.Scheduler
     metrics: Metrics
     objects: report_sections.Objects
 
@@ -177,60 +170,46 @@ class Report(Section):
 class State(Section):
     """State that survives a restart."""
 
-    handover_seconds: Annotated[int, Field(ge=0, le=86_400)] = Field(
-        default=120, description="How long limits stay in force during a restart or an upgrade."
-    )
-    on_stop: Literal["restore", "handover"] = Field(
-        default="restore",
-        description="What a stop does: `restore` puts everything back, `handover` leaves it to"
-        " the next agent.",
-    )
-    audit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 32)] = Field(
-        default=8 << 20,
-        description="Size at which the audit log is rotated. One old log is kept, so both"
-        " together take twice this.",
-    )
-    dir: Annotated[fieldtypes.Directory, sections.AT_START] = Field(
-        default=None,
-        description="Directory of journal and checkpoints; null uses the system's directory.",
-    )
+    #: How long limits stay in force during a restart or an upgrade.
+    handover_seconds: Annotated[int, Field(ge=0, le=86_400)] = 120
+    #: What a stop does: `restore` puts everything back, `handover` leaves it to the next agent.
+    on_stop: Literal["restore", "handover"] = "restore"
+    #: Size at which the audit log is rotated. One old log is kept, so both together take twice
+    #: this.
+    audit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 32)] = 8 << 20
+    #: Directory of journal and checkpoints; null uses the system's directory.
+    dir: Annotated[fieldtypes.Directory, sections.AT_START] = None
 
 
 class Log(Section):
     """The agent's own log."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severe level that is logged."
-    )
-    format: Literal["auto", "json", "console"] = Field(
-        default="auto", description="`auto` is `console` on a terminal and `json` elsewhere."
-    )
+    #: Least severe level that is logged.
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    #: `auto` is `console` on a terminal and `json` elsewhere.
+    format: Literal["auto", "json", "console"] = "auto"
 
 
 class Config(Section):
     """The configuration of the agent."""
 
-    api_version: Literal["koordlet.io/v1"] = Field(
-        default="koordlet.io/v1", description="Version of the configuration format."
-    )
-    kind: Literal["Config"] = Field(default="Config", description="Kind of the document.")
-    mode: Literal["enforce", "observe"] = Field(
-        default="enforce", description="`enforce` applies decisions, `observe` changes nothing."
-    )
+    #: Version of the configuration format.
+    api_version: Literal["koordlet.io/v1"] = "koordlet.io/v1"
+    #: Kind of the document.
+    kind: Literal["Config"] = "Config"
+    #: `enforce` applies decisions, `observe` changes nothing.
+    mode: Literal["enforce", "observe"] = "enforce"
     node: Node
     cgroups: Cgroups
     kubelet: Annotated[cluster_sections.Kubelet, sections.AT_START]
     kube: Annotated[cluster_sections.Kube, sections.AT_START]
-    scheduler: Annotated[cluster_sections.Scheduler, sections.AT_START] = Field(
-        description="The standalone scheduler that this machine belongs to."
-    )
-    nri: Annotated[cluster_sections.Nri, sections.AT_START] = Field(
-        description="NRI, the container runtime's plugin interface, through which koordlet"
-        " adjusts containers at creation."
-    )
-    workloads: Annotated[
-        tuple[workload_sections.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST
-    ] = Field(default=(), description="The workloads of a machine without a cluster.")
+    #: The standalone scheduler that this machine belongs to.
+    scheduler: Annotated[cluster_sections.Scheduler, sections.AT_START]
+    #: NRI, the container runtime's plugin interface, through which koordlet adjusts containers at
+    #: creation.
+    nri: Annotated[cluster_sections.Nri, sections.AT_START]
+    #: The workloads of a machine without a cluster.
+    workloads: fieldtypes.Listed[workload_sections.Workload] = ()
     manifests: Annotated[workload_sections.Manifests, sections.AT_START]
     policies: Policies
     counters: Counters
@@ -262,4 +241,4 @@ def defaults() -> Config:
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of the file, for editors."""
-    return Config.model_json_schema(by_alias=True)
+    return sections.described(Config).model_json_schema(by_alias=True)

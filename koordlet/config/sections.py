@@ -1,8 +1,9 @@
 """Common base of all sections of the configuration.
 
 Covers: frozen, strict models with camelCase keys; keys from the table of strategies; the mode of a
-policy; from models to records.
-Does not cover: any section (``schema`` and the modules of single policies).
+policy; the section of a policy whose settings are its keys; comments as descriptions; from models
+to records.
+Does not cover: any other section (``schema`` and the modules of single policies).
 
 Pydantic makes one validator, of the whole configuration, when something is first validated: one of
 each section by itself would take three times as long, and the agent waits for it when it starts.
@@ -10,19 +11,22 @@ each section by itself would take three times as long, and the agent waits for i
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
+import itertools
 import sys
 import types
 import typing
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic.alias_generators import to_camel, to_pascal
 
 from koordlet.config import fieldtypes, plain
 from koordlet.model import strategy_field
+from koordlet.policy.framework import declaration
 
 # Pydantic would read what each installed package says of itself, and load those that call
 # themselves its plugins: 15 ms of the start, and no way for code into an agent that is root.
@@ -67,13 +71,11 @@ class Section(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
-        """Build absent sections from defaults, and let them say themselves what they are."""
+        """Build absent sections from defaults."""
         for field in cls.model_fields.values():
             kind = field.annotation
             if isinstance(kind, type) and issubclass(kind, Section) and field.is_required():
                 field.default_factory = _Unwritten(kind)
-                words = inspect.cleandoc(kind.__doc__ or "").replace("``", "`")
-                field.description = field.description or " ".join(words.split())
 
     def values(self) -> dict[str, Any]:
         """Values by field, as in its record (``plain``)."""
@@ -123,17 +125,23 @@ class _FromTable(ModelMetaclass):
             if key in below:
                 own[key] = below.pop(key)
             elif of[1] in row.file and key not in but:
-                own[key], default = _key_of(row), getattr(usual, key, row.default)
-                if default == row.default and row.file_default is not None:
-                    default = row.file_default
-                alias = strategy_field.key(of[0], key)
-                body[key] = Field(default=default, alias=alias, description=row.doc)
+                own[key], body[key] = _key_of(of[0], key, row, usual)
         own.update(below)
         return super().__new__(cls, name, bases, body, **more)
 
 
-def _key_of(row: strategy_field.StrategyField) -> Any:
-    """Type of a key of the configuration file."""
+def _key_of(
+    strategy: type, name: str, row: strategy_field.StrategyField, usual: object = None
+) -> tuple[Any, Any]:
+    """A key of the configuration file: its type, and the rest of it."""
+    default = getattr(usual, name, row.default)
+    if default == row.default and row.file_default is not None:
+        default = row.file_default
+    alias = strategy_field.key(strategy, name)
+    return _type_of(row), Field(default=default, alias=alias, description=row.doc)
+
+
+def _type_of(row: strategy_field.StrategyField) -> Any:
     bounds: dict[str, Any] = {}
     if row.low > -strategy_field.INT64:
         bounds["ge"] = int(row.low)
@@ -141,6 +149,7 @@ def _key_of(row: strategy_field.StrategyField) -> Any:
         bounds["le"] = int(row.high)
     kinds: dict[strategy_field.Form, Any] = {
         "whole": Annotated[int, Field(**bounds)] if bounds else int,
+        "number": Annotated[float, Field(strict=False, **bounds)],
         "switch": bool,
         "word": Literal[row.words],
         "amount": fieldtypes.Quantity,
@@ -157,6 +166,71 @@ class StrategySection(Section, metaclass=_FromTable):
 
         def __getattr__(self, name: str) -> Any:
             """Keys of the table, which the type checker does not see."""
+
+
+def of_policy(policy: declaration.Declared) -> type[Section]:
+    """The section of a policy whose settings are its keys."""
+    name, settings = to_pascal(policy.stem), type(policy.settings)
+    keys: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
+    for key, row in strategy_field.rows(settings).items():
+        if row.form == "keys":
+            own = strategy_field.rows(row.of).items()
+            keys |= {k: _key_of(row.of, k, r) for k, r in own if policy.stem in r.file}
+        else:
+            (bounds if row.bound else keys)[key] = _key_of(settings, key, row)
+    words = "Upper bounds that no source can exceed." if bounds else "There are no upper bounds."
+    limits: Any = create_model(f"{name}Limits", __base__=Section, __doc__=words, **bounds)
+    mode = (PolicyModeField, policy.default_mode.value)
+    kinds: dict[str, Any] = {"mode": mode, "limits": (limits, ...), **keys}
+    section: Any = create_model(name, __base__=Section, __doc__=settings.__doc__, **kinds)
+    _SETTINGS.update({section: settings, limits: settings})
+    return cast("type[Section]", section)
+
+
+#: Settings that a section is made of.
+_SETTINGS: dict[type[Section], type] = {}
+
+
+def described(section: type[Section]) -> type[Section]:
+    """The section, where each field has the comment above it as its description.
+
+    Only the JSON schema and the reference page ask for that: nobody else waits for the sources.
+    """
+    for name, field in section.model_fields.items():
+        own = ""
+        if isinstance(inner := _below(field.annotation), type) and issubclass(inner, Section):
+            own = " ".join((described(inner).__doc__ or "").replace("``", "`").split())
+        owners = [kind for kind in section.__mro__ if issubclass(kind, Section)]
+        owners.append(_SETTINGS.get(section, section))
+        comments = (_comments(kind.__module__).get((kind.__name__, name)) for kind in owners)
+        field.description = next(filter(None, comments), field.description or own or None)
+    section.model_rebuild(force=True)
+    return section
+
+
+def _below(annotation: Any) -> Any:
+    """The section of a list; anything else as it is."""
+    return next(iter(typing.get_args(annotation)), annotation)
+
+
+@functools.cache
+def _comments(module: str) -> Mapping[tuple[str, str], str]:
+    """Comment ``#:`` above each field, by class and field."""
+    source = inspect.getsource(sys.modules[module])
+    lines = [line.strip() for line in source.splitlines()]
+    comments: dict[tuple[str, str], str] = {}
+    for section in (each for each in ast.parse(source).body if isinstance(each, ast.ClassDef)):
+        for field in section.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                above = itertools.takewhile(_is_comment, reversed(lines[: field.lineno - 1]))
+                words = [line.removeprefix("#:").strip() for line in above]
+                comments[section.name, field.target.id] = " ".join(reversed(words))
+    return comments
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#:")
 
 
 def _recorded(value: object) -> object:

@@ -19,12 +19,10 @@ Section = sections.Section
 class Match(Section):
     """Cgroup or unit of a workload: exactly one of the keys."""
 
-    unit: fieldtypes.Unit = Field(
-        default=None, description="A systemd unit, such as `nginx.service`."
-    )
-    cgroup: fieldtypes.CgroupPath = Field(
-        default=None, description="A cgroup path relative to the cgroup root, such as `batch/jobs`."
-    )
+    #: A systemd unit, such as `nginx.service`.
+    unit: fieldtypes.Unit = None
+    #: A cgroup path relative to the cgroup root, such as `batch/jobs`.
+    cgroup: fieldtypes.CgroupPath = None
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Match:
@@ -37,41 +35,30 @@ class Match(Section):
 class Workload(Section):
     """One workload of a machine without a cluster."""
 
-    name: fieldtypes.Name = Field(description="Unique name of the workload.")
-    qos: Literal["LSE", "LSR", "LS", "BE", "SYSTEM"] = Field(
-        description="QoS class: LSE, LSR, LS (latency-sensitive), BE (best-effort) or SYSTEM."
-    )
-    priority: Annotated[int | None, Field(ge=-(2**31), le=2**31 - 1)] = Field(
-        default=None, description="Pod priority; null uses the default of the QoS class."
-    )
-    requests: fieldtypes.Quantities = Field(
-        default_factory=dict, description="Requested resources, as in a Pod."
-    )
-    limits: fieldtypes.Quantities = Field(
-        default_factory=dict, description="Resource limits, as in a Pod."
-    )
-    cpus: fieldtypes.CpusOrCount = Field(
-        default=None, description="Exclusive CPUs: a list such as `0-3,8`, or a number of CPUs."
-    )
-    cpu_bind: Literal["FullPCPUs", "SpreadByPCPUs", "ConstrainedBurst"] | None = Field(
-        default=None,
-        description="How a number of `cpus` is placed on cores (`requiredCPUBindPolicy`); null"
-        " prefers whole cores.",
-    )
-    cpu_exclusive: Literal["None", "PCPULevel", "NUMANodeLevel"] = Field(
-        default="None",
-        description="What the workload prefers not to share with other workloads of this setting:"
-        " nothing, physical cores or NUMA nodes.",
-    )
-    numa: Literal["", "BestEffort", "Restricted", "SingleNUMANode"] = Field(
-        default="", description="How the workload is aligned to NUMA nodes (`numaTopologyPolicy`)."
-    )
-    addresses: list[fieldtypes.IpAddress] = Field(
-        default_factory=list,
-        description="IP addresses of the workload's own network namespace, for"
-        " `policies.network_qos`.",
-    )
-    match: Match = Field(description="Cgroup or unit of the workload.")
+    #: Unique name of the workload.
+    name: fieldtypes.Name
+    #: QoS class: LSE, LSR, LS (latency-sensitive), BE (best-effort) or SYSTEM.
+    qos: Literal["LSE", "LSR", "LS", "BE", "SYSTEM"]
+    #: Pod priority; null uses the default of the QoS class.
+    priority: Annotated[int | None, Field(ge=-(2**31), le=2**31 - 1)] = None
+    #: Requested resources, as in a Pod.
+    requests: fieldtypes.Quantities = Field(default_factory=dict)
+    #: Resource limits, as in a Pod.
+    limits: fieldtypes.Quantities = Field(default_factory=dict)
+    #: Exclusive CPUs: a list such as `0-3,8`, or a number of CPUs.
+    cpus: fieldtypes.CpusOrCount = None
+    #: How a number of `cpus` is placed on cores (`requiredCPUBindPolicy`); null prefers whole
+    #: cores.
+    cpu_bind: Literal["FullPCPUs", "SpreadByPCPUs", "ConstrainedBurst"] | None = None
+    #: What the workload prefers not to share with other workloads of this setting: nothing,
+    #: physical cores or NUMA nodes.
+    cpu_exclusive: Literal["None", "PCPULevel", "NUMANodeLevel"] = "None"
+    #: How the workload is aligned to NUMA nodes (`numaTopologyPolicy`).
+    numa: Literal["", "BestEffort", "Restricted", "SingleNUMANode"] = ""
+    #: IP addresses of the workload's own network namespace, for `policies.network_qos`.
+    addresses: list[fieldtypes.IpAddress] = Field(default_factory=list)
+    #: Cgroup or unit of the workload.
+    match: Match
 
     @model_validator(mode="after")
     def _requests_within_limits(self) -> Workload:
@@ -89,9 +76,6 @@ class Workload(Section):
 class Manifests(sections.Section):
     """More workloads of a machine without a cluster, as Pod manifests."""
 
-    directory: fieldtypes.Directory = Field(
-        default=places.MANIFESTS,
-        description="Directory of the manifests (`*.yaml`, `*.yml`, `*.json`), watched while the"
-        " agent runs. The built-in directory is used if it exists when the agent starts; null"
-        " reads none.",
-    )
+    #: Directory of the manifests (`*.yaml`, `*.yml`, `*.json`), watched while the agent runs. The
+    #: built-in directory is used if it exists when the agent starts; null reads none.
+    directory: fieldtypes.Directory = places.MANIFESTS

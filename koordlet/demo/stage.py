@@ -16,9 +16,10 @@ import argparse
 import dataclasses
 import sys
 import tempfile
+import typing
 from pathlib import Path
 
-from koordlet.agent import bootstrap, neighbours
+from koordlet.agent import bootstrap
 from koordlet.agent import sources as agent_sources
 from koordlet.agent import tick as ticks
 from koordlet.config import sourced
@@ -30,6 +31,9 @@ from koordlet.host.topology import discovery
 from koordlet.model import printable, qos
 from koordlet.policy.framework import registry
 from koordlet.state import paths
+
+if typing.TYPE_CHECKING:
+    from koordlet.workloads import gatherer
 
 ROWS = (groups.POLICY, *registry.POLICIES)
 #: Nobody outside is asked about a machine that is not there, and nobody is evicted from it.
@@ -53,7 +57,7 @@ class Stage:
     def __init__(
         self,
         tick: ticks.Tick,
-        sources: neighbours.Sources | None,
+        sources: gatherer.Gatherer | None,
         flags: dict[str, object],
         why: str,
     ) -> None:
@@ -81,7 +85,7 @@ class Here(Stage):
     """This machine, with processes."""
 
     def __init__(
-        self, tick: ticks.Tick, sources: neighbours.Sources | None, flags: dict[str, object]
+        self, tick: ticks.Tick, sources: gatherer.Gatherer | None, flags: dict[str, object]
     ) -> None:
         super().__init__(tick, sources, flags, "")
         # One CPU is the machine's own.

@@ -2,7 +2,8 @@
 
 Covers: functions of values that never change. What was asked is compared by identity: whoever reads
 the machine hands out the same object while nothing happened, so a comparison costs nothing, and a
-steady machine is thought about once. Does not cover: equal values that are not the same object.
+steady machine is thought about once. ``same`` compares otherwise: ``operator.eq`` by value.
+Does not cover: more than one result.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ AskedTs = TypeVarTuple("AskedTs")
 AnswerT = TypeVar("AnswerT")
 
 
-def last(work: Callable[[*AskedTs], AnswerT]) -> Callable[[*AskedTs], AnswerT]:
+def last(
+    work: Callable[[*AskedTs], AnswerT], same: Callable[[object, object], bool] = is_
+) -> Callable[[*AskedTs], AnswerT]:
     """Cache one result; it lives until the function is called with other arguments."""
     kept: list[tuple[tuple[*AskedTs], AnswerT]] = []
 
     @functools.wraps(work)
     def asked(*words: *AskedTs) -> AnswerT:
-        if kept and all(map(is_, kept[0][0], words)):
+        if kept and all(map(same, kept[0][0], words)):
             return kept[0][1]
         answer = work(*words)
         kept[:] = ((words, answer),)

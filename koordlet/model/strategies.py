@@ -20,15 +20,7 @@ from typing import Any
 
 from koordlet.model.colocation import Colocation
 from koordlet.model.record import dataclass
-from koordlet.model.strategy_field import (
-    INT32,
-    field,
-    overlay,
-    percent,
-    switch,
-    whole,
-    word,
-)
+from koordlet.model.strategy_field import INT32, field, overlay, percent, switch, whole, word
 
 #: Of other modules, and named here with the strategies that they are about.
 __all__ = ("Colocation", "overlay")

@@ -24,7 +24,17 @@ _ROW = "strategy"
 _CAPITALS = frozenset({"be", "bps", "cpu", "iops", "qos"})
 
 Form = Literal[
-    "whole", "number", "switch", "word", "text", "amount", "share", "switches", "part", "parts"
+    "whole",
+    "number",
+    "switch",
+    "word",
+    "text",
+    "amount",
+    "share",
+    "switches",
+    "part",
+    "parts",
+    "keys",
 ]
 
 
@@ -50,6 +60,8 @@ class StrategyField(NamedTuple):
     only: Literal["", "node", "pod"] = ""
     #: The peer's key, where it is not the name in its spelling.
     key: str = ""
+    #: The key stands below ``limits``: an upper bound that no source can exceed.
+    bound: bool = False
 
 
 def field(
@@ -87,9 +99,30 @@ def word(*words: str, default: str | None = None, **more: Any) -> Any:
     return field("word", words=words, default=default, **more)
 
 
+def setting(*, default: object, form: Form = "switch", **more: Any) -> Any:
+    """Declare a setting of a policy that is a key of its section and of nothing else.
+
+    The comment above it is its description.
+    """
+    return field(form, default=default, unsaid=default, **more)
+
+
+def bound(low: int, high: int = INT64 - 1, *, default: object = None, **more: Any) -> Any:
+    """Declare an upper bound that no source can exceed: a setting below ``limits``."""
+    row: dict[str, Any] = {"form": "whole", **more, "low": low, "high": high, "bound": True}
+    return setting(default=default, **row)
+
+
+def keys(strategy: type[_T], default: _T | None = None) -> Any:
+    """Declare that all keys of a strategy stand in the section of a policy."""
+    unsaid = strategy() if default is None else default
+    return field("keys", of=strategy, unsaid=unsaid)
+
+
 def rows(strategy: type) -> Mapping[str, StrategyField]:
-    """The fields of a strategy by name, in order."""
-    return {declared.name: declared.metadata[_ROW] for declared in dataclasses.fields(strategy)}
+    """The fields of a strategy, or of the settings of a policy, by name, in order."""
+    known = dataclasses.fields(strategy)
+    return {each.name: each.metadata[_ROW] for each in known if _ROW in each.metadata}
 
 
 def key(strategy: type, name: str) -> str:
@@ -112,9 +145,13 @@ def defaults(strategy: type[_T]) -> _T:
 
 def configured(strategy: type[_T], section: Any) -> _T:
     """The strategy that a section of the configuration says; its other keys are left out."""
-    known = rows(strategy)
-    values = {name: value for name, value in section.values().items() if name in known}
-    return strategy(**{name: _value(known[name], value) for name, value in values.items()})
+    values: dict[str, object] = {}
+    for name, row in rows(strategy).items():
+        if row.form == "keys":
+            values[name] = configured(row.of, section)
+        elif name in (written := (section.limits if row.bound else section).values()):
+            values[name] = _value(row, written[name])
+    return strategy(**values)
 
 
 def _value(row: StrategyField, value: Any) -> object:

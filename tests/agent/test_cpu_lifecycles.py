@@ -169,7 +169,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
             containers=self._containers(name),
         )
         assert self.who is not None
-        self.who.tick.adjust(self.who.stations, one, "main")
+        self.who.tick.adjust(self.who, one, "main")
         self.lodgers[name] = Lodger(one, pid)
         self._settle()
 

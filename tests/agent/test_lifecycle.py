@@ -73,7 +73,7 @@ def test_a_settled_agent_writes_nothing(site: agents.Site) -> None:
         before = len(site.host.calls), len(audited(site))
         for number in range(20):
             site.clock.tick()
-            assert not who.tick.protection_broken(who.stations)
+            assert not who.tick.protection_broken(who)
             assert not who.one_pass(slow=number % 10 == 0)
 
         assert before == (len(site.host.calls), len(audited(site)))
@@ -277,12 +277,12 @@ def test_a_container_is_admitted_before_anybody_lists_its_pod(site: agents.Site)
     site.config = site.config.replace('cpus: "2-3"', 'cpus: "2"')
     with site.agent() as who:
         agents.settle(who, site.clock)
-        first = who.tick.adjust(who.stations, newcomer("one"), "main")
+        first = who.tick.adjust(who, newcomer("one"), "main")
         assert str(first.cpus) == held(site)["t/one"]
         site.clock.tick()
         who.one_pass(slow=False)
-        second = who.tick.adjust(who.stations, newcomer("two"), "main")
-        again = who.tick.adjust(who.stations, newcomer("one"), "main")
+        second = who.tick.adjust(who, newcomer("two"), "main")
+        again = who.tick.adjust(who, newcomer("one"), "main")
 
     assert (str(first.cpus), str(second.cpus), str(again.cpus)) == ("1", "3", "1")
     assert {"t/one", "t/two"} <= held(site).keys()
@@ -293,7 +293,7 @@ def test_a_pod_that_was_announced_and_never_came(site: agents.Site) -> None:
     with site.agent() as who:
         agents.settle(who, site.clock)
         for name in ("one", "two"):
-            who.tick.adjust(who.stations, newcomer(name), "main")
+            who.tick.adjust(who, newcomer(name), "main")
         who.tick.announcements.pods.departed("uid-one")
         site.clock.tick()
         who.one_pass(slow=False)

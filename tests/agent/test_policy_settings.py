@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
+import pytest
 
 from koordlet.agent import policy_settings
+from koordlet.host.counters import pressure
 from koordlet.model import cpuset, plan, qos
 from koordlet.policy.cpu import reserved_cpus
 from koordlet.policy.framework import registry
-from tests.kit import agents
+from tests.kit import agents, colocation, moments
 
 
 def test_every_policy_is_configured() -> None:
-    """Modes cover exactly the policies of the registry, and settings those that have any."""
+    """Modes and settings cover exactly the policies of the registry, each of its own type."""
     config = agents.effective().config
-    stems = {row.stem for row in registry.POLICIES}
+    settings = policy_settings.settings(config)
 
-    assert stems == set(policy_settings.modes(config))
-    assert {row.stem for row in registry.POLICIES if dataclasses.fields(row.settings)} == set(
-        policy_settings.settings(config)
-    )
+    assert {row.stem for row in registry.POLICIES} == set(policy_settings.modes(config))
+    assert {row.stem: type(row.settings) for row in registry.POLICIES} == {
+        stem: type(own) for stem, own in settings.items()
+    }
 
 
 def test_what_the_operator_wrote() -> None:
@@ -66,3 +67,37 @@ def test_the_node() -> None:
         policy_settings.node(named, "h").labels,
     ) == ("n7", {"a": "b"})
     assert policy_settings.node(agents.effective().config, "h").name == "h"
+
+
+NESTED = "kubelet.slice/kubelet-kubepods.slice"
+USUAL = pressure.PressurePaths(pods=("kubepods.slice", "kubepods"))
+
+
+@pytest.mark.parametrize(
+    ("group", "first"),
+    [
+        ("kubelet/kubepods/burstable/pod1-2", "kubelet/kubepods"),
+        (
+            f"{NESTED}/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod1_2.slice",
+            NESTED,
+        ),
+        ("kubepods/burstable/pod1-2", "kubepods.slice"),
+        ("system.slice/nginx.service", "kubepods.slice"),
+        (None, "kubepods.slice"),
+    ],
+)
+def test_where_pods_are(group: str | None, first: str) -> None:
+    """A nested kubelet's tree counts as soon as one pod was found in it; the usual ones stay."""
+    one = moments.workload(
+        "web", colocation.Qos.LS, None, group=group, kube_qos=qos.KubeQos.BURSTABLE
+    )
+
+    found = policy_settings.proved(USUAL, (one,))
+
+    assert first == found.pods[0]
+    assert set(USUAL.pods) <= set(found.pods)
+
+
+def test_nobody_there() -> None:
+    """Without pods it is as it was."""
+    assert USUAL is policy_settings.proved(USUAL, ())

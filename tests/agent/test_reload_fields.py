@@ -19,9 +19,10 @@ import pydantic
 import pytest
 import yaml
 
-from koordlet.agent import bootstrap, lifecycle, neighbours, reload
+from koordlet.agent import bootstrap, lifecycle, reload
 from koordlet.config import catalog, loader, plain, reloader, schema
 from koordlet.model import spread
+from koordlet.workloads import gatherer
 from tests.apply import test_interrupted
 from tests.kit import agents
 
@@ -88,8 +89,8 @@ _TRIED: tuple[object, ...] = (
 
 
 def _evictor(who: lifecycle.Agent) -> Any:
-    assert who.stations.evictor is not None
-    return who.stations.evictor
+    assert who.evictor is not None
+    return who.evictor
 
 
 def _backend(who: lifecycle.Agent, name: str) -> object:
@@ -124,7 +125,7 @@ class Running:
         effective = loader.load(str(self.file), {}, {})
         run = site.line()
         run.configure(effective)
-        wired = bootstrap.wire(effective, run.host, cast("neighbours.Sources", _Cluster()))
+        wired = bootstrap.wire(effective, run.host, cast("gatherer.Gatherer", _Cluster()))
         why = bootstrap.why_observe(effective, run.observer.layout, live=False)
         self.who = lifecycle.Agent(run, site.paths, enforce=not why, wired=wired)
         self.live = reload.LiveConfig(

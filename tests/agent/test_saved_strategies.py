@@ -205,7 +205,7 @@ def test_a_node_s_own_strategy_holds_after_a_restart(ram: Path, annotation: str)
     assert cluster.seen().node.colocation in (None, strategies.Colocation())
 
 
-class Held:
+class Held(gatherer.Gatherer):
     """Sources that hold what they are told."""
 
     def __init__(self) -> None:

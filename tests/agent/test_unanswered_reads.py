@@ -106,7 +106,7 @@ class Life:
         for number in range(passes):
             self.scene.site.clock.tick()
             self.who.one_pass(slow=number % 2 == 0)
-            self.who.tick.protection_broken(self.who.stations)
+            self.who.tick.protection_broken(self.who)
 
     def silence(self, number: int, paths: Iterable[str] | None, passes: int) -> str:
         """What went wrong while these were not answered, and after that."""

@@ -124,10 +124,10 @@ def test_protective_limits_come_back_at_once(site: agents.Site, host: KernelHost
         agents.settle(who, site.clock)
         for _ in range(5):
             host.write(target, b"0-4")
-            assert who.tick.protection_broken(who.stations)
+            assert who.tick.protection_broken(who)
             who.one_pass(slow=False)
             assert host.text(target) == "2-3\n"
-            assert not who.tick.protection_broken(who.stations)
+            assert not who.tick.protection_broken(who)
 
 
 def test_a_group_made_anew_is_written_without_pause(site: agents.Site, host: KernelHost) -> None:

@@ -47,7 +47,6 @@ def who(site: agents.Site, gate: threading.Event, clock: clocks.Clock) -> Iterat
     with site.agent() as one:
         first, other = (disk.Disk(Path("/state"), inline=False, clock=clock) for _ in range(2))
         one.disks = first, other
-        one.stations = replace(one.stations, disks=one.disks)
         one.book.disk = first
         for each in (one.checkpoints, one.handover, one.publisher.audit):
             each.disk = other

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 
 from koordlet.apply import kinds
@@ -82,6 +84,13 @@ def test_phases_follow_each_other() -> None:
     backwards = order[::-1]
 
     assert order == sorted(backwards, key=kinds.phase)
+
+
+def test_every_kind_has_a_phase() -> None:
+    """That of a write depends on its file, that of a mount on its direction; the rest have one."""
+    of_their_own = {action.WriteFile, action.Mount}
+
+    assert set(typing.get_args(action.Action)) == kinds.PHASES.keys() | of_their_own
 
 
 def test_only_removal_has_no_original() -> None:

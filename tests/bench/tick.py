@@ -102,7 +102,7 @@ def _round(one: _Running) -> float:
         one.beat()
         began = time.process_time()
         for _ in range(_SLOW - 1):
-            one.who.tick.protection_broken(one.who.stations)
+            one.who.tick.protection_broken(one.who)
         one.who.one_pass(slow=number % _SLOW == _SLOW - 1)
         spent += time.process_time() - began
     return spent / _TICKS

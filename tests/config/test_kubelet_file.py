@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.agent import pressure_settings
+from koordlet.agent import policy_settings
 from koordlet.config import kubelet_file, loader, sourced
 from koordlet.model import errors
 
@@ -69,7 +69,7 @@ def test_the_group_of_all_pods_below_a_slice(base: str, first: str) -> None:
     """Systemd names it after the slice that it is in."""
     config = loader.from_text(None, "", {}, {}).config
 
-    assert first == pressure_settings.places(config, base).pods[0]
+    assert first == policy_settings.pressure_paths(config, base).pods[0]
 
 
 def refused(kubelet_path: str, hard: str, act: str = "true") -> tuple[str, tuple[str, ...]]:

@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from koordlet.config import catalog, plain, schema, workload_sections
+from koordlet.config import sections as config_sections
 
 
 def workload(**fields: object) -> dict[str, Any]:
@@ -39,6 +40,7 @@ def test_unique_names() -> None:
 def test_every_field_is_described() -> None:
     """Every field has a description of one sentence for the reference page and for editors."""
     described: set[type[BaseModel]] = {workload_sections.Workload, workload_sections.Match}
+    config_sections.described(schema.Config)
     for section in sections(schema.Config) | described:
         for key, info in catalog.section_fields(section):
             assert (info.description or "").endswith("."), f"{section.__name__}.{key}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from koordlet import log
-from koordlet.agent import lifecycle, neighbours, tick
+from koordlet.agent import lifecycle, tick
 from koordlet.agent import restore as agent_restore
 from koordlet.config import loader, sourced
 from koordlet.history import series
@@ -23,6 +23,7 @@ from koordlet.host.fs.root import HostPath
 from koordlet.model import action, decision, knob, plan, pod, snapshot
 from koordlet.policy.framework import declaration, registry
 from koordlet.state import paths
+from koordlet.workloads import gatherer
 from tests.kit import dying, images
 from tests.kit.kernel import KernelHost
 
@@ -114,7 +115,7 @@ class Site:
     clock: Clock = field(default_factory=Clock)
     #: ``--cgroup-root``.
     base: str = ""
-    sources: neighbours.Sources | None = None
+    sources: gatherer.Gatherer | None = None
 
     def __post_init__(self) -> None:
         # A claim is a lock of the real kernel on a real directory.

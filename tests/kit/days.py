@@ -39,7 +39,7 @@ def ticks(number: int, seed: int, marks: Sequence[int]) -> Iterator[tuple[int, f
                 node.churn(at)
                 site.clock.tick()
                 who.one_pass(slow=at % 10 == 0, lateness=0.001 * chance.random())
-                who.tick.protection_broken(who.stations)
+                who.tick.protection_broken(who)
                 # A kernel keeps no record of what was written to it.
                 host.calls.clear()
                 if at % _SHOWN == 0 and who.publisher.view is not None:

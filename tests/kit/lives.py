@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from koordlet.agent import bootstrap, endpoints, lifecycle, loop, neighbours, reload
+from koordlet.agent import bootstrap, endpoints, lifecycle, loop, reload
 from koordlet.config import loader, reloader
 from koordlet.host.systemd import notify
 from koordlet.report import view
+from koordlet.workloads import gatherer
 from tests.apply import test_interrupted
 from tests.kit import agents
 
@@ -70,7 +71,7 @@ class Life:
         ram: Path,
         config: str = "",
         start: bootstrap.Start | None = None,
-        sources: Callable[[], neighbours.Sources] | None = None,
+        sources: Callable[[], gatherer.Gatherer] | None = None,
     ) -> None:
         """``start``: the agent does not begin with what its file says."""
         self.start = start

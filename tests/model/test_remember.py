@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 
 from koordlet.model import remember
@@ -53,3 +55,12 @@ def test_one_question_is_kept() -> None:
     it.ask(one, other)
 
     assert it.times == 3
+
+
+def test_by_value_an_equal_list_is_the_same_question() -> None:
+    """Where it is told to compare by value, what is equal is not asked anew; what differs is."""
+    it = Counting()
+    ask = remember.last(it.ask, operator.eq)
+
+    assert ask([1], [2]) is ask([1], [2])
+    assert ask([1], [3]) == [1, 3]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from koordlet.config import catalog, layers, places, plain, schema
+from koordlet.config import catalog, layers, places, plain, schema, sections
 
 _INTRODUCTION = f"""\
 # Configuration
@@ -70,6 +70,7 @@ _NONE = "—"
 
 def render() -> str:
     """Render the whole page."""
+    sections.described(schema.Config)
     parts = [_INTRODUCTION, "## Top level\n", *_table(_top_level())]
     for title, rows in _sections():
         parts += [f"\n## {title}\n", *_table(rows)]

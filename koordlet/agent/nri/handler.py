@@ -276,7 +276,7 @@ class NriHandler:
             return _NOTHING
         wanted = _NOTHING
         if self.trust.may(uid, box.name, now):
-            wanted = self.agent.tick.adjust(self.agent.stations, newcomer, box.name)
+            wanted = self.agent.tick.adjust(self.agent, newcomer, box.name)
             wanted = self._fitted(wanted, newcomer.group)
         wanted = self._inside(wanted, box.cpus, newcomer.group)
         self._creating.add(box.id)
@@ -351,8 +351,7 @@ class NriHandler:
         return self._unified() and not self.agent.tick.decided(knob.CPUSET_CPUS, group)
 
     def _unified(self) -> bool:
-        holder = self.agent.tick.observer.layout.holder("cpuset")
-        return holder is not None and holder.unified
+        return self.agent.tick.observer.layout.unified("cpuset")
 
     def _on_end(self, heard: session.Heard) -> None:
         container = heard.container.id

@@ -180,13 +180,9 @@ def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
     if now.strain is None or now.strain.waiting is None:
         return None
     confined = own_waiting.confined(now.pods, now.groups, now.topology.online)
-    used = [
-        cores or 0.0
-        for cores in past.groups.lasts([workload.group for workload in confined], meter.CPU)
-    ]
-    own = own_waiting.among(
-        (part, workload.cpus) for part, workload in zip(used, confined, strict=True)
-    )
+    cores = past.groups.lasts([workload.group for workload in confined], meter.CPU)
+    used = [each or 0.0 for each in cores]
+    own = own_waiting.own(confined, used)
     if math.isinf(own):
         # Whoever fills all CPUs that it may use waits, whatever others do.
         return 0.0

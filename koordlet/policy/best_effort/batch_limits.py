@@ -48,7 +48,7 @@ _STEP = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The operator's settings."""
+    """CPU shares, CPU quota and memory limits of pods that request batch or mid resources."""
 
     #: False where best-effort work together is held by a quota (rule 3).
     quota: bool = True

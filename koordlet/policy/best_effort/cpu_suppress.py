@@ -116,16 +116,13 @@ def in_force(now: snapshot.Snapshot, settings: Settings) -> Settings:
     if now.slo is None:
         return settings
     strategy = now.slo.threshold
-    return Settings(
+    percent = strategy.cpu_suppress_threshold_percent
+    return replace(
+        settings,
         enable=bool(strategy.enable),
-        threshold_percent=65
-        if strategy.cpu_suppress_threshold_percent is None
-        else strategy.cpu_suppress_threshold_percent,
+        threshold_percent=65 if percent is None else percent,
         min_percent=strategy.cpu_suppress_min_percent,
         actuator=strategy.cpu_suppress_policy or CPUSET,
-        seed=settings.seed,
-        max_age=settings.max_age,
-        max_percent=settings.max_percent,
     )
 
 

@@ -10,6 +10,7 @@ for whoever is confined to them.
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -77,6 +78,15 @@ def confined(
         for pod in best_effort_groups.sensitive(pods)
         if pod.active and pod.group is not None
     )
+
+
+def _own(workloads: tuple[Confined, ...], cores: list[float]) -> float:
+    return among((used, part.cpus) for used, part in zip(cores, workloads, strict=True))
+
+
+#: Own waiting of workloads that use so many cores each. The policy and the guard ask for the same
+#: in each pass, and the answer takes half a millisecond of 200 workloads.
+own = remember.last(_own, operator.eq)
 
 
 def _cpus(pod: pods.Pod, groups: Mapping[str, cgroup.Group]) -> cpuset.CPUSet:

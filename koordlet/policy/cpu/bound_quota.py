@@ -31,7 +31,7 @@ State = decision.Stateless
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Empty: only the mode is configurable."""
+    """No CPU quota for pods with exclusive CPUs."""
 
 
 def decide(

@@ -84,11 +84,12 @@ class Move(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The operator's settings; a NodeSLO replaces the strategy."""
+    """CPU time beyond their limit for containers that are neither LSE, LSR nor BE."""
 
-    strategy: strategies.CpuBurst = DEFAULTS
-    #: No burst and no raised limit goes beyond this many percent of the container's limit.
-    max_percent: int | None = None
+    #: A NodeSLO replaces it.
+    strategy: strategies.CpuBurst = strategy_field.keys(strategies.CpuBurst, DEFAULTS)
+    #: Upper bound of bursts and raised limits, in percent of the CPU limit; null sets no bound.
+    max_percent: int | None = strategy_field.bound(100)
 
 
 #: Percent of the limit below which tokens are saved.

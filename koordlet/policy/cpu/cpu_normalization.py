@@ -24,7 +24,16 @@ from __future__ import annotations
 import math
 
 from koordlet.history import series
-from koordlet.model import adjustment, decision, limits, plan, qos, resources, snapshot
+from koordlet.model import (
+    adjustment,
+    decision,
+    limits,
+    plan,
+    qos,
+    resources,
+    snapshot,
+    strategy_field,
+)
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import declaration, proposals
@@ -38,10 +47,10 @@ _LEAST, _MOST = 1.0, 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The operator's settings."""
+    """CPU quotas of shared pods, scaled to the speed of this node's CPUs."""
 
-    #: No ratio counts as more than this.
-    max_ratio: float | None = None
+    #: Highest normalization ratio; larger ones are reduced to it; null sets no bound.
+    max_ratio: float | None = strategy_field.bound(1, 5, form="number")
 
 
 def ratio(now: snapshot.Snapshot, most: float | None = None) -> float:

@@ -34,15 +34,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from koordlet.history import series
-from koordlet.model import (
-    decision,
-    grouppath,
-    knob,
-    nodeslo,
-    qos,
-    snapshot,
-    strategies,
-)
+from koordlet.model import decision, grouppath, knob, nodeslo, qos, snapshot, strategies
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups

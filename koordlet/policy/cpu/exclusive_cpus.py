@@ -38,7 +38,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, qos, reservation, snapshot
+from koordlet.model import cpuset, decision, ledger, qos, reservation, snapshot, strategy_field
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import accumulator, allocation, holdings, requests, shape
@@ -51,16 +51,19 @@ STEM = "exclusive_cpus"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The operator's settings."""
+    """Exclusive CPUs of single workloads."""
 
-    #: Choose CPUs for workloads that ask for a number and that nobody decided about.
-    choose: bool = True
-    #: Lay sets that were chosen here out anew whenever that scatters them less.
-    repack: bool = False
-    #: Believe CPUs that the annotation of any pod names.
-    trust_annotations: bool = False
-    #: At most so many CPUs are held alone, whoever gave them; the kubelet's count, too.
-    max_cpus: int | None = None
+    #: Choose exclusive CPUs for workloads that request a number of them and have no CPUs from a
+    #: scheduler.
+    choose: bool = strategy_field.setting(default=True)
+    #: Move exclusive cpusets that koordlet chose when that reduces fragmentation; `koordlet plan
+    #: --defragment` shows the moves.
+    repack: bool = strategy_field.setting(default=False)
+    #: Trust the `resource-status` annotation whatever the pod's class, priority and request.
+    #: Whoever may write pods can then take the node's CPUs.
+    trust_annotations: bool = strategy_field.setting(default=False)
+    #: Highest number of exclusive CPUs; null sets no bound.
+    max_cpus: int | None = strategy_field.bound(0)
 
 
 def decide(

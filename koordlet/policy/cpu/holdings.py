@@ -48,14 +48,8 @@ class State:
 
     def of(self, uid: str, origin: Origin) -> Holding | None:
         """The holding of a workload from one origin."""
-        return next(
-            (
-                holding
-                for holding in self.holdings
-                if holding.uid == uid and holding.origin is origin
-            ),
-            None,
-        )
+        own = (holding for holding in self.holdings if holding.uid == uid)
+        return next((holding for holding in own if holding.origin is origin), None)
 
 
 def recall(state: State) -> tuple[ledger.Claim, ...]:

@@ -21,7 +21,7 @@ Rules:
 from __future__ import annotations
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, plan, snapshot
+from koordlet.model import cpuset, decision, ledger, plan, snapshot, strategy_field
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import declaration, proposals
 
@@ -31,12 +31,14 @@ State = decision.Stateless
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The operator's settings."""
+    """Keeps interrupts and kernel threads away from exclusive CPUs."""
 
-    interrupts: bool = True
-    kernel_threads: bool = True
-    #: Only on the reserved CPUs, where there are some; else on all that nobody holds alone.
-    onto_reserved: bool = False
+    #: Move interrupts away from exclusive CPUs. Stop `irqbalance` first.
+    interrupts: bool = strategy_field.setting(default=True)
+    #: Move the kernel threads of unbound workqueues away from exclusive CPUs.
+    kernel_threads: bool = strategy_field.setting(default=True)
+    #: Move both to the reserved CPUs, if there are any; false uses all CPUs that are not exclusive.
+    onto_reserved: bool = strategy_field.setting(default=False)
 
 
 def decide(

@@ -98,10 +98,8 @@ def _annotated(notes: Mapping[str, str]) -> Found | None:
     """The reservation of the node; ``None`` when it says nothing about CPUs."""
     if ANNOTATION not in notes:
         return None
-    reservation, origin = (
-        node_annotations.reservation(notes[ANNOTATION]),
-        f"annotation {ANNOTATION}",
-    )
+    reservation = node_annotations.reservation(notes[ANNOTATION])
+    origin = f"annotation {ANNOTATION}"
     if reservation.fault:
         return Broken(NODE, f"{origin}: {reservation.fault}")
     problem = f"{origin}: {reservation.problem}" if reservation.problem else ""
@@ -116,10 +114,8 @@ def _annotated(notes: Mapping[str, str]) -> Found | None:
 def _system(notes: Mapping[str, str]) -> Found | None:
     if SYSTEM_ANNOTATION not in notes:
         return None
-    system, origin = (
-        node_annotations.system(notes[SYSTEM_ANNOTATION]),
-        f"annotation {SYSTEM_ANNOTATION}",
-    )
+    system = node_annotations.system(notes[SYSTEM_ANNOTATION])
+    origin = f"annotation {SYSTEM_ANNOTATION}"
     if system.fault:
         return Broken(SYSTEM, f"{origin}: {system.fault}")
     if system.cpus is None:

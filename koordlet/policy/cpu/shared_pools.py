@@ -44,7 +44,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from koordlet.history import series
-from koordlet.model import adjustment, cgroup, cpuset, decision, ledger, qos, resources, snapshot
+from koordlet.model import (
+    adjustment,
+    cgroup,
+    cpuset,
+    decision,
+    ledger,
+    qos,
+    resources,
+    snapshot,
+    strategy_field,
+)
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import cpuset_files, pool_homes, pool_tiers
@@ -59,12 +69,13 @@ Homes = Mapping[str, pool_homes.Home]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The operator's settings."""
+    """CPU pools of workloads without exclusive CPUs."""
 
-    #: Switch the cpuset controller on along the way to a declared v2 group that lacks it.
-    enable_controllers: bool = False
-    #: Narrow the kubelet's tiers.
-    tiers: bool = True
+    #: Enable the cpuset controller in the parent cgroups of a workload (cgroup v2 only).
+    enable_controllers: bool = strategy_field.setting(default=False)
+    #: Also set the cpusets of the kubelet's QoS cgroups, so that new containers start on the right
+    #: CPUs.
+    tiers: bool = strategy_field.setting(default=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

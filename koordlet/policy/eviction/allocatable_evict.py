@@ -44,8 +44,6 @@ class Feature:
     #: Mid and batch.
     resources: tuple[str, str]
     cool: float
-    #: What its strategy consists of, and the same in the file: threshold, lower, bound.
-    keys: tuple[str, str, str]
 
     def decide(
         self,
@@ -57,7 +55,7 @@ class Feature:
         """Decide which pods to evict. A NodeSLO replaces the settings where there is one."""
         force = strategy.in_force(now, settings)
         threshold: int | None = getattr(force, f"{self.stem}_threshold_percent")
-        idle = strategy.idle(now, force, self.stem, self.keys, asked=threshold is not None)
+        idle = strategy.idle(now, force, self.stem, asked=threshold is not None)
         if idle is not None or threshold is None:
             return idle or decision.Decision(next_state=None)
         # Late: what nobody enabled costs nobody anything.
@@ -117,20 +115,17 @@ def _policy(
     )
 
 
-_BOUND = "allocatableEvictPriorityThreshold"
 CPU_FEATURE = Feature(
     stem="cpu_allocatable_evict",
     name="CPUAllocatableEvict",
     resources=(resources.MID_CPU, resources.BATCH_CPU),
     cool=20.0,
-    keys=("cpuAllocatableEvictThresholdPercent", "cpuAllocatableEvictLowerPercent", _BOUND),
 )
 MEMORY_FEATURE = Feature(
     stem="memory_allocatable_evict",
     name="MemoryAllocatableEvict",
     resources=(resources.MID_MEMORY, resources.BATCH_MEMORY),
     cool=4.0,
-    keys=("memoryAllocatableEvictThresholdPercent", "memoryAllocatableEvictLowerPercent", _BOUND),
 )
 CPU = _policy(CPU_FEATURE, "evicts pods whose CPU requests exceed what the node offers")
 MEMORY = _policy(MEMORY_FEATURE, "evicts pods whose memory requests exceed what the node offers")

@@ -47,20 +47,6 @@ _STEP = 2
 _USAGE = 90
 #: The most that a window remembers.
 _MOST = 600
-#: What its strategy consists of.
-KEYS = frozenset(
-    {
-        "cpuEvictBESatisfactionUpperPercent",
-        "cpuEvictBESatisfactionLowerPercent",
-        "cpuEvictBEUsageThresholdPercent",
-        "cpuEvictTimeWindowSeconds",
-        "cpuEvictPolicy",
-        "cpuEvictThresholdPercent",
-        "cpuEvictLowerPercent",
-        "evictEnabledPriorityThreshold",
-    }
-)
-
 Settings = strategies.Threshold
 
 
@@ -81,7 +67,7 @@ def decide(
     """Decide which pods to evict at this moment."""
     force = strategy.in_force(now, settings)
     asked = force.cpu_evict_be_satisfaction_lower_percent, force.cpu_evict_threshold_percent
-    idle = strategy.idle(now, force, STEM, KEYS, asked=asked != (None, None))
+    idle = strategy.idle(now, force, STEM, asked=asked != (None, None))
     if idle is not None:
         return idle
     # Late: what nobody enabled costs nobody anything.

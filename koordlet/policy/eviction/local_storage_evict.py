@@ -23,7 +23,16 @@ import typing
 from collections.abc import Iterator
 
 from koordlet.history import series
-from koordlet.model import action, decision, eviction, pressure, quantity_text, resources, snapshot
+from koordlet.model import (
+    action,
+    decision,
+    eviction,
+    pressure,
+    quantity_text,
+    resources,
+    snapshot,
+    strategy_field,
+)
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
@@ -41,10 +50,11 @@ EMPTY_DIR, POD, CONTAINER = "emptydirfs.limit", "ephemeralpodfs.limit", "ephemer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The operator's settings."""
+    """Evictions of pods that exceed their local-storage limits."""
 
-    #: ``None``: on machines without a kubelet only.
-    act: bool | None = None
+    #: Evict pods that exceed their local-storage limits; null is true only on machines without a
+    #: kubelet.
+    act: bool | None = strategy_field.setting(default=None)
 
 
 def decide(

@@ -38,15 +38,6 @@ _FRESH = 10.0
 _THRESHOLD = 70
 #: How far below the threshold relief is, where nobody says it.
 _STEP = 2
-#: What its strategy consists of.
-KEYS = frozenset(
-    {
-        "memoryEvictThresholdPercent",
-        "memoryEvictLowerPercent",
-        "evictEnabledPriorityThreshold",
-    }
-)
-
 Settings = strategies.Threshold
 
 
@@ -58,7 +49,7 @@ def decide(
 ) -> decision.Decision[release_round.State | None]:
     """Decide which pods to evict at this moment."""
     force = strategy.in_force(now, settings)
-    idle = strategy.idle(now, force, STEM, KEYS)
+    idle = strategy.idle(now, force, STEM)
     if idle is not None:
         return idle
     # Late: what nobody enabled costs nobody anything.

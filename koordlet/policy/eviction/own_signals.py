@@ -23,14 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from koordlet.history import series
-from koordlet.model import (
-    decision,
-    meter,
-    pressure,
-    quantity_text,
-    snapshot,
-    thresholds,
-)
+from koordlet.model import decision, meter, pressure, quantity_text, snapshot, thresholds
 from koordlet.policy.eviction import pressure_signals
 
 _SWAP_PAUSE = 10.0

@@ -25,12 +25,7 @@ from dataclasses import field
 
 from koordlet.model import decision, snapshot, thresholds
 from koordlet.model.record import dataclass
-from koordlet.policy.eviction import (
-    kubelet_owned,
-    messages,
-    own_signals,
-    pressure_signals,
-)
+from koordlet.policy.eviction import kubelet_owned, messages, own_signals, pressure_signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
 from typing import Any
 
-from koordlet.model import decision, snapshot, strategies
+from koordlet.model import decision, snapshot, strategies, strategy_field
 
 SECTION = "resourceUsedThresholdWithBE"
 _ENABLE = "enable"
@@ -26,20 +26,27 @@ def in_force(now: snapshot.Snapshot, settings: strategies.Threshold) -> strategi
     return settings if now.slo is None else now.slo.threshold
 
 
+@functools.cache
+def keys(stem: str) -> frozenset[str]:
+    """The keys of the section that a policy reads."""
+    known = strategy_field.rows(strategies.Threshold).items()
+    own = (name for name, row in known if stem in row.file)
+    return frozenset(strategy_field.key(strategies.Threshold, name) for name in own)
+
+
 def idle(
     now: snapshot.Snapshot,
     force: strategies.Threshold,
     stem: str,
-    keys: Collection[str],
     *,
     asked: bool = True,
 ) -> decision.Decision[Any] | None:
-    """The decision to do nothing; ``None`` where a strategy of these keys runs.
+    """The decision to do nothing; ``None`` where the strategy of a policy runs.
 
     ``asked`` is whether any key asks for it.
     """
     if force.enable and now.slo is not None:
-        unread = now.slo.unread_of(SECTION, {_ENABLE, *keys})
+        unread = now.slo.unread_of(SECTION, {_ENABLE, *keys(stem)})
         if unread:
             why = f"not evicting: {', '.join(unread)} of {now.slo.source} cannot be read"
             condition = decision.Condition(type="EvictionNotRun", reason=stem, message=why)

@@ -41,7 +41,7 @@ _NODE_CRITICAL = "system-node-critical"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Empty: only the mode is configurable."""
+    """``oom_score_adj`` of every workload's processes, by its class or its annotation."""
 
 
 def decide(

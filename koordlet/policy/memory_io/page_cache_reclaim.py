@@ -26,16 +26,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from koordlet.history import series
-from koordlet.model import (
-    action,
-    decision,
-    knob,
-    meter,
-    nodeslo,
-    remember,
-    snapshot,
-    strategies,
-)
+from koordlet.model import action, decision, knob, meter, nodeslo, remember, snapshot, strategies
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import declaration, proposals

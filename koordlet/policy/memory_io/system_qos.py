@@ -21,10 +21,8 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import field
-
 from koordlet.history import series
-from koordlet.model import decision, meter, plan, snapshot, strategies
+from koordlet.model import decision, meter, plan, snapshot, strategies, strategy_field
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import declaration, proposals
 
@@ -46,11 +44,11 @@ FILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The operator's settings; a NodeSLO replaces them."""
+    """Knobs of the whole kernel; null leaves one alone. A NodeSLO replaces them."""
 
-    system: strategies.System = field(default_factory=strategies.System)
-    #: ``min_free_kbytes`` is never above this part of the machine's memory, in percent.
-    max_free_percent: int = 5
+    system: strategies.System = strategy_field.keys(strategies.System)
+    #: Upper bound of `vm.min_free_kbytes`, in percent of the machine's memory.
+    max_free_percent: int = strategy_field.bound(0, 20, default=5)
 
 
 def decide(

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from koordlet.agent import lifecycle, neighbours
+from koordlet.agent import container_runtime, lifecycle
 from koordlet.agent.nri import handler as handlers
 from koordlet.agent.nri import start_check
 from koordlet.host.fs.root import HostPath
@@ -260,7 +260,7 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-4").cpus)
     assert str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-1").cpus) == "1"
     assert scene.handler.kept == 2
-    scene.who.runtime = cast("neighbours.Runtime", scene.handler)
+    scene.who.runtime = cast("container_runtime.Runtime", scene.handler)
     scene.who.restore()
     assert (BOX.id, "0-1") == scene.told[-1]
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from koordlet.agent import neighbours
+from koordlet.agent import container_runtime
 from koordlet.agent.nri import handler as handlers
 from koordlet.model import decision
 from koordlet.workloads.nri import trust
@@ -89,8 +89,7 @@ def test_an_update_that_a_write_of_ours_overtakes_is_what_comes_back(scene: Scen
     agents.settle(scene.who, scene.site.clock)
     assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty
     scene.site.host.write(scene.at(f"{GROUP}/cpuset.cpus"), b"2\n")
-    scene.who.runtime = cast("neighbours.Runtime", Results(scene.handler))
-    scene.who.stations = dataclasses.replace(scene.who.stations, runtime=scene.who.runtime)
+    scene.who.runtime = cast("container_runtime.Runtime", Results(scene.handler))
     agents.settle(scene.who, scene.site.clock)
     assert be_pool(scene) == scene.cpus(GROUP)
     scene.who.restore()
@@ -104,7 +103,7 @@ def test_an_update_that_gets_what_it_asks_for_has_the_last_word(scene: Scene) ->
     scene.group(GROUP, str(wanted.cpus))
     scene.happens(NriEvent.START_CONTAINER, dataclasses.replace(BOX, cpus="0-4"))
     agents.settle(scene.who, scene.site.clock)
-    scene.who.runtime = cast("neighbours.Runtime", scene.handler)
+    scene.who.runtime = cast("container_runtime.Runtime", scene.handler)
     scene.who.restore()
     assert scene.told == [(BOX.id, "0-4")]
     assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty

@@ -22,10 +22,10 @@ from tests.kit.colocation import KubeQos, Qos
 BE = colocation.kube("be", KubeQos.BEST_EFFORT, Qos.BE, requests={"kubernetes.io/batch-memory": 9})
 GIB = 1 << 30
 POLICIES: dict[str, Any] = {
-    "memory": (memory_evict, memory_evict.KEYS),
-    "cpu": (cpu_evict, cpu_evict.KEYS),
-    "offered memory": (allocatable_evict.MEMORY, allocatable_evict.MEMORY_FEATURE.keys),
-    "offered CPU": (allocatable_evict.CPU, allocatable_evict.CPU_FEATURE.keys),
+    "memory_evict": memory_evict.POLICY,
+    "cpu_evict": cpu_evict.POLICY,
+    "memory_allocatable_evict": allocatable_evict.MEMORY,
+    "cpu_allocatable_evict": allocatable_evict.CPU,
 }
 
 
@@ -61,15 +61,28 @@ def test_a_strategy_that_can_be_read_is_followed() -> None:
 @pytest.mark.parametrize(
     ("policy", "key"),
     [(name, "enable") for name in POLICIES]
-    + [(name, key) for name, (_, keys) in POLICIES.items() for key in sorted(keys)],
+    + [(name, key) for name in POLICIES for key in sorted(strategy.keys(name))],
 )
 @pytest.mark.parametrize("value", [-1.5, "x", 1e300])
 def test_a_strategy_that_cannot_be_read_does_not_run(policy: str, key: str, value: object) -> None:
     """Not by its default either; one condition names the key."""
-    made = decided(POLICIES[policy][0], **{"enable": True, key: value})
+    made = decided(POLICIES[policy], **{"enable": True, key: value})
 
     assert (made.evictions, made.actions) == ((), ())
     assert [(one.type, key in one.message) for one in made.conditions] == [("EvictionNotRun", True)]
+
+
+def test_a_policy_reads_the_keys_of_its_section() -> None:
+    """Those that the table of strategies has for it, in the peer's spelling."""
+    both = "evictEnabledPriorityThreshold"
+
+    assert strategy.keys("memory_evict") == {
+        "memoryEvictThresholdPercent",
+        "memoryEvictLowerPercent",
+        both,
+    }
+    assert {"cpuEvictBESatisfactionLowerPercent", both} <= strategy.keys("cpu_evict")
+    assert len(strategy.keys("cpu_evict")) == 8
 
 
 def test_one_that_is_off_says_nothing() -> None:
