@@ -1,0 +1,193 @@
+"""The scheduler as it is deployed, beside the control plane of a lab, and what it asked for.
+
+Covers: its manifests, account and token, replicas, pods of its profile, the audit log.
+Does not cover: what a test does to them.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import http.client
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.deploy.documents import DEPLOY
+from tests.deploy.test_overlays import built
+from tests.kit import deadline, k8s_lab
+from tests.oracle.objects import Body
+
+SPACE, ACCOUNT = "koordlet-system", "koordlet-scheduler"
+USER = f"system:serviceaccount:{SPACE}:{ACCOUNT}"
+PODS = "/api/v1/namespaces/default/pods"
+_CREDENTIAL = "authentication.kubernetes.io/credential-id"
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: true, leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 1s}
+profiles: [{schedulerName: koordlet-scheduler}]
+"""
+
+
+class Deployed:
+    """A control plane with hollow nodes, and replicas of our scheduler."""
+
+    def __init__(self, lab: Any, folder: Path, config: str = CONFIG) -> None:
+        self.lab, self.folder = lab, folder
+        self._config = config
+        self.admin = k8s_lab.Admin(lab)
+        self.replicas: dict[str, subprocess.Popen[bytes]] = {}
+        #: The token of each replica that was started, by which the audit log knows it.
+        self.tokens: dict[str, str] = {}
+        self._pods = 0
+
+    def install(self) -> None:
+        """What ``deploy/`` says, but for what runs pods."""
+        documents = [*built(DEPLOY), *built(DEPLOY / "scheduler")]
+        apart = ("Deployment", "DaemonSet", "ValidatingAdmissionPolicy")
+        for document in sorted(documents, key=lambda one: one["kind"] != "Namespace"):
+            if not document["kind"].startswith(apart):
+                status, answer = k8s_lab.strict(self.admin, document, dry="")
+                assert status in (200, 201), answer
+        self.admin.hollow_nodes([k8s_lab.hollow(f"n{at}") for at in range(8)])
+        (self.folder / "scheduler.yaml").write_text(self._config)
+
+    def start(self, name: str) -> None:
+        """One replica, with a token of its own."""
+        kubeconfig = self.folder / f"{name}.kubeconfig"
+        shutil.copyfile(self.lab.service_account(SPACE, ACCOUNT), kubeconfig)
+        token = json.loads(kubeconfig.read_text())["users"][0]["user"]["token"]
+        self.tokens[name] = identity(token)
+        state = self.folder / f"{name}.state"
+        words = ["--config", str(self.folder / "scheduler.yaml"), "--state-dir", str(state)]
+        words += ["--kubeconfig", str(kubeconfig), "--http", "127.0.0.1:0"]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.replicas[name] = subprocess.Popen(
+                [sys.executable, "-m", "koordlet", "scheduler", *words], stderr=log
+            )
+
+    def leader(self) -> str:
+        """Which replica is ready: it holds the lease."""
+
+        def ready() -> str:
+            self.restart()
+            return next((name for name in self.replicas if self._is_ready(name)), "")
+
+        return deadline.until(ready, "somebody leads", seconds=60)
+
+    def _is_ready(self, name: str) -> bool:
+        # A replica that ended and was started again goes on in the log: the last address is its.
+        addresses = re.findall(r"http://([^/]+)/", (self.folder / f"{name}.log").read_text())
+        if not addresses:
+            return False
+        connection = http.client.HTTPConnection(addresses[-1], timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    def settled(self, since: int = 0) -> None:
+        """Wait until each replica has a watch of every kind, begun after so many audit events."""
+
+        def watching() -> bool:
+            self.restart()
+            events = self.audit()
+            kinds = {kind for _, kind in given(events, "watch")}
+            live = given(events[since:], "watch") - ended(events[since:])
+            tokens = [self.tokens[name] for name in self.replicas]
+            return bool(kinds) and all((token, kind) in live for token in tokens for kind in kinds)
+
+        deadline.until(watching, "every replica watches every kind", seconds=60)
+
+    def create(self, count: int, scheduler: str, **more: object) -> list[str]:
+        """Pods; their paths."""
+        paths = []
+        for _ in range(count):
+            self._pods += 1
+            name = f"p{self._pods}"
+            body = pod(name, scheduler, **more)
+            self.admin.need("POST", PODS, body)
+            paths.append(f"{PODS}/{name}")
+        return paths
+
+    def bound(self, paths: list[str]) -> list[str]:
+        """Their nodes, when each has one."""
+
+        def nodes() -> list[str]:
+            self.restart()
+            names = [self.admin.need("GET", path)["spec"].get("nodeName", "") for path in paths]
+            return names if all(names) else []
+
+        return deadline.until(nodes, f"{len(paths)} pods are bound", seconds=60)
+
+    def restart(self) -> None:
+        """As a kubelet would: who loses the lease ends."""
+        for name, replica in self.replicas.items():
+            if replica.poll() is not None:
+                self.start(name)
+
+    def audit(self) -> list[Body]:
+        """Every request of our account, a watch also when it begins."""
+        return audited(self.lab, USER)
+
+    def close(self) -> None:
+        """End the replicas."""
+        self.admin.close()
+        for replica in self.replicas.values():
+            replica.send_signal(signal.SIGCONT)
+            replica.kill()
+            replica.wait()
+
+
+def pod(name: str, scheduler: str, **more: object) -> Body:
+    """A small pod."""
+    requests = {"requests": {"cpu": "100m", "memory": "64Mi"}}
+    spec = {"containers": [{"name": "main", "image": "app", "resources": requests}], **more}
+    return {
+        "metadata": {"name": name, "labels": {"app": "x"}},
+        "spec": {**spec, "schedulerName": scheduler},
+    }
+
+
+def identity(token: str) -> str:
+    """What the audit log calls a token."""
+    payload = token.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return f"JTI={claims['jti']}"
+
+
+def audited(lab: Any, user: str) -> list[Body]:
+    """What an account has asked for; the server may be writing the last line."""
+    lines = Path(lab.folder, "log", "audit.log").read_text().splitlines(keepends=True)
+    events = [json.loads(line) for line in lines if line.endswith("\n") and user in line]
+    return [event for event in events if event["user"].get("username") == user]
+
+
+def given(events: Iterable[Body], verb: str) -> collections.Counter[tuple[str, str]]:
+    """How often this was asked for and granted, by token and kind; a watch once it began."""
+    stage = "ResponseStarted" if verb == "watch" else "ResponseComplete"
+    return _counted(events, verb, stage)
+
+
+def ended(events: Iterable[Body]) -> collections.Counter[tuple[str, str]]:
+    """How many watches came to an end, by token and kind."""
+    return _counted(events, "watch", "ResponseComplete")
+
+
+def _counted(events: Iterable[Body], verb: str, stage: str) -> collections.Counter[tuple[str, str]]:
+    return collections.Counter(
+        (event["user"]["extra"][_CREDENTIAL][0], event["objectRef"]["resource"])
+        for event in events
+        if (event["verb"], event["stage"]) == (verb, stage)
+        and event["responseStatus"]["code"] == http.HTTPStatus.OK
+    )
