@@ -44,8 +44,9 @@ class Deployed:
         self._config = config
         self.admin = k8s_lab.Admin(lab)
         self.replicas: dict[str, subprocess.Popen[bytes]] = {}
-        #: The token of each replica that was started, by which the audit log knows it.
-        self.tokens: dict[str, str] = {}
+        #: What the audit log calls the tokens that each running process has had.
+        self.tokens: dict[str, list[str]] = {}
+        self._audit = AuditLog(lab, SPACE)
         self._pods = 0
 
     def install(self) -> None:
@@ -61,10 +62,7 @@ class Deployed:
 
     def start(self, name: str) -> None:
         """One replica, with a token of its own."""
-        kubeconfig = self.folder / f"{name}.kubeconfig"
-        shutil.copyfile(self.lab.service_account(SPACE, ACCOUNT), kubeconfig)
-        token = json.loads(kubeconfig.read_text())["users"][0]["user"]["token"]
-        self.tokens[name] = identity(token)
+        kubeconfig = self.credentials(name, self.lab.service_account(SPACE, ACCOUNT))
         state = self.folder / f"{name}.state"
         words = ["--config", str(self.folder / "scheduler.yaml"), "--state-dir", str(state)]
         words += ["--kubeconfig", str(kubeconfig), "--http", "127.0.0.1:0"]
@@ -72,6 +70,33 @@ class Deployed:
             self.replicas[name] = subprocess.Popen(
                 [sys.executable, "-m", "koordlet", "scheduler", *words], stderr=log
             )
+
+    def credentials(self, name: str, account: Path) -> Path:
+        """A kubeconfig with a file of its own for the token, and for the authority."""
+        config = json.loads(account.read_text())
+        user, server = config["users"][0]["user"], config["clusters"][0]["cluster"]
+        self.tokens[name] = []
+        self.give(name, user.pop("token"))
+        user["tokenFile"] = str(self.folder / f"{name}.token")
+        shutil.copyfile(self.lab.pki / "ca.crt", self.folder / "ca.crt")
+        server["certificate-authority"] = str(self.folder / "ca.crt")
+        kubeconfig = self.folder / f"{name}.kubeconfig"
+        kubeconfig.write_text(json.dumps(config))
+        return kubeconfig
+
+    def give(self, name: str, token: str) -> None:
+        """A replica's token, as a kubelet replaces it."""
+        fresh = self.folder / f"{name}.token.new"
+        fresh.write_text(token)
+        fresh.rename(self.folder / f"{name}.token")
+        self.tokens[name].append(identity(token))
+
+    def kill(self, name: str) -> None:
+        """End a replica at once, for good."""
+        replica = self.replicas.pop(name)
+        del self.tokens[name]
+        replica.kill()
+        replica.wait()
 
     def leader(self) -> str:
         """Which replica is ready: it holds the lease."""
@@ -97,17 +122,27 @@ class Deployed:
             connection.close()
 
     def settled(self, since: int = 0) -> None:
-        """Wait until each replica has a watch of every kind, begun after so many audit events."""
+        """Wait until each process has a watch of every kind, begun after so many audit events.
+
+        What it watches is what any process of its account has ever watched.
+        """
 
         def watching() -> bool:
             self.restart()
             events = self.audit()
-            kinds = {kind for _, kind in given(events, "watch")}
             live = given(events[since:], "watch") - ended(events[since:])
-            tokens = [self.tokens[name] for name in self.replicas]
-            return bool(kinds) and all((token, kind) in live for token in tokens for kind in kinds)
+            accounts = {token_of(event): event["user"]["username"] for event in events}
+            kinds = collections.defaultdict(set)
+            for token, kind in given(events, "watch"):
+                kinds[accounts[token]].add(kind)
+            return all(
+                any((token, kind) in live for token in tokens)
+                for tokens in self.tokens.values()
+                for kind in set().union(*(kinds[accounts.get(token, "")] for token in tokens))
+                or {""}
+            )
 
-        deadline.until(watching, "every replica watches every kind", seconds=60)
+        deadline.until(watching, "every process watches every kind", seconds=90)
 
     def create(self, count: int, scheduler: str, **more: object) -> list[str]:
         """Pods; their paths."""
@@ -137,8 +172,8 @@ class Deployed:
                 self.start(name)
 
     def audit(self) -> list[Body]:
-        """Every request of our account, a watch also when it begins."""
-        return audited(self.lab, USER)
+        """Every request of our accounts, a watch also when it begins."""
+        return self._audit.read()
 
     def close(self) -> None:
         """End the replicas."""
@@ -166,11 +201,30 @@ def identity(token: str) -> str:
     return f"JTI={claims['jti']}"
 
 
-def audited(lab: Any, user: str) -> list[Body]:
-    """What an account has asked for; the server may be writing the last line."""
-    lines = Path(lab.folder, "log", "audit.log").read_text().splitlines(keepends=True)
-    events = [json.loads(line) for line in lines if line.endswith("\n") and user in line]
-    return [event for event in events if event["user"].get("username") == user]
+class AuditLog:
+    """What the accounts of a namespace have asked for."""
+
+    def __init__(self, lab: Any, space: str) -> None:
+        self._path = Path(lab.folder, "log", "audit.log")
+        self._account = f'"username":"system:serviceaccount:{space}:'
+        self._offset = 0
+        self._events: list[Body] = []
+
+    def read(self) -> list[Body]:
+        """All of it, in the order in which it was answered."""
+        with self._path.open("rb") as log:
+            log.seek(self._offset)
+            # The server may be writing the last line.
+            lines, _, _ = log.read().rpartition(b"\n")
+        self._offset += len(lines) + bool(lines)
+        several = [line for line in lines.decode().splitlines() if self._account in line]
+        self._events += map(json.loads, several)
+        return list(self._events)
+
+
+def token_of(event: Body) -> str:
+    """The token that a request came with."""
+    return str(event["user"]["extra"][_CREDENTIAL][0])
 
 
 def given(events: Iterable[Body], verb: str) -> collections.Counter[tuple[str, str]]:
@@ -186,7 +240,7 @@ def ended(events: Iterable[Body]) -> collections.Counter[tuple[str, str]]:
 
 def _counted(events: Iterable[Body], verb: str, stage: str) -> collections.Counter[tuple[str, str]]:
     return collections.Counter(
-        (event["user"]["extra"][_CREDENTIAL][0], event["objectRef"]["resource"])
+        (token_of(event), event["objectRef"]["resource"])
         for event in events
         if (event["verb"], event["stage"]) == (verb, stage)
         and event["responseStatus"]["code"] == http.HTTPStatus.OK

@@ -48,10 +48,7 @@ def test_leaders_that_die_or_stand_still_are_followed(deployed: Deployed) -> Non
     ours = deployed.create(10, ACCOUNT)
     deployed.bound([*ours, *theirs])
 
-    first = deployed.leader()
-    killed = deployed.replicas.pop(first)
-    killed.kill()
-    killed.wait()
+    deployed.kill(deployed.leader())
     ours += (second := deployed.create(10, ACCOUNT))
     deployed.bound(second)
 
@@ -104,7 +101,7 @@ def test_a_reservation_is_held_and_drawn(deployed: Deployed) -> None:
 
 def test_the_role_is_what_it_needs(deployed: Deployed) -> None:
     """Nothing that it asked for was forbidden, and it may read nothing in ways it never does."""
-    events = list(deployed.audit())
+    events = deployed.audit()
     codes = {event["responseStatus"]["code"] for event in events}
     assert http.HTTPStatus.FORBIDDEN not in codes
     asked = {(event["verb"], event["objectRef"]["resource"]) for event in events}
