@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import base64
 import collections
+import contextlib
 import http.client
 import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -24,6 +26,7 @@ from tests.deploy.test_overlays import built
 from tests.kit import deadline, k8s_lab
 from tests.oracle.objects import Body
 
+SERVER = "kube-apiserver"
 SPACE, ACCOUNT = "koordlet-system", "koordlet-scheduler"
 USER = f"system:serviceaccount:{SPACE}:{ACCOUNT}"
 PODS = "/api/v1/namespaces/default/pods"
@@ -49,15 +52,15 @@ class Deployed:
         self._audit = AuditLog(lab, SPACE)
         self._pods = 0
 
-    def install(self) -> None:
-        """What ``deploy/`` says, but for what runs pods."""
+    def install(self, nodes: int = 8) -> None:
+        """What ``deploy/`` says, but for what runs pods; and so many nodes."""
         documents = [*built(DEPLOY), *built(DEPLOY / "scheduler")]
         apart = ("Deployment", "DaemonSet", "ValidatingAdmissionPolicy")
         for document in sorted(documents, key=lambda one: one["kind"] != "Namespace"):
             if not document["kind"].startswith(apart):
                 status, answer = k8s_lab.strict(self.admin, document, dry="")
                 assert status in (200, 201), answer
-        self.admin.hollow_nodes([k8s_lab.hollow(f"n{at}") for at in range(8)])
+        self.admin.hollow_nodes([k8s_lab.hollow(f"n{at}") for at in range(nodes)])
         (self.folder / "scheduler.yaml").write_text(self._config)
 
     def start(self, name: str) -> None:
@@ -120,6 +123,22 @@ class Deployed:
             return False
         finally:
             connection.close()
+
+    @property
+    def port(self) -> int:
+        """Of the API server."""
+        return int(self.lab.processes.state["ports"]["api"])
+
+    def kill_server(self) -> None:
+        """End the API server at once; its threads, and with them its port, end one by one."""
+        self.lab.processes.stop(SERVER, signal.SIGKILL)
+        listening(self.port).close()
+
+    def serve(self) -> None:
+        """Start the API server again, and wait until it is ready."""
+        self.lab.processes.start(SERVER)
+        self.admin.close()
+        deadline.until(lambda: self.lab._answers("/readyz"), "the server is ready", seconds=90)
 
     def settled(self, since: int = 0) -> None:
         """Wait until each process has a watch of every kind, begun after so many audit events.
@@ -201,6 +220,17 @@ def identity(token: str) -> str:
     return f"JTI={claims['jti']}"
 
 
+def listening(port: int) -> socket.socket:
+    """A listener at a port of loopback, as soon as it is free."""
+
+    def bound() -> socket.socket | None:
+        with contextlib.suppress(OSError):
+            return socket.create_server(("127.0.0.1", port), backlog=128)
+        return None
+
+    return deadline.until(bound, "the port is free")
+
+
 class AuditLog:
     """What the accounts of a namespace have asked for."""
 
@@ -231,6 +261,17 @@ def given(events: Iterable[Body], verb: str) -> collections.Counter[tuple[str, s
     """How often this was asked for and granted, by token and kind; a watch once it began."""
     stage = "ResponseStarted" if verb == "watch" else "ResponseComplete"
     return _counted(events, verb, stage)
+
+
+def several_lists(events: Iterable[Body]) -> dict[tuple[str, str], int]:
+    """Whose lists of a kind are more than a fault costs: one, and a second for few of the kinds.
+
+    A server that has just started may give a list, and then, when its cache is there, call that
+    list's revision too old.
+    """
+    lists = given(events, "list")
+    twice = {key: count for key, count in lists.items() if count > 1}
+    return {} if len(twice) <= len(lists) / 4 and max(lists.values(), default=0) <= 2 else twice
 
 
 def ended(events: Iterable[Body]) -> collections.Counter[tuple[str, str]]:

@@ -17,7 +17,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import uuid
@@ -27,15 +26,25 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tests.cluster import test_agent
-from tests.cluster.deployed import ACCOUNT, PODS, SPACE, USER, Deployed, ended, given
+from tests.cluster import deployed, test_agent
+from tests.cluster.deployed import (
+    ACCOUNT,
+    PODS,
+    SERVER,
+    SPACE,
+    USER,
+    Deployed,
+    ended,
+    given,
+    several_lists,
+)
 from tests.kit import deadline, k8s_lab
 from tests.kit.apiserver import pki
 from tests.oracle.objects import Body
 
 pytestmark = pytest.mark.cluster
 
-SERVER, MANAGER = "kube-apiserver", "kube-controller-manager"
+MANAGER = "kube-controller-manager"
 CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -75,16 +84,6 @@ class Faulty(Deployed):
     def restart(self) -> None:
         """Nobody ends, whatever the server does."""
         assert self.replicas["scheduler"].poll() is None
-
-    def serve(self) -> None:
-        """Start the server, and wait until it is ready."""
-        self.lab.processes.start(SERVER)
-        self.ready()
-
-    def ready(self) -> None:
-        """Wait until the server is ready."""
-        self.admin.close()
-        deadline.until(lambda: self.lab._answers("/readyz"), "the server is ready", seconds=90)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -146,22 +145,29 @@ class Faulty(Deployed):
 
     def listed_once(self, since: int) -> None:
         """Nobody has listed anything twice."""
-        lists = given(self.audit()[since:], "list")
-        assert {key: count for key, count in lists.items() if count > 1} == {}
+        assert several_lists(self.audit()[since:]) == {}
 
 
 @pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
     """A control plane with one scheduler and one agent."""
     folder = tmp_path_factory.mktemp("faulty")
     with k8s_lab.cluster(folder / "k8s", nodes=1, audit=True) as lab:
-        cluster = Faulty(lab, folder, CONFIG)
-        cluster.install()
-        cluster.begin()
+        made = Faulty(lab, folder, CONFIG)
+        made.install()
+        made.begin()
         try:
-            yield cluster
+            yield made
         finally:
-            cluster.close()
+            made.close()
+
+
+@pytest.fixture
+def faulty(cluster: Faulty) -> Iterator[Faulty]:
+    """The same without pods, whatever a test has left."""
+    yield cluster
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+    cluster.admin.need("DELETE", PODS, options)
 
 
 def test_an_expired_token_is_read_again_from_its_file(faulty: Faulty) -> None:
@@ -183,7 +189,6 @@ def test_an_expired_token_is_read_again_from_its_file(faulty: Faulty) -> None:
     faulty.bound_once(pods)
     faulty.settled()
     assert refused() < 60
-    faulty.delete(pods)
 
 
 def test_a_compacted_history_costs_one_list_and_loses_nothing(faulty: Faulty) -> None:
@@ -193,7 +198,7 @@ def test_a_compacted_history_costs_one_list_and_loses_nothing(faulty: Faulty) ->
     before = len(faulty.audit())
     with faulty.paused():
         # Without its cache a server answers from etcd, which says that the history is gone.
-        faulty.lab.processes.stop(SERVER, signal.SIGKILL)
+        faulty.kill_server()
         faulty.lab.processes.state["commands"][SERVER].append("--watch-cache=false")
         faulty.serve()
         faulty.lab.processes.state["commands"][SERVER].pop()
@@ -202,7 +207,6 @@ def test_a_compacted_history_costs_one_list_and_loses_nothing(faulty: Faulty) ->
         faulty.compact()
     faulty.bound_once(new)
     faulty.recovered(before)
-    faulty.delete(full[4:] + new)
 
 
 def test_a_server_killed_during_bindings_binds_each_pod_once(faulty: Faulty) -> None:
@@ -217,11 +221,10 @@ def test_a_server_killed_during_bindings_binds_each_pod_once(faulty: Faulty) -> 
         return any(nodes)
 
     deadline.until(begun, "the first pod is bound")
-    faulty.lab.processes.stop(SERVER, signal.SIGKILL)
+    faulty.kill_server()
     faulty.serve()
     faulty.bound_once(pods)
     faulty.recovered(before)
-    faulty.delete(pods)
 
 
 def test_too_many_requests_are_asked_again_when_the_server_says(faulty: Faulty) -> None:
@@ -262,12 +265,14 @@ def test_too_many_requests_are_asked_again_when_the_server_says(faulty: Faulty) 
     faulty.admin.need("POST", f"{FLOW}/flowschemas", flow)
     pods: list[str] = []
 
-    def enough() -> bool:
-        if not refused():
-            pods.extend(faulty.create(1, ACCOUNT))
-        return len(refused()) >= 10
+    def first() -> bool:
+        pods.extend(faulty.create(1, ACCOUNT))
+        return bool(refused())
 
-    deadline.until(enough, "ten bindings are refused")
+    # Its seats are taken away within a moment.
+    deadline.until(first, "a binding is refused")
+    pods += faulty.create(8, ACCOUNT)
+    deadline.until(lambda: len(refused()) >= 12, "twelve bindings are refused")
     faulty.admin.need("DELETE", f"{FLOW}/flowschemas/none")
     faulty.admin.need("DELETE", f"{FLOW}/prioritylevelconfigurations/none")
     faulty.bound_once(pods)
@@ -281,7 +286,6 @@ def test_too_many_requests_are_asked_again_when_the_server_says(faulty: Faulty) 
         gaps = [later - sooner for sooner, later in itertools.pairwise(moments)]
         assert min(gaps, default=1.0) >= 0.9, gaps
     assert given(faulty.audit()[before:], "list") == {}
-    faulty.delete(pods)
 
 
 def test_a_reader_that_is_too_slow_goes_on_where_it_was(faulty: Faulty) -> None:
@@ -307,7 +311,6 @@ def test_a_reader_that_is_too_slow_goes_on_where_it_was(faulty: Faulty) -> None:
     assert set(faulty.bound(pods)) == {"n1"}
     faulty.listed_once(before)
     note(None, slow=None)
-    faulty.delete(pods)
 
 
 @pytest.mark.parametrize("seconds", [8, pytest.param(600, marks=pytest.mark.soak)])
@@ -315,11 +318,11 @@ def test_an_outage_costs_few_attempts_and_one_list(faulty: Faulty, seconds: int)
     """However long the server is away: attempts become rare, and afterwards all goes on."""
     before = len(faulty.audit())
     manager = faulty.lab.processes.pid(MANAGER)
-    faulty.lab.processes.stop(SERVER, signal.SIGKILL)
+    faulty.kill_server()
     # It would be counted, too.
     os.kill(manager, signal.SIGSTOP)
     try:
-        attempts = knocks(faulty.lab.processes.state["ports"]["api"], seconds)
+        attempts = knocks(faulty.port, seconds)
     finally:
         os.kill(manager, signal.SIGCONT)
     faulty.serve()
@@ -327,40 +330,46 @@ def test_an_outage_costs_few_attempts_and_one_list(faulty: Faulty, seconds: int)
     faulty.bound_once(pods)
     faulty.recovered(before)
     assert attempts <= ATTEMPTS * max(1, seconds / 100), attempts
-    faulty.delete(pods)
 
 
 def test_another_authority_is_trusted_without_a_restart(faulty: Faulty, tmp_path: Path) -> None:
     """The server comes back with another CA's certificate: refused until the file has that CA."""
     before = len(faulty.audit())
-    ours = faulty.lab.pki
-    other = pki.Authority(tmp_path)
-    faulty.lab.processes.stop(SERVER, signal.SIGKILL)
-    for source, target in zip(other.sign("server"), ("crt", "key"), strict=True):
-        shutil.copyfile(source, ours / f"apiserver.{target}")
+    ours, other = faulty.lab.pki, pki.Authority(tmp_path)
+    faulty.kill_server()
+    certificate, key = other.sign("server")
+    shutil.copyfile(certificate, ours / "apiserver.crt")
+    shutil.copyfile(key, ours / "apiserver.key")
     with (ours / "ca.crt").open("ab") as bundle:
         bundle.write(other.certificate.read_bytes())
     faulty.admin.close()
     faulty.admin = k8s_lab.Admin(faulty.lab)
+    distrusted(faulty.port, other)
     faulty.serve()
     pods = faulty.create(5, ACCOUNT)
-    log = faulty.lab.processes.log
-    deadline.until(lambda: "unknown certificate" in log(SERVER), "the new certificate is refused")
     shutil.copyfile(other.certificate, faulty.folder / "ca.crt")
     faulty.bound_once(pods)
     faulty.recovered(before)
 
 
+def distrusted(port: int, authority: pki.Authority) -> None:
+    """Be at the server's address, with a certificate of this authority, until some hang up."""
+    context, refusals = authority.serving(), 0
+    with deployed.listening(port) as listener:
+        listener.settimeout(deadline.PATIENCE)
+        while refusals < 5:
+            connection, _ = listener.accept()
+            try:
+                context.wrap_socket(connection, server_side=True).close()
+            except OSError:
+                refusals += 1
+            finally:
+                connection.close()
+
+
 def knocks(port: int, seconds: float) -> int:
     """How many connections somebody else at the server's address is asked for, and cuts."""
-
-    def listening() -> socket.socket | None:
-        # The threads of a killed server end one by one.
-        with contextlib.suppress(OSError):
-            return socket.create_server(("127.0.0.1", port), backlog=128)
-        return None
-
-    with deadline.until(listening, "the server's port is free") as listener:
+    with deployed.listening(port) as listener:
         end, count = time.monotonic() + seconds, 0
         while (left := end - time.monotonic()) > 0:
             listener.settimeout(left)

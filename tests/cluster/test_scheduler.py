@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.deployed import ACCOUNT, PODS, Deployed, given, pod
+from tests.cluster.deployed import ACCOUNT, PODS, Deployed, pod, several_lists
 from tests.deploy.documents import rules
 from tests.kit import deadline, k8s_lab
 from tests.oracle.objects import Body
@@ -121,17 +121,14 @@ def test_a_killed_server_costs_one_list_of_each_kind(deployed: Deployed) -> None
     deployed.leader()
     deployed.settled()
     before = len(deployed.audit())
-    deployed.lab.processes.stop("kube-apiserver", signal.SIGKILL)
-    deployed.lab.processes.start("kube-apiserver")
-    deadline.until(lambda: deployed.lab._answers("/readyz"), "the API server is back", seconds=90)
-    deployed.admin.close()
+    deployed.kill_server()
+    deployed.serve()
     deployed.bound(deployed.create(5, ACCOUNT))
     deployed.settled(before)
     events = deployed.audit()[before:]
 
     # Of each process: one that loses the lease meanwhile is followed by another, which lists too.
-    several = {key: count for key, count in given(events, "list").items() if count > 1}
-    assert several == {}
+    assert several_lists(events) == {}
     refused = collections.Counter(
         (event["objectRef"]["resource"], event["responseStatus"]["code"])
         for event in events
