@@ -9,9 +9,9 @@ Rules:
 2. A watch resumes at the last revision; only ``Gone`` makes a new list. An outage of any length
    costs at most one list.
 3. Failures are retried with full jitter, up to ``Pace.most_seconds``; a kind that is not served, at
-   ``Pace.slow_seconds``. Credentials that are refused: soon at first, because a server that has just
-   started refuses before it has read its roles and accounts; at ``Pace.slow_seconds`` in the end.
-   A store that says when is obeyed.
+   ``Pace.slow_seconds``. Refused credentials: soon at first, because a server that has just started
+   refuses before it has read its roles and accounts; at ``Pace.slow_seconds`` in the end. A store
+   that says when is obeyed.
 4. Where the store does not select by a field (``Malformed``, and it names the field), everything is
    watched and selected here; ``health.local`` says so, because it costs the store more.
 5. A kind that is not served twice in a row, a minute or two apart, is not installed any more: its

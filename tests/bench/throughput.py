@@ -178,23 +178,23 @@ def arena(shape: str, nodes: int) -> Iterator[Arena]:
         config.write_text(json.dumps(body))
         flags = {THEIRS: [f"--config={config}"], SERVER: ["--enable-priority-and-fairness=false"]}
         with k8s_lab.cluster(folder / "k8s", nodes=1, args=flags) as lab:
-            made = Arena(lab, folder, shape, nodes)
+            contest = Arena(lab, folder, shape, nodes)
             try:
-                made.furnish()
-                yield made
+                contest.furnish()
+                yield contest
             finally:
                 with contextlib.suppress(Exception):
                     os.kill(lab.processes.pid("kube-controller-manager"), signal.SIGCONT)
-                made.close()
+                contest.close()
 
 
 def measure(shape: str, nodes: int, pods: int, rounds: int) -> dict[str, list[Run]]:
     """Both, in turn."""
     runs: dict[str, list[Run]] = {OURS: [], THEIRS: []}
-    with arena(shape, nodes) as made:
+    with arena(shape, nodes) as contest:
         for _ in range(rounds):
             for who, several in runs.items():
-                several.append(made.run(who, pods))
+                several.append(contest.run(who, pods))
                 print(f"  {shape}, {nodes} nodes: {_row(who, several[-1:])}", flush=True)
     return runs
 

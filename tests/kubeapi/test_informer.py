@@ -334,7 +334,7 @@ def test_a_selector_by_field(ram: Path, supported: bool) -> None:
 
 
 def test_waiting_grows_and_is_spread() -> None:
-    """Failures wait longer and longer, by chance; refused credentials in the end slowly; a date is kept."""
+    """Failures wait longer and longer, by chance; refused credentials longest; a date is kept."""
     pace, down = informer.Pace(), refusals.Unavailable("down")
 
     assert [pace.wait(n, down, 1.0) for n in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]

@@ -85,7 +85,7 @@ def test_a_kind_that_is_installed_no_more(ram: Path) -> None:
 
 
 def test_a_server_that_comes_back_and_refuses_is_asked_again_soon(ram: Path) -> None:
-    """A server that starts refuses before it has read its roles; the outage before counts nothing."""
+    """A server refuses before it has read its roles; the outage before that counts nothing."""
     attempts: list[tuple[type[refusals.ObjectsError], int]] = []
 
     class Noted(informer.Pace):
