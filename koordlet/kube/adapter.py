@@ -174,7 +174,7 @@ class KubeStore:
                     for line in lines.feed(data):
                         yield decoding.change(line, asked.culprit, self._remarks)
         except client.TransportError as error:
-            raise _unavailable(error, asked.culprit) from error
+            raise await self._broken(error, access, asked.culprit) from error
 
     async def get(self, ref: objects.Ref) -> objects.Object:
         """One object."""
@@ -309,11 +309,18 @@ class KubeStore:
         try:
             answer = await requests.request(request.method, target, headers, body)
         except client.TransportError as error:
-            if isinstance(error, client.CertificateError):
-                # Perhaps the authority was changed: look again before the next request.
-                await self._who.reload(access)
-            raise _unavailable(error, request.culprit) from error
+            raise await self._broken(error, access, request.culprit) from error
         return access, answer
+
+    async def _broken(
+        self, error: client.TransportError, access: credentials.ServerAccess, culprit: str
+    ) -> refusals.Unavailable:
+        if isinstance(error, client.CertificateError):
+            # Perhaps the authority was changed: look again before the next request.
+            await self._who.reload(access)
+        return refusals.Unavailable(
+            error.message, culprit=error.culprit or culprit, fix=error.fix, reason=culprit
+        )
 
     async def _streams(self) -> tuple[credentials.ServerAccess, client.HttpClient]:
         """The connections to where the server is now."""
@@ -378,9 +385,3 @@ def _delete_options(
     if dry_run:
         options["dryRun"] = ["All"]
     return options
-
-
-def _unavailable(error: client.TransportError, culprit: str) -> refusals.Unavailable:
-    return refusals.Unavailable(
-        error.message, culprit=error.culprit or culprit, fix=error.fix, reason=culprit
-    )

@@ -8,8 +8,10 @@ Rules:
    that fails half-way changes nothing.
 2. A watch resumes at the last revision; only ``Gone`` makes a new list. An outage of any length
    costs at most one list.
-3. Failures are retried with full jitter, up to ``Pace.most_seconds``; a kind that is not served,
-   and credentials that are refused, at ``Pace.slow_seconds``. A store that says when is obeyed.
+3. Failures are retried with full jitter, up to ``Pace.most_seconds``; a kind that is not served, at
+   ``Pace.slow_seconds``. Refused credentials: soon at first, because a server that has just started
+   refuses before it has read its roles and accounts; at ``Pace.slow_seconds`` in the end. A store
+   that says when is obeyed.
 4. Where the store does not select by a field (``Malformed``, and it names the field), everything is
    watched and selected here; ``health.local`` says so, because it costs the store more.
 5. A kind that is not served twice in a row, a minute or two apart, is not installed any more: its
@@ -72,16 +74,18 @@ class Pace:
     slow_seconds: float = 120.0
 
     def wait(self, failures: int, error: refusals.ObjectsError, chance: float) -> float:
-        """Seconds to the next attempt; ``chance`` is between 0 and 1."""
+        """Seconds to the next attempt after so many; ``chance`` is between 0 and 1."""
         if error.retry_after is not None:
             return error.retry_after * (1 + 0.5 * chance)
-        refused = refusals.NotServed | refusals.Unauthorized | refusals.Forbidden
-        if isinstance(error, refused):
+        grown = self.first_seconds * (1 << min(failures, 16))
+        if isinstance(error, refusals.NotServed):
             return self.slow_seconds * (0.5 + 0.5 * chance)
-        most = min(self.most_seconds, self.first_seconds * (1 << min(failures, 16)))
-        return max(self.first_seconds / 10, most * chance)
+        if isinstance(error, _DENIED):
+            return min(self.slow_seconds, grown) * (0.5 + 0.5 * chance)
+        return max(self.first_seconds / 10, min(self.most_seconds, grown) * chance)
 
 
+_DENIED = (refusals.Unauthorized, refusals.Forbidden)
 #: Attempts at a watch that makes no sense before there is a new list instead.
 _GARBLED = 4
 
@@ -133,6 +137,8 @@ class Informer(Generic[Value]):
         self._listed = ""
         #: How often in a row a watch from this revision made no sense.
         self._garbled = 0
+        #: How often in a row the credentials were refused.
+        self._denied = 0
 
     # What readers see.
 
@@ -288,7 +294,7 @@ class Informer(Generic[Value]):
     # How it is.
 
     def _ok(self, failures: int = 0) -> None:
-        self._heard = asyncio.get_running_loop().time()
+        self._heard, self._denied = asyncio.get_running_loop().time(), 0
         if self._health.state is not State.WATCHING or self._health.failures != failures:
             self._health = replace(self._health, state=State.WATCHING, error="", failures=failures)
 
@@ -317,7 +323,11 @@ class Informer(Generic[Value]):
 
     def _failed(self, error: refusals.ObjectsError) -> float:
         """Note a failure; seconds until the next attempt."""
-        wait = self._pace.wait(self._health.failures, error, random.random())  # noqa: S311 - spread
+        denied = isinstance(error, _DENIED)
+        # A server that comes back after an hour, and refuses, has refused for the first time.
+        count = self._denied if denied else self._health.failures
+        self._denied = self._denied + 1 if denied else 0
+        wait = self._pace.wait(count, error, random.random())  # noqa: S311 - spread
         absent = isinstance(error, refusals.NotServed)
         if absent and self._health.state is State.NOT_SERVED:
             self._clear()

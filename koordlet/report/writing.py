@@ -5,7 +5,7 @@ Does not cover: what the objects say (``report.objects``), transport (``kube``).
 
 Rules:
 1. Each kind has its own task: one that is not installed, or refused, costs only itself, is said
-   once and tried again every one to two minutes.
+   once and tried again, in the end every one to two minutes.
 2. An object is read, laid over, and applied with its revision: whoever wrote in between is read
    again first. What we did not write stays.
 3. Nothing is written that stands there already; what a server drops of it (a field that its

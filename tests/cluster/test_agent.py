@@ -11,6 +11,7 @@ import contextlib
 import datetime as dt
 import http
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,12 +79,14 @@ def agent(folder: Path, kubeconfig: Path) -> Iterator[None]:
     }
     (folder / "agent.yaml").write_text(yaml.safe_dump(sections))
     words = ["--config", str(folder / "agent.yaml"), "--state-dir", str(folder / "state")]
+    # The agent refuses variables of ours that it does not know, such as where the lab is.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("KOORDLET_")}
+    command = [sys.executable, "-m", "koordlet", "run", "--observe", *words]
     with (folder / "agent.log").open("wb") as log:
-        running = subprocess.Popen(
-            [sys.executable, "-m", "koordlet", "run", "--observe", *words], stderr=log
-        )
+        running = subprocess.Popen(command, stderr=log, env=environment)
     try:
         yield
+        assert running.poll() is None, (folder / "agent.log").read_text()
     finally:
         running.terminate()
         running.wait(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import stat
@@ -172,8 +173,17 @@ def test_a_server_that_we_do_not_trust(ram: Path, authority: pki.Authority) -> N
     run(body())
 
 
-def test_an_authority_that_was_replaced(ram: Path, authority: pki.Authority) -> None:
-    """The first request after the change fails, the next one trusts the new CA."""
+async def watches_from_now(client: kube.KubeStore) -> None:
+    """Whether a watch begins."""
+    async with contextlib.aclosing(client.watch(kinds.NODES, "")) as changes:
+        await anext(changes)
+
+
+@pytest.mark.parametrize("works", [name, watches_from_now])
+def test_an_authority_that_was_replaced(
+    ram: Path, authority: pki.Authority, works: Callable[[kube.KubeStore], Awaitable[object]]
+) -> None:
+    """The first request after the change fails, the next one trusts the new CA; watches alike."""
 
     async def body() -> None:
         async with serving(ram, authority) as at:
@@ -182,11 +192,11 @@ def test_an_authority_that_was_replaced(ram: Path, authority: pki.Authority) -> 
             config = at.kubeconfig(ram / "config", ca=trusted)
             async with asking(credentials.CredentialSource(kubeconfig=str(config))) as client:
                 with pytest.raises(refusals.Unavailable):
-                    await name(client)
+                    await works(client)
                 trusted.write_bytes(authority.certificate.read_bytes())
                 with pytest.raises(refusals.Unavailable):
-                    await name(client)
-                assert await name(client) == "n1"
+                    await works(client)
+                await works(client)
 
     run(body())
 

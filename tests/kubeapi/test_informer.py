@@ -334,13 +334,15 @@ def test_a_selector_by_field(ram: Path, supported: bool) -> None:
 
 
 def test_waiting_grows_and_is_spread() -> None:
-    """Failures wait longer and longer, by chance; refused credentials slowly; a date is kept."""
+    """Failures wait longer and longer, by chance; refused credentials longest; a date is kept."""
     pace, down = informer.Pace(), refusals.Unavailable("down")
 
     assert [pace.wait(n, down, 1.0) for n in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
     assert pace.wait(3, down, 0.5) == 2
     assert pace.wait(0, down, 0.0) > 0
-    assert pace.wait(0, refusals.Forbidden("no"), 1.0) == pace.slow_seconds
+    forbidden = [pace.wait(n, refusals.Forbidden("no"), 1.0) for n in range(12)]
+    assert forbidden == [0.5, 1, 2, 4, 8, 16, 32, 64, 120, 120, 120, 120]
+    assert pace.wait(0, refusals.NotServed("no"), 1.0) == pace.slow_seconds
     assert pace.wait(0, refusals.Unavailable("busy", retry_after=7), 0.0) == 7
 
 

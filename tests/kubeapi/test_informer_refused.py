@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.kubeapi import informer, kinds, selectors
+from koordlet.kubeapi import informer, kinds, refusals, selectors
 from koordlet.workloads import gatherer
 from tests.kit.apiserver import faults
 from tests.kubeapi.test_informer import PATIENCE, World, color, in_world, running
@@ -80,5 +80,30 @@ def test_a_kind_that_is_installed_no_more(ram: Path) -> None:
         world.server.api.served.define(DEFINITION)
         async with running(world):
             await world.until(lambda: world.colors() == {"a": "red"})
+
+    in_world(ram, body)
+
+
+def test_a_server_that_comes_back_and_refuses_is_asked_again_soon(ram: Path) -> None:
+    """A server refuses before it has read its roles; the outage before that counts nothing."""
+    attempts: list[tuple[type[refusals.ObjectsError], int]] = []
+
+    class Noted(informer.Pace):
+        def wait(self, failures: int, error: refusals.ObjectsError, chance: float) -> float:
+            attempts.append((type(error), failures))
+            assert super().wait(failures, error, chance) <= 8
+            return 0.0
+
+    async def body(world: World) -> None:
+        await world.make("a")
+        world.informer = informer.Informer(world.client, kinds.RESERVATIONS, color, pace=Noted())
+        for status, times in ((503, 5), (403, 2)):
+            answer = faults.Fault(faults.Manner.ANSWER, watch=True, status=status, times=times)
+            world.server.faults.add(answer)
+        async with running(world):
+            await world.until(lambda: len(attempts) == 7)
+            await world.until(lambda: world.informer.health.state is informer.State.WATCHING)
+        outage = [(refusals.Unavailable, count) for count in range(5)]
+        assert attempts == [*outage, (refusals.Forbidden, 0), (refusals.Forbidden, 1)]
 
     in_world(ram, body)
