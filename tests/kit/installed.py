@@ -19,6 +19,7 @@ import subprocess
 import sys
 import sysconfig
 import urllib.parse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,10 @@ class Installed:
         """The agent's pod; empty while there is none, or while it ends."""
         pods: list[dict[str, Any]] = self.node.cluster.request("GET", _PODS)["items"]
         return next((p for p in pods if "deletionTimestamp" not in p["metadata"]), {})
+
+    def gone(self) -> bool:
+        """Whether no pod of an agent is left, not even one that ends."""
+        return not self.node.cluster.request("GET", _PODS)["items"]
 
     def ready(self, *, uid: str = "") -> dict[str, Any]:
         """Wait for a ready agent, another than that one where one is named; its pod."""
@@ -104,6 +109,11 @@ class Installed:
         """A variable of the container, as ``kubectl set env`` sets it: every agent is replaced."""
         box = {"name": "koordlet", "env": [{"name": name, "value": value}]}
         body = {"spec": {"template": {"spec": {"containers": [box]}}}}
+        self.node.cluster.request("PATCH", _DAEMONSET, body, _STRATEGIC)
+
+    def selects(self, labels: Mapping[str, str | None]) -> None:
+        """Run only on nodes with these labels, beside those of the manifest."""
+        body = {"spec": {"template": {"spec": {"nodeSelector": labels}}}}
         self.node.cluster.request("PATCH", _DAEMONSET, body, _STRATEGIC)
 
     def uninstall(self) -> None:
