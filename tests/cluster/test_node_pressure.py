@@ -66,6 +66,11 @@ def outcomes(node: kubelet_node.Node) -> dict[tuple[str, int], int]:
     return dict(collections.Counter(keys))
 
 
+def healthy(node: kubelet_node.Node) -> int:
+    """Pods that the budget counts."""
+    return int(node.admin.need("GET", f"{BUDGETS}/guarded")["status"].get("currentHealthy", 0))
+
+
 def test_a_disruption_budget_protects_the_first_in_the_order(
     node: kubelet_node.Node, agent: installed.Installed
 ) -> None:
@@ -74,8 +79,7 @@ def test_a_disruption_budget_protects_the_first_in_the_order(
     node.start("other", "BE")
     budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
     node.admin.need("POST", BUDGETS, {"metadata": {"name": "guarded"}, "spec": budget})
-    healthy = lambda: node.admin.need("GET", f"{BUDGETS}/guarded")["status"].get("currentHealthy")  # noqa: E731
-    deadline.until(lambda: healthy() == 1, "the budget counts the pod")
+    deadline.until(lambda: healthy(node) == 1, "the budget counts the pod")
     deadline.until(lambda: all(node.boxes()[n][0] for n in ("guarded", "other")), "both run")
 
     agent.configure(ACTING)
