@@ -18,7 +18,7 @@ from koordlet.model import errors
 #: Not ours to judge: the command line's own.
 COMMAND_LINE = frozenset({"KOORDLET_ROOT", "KOORDLET_CONFIG"})
 #: Not configuration: test switches and handles.
-IGNORED_PREFIXES = ("KOORDLET_RDT_", "KOORDLET_TEST_")
+IGNORED_PREFIXES = ("KOORDLET_K8S_", "KOORDLET_RDT_", "KOORDLET_TEST_")
 
 _WORDS = {"true": True, "yes": True, "on": True, "1": True}
 _WORDS |= {"false": False, "no": False, "off": False, "0": False}

@@ -61,6 +61,7 @@ def test_every_scalar_has_its_own() -> None:
         "KOORDLET_CONFIG",
         "KOORDLET_TEST_ANYTHING",
         "KOORDLET_RDT_L3",
+        "KOORDLET_K8S_LAB",
         "HOME",
         "koordlet_mode",
         "XKOORDLET_MODE",

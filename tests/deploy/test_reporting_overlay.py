@@ -58,6 +58,23 @@ def test_tokens_of_the_agents_account_count(agents: Documents, scheduler: Docume
     assert [f"{NAMESPACE}/{account}"] == words(scheduler).agent_account
 
 
+def test_variables_of_the_schedulers_service_do_not_end_an_agent(
+    agents: Documents, scheduler: Documents
+) -> None:
+    """The kubelet gives each container the addresses of its namespace's Services, unless told.
+
+    Such names begin as ours do, and an agent that reads an unknown one does not start.
+    """
+    (service,) = (o for o in scheduler if o["kind"] == "Service")
+    prefix = service["metadata"]["name"].upper().replace("-", "_")
+    links = {f"{prefix}_SERVICE_HOST": "10.96.0.7", f"{prefix}_PORT_9318_TCP_PORT": "9318"}
+    spec, container = agent(agents)
+    given = links if spec.get("enableServiceLinks", True) else {}
+
+    assert service["metadata"]["namespace"] == NAMESPACE
+    assert loader.from_text(None, "", {**given, **variables(container)}, {}).warnings == ()
+
+
 def secrets(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Where the secrets of a pod are mounted, and their volumes."""
     (container,) = found["containers"]

@@ -13,6 +13,7 @@ import json
 import os
 import ssl
 import sys
+import time
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from tests.kit import deadline
 LAB = os.environ.get("KOORDLET_K8S_LAB", "")
 #: Seconds: two CPUs, and everything starts at once.
 PATIENCE = 120.0
+#: Seconds after which a connection is made anew: the server closes one that is idle for 90.
+_IDLE = 60.0
 
 
 def module() -> Any:
@@ -63,6 +66,7 @@ class Admin:
         context.load_cert_chain(lab.pki / "admin.crt", lab.pki / "admin.key")
         where = urllib.parse.urlsplit(lab.server)
         self._connection = http.client.HTTPSConnection(where.netloc, context=context, timeout=60)
+        self._used = 0.0
 
     def close(self) -> None:
         """Hang up."""
@@ -72,6 +76,9 @@ class Admin:
         """The status and the decoded answer."""
         data = None if body is None else json.dumps(body)
         headers = {"Content-Type": kind or "application/json"}
+        if time.monotonic() - self._used > _IDLE:
+            self._connection.close()
+        self._used = time.monotonic()
         self._connection.request(method, path, data, headers)
         answer = self._connection.getresponse()
         text = answer.read()

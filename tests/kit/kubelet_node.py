@@ -7,6 +7,7 @@ Does not cover: the control plane, and where the lab is (``k8s_lab``).
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ _PODS = "/api/v1/namespaces/default/pods"
 _ROLES = "/apis/rbac.authorization.k8s.io/v1"
 _ACCOUNT = ("koordlet-system", "koordlet")
 _QOS = "koordinator.sh/qosClass"
-_ACT = "trap 'exit 0' TERM; while :; do sleep 0.2; done"
+#: The first command says which CPUs it may run on.
+_ACT = "grep Cpus_allowed_list: /proc/self/status; trap 'exit 0' TERM; while :; do sleep 0.2; done"
 
 
 def why_not() -> str:
@@ -36,6 +38,12 @@ class Node:
 
     cluster: Any
     place: Path
+    admin: k8s_lab.Admin
+
+    @property
+    def name(self) -> str:
+        """Of the Node object."""
+        return str(self.cluster.the_node().name)
 
     @property
     def group(self) -> str:
@@ -66,21 +74,37 @@ class Node:
 
     def start(self, name: str, qos: str = "", **resources: Mapping[str, str]) -> None:
         """A pod with one container that runs until told to end."""
-        box = {
-            "name": "main",
-            "image": "lab.local/busybox:1",
-            "command": ["sh", "-c", _ACT],
-            "resources": resources,
-        }
-        spec = {
+        self.begin(name, {"containers": [{"resources": resources}]}, {_QOS: qos} if qos else {})
+
+    def begin(
+        self,
+        name: str,
+        spec: Mapping[str, Any],
+        labels: Mapping[str, str],
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
+        """A pod of such containers, with more in its spec."""
+        usual = {"name": "main", "image": "lab.local/busybox:1", "command": ["sh", "-c", _ACT]}
+        body = {
             "nodeName": self.cluster.the_node().name,
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": 5,
             "tolerations": [{"operator": "Exists"}],
-            "containers": [box],
+            **spec,
+            "containers": [{**usual, **box} for box in spec["containers"]],
         }
-        meta = {"name": name, "labels": {_QOS: qos} if qos else {}}
-        self.cluster.request("POST", _PODS, {"metadata": meta, "spec": spec})
+        meta = {"name": name, "labels": labels, "annotations": annotations or {}}
+        self.cluster.request("POST", _PODS, {"metadata": meta, "spec": body})
+
+    def pod(self, name: str) -> dict[str, Any]:
+        """The object; empty where there is none."""
+        status, body = self.admin.ask("GET", f"{_PODS}/{name}")
+        return dict(body) if status == http.client.OK else {}
+
+    def first_cpus(self, name: str) -> str:
+        """The CPUs that the first command of a pod's container printed; empty before."""
+        status, text = self.admin.ask("GET", f"{_PODS}/{name}/log")
+        return text.split()[1] if status == http.client.OK and text else ""
 
     def delete(self, name: str) -> None:
         """Let a pod end."""
@@ -99,25 +123,42 @@ class Node:
 
     def cpus(self) -> dict[str, str]:
         """Pods to the cpusets of their running containers."""
-        cpus = {}
-        groups = Path("/sys/fs/cgroup/cpuset", self.group)
-        for name, (identity, _) in self.boxes().items():
-            # Groups of a pod that ends vanish during the search.
-            with contextlib.suppress(OSError):
-                for path in groups.glob(f"kubepods/**/*{identity}/cpuset.cpus") if identity else ():
-                    cpus[name] = path.read_text().strip()
-        return cpus
+        several = {
+            name: self._container("cpuset.cpus", box) for name, (box, _) in self.boxes().items()
+        }
+        return {name: texts[0] for name, texts in several.items() if texts}
+
+    def values(self, name: str, file: str) -> list[str]:
+        """A file of a pod's running container and of the pod itself."""
+        box = self._container(file, self.boxes()[name][0])
+        uid = self.pod(name)["metadata"]["uid"]
+        groups = Path("/sys/fs/cgroup", file.partition(".")[0], self.group)
+        return [
+            *box,
+            *(path.read_text().strip() for path in groups.glob(f"kubepods/**/pod{uid}/{file}")),
+        ]
+
+    def _container(self, file: str, identity: str) -> list[str]:
+        groups = Path("/sys/fs/cgroup", file.partition(".")[0], self.group)
+        # Groups of a pod that ends vanish during the search.
+        with contextlib.suppress(OSError):
+            for path in groups.glob(f"kubepods/**/*{identity}/{file}") if identity else ():
+                return [path.read_text().strip()]
+        return []
 
 
 @contextlib.contextmanager
-def node(place: Path, runtime: str, kubelet: Mapping[str, object]) -> Iterator[Node]:
+def node(
+    place: Path, runtime: str, kubelet: Mapping[str, object], **control_plane: Any
+) -> Iterator[Node]:
     """A node with this runtime and these settings of its kubelet; the agent's role is there."""
     settings = place / "kubelet.yaml"
     header = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     settings.write_text(yaml.safe_dump({**header, **kubelet}))
-    with k8s_lab.cluster(place / "k8s") as cluster:
+    with k8s_lab.cluster(place / "k8s", **control_plane) as cluster:
         cluster.node(runtime=runtime, kubelet_config=settings)
         for body in yaml.safe_load_all((PROJECT / "deploy/daemonset.yaml").read_text()):
             if body["kind"] in {"ClusterRole", "ClusterRoleBinding"}:
                 cluster.request("POST", f"{_ROLES}/{body['kind'].lower()}s", body)
-        yield Node(cluster, place)
+        with contextlib.closing(k8s_lab.Admin(cluster)) as admin:
+            yield Node(cluster, place, admin)

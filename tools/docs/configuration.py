@@ -44,7 +44,8 @@ lists and single values are replaced as a whole.
 The name of a variable is the path in capitals, with two underscores between sections and one
 between words: `state.handoverSeconds` is `KOORDLET_STATE__HANDOVER_SECONDS`. Lists and maps have no
 variable. An unknown `KOORDLET_` variable is an error. `KOORDLET_ROOT` and `KOORDLET_CONFIG` belong
-to the command line; koordlet ignores names that begin with `KOORDLET_RDT_` or `KOORDLET_TEST_`.
+to the command line; koordlet ignores names that begin with `KOORDLET_K8S_`, `KOORDLET_RDT_` or
+`KOORDLET_TEST_`.
 
 ## Reload
 

@@ -43,7 +43,9 @@ def decide(
         if not _bound(now, pod):
             continue
         proposal.why[pod.key] = "no CPU quota: it has exclusive CPUs"
-        limited = [box.group for box in pod.containers if resources.CPU in box.limits]
+        # A limit of the whole pod is the quota of each of its containers, too: kubelet 1.34.
+        whole = resources.CPU in pod.limits
+        limited = [box.group for box in pod.containers if whole or resources.CPU in box.limits]
         for group in (pod.group, *cgroup.with_scopes(limited, pod.group)):
             if group is not None and group in now.groups:
                 period = limits.cpu_period(now.groups[group])

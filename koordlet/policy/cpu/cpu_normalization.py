@@ -88,7 +88,7 @@ def decide(
     for pod in now.pods if by > 1.0 else ():
         if not _concerned(now, pod):
             continue
-        boxes = ((box.group, box.limits.get(resources.CPU)) for box in pod.containers)
+        boxes = ((box.group, _limit(pod, box)) for box in pod.containers)
         for group, milli in ((pod.group, pod.limits.get(resources.CPU)), *boxes):
             if group is None or milli is None or group not in now.groups:
                 continue
@@ -107,12 +107,17 @@ def admit(
     except ValueError:
         return adjustment.Adjustment()
     box = next((box for box in pod.containers if box.name == container), None)
-    milli = None if box is None else box.limits.get(resources.CPU)
+    milli = None if box is None else _limit(pod, box)
     if milli is None or by <= 1.0 or not _concerned(now, pod):
         return adjustment.Adjustment()
     return adjustment.Adjustment(
         cpu_milli=scaled(milli, by), reasons={STEM: f"{milli} m on CPUs of ratio {by:.2f}"}
     )
+
+
+def _limit(pod: pods.Pod, box: pods.Container) -> int | None:
+    """A container's limit; without one of its own the kubelet gives it the quota of the pod."""
+    return box.limits.get(resources.CPU, pod.limits.get(resources.CPU))
 
 
 def _concerned(now: snapshot.Snapshot, pod: pods.Pod) -> bool:

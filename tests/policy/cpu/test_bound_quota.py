@@ -67,6 +67,17 @@ def test_the_quota_of_a_bound_pod_is_taken_away(layout: cgroup.Layout, value: st
     assert {"p": value, "p/main": value} == {one.group: one.value for one in files}
 
 
+def test_a_limit_of_the_whole_pod_is_a_quota_of_each_container() -> None:
+    """The kubelet writes it into containers without a limit of their own, so it goes there, too."""
+    files = [
+        one
+        for one in decided(moment([bound("p", limits={"cpu": 2000})])).actions
+        if isinstance(one, action.WriteFile)
+    ]
+
+    assert {one.group: one.value for one in files} == {"p": "-1", "p/main": "-1", "p/side": "-1"}
+
+
 def test_what_crun_nests_in_a_scope() -> None:
     """The limit is inside, where crun puts it; none around it may stay, either."""
     one = bound("p")

@@ -70,6 +70,16 @@ def test_limits_are_scaled(text: str | None, most: float | None, usec: str | Non
     assert quotas(decided(moment(limited(), text), most)) == expected
 
 
+def test_a_limit_of_the_whole_pod_is_scaled_in_its_containers_too() -> None:
+    """On v1 the pod's quota could not be lowered below theirs; one that begins has it."""
+    pod_level = limited(containers=(pod.Container(name="main", group="p/main"),))
+    now = moment(pod_level, "2")
+    answer = cpu_normalization.admit(now, Settings(), State(), pod_level, "main")
+
+    assert quotas(decided(now)) == {"p": "50000", "p/main": "50000"}
+    assert answer.cpu_milli == 500
+
+
 @pytest.mark.parametrize("text", ["", "x", "0.9", "5.01", "nan", "-1", "1e9", "1,2"])
 def test_what_is_no_ratio(text: str) -> None:
     """It is said, and no limit is changed."""

@@ -1,0 +1,93 @@
+"""Pressure on a real node: the agent's evictions through the API.
+
+Covers: a disruption budget that protects the first in the order, one eviction for each pod.
+Does not cover: who is chosen (``tests.oracle``), local evictions (``tests.e2e.test_eviction``), a
+kubelet under pressure at the same time.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.documents import DEPLOY
+from tests.kit import deadline, installed, kubelet_node, live, needs
+from tests.oracle.objects import Body
+
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
+
+#: Some memory is always in use, so this threshold is always met; the kubelet's is not.
+ACTING = """
+policies:
+  node_pressure: {act: true, evictionHard: {memory.available: 99%}}
+"""
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+#: More memory than the other pod, so it is the first in the order.
+LARGE = """
+x=$(head -c 33554432 /dev/zero | tr '\\0' x); trap 'exit 0' TERM; while :; do sleep 0.2; done
+"""
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kubelet_node.Node]:
+    """A node that records all requests."""
+    if why := kubelet_node.why_not():
+        pytest.skip(why)
+    needs.unless(live.why_not())
+    folder = tmp_path_factory.mktemp("pressure")
+    with kubelet_node.node(folder, "containerd", {}, audit=True, scheduler=True) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def agent(node: kubelet_node.Node) -> installed.Installed:
+    """An agent that evicts nobody yet."""
+    return installed.install(node, "policies: {}\n", DEPLOY)
+
+
+def evictions(node: kubelet_node.Node) -> list[Body]:
+    """Evictions that the agent asked for."""
+    lines = Path(node.cluster.folder, "log/audit.log").read_text().splitlines()
+    return [
+        event
+        for event in map(json.loads, lines)
+        if event["user"].get("username") == installed.ACCOUNT
+        and event["objectRef"].get("subresource") == "eviction"
+    ]
+
+
+def outcomes(node: kubelet_node.Node) -> dict[tuple[str, int], int]:
+    """How often an eviction of each pod had which status."""
+    keys = [(e["objectRef"]["name"], e["responseStatus"]["code"]) for e in evictions(node)]
+    return dict(collections.Counter(keys))
+
+
+def healthy(node: kubelet_node.Node) -> int:
+    """Pods that the budget counts."""
+    return int(node.admin.need("GET", f"{BUDGETS}/guarded")["status"].get("currentHealthy", 0))
+
+
+def test_a_disruption_budget_protects_the_first_in_the_order(
+    node: kubelet_node.Node, agent: installed.Installed
+) -> None:
+    """It is refused, and nobody goes in its place; without the budget both go, once each."""
+    node.begin("guarded", {"containers": [{"command": ["sh", "-c", LARGE]}]}, {"app": "guarded"})
+    node.start("other", "BE")
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
+    node.admin.need("POST", BUDGETS, {"metadata": {"name": "guarded"}, "spec": budget})
+    deadline.until(lambda: healthy(node) == 1, "the budget counts the pod")
+    deadline.until(lambda: all(node.boxes()[n][0] for n in ("guarded", "other")), "both run")
+
+    agent.configure(ACTING)
+    deadline.until(lambda: ("guarded", 429) in outcomes(node), "a refusal", seconds=120)
+    deadline.until(lambda: outcomes(node).get(("guarded", 429), 0) > 1, "the next one", seconds=60)
+    assert all(identity for identity, _ in node.boxes().values())
+    node.admin.need("DELETE", f"{BUDGETS}/guarded")
+    deadline.until(lambda: not node.boxes(), "nobody is left", seconds=180)
+
+    done = {key: count for key, count in outcomes(node).items() if key[1] == 201}
+    assert done == {("other", 201): 1, ("guarded", 201): 1}
