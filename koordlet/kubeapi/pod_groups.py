@@ -124,7 +124,12 @@ class Membership:
     @property
     def key(self) -> str:
         """The gang among all gangs: those of Kubernetes' own kind have names of their own."""
-        return gang_key(self.id, native=self.form is GangForm.NATIVE)
+        return gang_key(self.id, native=self.native)
+
+    @property
+    def native(self) -> bool:
+        """Whether it names a PodGroup of Kubernetes' own kind."""
+        return self.form is GangForm.NATIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -234,8 +234,12 @@ def test_the_role_is_what_it_needs(deployed: Deployed) -> None:
         for verb in rule["verbs"]
         if verb in ("get", "list", "watch")
     }
-    # Of a kind that is not defined here; and of a pod whose binding had no answer.
-    assert granted - asked <= {("watch", "elasticquotas"), ("get", "pods")}
+    # Of kinds that are not defined here; and of a pod whose binding had no answer.
+    assert granted - asked <= {
+        ("watch", "elasticquotas"),
+        ("watch", "podgroups"),
+        ("get", "pods"),
+    }
 
 
 def test_a_killed_server_costs_one_list_of_each_kind(deployed: Deployed) -> None:
@@ -252,8 +256,9 @@ def test_a_killed_server_costs_one_list_of_each_kind(deployed: Deployed) -> None
 
     several = {kind: count for kind, count in lists.items() if count > running + deployed.starts}
     several.pop("", None)
-    # One that is not defined here is asked for again and again, at its leisure.
-    several.pop("elasticquotas", None)
+    # Those that are not defined here are asked for again and again, at their leisure.
+    for undefined in ("elasticquotas", "podgroups"):
+        several.pop(undefined, None)
     assert several == {}
 
 

@@ -144,6 +144,19 @@ class Queue:
                 return self._taken(entry)
         return None
 
+    def take(self, key: str) -> Pod | None:
+        """Take a pod out of its turn; ``None`` where it does not wait for one."""
+        entry = self._entries.get(key)
+        if entry is None or entry.place in {QueuePlace.TAKEN, QueuePlace.GATED}:
+            return None
+        return self._taken(entry)
+
+    def rouse(self, key: str, now: float) -> None:
+        """Wake one parked pod."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.place is QueuePlace.UNSCHEDULABLE:
+            self._wake(entry, now)
+
     def _taken(self, entry: QueuedPod) -> Pod:
         self._leave(entry, QueuePlace.TAKEN)
         entry.attempts += 1

@@ -17,8 +17,8 @@ from dataclasses import field
 from typing import Any
 
 from koordlet.kubeapi.pod_groups import (
-    GangForm,
     GangAnnotations,
+    GangForm,
     GatherLayer,
     MatchPolicy,
     Membership,
@@ -65,6 +65,11 @@ class Gang:
     def native(self) -> bool:
         """Whether it is of Kubernetes' own kind, with messages of its own."""
         return self.source is GangForm.NATIVE
+
+    @property
+    def must_gather(self) -> bool:
+        """Whether its members must be near each other in the cluster's tree."""
+        return any(layer.strategy == "MustGather" for layer in self.gather)
 
     def valid(self, *, waiting: int, bound: int, satisfied: bool) -> bool:
         """Whether enough members are decided (``waiting``) or ``bound``, by the match policy."""

@@ -159,7 +159,7 @@ def test_a_refused_pod_keeps_no_room_from_others() -> None:
     scene.pod(name="member", cpu="4", priority=9, labels=gang, status=status)
     scene.pod(name="p", cpu="4")
 
-    assert "pod-group.scheduling.sigs.k8s.io" in scene.refused().message
+    assert "can't find gang" in scene.refused().message
     assert scene.bound().name == "p"
 
 

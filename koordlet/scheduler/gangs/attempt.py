@@ -1,0 +1,371 @@
+"""One scheduling cycle for a group of gangs: all of it is decided before anything leaves memory.
+
+Covers: who takes part and in which order, the decisions, release or refusal of the whole.
+Does not cover: who may enter the queue (``admission``), single pods (``scheduler.loop.core``).
+
+Rules:
+1. All pending children of all gangs of the group leave the queue together. Order: higher priority,
+   topology index, the time of the first attempt, name.
+2. Each is decided among those that were decided before it: they are assumed, so amounts, ports,
+   neighbours, spreading, CPUs, devices and reservations all see them.
+3. A member that fits nowhere does not end the cycle while the others may still reach the minimum.
+   An error does.
+4. Every gang has enough: the decided members go to binding at once, and what is beyond the minimum
+   is refused as ordinary pods are. Else everything is taken back, and every member hears of the
+   first that failed.
+5. Members that failed wait for the events that help them; the others wait for those members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Protocol
+
+from koordlet.kubeapi.pod_groups import MatchPolicy
+from koordlet.model.record import dataclass
+from koordlet.scheduler import framework
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.queue import Queue
+from koordlet.scheduler.gangs import admission, resource_gap
+from koordlet.scheduler.gangs.book import GangBook, GangEntry, GangGroup
+from koordlet.scheduler.loop.assumptions import Assumptions
+from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
+from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.loop.recent_decisions import RecentDecisions
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.plugins.resources import NodeResourcesFit
+
+#: Written with the binding of each member that is released with others.
+_MARKS = (
+    "internal.scheduling.koordinator.sh/bind-gang",
+    "scheduling.koordinator.sh/bind-gang",
+)
+
+
+class GangCore(Protocol):
+    """The parts of ``loop.core.Core`` that gangs use."""
+
+    pod_cache: PodCache
+    queue: Queue
+    nominated: Nominations
+    cycles: dict[str, Cycle]
+    assumptions: Assumptions
+    decisions: RecentDecisions
+
+    def why_never(self, pod: Pod) -> str:
+        """Why a pod is not tried at all."""
+
+    def choose(self, cycle: Cycle, pod: Pod) -> tuple[int, dict[int, framework.Verdict]]:
+        """The best node, and those that are promised to others."""
+
+    def keep(self, pod: Pod, now: float) -> None:
+        """Record that a pod keeps the node that it is assumed on."""
+
+    def refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
+        """Park a pod that no node takes, or make room for it."""
+
+    def enqueue(self, pod: Pod, now: float) -> None:
+        """Let a waiting pod enter the queue, or keep it before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMember:
+    """A member that was not decided, and why."""
+
+    pod: Pod
+    message: str
+    #: Why no node took it; ``None``: it failed for another reason.
+    failure: framework.Failure | None = None
+    #: The plugins that refused it.
+    by: frozenset[str] = frozenset()
+    #: An error, which says nothing about nodes.
+    error: bool = False
+    #: It is never tried, and waits before the queue.
+    never: bool = False
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The members of one gang in this cycle."""
+
+    entry: GangEntry
+    #: Assumed before this cycle, and shown on a node by the store.
+    waiting: int
+    bound: int
+    decided: int = 0
+    #: Not tried yet.
+    left: int = 0
+
+    def enough(self, group: GangGroup, *, more: int = 0) -> bool:
+        """Whether the gang has its minimum, with so many more."""
+        gang = self.entry.gang
+        waiting = self.waiting + self.decided + more
+        if gang is None:
+            return group.satisfied
+        return gang.valid(waiting=waiting, bound=self.bound, satisfied=group.satisfied)
+
+    def needed(self, group: GangGroup) -> int:
+        """How many of those that are left must be decided at least."""
+        gang = self.entry.gang
+        if gang is None or self.enough(group):
+            return 0
+        counts = gang.match_policy is MatchPolicy.WAITING_AND_RUNNING
+        return gang.min - self.waiting - (self.bound if counts else 0)
+
+
+@dataclass(slots=True)
+class GroupTrial:
+    """What became of the members: a result that can still be taken back."""
+
+    binds: list[Bind] = field(default_factory=list)
+    failed: list[FailedMember] = field(default_factory=list)
+    #: Not tried, as the minimum was out of reach.
+    skipped: list[Pod] = field(default_factory=list)
+    #: How many were decided before the first that failed.
+    before: int = 0
+    enough: bool = False
+
+
+class GroupCycle:
+    """One cycle for one group."""
+
+    def __init__(self, core: GangCore, book: GangBook, group: GangGroup, now: float) -> None:
+        self._core, self._book, self._group, self._now = core, book, group, now
+        #: By class: the version of the columns at which no node took it, and what was said.
+        self._unplaced: dict[PodClass, tuple[int, FailedMember]] = {}
+
+    def run(self, first: Pod) -> list[Outcome]:
+        """Decide about all pending members; ``first`` has left the queue already."""
+        members = self._members(first)
+        schedulers = sorted({pod.pod_class.scheduler for pod in self._waiting()})
+        if len(schedulers) > 1:
+            names = " and ".join(f'"{name}"' for name in schedulers)
+            why = "all pods in a single pod group should have the same .spec.schedulerName set"
+            return self._refused(members, GroupTrial(), f"{why}, got: {names}", error=True)
+        nominations = {pod.key: pod.nominated for pod in members}
+        for pod in members:
+            # The room that was promised to each is room for all.
+            self._core.nominated.drop(pod.key)
+        trial = self._too_few(members) or self._short(members) or self.decide(members)
+        if trial.enough:
+            return self._release(trial)
+        self.take_back(trial)
+        for pod in members:
+            self._core.nominated.put(pod, nominations[pod.key])
+        return self._refused(members, trial, self._rejection(trial))
+
+    # Who takes part.
+
+    def _waiting(self) -> list[Pod]:
+        """The children without a node, whichever scheduler they name."""
+        assumed = self._core.pod_cache.assumed
+        return [
+            pod
+            for entry in self._group.entries
+            for key, pod in entry.children.items()
+            if key not in entry.bound and key not in assumed
+        ]
+
+    def _members(self, first: Pod) -> list[Pod]:
+        queue, members = self._core.queue, [first]
+        for child in self._waiting():
+            taken = queue.take(child.key) if child.key != first.key else None
+            if taken is not None:
+                members.append(taken)
+        return sorted(members, key=self._order)
+
+    def _order(self, pod: Pod) -> tuple[int, float, float, str]:
+        entry = self._core.queue.get(pod.key)
+        index = pod.gang.index if pod.gang is not None else None
+        return (
+            -pod.priority,
+            float("inf") if index is None else index,
+            entry.first if entry is not None else self._now,
+            pod.key,
+        )
+
+    def _tallies(self, members: list[Pod]) -> dict[str, _Tally]:
+        assumed = self._core.pod_cache.assumed
+        tallies = {}
+        for entry in self._group.entries:
+            waiting = sum(key in assumed and key not in entry.bound for key in entry.children)
+            tallies[entry.key] = _Tally(entry, waiting, len(entry.bound))
+        for pod in members:
+            tallies[_gang(pod)].left += 1
+        return tallies
+
+    def _needs(self, members: list[Pod]) -> dict[str, int]:
+        """By gang: how many of the members must be decided."""
+        tallies = self._tallies(members).values()
+        return {tally.entry.key: tally.needed(self._group) for tally in tallies}
+
+    # Deciding.
+
+    def _too_few(self, members: list[Pod]) -> GroupTrial | None:
+        """A trial that failed as too few take part; names a member that waits before the queue."""
+        tallies = self._tallies(members).values()
+        if all(tally.enough(self._group, more=tally.left) for tally in tallies):
+            return None
+        taking_part = {pod.key for pod in members}
+        absent = (pod for pod in self._waiting() if pod.key not in taking_part)
+        queued = ((pod, self._core.queue.get(pod.key)) for pod in absent)
+        failed = [FailedMember(pod, entry.why, never=True) for pod, entry in queued if entry]
+        return GroupTrial(failed=failed)
+
+    def _short(self, members: list[Pod]) -> GroupTrial | None:
+        """A trial that failed before it began, as the sums say; ``None``: they may suffice."""
+        if any(map(self._core.why_never, members)):
+            return None
+        gap = resource_gap.of(self._core.cycles, members, self._needs(members))
+        if gap is None:
+            return None
+        place, message = gap
+        by = frozenset((NodeResourcesFit.name,))
+        failed = [FailedMember(members[place], message, by=by)]
+        # One of each class hears of the events that may help.
+        others = {pod.pod_class: pod for pod in members if pod is not members[place]}
+        failed += [
+            FailedMember(pod, message, by=by)
+            for pod_class, pod in others.items()
+            if pod_class is not members[place].pod_class
+        ]
+        return GroupTrial(failed=failed, before=place)
+
+    def decide(self, members: list[Pod]) -> GroupTrial:
+        """Decide one member after another; what is decided is assumed."""
+        trial, group = GroupTrial(), self._group
+        tallies = self._tallies(members)
+        for place, pod in enumerate(members):
+            tally = tallies[_gang(pod)]
+            tally.left -= 1
+            outcome = self._decide(pod)
+            if isinstance(outcome, Bind):
+                trial.binds.append(outcome)
+                tally.decided += 1
+                continue
+            if not trial.failed:
+                trial.before = len(trial.binds)
+            trial.failed.append(outcome)
+            if outcome.error or not tally.enough(group, more=tally.left):
+                trial.skipped = members[place + 1 :]
+                return trial
+        patient = len(trial.binds) > 1 and all(bind.patience for bind in trial.binds)
+        trial.enough = not patient and all(tally.enough(group) for tally in tallies.values())
+        return trial
+
+    def _decide(self, pod: Pod) -> Bind | FailedMember:
+        core = self._core
+        if why := core.why_never(pod):
+            return FailedMember(pod, why, never=True)
+        version = core.pod_cache.columns.version
+        known = self._unplaced.get(pod.pod_class)
+        if known is not None and known[0] == version:
+            # An equal has failed, and nothing has changed since.
+            return replace(known[1], pod=pod)
+        cycle = core.cycles[pod.pod_class.scheduler]
+        row, promised = core.choose(cycle, pod)
+        if row < 0:
+            failure = cycle.failure(pod, promised)
+            failed = FailedMember(pod, failure.message, failure, failure.by)
+            self._unplaced[pod.pod_class] = core.pod_cache.columns.version, failed
+            return failed
+        core.decisions.ranking(cycle, pod, self._now)
+        outcome = core.assumptions.make(cycle, pod, row)
+        if isinstance(outcome, Refusal):
+            error = outcome.reason == "SchedulerError"
+            return FailedMember(pod, outcome.message, by=outcome.by, error=error)
+        return outcome
+
+    def take_back(self, trial: GroupTrial) -> None:
+        """Undo all decisions."""
+        for bind in reversed(trial.binds):
+            self._core.assumptions.take_back(bind.pod)
+
+    # What follows.
+
+    def _release(self, trial: GroupTrial) -> list[Outcome]:
+        """Let the decided members go, and refuse the others as ordinary pods."""
+        outcomes: list[Outcome] = []
+        marks = self._marks(len(trial.binds))
+        # One plugin's consent is enough: the others would wait for a group that is complete.
+        together = len(trial.binds) > 1
+        if trial.binds:
+            self._book.satisfy(self._group.entries[0])
+        for bind in trial.binds:
+            patience = 0.0 if together else bind.patience
+            outcomes.append(replace(bind, marks={**bind.marks, **marks}, patience=patience))
+            self._core.keep(bind.pod, self._now)
+        outcomes += [self._beyond(failed) for failed in trial.failed]
+        return outcomes
+
+    def _beyond(self, failed: FailedMember) -> Refusal:
+        """Refuse a member beyond the minimum; it may preempt where the gang has enough with it."""
+        core, pod = self._core, failed.pod
+        if failed.never:
+            core.queue.gate(pod, failed.message, self._now)
+            return Refusal(pod, failed.message)
+        entry = self._book.of(pod)
+        gang = entry.gang if entry is not None else None
+        alone = gang is None or gang.match_policy is not MatchPolicy.ONLY_WAITING
+        if alone and failed.failure is not None:
+            cycle = core.cycles[pod.pod_class.scheduler]
+            return core.refuse(cycle, pod, failed.failure, self._now)
+        core.queue.failed(pod, self._now, failed.by)
+        return Refusal(pod, failed.message)
+
+    def _marks(self, number: int) -> Mapping[str, str]:
+        native = any(entry.gang is not None and entry.gang.native for entry in self._group.entries)
+        if native or number < 2:
+            return {}
+        ids = ",".join(self._group.ids)
+        return {
+            **{f"{prefix}-group-id": ids for prefix in _MARKS},
+            **{f"{prefix}-member-count": str(number) for prefix in _MARKS},
+        }
+
+    def _rejection(self, trial: GroupTrial) -> str:
+        native = any(entry.gang is not None and entry.gang.native for entry in self._group.entries)
+        errors = [failed for failed in trial.failed if failed.error]
+        if errors:
+            return f"failed to schedule other pod from a pod group: {errors[0].message}"
+        if native:
+            return "waiting for minCount pods from a gang to be scheduled"
+        ids = admission.named(self._group.ids)
+        why = "its members that are not bound yet being too few for its match policy"
+        if trial.failed:
+            first = trial.failed[0]
+            why = f'member Pod "{first.pod.key}" is unschedulable with reason "{first.message}"'
+        elif trial.binds:
+            why = "plugins that let every member wait"
+        count = trial.before if trial.failed else len(trial.binds)
+        return f'GangGroup "{ids}" gets rejected due to {why}, alreadyWaitForBound: {count}'
+
+    def _refused(
+        self, members: list[Pod], trial: GroupTrial, message: str, *, error: bool = False
+    ) -> list[Outcome]:
+        """Refuse every member (rule 5); the group has the backoff of its most tried member."""
+        queue = self._core.queue
+        outcomes: list[Outcome] = []
+        failed = {each.pod.key: each for each in trial.failed}
+        entries = [entry for pod in members if (entry := queue.get(pod.key)) is not None]
+        attempts = max((entry.attempts for entry in entries), default=1)
+        reason = "SchedulerError" if error or any(each.error for each in trial.failed) else ""
+        for pod in members:
+            its = failed.get(pod.key)
+            if its is not None and its.never:
+                queue.gate(pod, its.message, self._now)
+                outcomes.append(Refusal(pod, its.message))
+                continue
+            gate = "GangScheduling" if pod.gang is not None and pod.gang.native else "Coscheduling"
+            by = its.by if its is not None else frozenset()
+            queue.failed(pod, self._now, by or frozenset((gate,)))
+            outcomes.append(Refusal(pod, message, reason or "Unschedulable"))
+        for entry in entries:
+            entry.attempts = attempts
+        return outcomes
+
+
+def _gang(pod: Pod) -> str:
+    assert pod.gang is not None  # noqa: S101 -- it is a member
+    return pod.gang.key
