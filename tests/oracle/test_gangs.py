@@ -173,3 +173,47 @@ def test_a_soak_of_gangs() -> None:
     """The same, many more times."""
     for seed in range(SOAK):
         Life(seed).run()
+
+
+def test_victims_leave_where_the_whole_minimum_then_fits_and_nowhere_else() -> None:
+    """With the victims gone the oracle binds the gang; without victims it fits in no way."""
+    outcomes = set()
+    for seed in range(150):
+        chance = random.Random(seed)
+        nodes = [clusters.node(f"n{place}", cpu=str(chance.randint(2, 6))) for place in range(3)]
+        apart: Body = {"labels": {"apart": "yes"}, "affinity": APART}
+        low = [
+            clusters.pod(
+                f"low{place}",
+                on=f"n{chance.randrange(3)}",
+                cpu=str(chance.randint(1, 2)),
+                priority=chance.randint(1, 3),
+                meta={"uid": f"low{place}"},
+                **(apart if place < 2 else {}),
+            )
+            for place in range(chance.randint(1, 5))
+        ]
+        size = chance.randint(1, 4)
+        more: Body = {"labels": {"apart": "yes"}} if chance.random() < 0.3 else {}
+        cpu = str(chance.randint(1, 4))
+        members = [
+            gangs.member(f"g{place}", "g", size, cpu=cpu, priority=9, **more)
+            for place in range(size)
+        ]
+        scene = Scene(*copy.deepcopy([*nodes, *low, *members]))
+        scene.now = 400.0
+        first = scene.core.step(scene.now)
+        assert first is not None
+        victims = {victim.name for victim in getattr(first, "victims", ())}
+        oracle = GangOracle(nodes)
+        kept = victims or {pod["metadata"]["name"] for pod in low}
+        bound = getattr(first, "message", "") == ""
+        for pod in low:
+            if bound or pod["metadata"]["name"] not in kept:
+                oracle.put(pod)
+        for pod in members:
+            oracle.put(pod)
+        expected = size if bound or victims else 0
+        assert len(oracle.decide()) == expected, seed
+        outcomes.add((bound, bool(victims)))
+    assert outcomes == {(True, False), (False, True), (False, False)}

@@ -19,20 +19,25 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Protocol
 
 from koordlet.kubeapi.pod_groups import MatchPolicy
-from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
+from koordlet.scheduler.framework import messages
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.queue import Queue
-from koordlet.scheduler.gangs import admission, resource_gap
-from koordlet.scheduler.gangs.book import GangBook, GangEntry, GangGroup
+from koordlet.scheduler.gangs import admission, preemption, resource_gap
+from koordlet.scheduler.gangs.book import GangBook, GangGroup
+from koordlet.scheduler.gangs.trial import FailedMember, GangTally, GroupTrial
 from koordlet.scheduler.loop.assumptions import Assumptions
+from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.loop.recent_decisions import RecentDecisions
+from koordlet.scheduler.loop.victims import Victims
+from koordlet.scheduler.objects.disruption import DisruptionBudgets, Protection
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins.resources import NodeResourcesFit
 
@@ -52,6 +57,9 @@ class GangCore(Protocol):
     cycles: dict[str, Cycle]
     assumptions: Assumptions
     decisions: RecentDecisions
+    measures: SchedulerMetrics
+    victims: Victims
+    budgets: DisruptionBudgets
 
     def why_never(self, pod: Pod) -> str:
         """Why a pod is not tried at all."""
@@ -69,69 +77,14 @@ class GangCore(Protocol):
         """Let a waiting pod enter the queue, or keep it before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailedMember:
-    """A member that was not decided, and why."""
-
-    pod: Pod
-    message: str
-    #: Why no node took it; ``None``: it failed for another reason.
-    failure: framework.Failure | None = None
-    #: The plugins that refused it.
-    by: frozenset[str] = frozenset()
-    #: An error, which says nothing about nodes.
-    error: bool = False
-    #: It is never tried, and waits before the queue.
-    never: bool = False
-
-
-@dataclass(slots=True)
-class _Tally:
-    """The members of one gang in this cycle."""
-
-    entry: GangEntry
-    #: Assumed before this cycle, and shown on a node by the store.
-    waiting: int
-    bound: int
-    decided: int = 0
-    #: Not tried yet.
-    left: int = 0
-
-    def enough(self, group: GangGroup, *, more: int = 0) -> bool:
-        """Whether the gang has its minimum, with so many more."""
-        gang = self.entry.gang
-        waiting = self.waiting + self.decided + more
-        if gang is None:
-            return group.satisfied
-        return gang.valid(waiting=waiting, bound=self.bound, satisfied=group.satisfied)
-
-    def needed(self, group: GangGroup) -> int:
-        """How many of those that are left must be decided at least."""
-        gang = self.entry.gang
-        if gang is None or self.enough(group):
-            return 0
-        counts = gang.match_policy is MatchPolicy.WAITING_AND_RUNNING
-        return gang.min - self.waiting - (self.bound if counts else 0)
-
-
-@dataclass(slots=True)
-class GroupTrial:
-    """What became of the members: a result that can still be taken back."""
-
-    binds: list[Bind] = field(default_factory=list)
-    failed: list[FailedMember] = field(default_factory=list)
-    #: Not tried, as the minimum was out of reach.
-    skipped: list[Pod] = field(default_factory=list)
-    #: How many were decided before the first that failed.
-    before: int = 0
-    enough: bool = False
-
-
 class GroupCycle:
     """One cycle for one group."""
 
-    def __init__(self, core: GangCore, book: GangBook, group: GangGroup, now: float) -> None:
+    def __init__(
+        self, core: GangCore, book: GangBook, group: GangGroup, now: float, *, preempts: bool
+    ) -> None:
         self._core, self._book, self._group, self._now = core, book, group, now
+        self._preempts = preempts
         #: By class: the version of the columns at which no node took it, and what was said.
         self._unplaced: dict[PodClass, tuple[int, FailedMember]] = {}
 
@@ -151,9 +104,62 @@ class GroupCycle:
         if trial.enough:
             return self._release(trial)
         self.take_back(trial)
-        for pod in members:
-            self._core.nominated.put(pod, nominations[pod.key])
-        return self._refused(members, trial, self._rejection(trial))
+        return self._failed(members, trial, nominations)
+
+    def _failed(
+        self, members: list[Pod], trial: GroupTrial, nominations: Mapping[str, str]
+    ) -> list[Outcome]:
+        """Refuse the group, or make room for the whole of it."""
+        core, message = self._core, self._rejection(trial)
+        if not self._may_preempt(members, trial):
+            return self._refused(members, trial, message)
+        if preemption.awaited(core.pod_cache.columns, members):
+            for pod in members:
+                core.nominated.put(pod, nominations[pod.key])
+            message = messages.joined(message, preemption.TERMINATING)
+            return self._refused(members, trial, message, places=nominations)
+        core.measures.preemptions += 1
+        protection = Protection(tuple(core.budgets.at(self._now)))
+        room = preemption.attempt(
+            *(core, self._book, members, protection), lambda: self._placements(members)
+        )
+        if isinstance(room, str):
+            return self._refused(members, trial, messages.joined(message, room))
+        return self._make_room(members, trial, room)
+
+    def _may_preempt(self, members: list[Pod], trial: GroupTrial) -> bool:
+        wants = self._preempts and all(pod.preempts for pod in members) and bool(trial.failed)
+        served = (self._core.cycles[pod.pod_class.scheduler].profile.preempts for pod in members)
+        possible = not any(failed.error or failed.never for failed in trial.failed)
+        return wants and possible and all(served)
+
+    def _placements(self, members: list[Pod]) -> tuple[preemption.Placement, ...] | None:
+        """Where the members would go now; nothing stays assumed."""
+        trial = self.decide(members)
+        chosen = preemption.placements(trial.binds) if trial.enough else None
+        self.take_back(trial)
+        return chosen
+
+    def _make_room(
+        self, members: list[Pod], trial: GroupTrial, room: preemption.GroupPreemption
+    ) -> list[Outcome]:
+        """Nominate the members for their nodes, and send the victims away."""
+        core = self._core
+        core.measures.victims.observe(len(room.victims))
+        fresh = core.victims.take(room.victims, self._now)
+        places = {placement.pod.key: placement.node for placement in room.placements}
+        for placement in room.placements:
+            for other in core.nominated.behind(placement.pod, placement.node):
+                core.nominated.drop(other.key)
+                other.nominated = ""
+            placement.pod.nominated = placement.node
+            core.nominated.put(placement.pod, placement.node)
+        outcomes = self._refused(members, trial, preemption.WAITING, places=places)
+        first = outcomes[0]
+        if isinstance(first, Refusal):
+            group = admission.named(self._group.ids)
+            outcomes[0] = replace(first, victims=fresh, leaving=room.victims, group=group)
+        return outcomes
 
     # Who takes part.
 
@@ -185,12 +191,12 @@ class GroupCycle:
             pod.key,
         )
 
-    def _tallies(self, members: list[Pod]) -> dict[str, _Tally]:
+    def _tallies(self, members: list[Pod]) -> dict[str, GangTally]:
         assumed = self._core.pod_cache.assumed
         tallies = {}
         for entry in self._group.entries:
             waiting = sum(key in assumed and key not in entry.bound for key in entry.children)
-            tallies[entry.key] = _Tally(entry, waiting, len(entry.bound))
+            tallies[entry.key] = GangTally(entry, waiting, len(entry.bound))
         for pod in members:
             tallies[_gang(pod)].left += 1
         return tallies
@@ -342,9 +348,18 @@ class GroupCycle:
         return f'GangGroup "{ids}" gets rejected due to {why}, alreadyWaitForBound: {count}'
 
     def _refused(
-        self, members: list[Pod], trial: GroupTrial, message: str, *, error: bool = False
+        self,
+        members: list[Pod],
+        trial: GroupTrial,
+        message: str,
+        *,
+        error: bool = False,
+        places: Mapping[str, str] = MappingProxyType({}),
     ) -> list[Outcome]:
-        """Refuse every member (rule 5); the group has the backoff of its most tried member."""
+        """Refuse every member (rule 5); the group has the backoff of its most tried member.
+
+        ``places``: the nodes that members are nominated for.
+        """
         queue = self._core.queue
         outcomes: list[Outcome] = []
         failed = {each.pod.key: each for each in trial.failed}
@@ -360,7 +375,8 @@ class GroupCycle:
             gate = "GangScheduling" if pod.gang is not None and pod.gang.native else "Coscheduling"
             by = its.by if its is not None else frozenset()
             queue.failed(pod, self._now, by or frozenset((gate,)))
-            outcomes.append(Refusal(pod, message, reason or "Unschedulable"))
+            node = pod.nominated = places.get(pod.key, "")
+            outcomes.append(Refusal(pod, message, reason or "Unschedulable", node=node))
         for entry in entries:
             entry.attempts = attempts
         return outcomes

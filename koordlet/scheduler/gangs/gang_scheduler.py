@@ -138,7 +138,8 @@ class GangScheduler:
             self._gated.pop(pod.key, None)
             self._core.queue.gate(pod, why, now)
             return Refusal(pod, why)
-        outcomes = GroupCycle(self._core, self.book, self.book.group(entry), now).run(pod)
+        group, preempts = self.book.group(entry), self.arguments.preempts
+        outcomes = GroupCycle(self._core, self.book, group, now, preempts=preempts).run(pod)
         for outcome in outcomes:
             self._core.decisions.note(outcome, None, now)
         self._outcomes.extend(outcomes[1:])
