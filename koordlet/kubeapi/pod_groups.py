@@ -63,7 +63,7 @@ class GangForm(enum.Enum):
     @property
     def has_object(self) -> bool:
         """Whether a PodGroup of that name must exist."""
-        return self in {GangForm.NATIVE, GangForm.POD_GROUP}
+        return self is GangForm.POD_GROUP or self is GangForm.NATIVE
 
 
 class MatchPolicy(enum.Enum):
@@ -115,21 +115,20 @@ class Membership:
     selector: str = ""
     #: Other forms that it has and that do not count.
     ignored: tuple[GangForm, ...] = ()
+    #: Whether it names a PodGroup of Kubernetes' own kind.
+    native: bool = field(init=False)
+    #: The gang among all gangs: those of Kubernetes' own kind have names of their own.
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Asked for each pod in each decision.
+        object.__setattr__(self, "native", self.form is GangForm.NATIVE)
+        object.__setattr__(self, "key", gang_key(self.id, native=self.native))
 
     @property
     def id(self) -> str:
         """``namespace/name``."""
         return f"{self.namespace}/{self.name}"
-
-    @property
-    def key(self) -> str:
-        """The gang among all gangs: those of Kubernetes' own kind have names of their own."""
-        return gang_key(self.id, native=self.native)
-
-    @property
-    def native(self) -> bool:
-        """Whether it names a PodGroup of Kubernetes' own kind."""
-        return self.form is GangForm.NATIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

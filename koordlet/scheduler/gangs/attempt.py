@@ -85,6 +85,8 @@ class GroupCycle:
     ) -> None:
         self._core, self._book, self._group, self._now = core, book, group, now
         self._preempts = preempts
+        #: Why members are never tried, empty where they are.
+        self._never: dict[str, str] = {}
         #: By class: the version of the columns at which no node took it, and what was said.
         self._unplaced: dict[PodClass, tuple[int, FailedMember]] = {}
 
@@ -96,6 +98,7 @@ class GroupCycle:
             names = " and ".join(f'"{name}"' for name in schedulers)
             why = "all pods in a single pod group should have the same .spec.schedulerName set"
             return self._refused(members, GroupTrial(), f"{why}, got: {names}", error=True)
+        self._never = {pod.key: self._core.why_never(pod) for pod in members}
         nominations = {pod.key: pod.nominated for pod in members}
         for pod in members:
             # The room that was promised to each is room for all.
@@ -221,7 +224,7 @@ class GroupCycle:
 
     def _short(self, members: list[Pod]) -> GroupTrial | None:
         """A trial that failed before it began, as the sums say; ``None``: they may suffice."""
-        if any(map(self._core.why_never, members)):
+        if any(self._never.values()):
             return None
         gap = resource_gap.of(self._core.cycles, members, self._needs(members))
         if gap is None:
@@ -262,7 +265,7 @@ class GroupCycle:
 
     def _decide(self, pod: Pod) -> Bind | FailedMember:
         core = self._core
-        if why := core.why_never(pod):
+        if why := self._never[pod.key]:
             return FailedMember(pod, why, never=True)
         version = core.pod_cache.columns.version
         known = self._unplaced.get(pod.pod_class)

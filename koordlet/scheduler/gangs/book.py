@@ -101,7 +101,7 @@ class GangGroup:
     @property
     def ready(self) -> bool:
         """Whether no gang of it lacks anything."""
-        return not any(self.lacks[lack] for lack in Lack if lack is not Lack.NOTHING)
+        return len(self.lacks[Lack.NOTHING]) == len(self.entries)
 
     @property
     def strict(self) -> bool:

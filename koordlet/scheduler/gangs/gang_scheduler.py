@@ -89,12 +89,14 @@ class GangScheduler:
         membership = pod.gang
         if membership is None or self._ignored(pod):
             return ""
+        serves, entry = self.serves(pod), self.book.of(pod)
+        gang = entry.gang if entry is not None else None
+        must = gang is not None and (gang.topology_key or (gang.gather and gang.must_gather))
+        if serves and not must:
+            return ""
         name = f"gang {wire.show(membership.name)} ({membership.form.value})"
-        if self.serves(pod):
-            entry = self.book.of(pod)
-            gang = entry.gang if entry is not None else None
-            must = gang is not None and (gang.topology_key or gang.must_gather)
-            return f"the topology of {name} is not supported by this scheduler" if must else ""
+        if serves:
+            return f"the topology of {name} is not supported by this scheduler"
         if pod.reserve_pod_of:
             return f"{name} of a reservation is not supported by this scheduler"
         plugin = GangScheduling.name if membership.native else Coscheduling.name
@@ -140,8 +142,10 @@ class GangScheduler:
             return Refusal(pod, why)
         group, preempts = self.book.group(entry), self.arguments.preempts
         outcomes = GroupCycle(self._core, self.book, group, now, preempts=preempts).run(pod)
-        for outcome in outcomes:
-            self._core.decisions.note(outcome, None, now)
+        for place, outcome in enumerate(outcomes):
+            # Of a group that waits the first member speaks for all.
+            if not (place and isinstance(outcome, Refusal)):
+                self._core.decisions.note(outcome, None, now)
         self._outcomes.extend(outcomes[1:])
         return outcomes[0]
 
@@ -162,16 +166,15 @@ class GangScheduler:
             waiting = queue.get(pod.key)
             if waiting is None or waiting.place is QueuePlace.TAKEN:
                 continue
-            if not self.serves(waiting.pod) or self._core.why_never(waiting.pod):
-                continue
             why = admission.refusal(self.book, waiting.pod)
-            gated = waiting.place is QueuePlace.GATED
-            if why and why != waiting.why:
-                queue.gate(waiting.pod, why, now)
-                self._gated[pod.key] = None
-            elif gated and not why:
-                self._core.enqueue(waiting.pod, now)
-            elif not why and not roused and waiting.place is QueuePlace.UNSCHEDULABLE:
-                # What changed may be the minimum: one member takes all the others with it.
-                queue.rouse(pod.key, now)
-                roused = True
+            if why == waiting.why:
+                if not roused and waiting.place is QueuePlace.UNSCHEDULABLE:
+                    # What changed may be the minimum: one member takes all the others with it.
+                    queue.rouse(pod.key, now)
+                    roused = True
+            elif self.serves(waiting.pod) and not self._core.why_never(waiting.pod):
+                if why:
+                    queue.gate(waiting.pod, why, now)
+                    self._gated[pod.key] = None
+                else:
+                    self._core.enqueue(waiting.pod, now)

@@ -82,7 +82,7 @@ class NodeResourcesFit(Plugin):
         claim = claim_of(pod_class)
         return Fit(columns, asked) if claim is None else Eased(columns, asked, claim)
 
-    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+    def concerned(self, event: ClusterEvent) -> bool:
         # A pod that comes takes room, unless it is room for others: then it helps those.
         pod = event.pod
         return ActionType.POD_NEW not in event.what or (
