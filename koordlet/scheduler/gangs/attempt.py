@@ -21,23 +21,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Protocol
 
 from koordlet.kubeapi.pod_groups import MatchPolicy
 from koordlet.scheduler import framework
 from koordlet.scheduler.framework import messages
-from koordlet.scheduler.framework.cycle import Cycle
-from koordlet.scheduler.framework.queue import Queue
-from koordlet.scheduler.gangs import admission, preemption, resource_gap
+from koordlet.scheduler.gangs import admission, preemption, resource_gap, topology
 from koordlet.scheduler.gangs.book import GangBook, GangGroup
+from koordlet.scheduler.gangs.gang_core import GangCore
 from koordlet.scheduler.gangs.trial import FailedMember, GangTally, GroupTrial
-from koordlet.scheduler.loop.assumptions import Assumptions
-from koordlet.scheduler.loop.metrics import SchedulerMetrics
-from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
-from koordlet.scheduler.loop.pod_cache import PodCache
-from koordlet.scheduler.loop.recent_decisions import RecentDecisions
-from koordlet.scheduler.loop.victims import Victims
-from koordlet.scheduler.objects.disruption import DisruptionBudgets, Protection
+from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
+from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins.resources import NodeResourcesFit
 
@@ -48,35 +41,6 @@ _MARKS = (
 )
 
 
-class GangCore(Protocol):
-    """The parts of ``loop.core.Core`` that gangs use."""
-
-    pod_cache: PodCache
-    queue: Queue
-    nominated: Nominations
-    cycles: dict[str, Cycle]
-    assumptions: Assumptions
-    decisions: RecentDecisions
-    measures: SchedulerMetrics
-    victims: Victims
-    budgets: DisruptionBudgets
-
-    def why_never(self, pod: Pod) -> str:
-        """Why a pod is not tried at all."""
-
-    def choose(self, cycle: Cycle, pod: Pod) -> tuple[int, dict[int, framework.Verdict]]:
-        """The best node, and those that are promised to others."""
-
-    def keep(self, pod: Pod, now: float) -> None:
-        """Record that a pod keeps the node that it is assumed on."""
-
-    def refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
-        """Park a pod that no node takes, or make room for it."""
-
-    def enqueue(self, pod: Pod, now: float) -> None:
-        """Let a waiting pod enter the queue, or keep it before it."""
-
-
 class GroupCycle:
     """One cycle for one group."""
 
@@ -85,6 +49,8 @@ class GroupCycle:
     ) -> None:
         self._core, self._book, self._group, self._now = core, book, group, now
         self._preempts = preempts
+        #: The nodes outside of the topology domain that is tried.
+        self._outside: dict[int, framework.Verdict] = {}
         #: Why members are never tried, empty where they are.
         self._never: dict[str, str] = {}
         #: By class: the version of the columns at which no node took it, and what was said.
@@ -103,7 +69,7 @@ class GroupCycle:
         for pod in members:
             # The room that was promised to each is room for all.
             self._core.nominated.drop(pod.key)
-        trial = self._too_few(members) or self._short(members) or self.decide(members)
+        trial = self._too_few(members) or self._short(members) or self._try(members)
         if trial.enough:
             return self._release(trial)
         self.take_back(trial)
@@ -224,7 +190,7 @@ class GroupCycle:
 
     def _short(self, members: list[Pod]) -> GroupTrial | None:
         """A trial that failed before it began, as the sums say; ``None``: they may suffice."""
-        if any(self._never.values()):
+        if any(self._never.values()) or self._topology_key():
             return None
         gap = resource_gap.of(self._core.cycles, members, self._needs(members))
         if gap is None:
@@ -240,6 +206,45 @@ class GroupCycle:
             if pod_class is not members[place].pod_class
         ]
         return GroupTrial(failed=failed, before=place)
+
+    def _try(self, members: list[Pod]) -> GroupTrial:
+        """Decide in all nodes, or in the topology domain that takes the most members."""
+        columns, [entry, *_] = self._core.pod_cache.columns, self._group.entries
+        key = self._topology_key()
+        if not key:
+            return self.decide(members)
+        bound = [(pod, entry.children[pod].node) for pod in sorted(entry.bound)]
+        try:
+            domains = topology.domains(columns, key, bound)
+        except ValueError as error:
+            return GroupTrial(failed=[FailedMember(members[0], str(error), error=True)])
+        best: tuple[tuple[bool, int], dict[int, framework.Verdict]] | None = None
+        for rows in domains.values():
+            self._confine(topology.outside(columns, rows))
+            trial = self.decide(members)
+            self.take_back(trial)
+            score = trial.enough, len(trial.binds)
+            if best is None or score > best[0]:
+                best = score, self._outside
+        if best is None:
+            message = f"no node has the label {key}: 0/0 placements are available"
+            return GroupTrial(failed=[FailedMember(members[0], message, error=True)])
+        self._confine(best[1])
+        trial = self.decide(members)
+        if trial.failed and not trial.enough:
+            first = trial.failed[0]
+            words = f"0/{len(domains)} placements are available, first placement status"
+            trial.failed[0] = replace(first, message=f"{words}: {first.message}")
+        return trial
+
+    def _topology_key(self) -> str:
+        gang = self._group.entries[0].gang
+        return gang.topology_key if gang is not None else ""
+
+    def _confine(self, outside: dict[int, framework.Verdict]) -> None:
+        """Look at the other nodes alone; what failed elsewhere may fit there."""
+        self._outside = outside
+        self._unplaced.clear()
 
     def decide(self, members: list[Pod]) -> GroupTrial:
         """Decide one member after another; what is decided is assumed."""
@@ -273,7 +278,7 @@ class GroupCycle:
             # An equal has failed, and nothing has changed since.
             return replace(known[1], pod=pod)
         cycle = core.cycles[pod.pod_class.scheduler]
-        row, promised = core.choose(cycle, pod)
+        row, promised = core.choose(cycle, pod, self._outside)
         if row < 0:
             failure = cycle.failure(pod, promised)
             failed = FailedMember(pod, failure.message, failure, failure.by)
@@ -339,7 +344,9 @@ class GroupCycle:
         if errors:
             return f"failed to schedule other pod from a pod group: {errors[0].message}"
         if native:
-            return "waiting for minCount pods from a gang to be scheduled"
+            confined = trial.failed and "placements are available" in trial.failed[0].message
+            waiting = "waiting for minCount pods from a gang to be scheduled"
+            return trial.failed[0].message if confined else waiting
         ids = admission.named(self._group.ids)
         why = "its members that are not bound yet being too few for its match policy"
         if trial.failed:

@@ -21,9 +21,10 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.gangs import admission
-from koordlet.scheduler.gangs.attempt import GangCore, GroupCycle
+from koordlet.scheduler.gangs.attempt import GroupCycle
 from koordlet.scheduler.gangs.book import GangBook, GangGroup
 from koordlet.scheduler.gangs.gang import GangDefaults
+from koordlet.scheduler.gangs.gang_core import GangCore
 from koordlet.scheduler.loop.outcomes import Outcome, Refusal
 from koordlet.scheduler.objects import unserved, wire
 from koordlet.scheduler.objects.pods import Pod
@@ -91,7 +92,7 @@ class GangScheduler:
             return ""
         serves, entry = self.serves(pod), self.book.of(pod)
         gang = entry.gang if entry is not None else None
-        must = gang is not None and (gang.topology_key or (gang.gather and gang.must_gather))
+        must = gang is not None and gang.gather and gang.must_gather
         if serves and not must:
             return ""
         name = f"gang {wire.show(membership.name)} ({membership.form.value})"

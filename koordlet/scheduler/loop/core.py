@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Container, Mapping
+from types import MappingProxyType
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent, difference
@@ -38,6 +39,8 @@ from koordlet.scheduler.objects.pods import Pod, PodClass, Priority
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.reservation.cache import ReservationCache
+
+_NOWHERE: Mapping[int, framework.Verdict] = MappingProxyType({})
 
 
 class Core:
@@ -263,12 +266,15 @@ class Core:
         """Why a pod is not tried at all; empty: it is."""
         return self.decoder.judge.why(pod) or self.gangs.unserved(pod)
 
-    def choose(self, cycle: Cycle, pod: Pod) -> tuple[int, dict[int, framework.Verdict]]:
+    def choose(
+        self, cycle: Cycle, pod: Pod, outside: Mapping[int, framework.Verdict] = _NOWHERE
+    ) -> tuple[int, dict[int, framework.Verdict]]:
         """The best node that stays feasible with the pods that are nominated for it.
 
         Those that do not, with the reason, are among the nodes that preemption may help.
+        ``outside``: nodes that are not looked at, and why.
         """
-        promised: dict[int, framework.Verdict] = {}
+        promised = dict(outside)
         while True:
             row = cycle.choose(pod, promised)
             guests = self._before(pod, row) if row >= 0 and self.nominated else ()

@@ -51,6 +51,3 @@ def test_a_gang_that_must_be_gathered_is_refused_by_name_and_no_member_is_bound(
     assert "topology of gang 'g'" in scene.messages["b"]
     scene.put(gangs.pod_group("g", 2))
     assert scene.decided() == {"a": "n", "b": "n"}
-    own = gangs.own_group("k", 1, schedulingConstraints={"topology": [{"key": "rack"}]})
-    scene.put(own, gangs.own("k", "k"))
-    assert scene.decided() == {"k": ""}
