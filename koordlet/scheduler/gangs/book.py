@@ -129,7 +129,7 @@ class GangBook:
         #: order of the changes, until the reader drops them.
         self.unsettled: dict[str, None] = {}
         self.touched: dict[str, None] = {}
-        self.notices: list[GangNotice] = []
+        self._notices: list[GangNotice] = []
 
     def __iter__(self) -> Iterator[GangEntry]:
         return iter(self._entries.values())
@@ -144,6 +144,11 @@ class GangBook:
     def of(self, pod: Pod) -> GangEntry | None:
         """The gang of a pod; ``None`` where it is in none."""
         return None if pod.gang is None else self._entries.get(pod.gang.key)
+
+    def take_notices(self) -> list[GangNotice]:
+        """What owners of gangs should know, once."""
+        notices, self._notices = self._notices, []
+        return notices
 
     # What changes.
 
@@ -366,8 +371,8 @@ class GangBook:
 
     def _notice(self, pods: Iterable[Pod], reason: str, message: str) -> None:
         pod = next(iter(pods), None)
-        if pod is not None and len(self.notices) < _NOTICES:
-            self.notices.append(GangNotice(pod, reason, message))
+        if pod is not None and len(self._notices) < _NOTICES:
+            self._notices.append(GangNotice(pod, reason, message))
 
 
 def _agree(own: Gang, gang: Gang) -> bool:

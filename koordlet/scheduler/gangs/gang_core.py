@@ -34,6 +34,9 @@ class GangCore(Protocol):
     victims: Victims
     budgets: DisruptionBudgets
 
+    def spent(self) -> float:
+        """CPU or wall seconds, for metrics."""
+
     def why_never(self, pod: Pod) -> str:
         """Why a pod is not tried at all."""
 

@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from koordlet.kubeapi.pod_groups import PodGroup
 from koordlet.scheduler.framework import profile
@@ -117,6 +117,10 @@ class GangScheduler:
             self._gated[pod.key] = None
         return message
 
+    def waiting(self) -> int:
+        """The number of gangs with children that are not bound."""
+        return sum(len(entry.bound) < len(entry.children) for entry in self.book)
+
     # Deciding.
 
     def next(self, now: float) -> Outcome | None:
@@ -142,7 +146,9 @@ class GangScheduler:
             self._core.queue.gate(pod, why, now)
             return Refusal(pod, why)
         group, preempts = self.book.group(entry), self.arguments.preempts
+        began = self._core.spent()
         outcomes = GroupCycle(self._core, self.book, group, now, preempts=preempts).run(pod)
+        self._core.measures.gang_cycle(_result(outcomes), self._core.spent() - began)
         for place, outcome in enumerate(outcomes):
             # Of a group that waits the first member speaks for all.
             if not (place and isinstance(outcome, Refusal)):
@@ -179,3 +185,13 @@ class GangScheduler:
                     self._gated[pod.key] = None
                 else:
                     self._core.enqueue(waiting.pod, now)
+
+
+def _result(outcomes: Sequence[Outcome]) -> str:
+    """The result of a cycle, as the metric names it."""
+    refusals = [outcome for outcome in outcomes if isinstance(outcome, Refusal)]
+    if len(refusals) < len(outcomes):
+        return "scheduled"
+    if any(refusal.reason == "SchedulerError" for refusal in refusals):
+        return "error"
+    return "waiting_on_preemption" if any(refusal.node for refusal in refusals) else "unschedulable"

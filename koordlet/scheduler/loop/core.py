@@ -75,7 +75,7 @@ class Core:
         self.nominated = Nominations()
         self.decisions = decisions or RecentDecisions()
         self._profiles = profiles
-        self._spent = spent
+        self.spent = spent
         self.victims = Victims(self.pod_cache, self.budgets)
         self.assumptions = Assumptions(self.pod_cache, profiles)
         self._plugins: dict[str, framework.Plugin] = {}
@@ -245,7 +245,7 @@ class Core:
         if self.gangs.serves(pod):
             return self.gangs.attempt(pod, now)
         cycle = self.cycles[pod.pod_class.scheduler]
-        began = self._spent()
+        began = self.spent()
         row, promised = self.choose(cycle, pod)
         ranking = None
         if row >= 0:
@@ -259,7 +259,7 @@ class Core:
             outcome = self.refuse(cycle, pod, cycle.failure(pod, promised), now)
         self.decisions.note(outcome, ranking, now)
         result = "unschedulable" if isinstance(outcome, Refusal) else "scheduled"
-        self.measures.attempted(pod.pod_class.scheduler, result, self._spent() - began)
+        self.measures.attempted(pod.pod_class.scheduler, result, self.spent() - began)
         return outcome
 
     def why_never(self, pod: Pod) -> str:

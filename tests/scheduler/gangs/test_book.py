@@ -60,7 +60,7 @@ def test_a_group_is_connected_in_either_direction_and_the_silent_gang_is_noticed
         gangs.member("pc", "c", 1, notes={pod_groups.GROUPS: '["d/b"]'}),
     )
     assert group_of(book, "d/b") == ("d/a", "d/b", "d/c")
-    assert {(notice.pod.name, notice.reason) for notice in book.notices} == {
+    assert {(notice.pod.name, notice.reason) for notice in book.take_notices()} == {
         (name, "GangGroupOneSided") for name in ("pa", "pb", "pc")
     }
 
@@ -89,7 +89,7 @@ def test_the_first_readable_pod_configures_the_gang_and_others_change_nothing() 
     gang = entry(book, "d/g").gang
     assert gang is not None
     assert gang.min == 2
-    assert [notice.reason for notice in book.notices] == ["GangConfigurationIgnored"]
+    assert [notice.reason for notice in book.take_notices()] == ["GangConfigurationIgnored"]
     put(book, gangs.pod_group("g", 3))
     gang = entry(book, "d/g").gang
     assert gang is not None
