@@ -48,9 +48,12 @@ class Assumptions:
         return Bind(pod, node, marks, patience, cycle.binding)
 
     def take_back(self, pod: Pod) -> None:
-        """Undo ``make``."""
-        self.undo(pod)
+        """Undo ``make``.
+
+        The pod leaves first: its reservation counts it out by what the pod still draws on.
+        """
         self._pod_cache.leave(pod)
+        self.undo(pod)
         pod.node = ""
 
     def undo(self, pod: Pod) -> None:

@@ -129,17 +129,19 @@ class Core:
         self.queue.forget(old)
         known = self.pod_cache.get(old.key)
         if known is not None:
-            if known.key in self.pod_cache.assumed:
-                self.assumptions.undo(known)
+            assumed = known.key in self.pod_cache.assumed
             self.pod_cache.leave(known)
+            if assumed:
+                self.assumptions.undo(known)
             self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
 
     def _seen_on_node(self, new: Pod, now: float) -> None:
         known = self.pod_cache.get(new.key)
         assumed = self.pod_cache.assumed.pop(new.key, None)
-        if assumed is not None and (assumed.node, assumed.uid) != (new.node, new.uid):
-            self.assumptions.undo(assumed)
+        stray = assumed is not None and (assumed.node, assumed.uid) != (new.node, new.uid)
         self.pod_cache.settle(new, new.node)
+        if assumed is not None and stray:
+            self.assumptions.undo(assumed)
         if known is None or assumed is not None:
             self.nominated.drop(new.key)
             self._placed(new, now)
