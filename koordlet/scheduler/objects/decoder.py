@@ -148,6 +148,9 @@ def _part(body: Body, key: str) -> Body:
 def _gang(namespace: str, meta: Body, spec: Body) -> pod_groups.Membership | None:
     """What a pod says of its gang; nearly every pod says nothing."""
     notes, labels = wire.mapping(meta, "annotations"), wire.mapping(meta, "labels")
+    own = wire.mapping(spec, "schedulingGroup")
+    if own and not wire.text(own, "podGroupName"):
+        raise BadObjectError("schedulingGroup.podGroupName is missing")
     return pod_groups.membership(namespace, labels, notes, spec)
 
 
