@@ -308,7 +308,9 @@ class GroupCycle:
             self._book.satisfy(self._group.entries[0])
         for bind in trial.binds:
             patience = 0.0 if together else bind.patience
-            outcomes.append(replace(bind, marks={**bind.marks, **marks}, patience=patience))
+            outcomes.append(
+                Bind(bind.pod, bind.node, {**bind.marks, **marks}, patience, bind.plugins)
+            )
             self._core.keep(bind.pod, self._now)
         outcomes += [self._beyond(failed) for failed in trial.failed]
         return outcomes

@@ -31,7 +31,9 @@ def of(
     ``needs``: by gang, how many of its members must be decided.
     """
     vectors: dict[PodClass, Ints] = {}
+    classes: dict[str, list[PodClass]] = {}
     for pod in members:
+        classes.setdefault(pod.gang.key if pod.gang else "", []).append(pod.pod_class)
         if pod.pod_class not in vectors:
             vector = _vector(cycles[pod.pod_class.scheduler], pod)
             if vector is None:
@@ -39,10 +41,14 @@ def of(
             vectors[pod.pod_class] = vector
     columns = cycles[members[0].pod_class.scheduler].columns
     needed = np.zeros(columns.allocatable.shape[0], np.int64)
-    for key, number in needs.items():
-        own = [vectors[pod.pod_class] for pod in members if pod.gang and pod.gang.key == key]
-        if number > 0 and own:
-            needed += np.sort(_matrix(own, needed.size), axis=0)[:number].sum(axis=0)
+    for key, own in classes.items():
+        number = max(0, needs.get(key, 0))
+        if len(set(own)) == 1:
+            vector = vectors[own[0]]
+            needed[: vector.size] += min(number, len(own)) * vector
+        else:
+            several = _matrix([vectors[pod_class] for pod_class in own], needed.size)
+            needed += np.sort(several, axis=0)[:number].sum(axis=0)
     kinds = np.flatnonzero(needed)
     free = _free(columns, kinds)
     short = needed[kinds] > free

@@ -196,7 +196,7 @@ class Core:
             plugin = self._plugins.get(name)
             if plugin is None:
                 self.queue.wake_by(name, lambda _: True, now)
-            elif plugin.listens & event.what and plugin.concerned(event):
+            elif plugin.concerned(event) and plugin.listens & event.what:
                 woken = self.queue.wake_by(name, functools.partial(plugin.helps, event), now)
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)

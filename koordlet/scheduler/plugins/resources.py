@@ -85,7 +85,7 @@ class NodeResourcesFit(Plugin):
     def concerned(self, event: ClusterEvent) -> bool:
         # A pod that comes takes room, unless it is room for others: then it helps those.
         pod = event.pod
-        return ActionType.POD_NEW not in event.what or (
+        return event.what is not ActionType.POD_NEW or (
             pod is not None and (bool(pod.reserve_pod_of) or pod.operates)
         )
 
