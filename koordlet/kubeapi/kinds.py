@@ -50,6 +50,8 @@ POD_DISRUPTION_BUDGETS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisrup
 PRIORITY_CLASSES = Kind(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
 )
+#: Kubernetes' own PodGroup, alpha and off by default in 1.36: an API server may not serve it.
+NATIVE_POD_GROUPS = Kind("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
 REPLICA_SETS = Kind("apps", "v1", "replicasets", "ReplicaSet")
 RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 STATEFUL_SETS = Kind("apps", "v1", "statefulsets", "StatefulSet")
@@ -73,6 +75,7 @@ NODE_RESOURCE_TOPOLOGIES = Kind(
     namespaced=False,
 )
 NODE_SLOS = Kind("slo.koordinator.sh", "v1alpha1", "nodeslos", "NodeSLO", namespaced=False)
+POD_GROUPS = Kind("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")
 RESERVATIONS = Kind(
     *("scheduling.koordinator.sh", "v1alpha1", "reservations", "Reservation"), namespaced=False
 )

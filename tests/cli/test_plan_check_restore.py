@@ -143,8 +143,8 @@ def test_check(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
 def test_check_counts_pods_that_the_scheduler_refuses(
     capsys: pytest.CaptureFixture[str], recorded: list[str], tmp_path: Path
 ) -> None:
-    """Before an upgrade: how many pods of a cluster name a gang, or are in a quota."""
-    gang = {"pod-group.scheduling.sigs.k8s.io": "g"}
+    """Before an upgrade: how many pods name a gang in a dialect of nobody, or are in a quota."""
+    gang = {"scheduling.x-k8s.io/pod-group": "g"}
     bounding = {"kind": "ElasticQuota", "metadata": {"name": "d", "namespace": "d"}}
     several = [bounding, clusters.pod("p"), clusters.pod("q", on="n", labels=gang)]
     where = tmp_path / "all.json"

@@ -251,6 +251,10 @@ class Plugin:
         """Help a pod that no node takes; preemption is skipped where a node is named."""
         return None
 
+    def concerned(self, event: ClusterEvent) -> bool:
+        """Whether an event may help any class at all; asked once, before ``helps``."""
+        return True
+
     def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
         """Whether a class that this plugin has refused should be tried again; if in doubt, yes."""
         return True

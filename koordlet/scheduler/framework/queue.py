@@ -134,11 +134,26 @@ class Queue:
         while heap := self._active or self._backoff:
             *_, serial, entry = heapq.heappop(heap)
             if entry.serial == serial:
-                self._leave(entry, QueuePlace.TAKEN)
-                entry.attempts += 1
-                pod: Pod = entry.pod
-                return pod
+                return self._taken(entry)
         return None
+
+    def take(self, key: str) -> Pod | None:
+        """Take a pod out of its turn; ``None`` where it does not wait for one."""
+        entry = self._entries.get(key)
+        if entry is None or entry.place in {QueuePlace.TAKEN, QueuePlace.GATED}:
+            return None
+        return self._taken(entry)
+
+    def rouse(self, key: str, now: float) -> None:
+        """Wake one parked pod."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.place is QueuePlace.UNSCHEDULABLE:
+            self._wake([entry], now)
+
+    def _taken(self, entry: QueuedPod) -> Pod:
+        self._leave(entry, QueuePlace.TAKEN)
+        entry.attempts += 1
+        return entry.pod
 
     def failed(self, pod: Pod, now: float, by: frozenset[str] = frozenset()) -> None:
         """Park a pod that no node takes until an event that its rejecting plugins listen to."""

@@ -24,6 +24,7 @@ from koordlet.scheduler.loop.election import Terms
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins import registry
+from koordlet.scheduler.plugins.coscheduling import Coscheduling
 
 #: Points at which a set of its own makes a difference here.
 _POINTS = (
@@ -182,6 +183,9 @@ class _Reader:
         made: dict[str, Plugin] = {
             name: self._known[name][0](args.get(name, {})) for name in wanted if name in self._known
         }
+        for plugin in made.values():
+            if isinstance(plugin, Coscheduling):
+                self._warnings += [f"{self._where}: {why}" for why in plugin.arguments.warnings]
         scores = [(made[name], weight) for name, weight in at["score"].items() if name in made]
         return profile.Profile(
             name,
@@ -209,6 +213,8 @@ class _Reader:
         """The plugin that orders the queue; another author's replaces ours."""
         body = wire.mapping(self._sets, "queueSort")
         names = [wire.text(entry, "name") for entry in wire.bodies(body, "enabled")]
+        if names == [Coscheduling.name]:
+            return None  # the order of groups is ours already
         sorters = [made[name] for name in names if name in made]
         if any(type(plugin).queue_key is Plugin.queue_key for plugin in sorters) or len(names) > 1:
             raise BadObjectError(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Container, Mapping
+from types import MappingProxyType
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent, difference
@@ -23,19 +24,23 @@ from koordlet.scheduler.framework import dryrun, messages, preemption, profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import Backoff, Queue, QueuePlace
+from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
 from koordlet.scheduler.loop import reservation_events
+from koordlet.scheduler.loop.assumptions import Assumptions
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
-from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
+from koordlet.scheduler.loop.outcomes import Nominations, Outcome, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.loop.recent_decisions import RecentDecisions
+from koordlet.scheduler.loop.victims import Victims
 from koordlet.scheduler.objects import disruption, unserved
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass, Priority
-from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.reservation.cache import ReservationCache
+
+_NOWHERE: Mapping[int, framework.Verdict] = MappingProxyType({})
 
 
 class Core:
@@ -70,15 +75,16 @@ class Core:
         self.nominated = Nominations()
         self.decisions = decisions or RecentDecisions()
         self._profiles = profiles
-        self._spent = spent
-        #: UIDs of victims that the store is being told of.
-        self._victims: set[str] = set()
+        self.spent = spent
+        self.victims = Victims(self.pod_cache, self.budgets)
+        self.assumptions = Assumptions(self.pod_cache, profiles)
         self._plugins: dict[str, framework.Plugin] = {}
         for plugin in (plugin for served in profiles.values() for plugin in served.plugins):
             self._plugins[plugin.name] = plugin
             if isinstance(plugin, Reservation):
                 plugin.attach(self.reservations)
         self._begin()
+        self.gangs = GangScheduler(self, profiles, self.decoder.judge)
 
     def _begin(self) -> None:
         self.cycles = {
@@ -104,13 +110,14 @@ class Core:
         """Take in a change of a pod; ``new`` is ``None`` where it was deleted."""
         if new is None:
             if old is not None:
+                self.gangs.drop(old)
                 self._gone(old, now)
             return
         if new.terminating:
             self.budgets.ends(new.uid)
-        if new.uid in self._victims:
-            # Its end is decided, whether the store has heard of it or not.
+        if new.uid in self.victims:
             new.terminating = new.preempted = True
+        self.gangs.put(new)
         if new.node:
             self._seen_on_node(new, now)
         else:
@@ -118,22 +125,23 @@ class Core:
 
     def _gone(self, old: Pod, now: float) -> None:
         self.nominated.drop(old.key)
-        self._victims.discard(old.uid)
-        self.budgets.ends(old.uid)
+        self.victims.drop(old.uid)
         self.queue.forget(old)
         known = self.pod_cache.get(old.key)
         if known is not None:
-            if known.key in self.pod_cache.assumed:
-                self._undo(known)
+            assumed = known.key in self.pod_cache.assumed
             self.pod_cache.leave(known)
+            if assumed:
+                self.assumptions.undo(known)
             self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
 
     def _seen_on_node(self, new: Pod, now: float) -> None:
         known = self.pod_cache.get(new.key)
         assumed = self.pod_cache.assumed.pop(new.key, None)
-        if assumed is not None and (assumed.node, assumed.uid) != (new.node, new.uid):
-            self._undo(assumed)
+        stray = assumed is not None and (assumed.node, assumed.uid) != (new.node, new.uid)
         self.pod_cache.settle(new, new.node)
+        if assumed is not None and stray:
+            self.assumptions.undo(assumed)
         if known is None or assumed is not None:
             self.nominated.drop(new.key)
             self._placed(new, now)
@@ -164,11 +172,12 @@ class Core:
         entry = self.queue.get(new.key)
         self.nominated.put(new, new.nominated)
         if entry is None or _decisive(entry.pod) != _decisive(new):
-            self._enqueue(new, now)
+            self.enqueue(new, now)
         else:
             self.queue.renew(new)
 
-    def _enqueue(self, pod: Pod, now: float) -> None:
+    def enqueue(self, pod: Pod, now: float) -> None:
+        """Let a waiting pod enter the queue, or keep it before it."""
         if pod.terminating:
             self.queue.gate(pod, f"skip schedule deleting pod: {pod.key}", now)
             return
@@ -187,7 +196,7 @@ class Core:
             plugin = self._plugins.get(name)
             if plugin is None:
                 self.queue.wake_by(name, lambda _: True, now)
-            elif plugin.listens & event.what:
+            elif plugin.concerned(event) and plugin.listens & event.what:
                 woken = self.queue.wake_by(name, functools.partial(plugin.helps, event), now)
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
@@ -196,7 +205,7 @@ class Core:
         """Enqueue the waiting pods of these namespaces again: their quotas have changed."""
         for entry in list(self.queue):
             if entry.pod.namespace in namespaces and entry.place is not QueuePlace.TAKEN:
-                self._enqueue(entry.pod, now)
+                self.enqueue(entry.pod, now)
 
     def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
         """Forget the views of some classes: objects that they depend on have changed."""
@@ -224,18 +233,22 @@ class Core:
 
     def step(self, now: float) -> Outcome | None:
         """Try the next pod; ``None``: the queue is empty."""
+        if (outcome := self.gangs.next(now)) is not None:
+            return outcome
         pod = self.queue.pop(now)
         return None if pod is None else self.attempt(pod, now)
 
     def attempt(self, pod: Pod, now: float) -> Outcome:
         """Try a pod that was taken from the queue."""
-        if why := self.decoder.judge.why(pod):
+        if why := self.why_never(pod):
             self.nominated.drop(pod.key)
             self.queue.gate(pod, why, now)
             return Refusal(pod, why)
+        if self.gangs.serves(pod):
+            return self.gangs.attempt(pod, now)
         cycle = self.cycles[pod.pod_class.scheduler]
-        began = self._spent()
-        row, promised = self._choose(cycle, pod)
+        began = self.spent()
+        row, promised = self.choose(cycle, pod)
         ranking = None
         if row >= 0:
             ranking = self.decisions.ranking(cycle, pod, now)
@@ -245,18 +258,25 @@ class Core:
                 else self._assume(cycle, pod, row, now)
             )
         else:
-            outcome = self._refuse(cycle, pod, cycle.failure(pod, promised), now)
+            outcome = self.refuse(cycle, pod, cycle.failure(pod, promised), now)
         self.decisions.note(outcome, ranking, now)
         result = "unschedulable" if isinstance(outcome, Refusal) else "scheduled"
-        self.measures.attempted(pod.pod_class.scheduler, result, self._spent() - began)
+        self.measures.attempted(pod.pod_class.scheduler, result, self.spent() - began)
         return outcome
 
-    def _choose(self, cycle: Cycle, pod: Pod) -> tuple[int, dict[int, framework.Verdict]]:
+    def why_never(self, pod: Pod) -> str:
+        """Why a pod is not tried at all; empty: it is."""
+        return self.decoder.judge.why(pod) or self.gangs.unserved(pod)
+
+    def choose(
+        self, cycle: Cycle, pod: Pod, outside: Mapping[int, framework.Verdict] = _NOWHERE
+    ) -> tuple[int, dict[int, framework.Verdict]]:
         """The best node that stays feasible with the pods that are nominated for it.
 
         Those that do not, with the reason, are among the nodes that preemption may help.
+        ``outside``: nodes that are not looked at, and why.
         """
-        promised: dict[int, framework.Verdict] = {}
+        promised = dict(outside)
         while True:
             row = cycle.choose(pod, promised)
             guests = self._before(pod, row) if row >= 0 and self.nominated else ()
@@ -273,40 +293,20 @@ class Core:
         return [] if node is None else self.nominated.before(pod, node.name)
 
     def _assume(self, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
-        chosen = self.pod_cache.columns.nodes[row]
-        assert chosen is not None  # noqa: S101 -- a chosen row has a node
-        node, patience = chosen.name, 0.0
-        try:
-            for plugin in cycle.preparing:
-                plugin.prepare(pod, node)
-            self.pod_cache.assume(pod, row)
-        except (BadObjectError, framework.RefusedError) as error:
-            self._undo(pod)
-            pod.node = ""
-            self.queue.failed(pod, now)
-            return Refusal(pod, str(error), "SchedulerError")
-        marks: dict[str, str] = {}
-        for plugin in cycle.reserving:
-            try:
-                plugin.reserve(pod, node)
-                marks |= plugin.marks(pod, node)
-                patience = max(patience, plugin.permit(pod, node))
-            except framework.RefusedError as refusal:
-                self._undo(pod)
-                self.pod_cache.leave(pod)
-                pod.node = ""
-                self.queue.failed(pod, now, frozenset((plugin.name,)))
-                return Refusal(pod, refusal.reason)
+        outcome = self.assumptions.make(cycle, pod, row)
+        if isinstance(outcome, Refusal):
+            self.queue.failed(pod, now, outcome.by)
+        else:
+            self.keep(pod, now)
+        return outcome
+
+    def keep(self, pod: Pod, now: float) -> None:
+        """Record that a pod keeps the node that it is assumed on."""
         self.nominated.drop(pod.key)
         self.wake(ClusterEvent(ActionType.POD_NEW, pod=pod), now)
-        return Bind(pod, node, marks, patience, cycle.binding)
 
-    def _undo(self, pod: Pod) -> None:
-        its = self._profiles.get(pod.pod_class.scheduler)
-        for plugin in reversed(its.plugins if its is not None else ()):
-            plugin.unreserve(pod, pod.node)
-
-    def _refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
+    def refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
+        """Park a pod that no node takes, or make room for it."""
         self.queue.failed(pod, now, failure.by)
         rescue = cycle.rescue(pod, failure)
         if rescue.node:
@@ -334,12 +334,7 @@ class Core:
         node = self.pod_cache.columns.nodes[candidate.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
         self.measures.victims.observe(len(candidate.victims))
-        fresh = tuple(victim for victim in candidate.victims if not victim.terminating)
-        self.budgets.take(fresh, now)
-        for victim in fresh:
-            self._victims.add(victim.uid)
-            victim.preempted = True
-            self.pod_cache.ending(victim, ends=True)
+        fresh = self.victims.take(candidate.victims, now)
         for other in self.nominated.behind(pod, node.name):
             self.nominated.drop(other.key)
             other.nominated = ""
@@ -374,9 +369,7 @@ class Core:
         if not self.awaits(pod):
             return False
         known = self.pod_cache.assumed[pod.key]
-        self._undo(known)
-        self.pod_cache.leave(known)
-        known.node = ""
+        self.assumptions.take_back(known)
         self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
         if again:
             self.queue.erred(known, now)
@@ -387,14 +380,10 @@ class Core:
 
     def spared(self, victim: Pod, now: float) -> None:
         """Spare a victim that could not be deleted."""
-        self._victims.discard(victim.uid)
-        self.budgets.spare(victim.uid)
-        known = self.pod_cache.get(victim.key)
-        if known is not None and known.uid == victim.uid and known.terminating:
-            self.pod_cache.ending(known, ends=False)
-            self.wake(ClusterEvent(ActionType.POD_NEW, pod=known), now)
+        if self.victims.spare(victim):
+            self.wake(ClusterEvent(ActionType.POD_NEW, pod=self.pod_cache.get(victim.key)), now)
 
 
 def _decisive(pod: Pod) -> tuple[object, ...]:
     """What of a waiting pod can change the result of an attempt."""
-    return pod.uid, pod.pod_class, pod.priority, pod.gates, pod.terminating
+    return pod.uid, pod.pod_class, pod.priority, pod.gates, pod.terminating, pod.gang

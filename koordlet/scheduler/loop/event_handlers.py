@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet import log
-from koordlet.kubeapi import informer, kinds, objects, selectors
+from koordlet.kubeapi import informer, kinds, objects, pod_groups, selectors
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
@@ -30,6 +30,7 @@ from koordlet.scheduler.objects import machines, nodes, owners, storage, unserve
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.storage import Storage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.plugins.coscheduling import Coscheduling, GangScheduling
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
 from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
@@ -90,6 +91,7 @@ class EventHandlers:
             kinds.NODE_METRICS: self._informer(kinds.NODE_METRICS, usage.decode, self._measured),
             **self._shared(profiles),
             **self._bounding(),
+            **self._ganging(profiles),
             kinds.NODES: self._informer(kinds.NODES, nodes.NodeDecoder().decode, self._node),
             kinds.PODS: self._informer(kinds.PODS, self._decoded, self._pod, _LIVING),
         }
@@ -108,6 +110,17 @@ class EventHandlers:
         if not profile.plugins(profiles, DeviceShare):
             return {}
         return {kinds.DEVICES: self._informer(kinds.DEVICES, devices.decode, self._furnished)}
+
+    def _ganging(
+        self, profiles: Mapping[str, profile.Profile]
+    ) -> dict[kinds.Kind, informer.Informer[Any]]:
+        """The informers of PodGroups, of the kinds that a profile has the plugin of."""
+        plugins = {kinds.POD_GROUPS: Coscheduling, kinds.NATIVE_POD_GROUPS: GangScheduling}
+        return {
+            kind: self._informer(kind, pod_groups.pod_group, self._pod_group)
+            for kind, plugin in plugins.items()
+            if profile.plugins(profiles, plugin)
+        }
 
     def _bounding(self) -> dict[kinds.Kind, informer.Informer[Any]]:
         """The informer of ElasticQuotas, unless their keys are ignored: their pods are refused."""
@@ -177,6 +190,17 @@ class EventHandlers:
 
     def _reservation(self, _key: informer.Key, old: Body | None, new: Body | None) -> None:
         reservation_events.changed(self._core, old, new, self._clock())
+
+    def _pod_group(
+        self,
+        _key: informer.Key,
+        old: pod_groups.PodGroup | None,
+        new: pod_groups.PodGroup | None,
+    ) -> None:
+        if new is not None:
+            self._core.gangs.put_pod_group(new)
+        elif old is not None:
+            self._core.gangs.drop_pod_group(old.key)
 
     def _namespace(self, key: informer.Key, old: Any, new: Any) -> None:
         known = self._core.pod_cache.namespaces

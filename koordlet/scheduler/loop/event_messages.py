@@ -119,13 +119,17 @@ class EventBuilder:
             condition["lastTransitionTime"] = self.second()
         return {"status": {"conditions": [condition], "nominatedNodeName": refusal.node or None}}
 
-    def disruption_target(self, scheduler: str) -> Body:
+    def disruption_target(self, scheduler: str, by: Refusal) -> Body:
         """The status of a victim."""
+        whom = "a higher priority pod"
+        if by.group:
+            trigger = f"preemptor: {by.group}, triggerPod: {by.pod.key}"
+            whom = f"higher priority pods, {trigger}"
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
-            "message": f"{scheduler}: preempting to accommodate a higher priority pod",
+            "message": f"{scheduler}: preempting to accommodate {whom}",
             "lastTransitionTime": self.second(),
         }
         return {"status": {"conditions": [condition]}}
@@ -134,6 +138,8 @@ class EventBuilder:
 def preempted(victim: Pod, by: Refusal) -> EventMessage:
     """The event of a victim."""
     text = f"Preempted by pod {by.pod.uid} on node {by.node}"
+    if by.group:
+        text = f"Preempted by pod group {by.group} on node {victim.node}"
     return EventMessage(victim, "Preempted", "Preempting", text)
 
 

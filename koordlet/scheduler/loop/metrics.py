@@ -57,6 +57,8 @@ class SchedulerMetrics:
         self._waited = Histogram(_steps(0.01, 20))
         self.victims = Histogram(_steps(1, 7))
         self.preemptions = 0
+        #: Cycles for groups of gangs by result, and their seconds.
+        self._gang_cycles: dict[str, Histogram] = {}
         #: Requests to the store by what they were for and how they ended.
         self.requests: Counter[tuple[str, str]] = Counter()
 
@@ -65,6 +67,13 @@ class SchedulerMetrics:
         known = self._attempts.get((profile, result))
         if known is None:
             known = self._attempts[profile, result] = Histogram(_steps(0.001, 15))
+        known.observe(seconds)
+
+    def gang_cycle(self, result: str, seconds: float) -> None:
+        """Record a cycle for a group of gangs."""
+        known = self._gang_cycles.get(result)
+        if known is None:
+            known = self._gang_cycles[result] = Histogram(_steps(0.001, 15))
         known.observe(seconds)
 
     def incoming(self, queue: str, event: str, number: int = 1) -> None:
@@ -106,6 +115,10 @@ class SchedulerMetrics:
         yield f"# TYPE {name} histogram"
         for labels, histogram in attempts.items():
             yield from histogram.lines(name, labels)
+        name = "koordlet_scheduler_gang_cycle_seconds"
+        yield f"# TYPE {name} histogram"
+        for result, histogram in sorted(self._gang_cycles.items()):
+            yield from histogram.lines(name, (("result", result),))
         for name, histogram in (
             ("scheduler_pod_scheduling_attempts", self._placed),
             ("scheduler_pod_scheduling_sli_duration_seconds", self._waited),

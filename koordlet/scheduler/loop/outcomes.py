@@ -41,6 +41,10 @@ class Refusal:
     victims: tuple[Pod, ...] = ()
     #: All whose room it shall have, those that end by themselves among them.
     leaving: tuple[Pod, ...] = ()
+    #: The group of gangs that they make room for; empty: the pod alone.
+    group: str = ""
+    #: The plugins that refused it, where they did after a node was chosen.
+    by: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,14 @@ class Reporter:
             )
         self._refusal(refusal)
 
+    def noticed(self, pod: Pod, reason: str, message: str) -> None:
+        """Warn the owner of a pod, within the budget of events."""
+        if self._may():
+            note = event_messages.EventMessage(pod, reason, "Scheduling", message, warning=True)
+            self._event(note)
+        else:
+            self._core.measures.asked("event", "dropped")
+
     def _refusal(self, refusal: Refusal) -> None:
         now = self._clock()
         known = self._known.get(refusal.pod.uid)
@@ -220,7 +228,7 @@ class Reporter:
 
     async def _evict(self, victim: Pod, by: Refusal) -> None:
         self._event(event_messages.preempted(victim, by))
-        body = self._events.disruption_target(victim.pod_class.scheduler)
+        body = self._events.disruption_target(victim.pod_class.scheduler, by)
         patched = await self._insist(
             "condition",
             lambda: self._store.patch(ref(victim), objects.Strategic(body), subresource="status"),

@@ -151,6 +151,8 @@ class Loop:
     def _slice(self) -> bool:
         """Try pods for one slice; whether there may be more to do at once."""
         steady, started = self._clocks.steady, time.perf_counter()
+        for notice in self.core.gangs.book.take_notices():
+            self.reporter.noticed(notice.pod, notice.reason, notice.message)
         while time.perf_counter() - started < SLICE:
             if self.binder.backlog >= binder.BACKLOG:
                 return False
@@ -197,6 +199,7 @@ class Loop:
             ("reporting_nodes", len(self.agents.reporting())),
         ):
             gauges["scheduler_cache_size", (("type", kind),)] = size
+        gauges["koordlet_scheduler_gangs_waiting", ()] = core.gangs.waiting()
         gauges["scheduler_homeless_pods", ()] = core.pod_cache.homeless()
         gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(
             self.leading

@@ -22,8 +22,7 @@ from koordlet.scheduler.objects.wire import Body
 
 _SPEC = (
     "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName",
-    "overhead", "resources", "hostNetwork", "hostUsers", "resourceClaims", "schedulingGroup",
-    "workloadRef",
+    "overhead", "resources", "hostNetwork", "hostUsers", "resourceClaims", "workloadRef",
 )  # fmt: skip
 _CONTAINER = ("resources", "image", "restartPolicy", "restartPolicyRules")
 _STATUS = ("name", "resources", "allocatedResources")

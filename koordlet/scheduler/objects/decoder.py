@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from koordlet.kubeapi import classes, objects, pod_annotations, shapes
+from koordlet.kubeapi import classes, objects, pod_annotations, pod_groups, shapes
 from koordlet.model import moment, qos
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.objects import class_key, nodes, peer_keys, requests, terms, unserved, wire
@@ -56,6 +56,7 @@ class Decoder:
             preempts=preempts,
             gates=tuple(wire.text(gate, "name") for gate in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
+            gang=_gang(namespace, meta, spec),
             **(_allocation(meta, status) if node else {}),
             stored_condition=("", "", "") if node else _stored_condition(status),
         )
@@ -118,6 +119,15 @@ class Decoder:
             made = _decode(namespace, meta, spec, status, notes, judge=self.judge)
             known = self._classes[key] = made
         return known
+
+
+def _gang(namespace: str, meta: Body, spec: Body) -> pod_groups.Membership | None:
+    """What a pod says of its gang; nearly every pod says nothing."""
+    notes, labels = wire.mapping(meta, "annotations"), wire.mapping(meta, "labels")
+    own = wire.mapping(spec, "schedulingGroup")
+    if own and not wire.text(own, "podGroupName"):
+        raise BadObjectError("schedulingGroup.podGroupName is missing")
+    return pod_groups.membership(namespace, labels, notes, spec)
 
 
 def _stored_condition(status: Body) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""Labels and annotations of the peers about CPUs, classes, load, gangs, quotas, as they spell them.
+"""Labels and annotations of the peers about CPUs, classes, load, quotas, as they spell them.
 
 Covers: names. Does not cover: what they mean; those of reservations
 (``scheduler.reservation.keys``).
@@ -13,18 +13,14 @@ DEVICE_JOINT = "scheduling.koordinator.sh/device-joint-allocate"
 GPU_PARTITION = "scheduling.koordinator.sh/gpu-partition-spec"
 LOAD_FACTORS = "scheduling.koordinator.sh/load-estimated-scaling-factors"
 
-GANG = "gang.scheduling.koordinator.sh/name"
 #: The newer spelling first.
 HINTS = (
     "internal.scheduling.koordinator.sh/scheduling-hint",
     "scheduling.koordinator.sh/scheduling-hint",
 )
-#: Of PodGroup objects, of groups without one, and of scheduler-plugins since its group was renamed.
-GANG_LABELS = (
-    "pod-group.scheduling.sigs.k8s.io",
-    "pod-group.scheduling.sigs.k8s.io/name",
-    "scheduling.x-k8s.io/pod-group",
-)
+#: Of scheduler-plugins since its group was renamed; gangs have all other keys
+#: (``kubeapi.pod_groups``).
+RENAMED_GANG = "scheduling.x-k8s.io/pod-group"
 QUOTA = "quota.scheduling.koordinator.sh/name"
 
 # On ElasticQuotas.

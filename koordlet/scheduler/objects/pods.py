@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from koordlet.kubeapi.pod_groups import Membership
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
@@ -126,6 +127,8 @@ class Pod:
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     #: Its parts of single devices.
     devices: tuple[devices.Slice, ...] = ()
+    #: What it says of its gang; ``None``: it is in none.
+    gang: Membership | None = None
     #: A scheduler has sent it away for a more important one.
     preempted: bool = False
     #: When it got its node, in seconds since 1970; 0 where nobody says.

@@ -1,8 +1,8 @@
-"""Keys of pods that ask for what this scheduler lacks: gangs, quotas, hard hints, resource claims.
+"""Keys of pods that ask for what this scheduler lacks: quotas, hard hints, resource claims.
 
 Covers: which keys mean that, in every dialect; which namespaces a quota means; the refusal's words.
 Does not cover: who is told and when a pod is tried again (``scheduler.loop.core``,
-``scheduler.sim.simulation``).
+``scheduler.sim.simulation``); gangs, but for the spellings that nothing serves any more.
 
 Rules:
 1. A pod that names one is refused by the key's name: one that was placed as if the key were not
@@ -30,7 +30,7 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 #: Of ``koordlet scheduler`` and ``koordlet sim``.
 OPTION = "--ignore-unknown-scheduling-keys"
 #: Annotations of pods that are looked at.
-ANNOTATIONS = (peer_keys.GANG, *peer_keys.HINTS)
+ANNOTATIONS = peer_keys.HINTS
 
 _LACKING = "not supported by this scheduler"
 #: They hold everybody who is in no other quota, and are made practically without a bound.
@@ -43,20 +43,16 @@ def of_fields(spec: Body) -> str:
     """Why a pod of this specification is never placed here; empty where it may be."""
     if spec.get("resourceClaims"):
         return f"resource claims (spec.resourceClaims) are {_LACKING}"
-    for field in ("schedulingGroup", "workloadRef"):
-        if spec.get(field):
-            return f"pod groups (spec.{field}) are {_LACKING}"
+    if spec.get("workloadRef"):
+        return f"pod groups (spec.workloadRef) are {_LACKING}"
     return ""
 
 
 def of_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
     """What a pod's labels and annotations ask for, in words, by what it is that we lack."""
-    gangs = [("label", key, labels.get(key)) for key in peer_keys.GANG_LABELS]
-    gangs.append(("annotation", peer_keys.GANG, annotations.get(peer_keys.GANG)))
     asked: dict[str, str] = {}
-    for where, key, name in gangs:
-        if name:
-            asked.setdefault("gang", f"gang {wire.show(name)} ({where} {key})")
+    if gang := labels.get(peer_keys.RENAMED_GANG):
+        asked["gang"] = f"gang {wire.show(gang)} (label {peer_keys.RENAMED_GANG})"
     quota = labels.get(peer_keys.QUOTA, "")
     if quota not in _FOR_EVERYBODY:
         asked["quota"] = f"quota {wire.show(quota)} (label {peer_keys.QUOTA})"

@@ -13,6 +13,7 @@ from typing import Any
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.plugins import (
+    coscheduling,
     deviceshare,
     external,
     inter_pod_affinity,
@@ -32,6 +33,8 @@ from koordlet.scheduler.plugins import (
 #: In the order of every extension point, with the weight of the score.
 DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (pod.SchedulingGates, 0),
+    (coscheduling.Coscheduling, 0),
+    (coscheduling.GangScheduling, 0),
     # Before all others, as the peer's profile has it; a reservation outweighs every other score.
     (reservation.Reservation, 5000),
     (node.NodeUnschedulable, 0),
@@ -62,9 +65,8 @@ BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 #: Plugins of Kubernetes and of the peers that this scheduler does not have.
 LACKING = frozenset(
     {
-        "Coscheduling", "DefaultPreBind", "ElasticQuota", "GangScheduling",
-        "NodeResourcesFitPlus", "PodGroupPodsCount", "ScarceResourceAvoidance",
-        "SchedulingHint", "TopologyPlacementGenerator",
+        "DefaultPreBind", "ElasticQuota", "NodeResourcesFitPlus", "PodGroupPodsCount",
+        "ScarceResourceAvoidance", "SchedulingHint", "TopologyPlacementGenerator",
     }
 )  # fmt: skip
 

@@ -76,10 +76,10 @@ class NodeResourcesFit(framework.Plugin):
         claim = claim_of(pod_class)
         return Fit(columns, asked) if claim is None else Eased(columns, asked, claim)
 
-    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+    def concerned(self, event: ClusterEvent) -> bool:
         # A pod that comes takes room, unless it is room for others: then it helps those.
         pod = event.pod
-        return ActionType.POD_NEW not in event.what or (
+        return event.what is not ActionType.POD_NEW or (
             pod is not None and (bool(pod.reserve_pod_of) or pod.operates)
         )
 
@@ -102,9 +102,9 @@ class Fit(framework.Filter):
     def __init__(self, columns: Columns, asked: Sequence[tuple[int, int, str]]) -> None:
         self._columns = columns
         self._names = [name for _, _, name in asked][:_MOST_BITS]
-        self._pairs = [(kind, amount) for kind, amount, _ in asked]
-        self._which: Ints = np.array([kind for kind, _ in self._pairs], np.int64)
-        amounts = [amount for _, amount in self._pairs]
+        self.pairs = [(kind, amount) for kind, amount, _ in asked]
+        self._which: Ints = np.array([kind for kind, _ in self.pairs], np.int64)
+        amounts = [amount for _, amount in self.pairs]
         self._amounts: Ints = np.array(amounts, np.int64).reshape(-1, 1)
         bits = [1 << (1 + min(place, _MOST_BITS)) for place in range(len(asked))]
         self._bits: Ints = np.array([[bit] for bit in bits], np.int64).reshape(-1, 1)
@@ -125,25 +125,25 @@ class Fit(framework.Filter):
         if held.item(_PODS, row) + 1 > every.item(_PODS, row):
             return False
         return all(
-            amount <= every.item(kind, row) - held.item(kind, row) for kind, amount in self._pairs
+            amount <= every.item(kind, row) - held.item(kind, row) for kind, amount in self.pairs
         )
 
     def amounts(self, real: Ints) -> tuple[int, ...]:
         """Of what a pod takes, that which decides here: the pod itself, then each amount asked."""
-        return 1, *(real.item(kind) if kind < real.size else 0 for kind, _ in self._pairs)
+        return 1, *(real.item(kind) if kind < real.size else 0 for kind, _ in self.pairs)
 
     def spare(self, row: int) -> list[int]:
         """What would be left on a node of the same, were the pod there too; negative: it lacks."""
         every, held = self._columns.allocatable, self._columns.requested
         return [
             every.item(kind, row) - held.item(kind, row) - amount
-            for kind, amount in ((_PODS, 1), *self._pairs)
+            for kind, amount in ((_PODS, 1), *self.pairs)
         ]
 
     def refusal(self, row: int, spare: Sequence[int]) -> framework.Verdict:
         """Why a node is refused where so much would be left of each, of some less than nothing."""
         code = int(spare[0] < 0)
-        for place, ((kind, amount), left) in enumerate(zip(self._pairs, spare[1:], strict=True)):
+        for place, ((kind, amount), left) in enumerate(zip(self.pairs, spare[1:], strict=True)):
             if left < 0:
                 code |= 1 << (1 + min(place, _MOST_BITS))
                 if amount > self._columns.allocatable.item(kind, row):

@@ -65,11 +65,11 @@ class _NewestScores(RecentDecisions):
     def __init__(self, *, wanted: bool) -> None:
         super().__init__()
         self._wanted = wanted
-        self.scored: Scored | None = None
+        self.scored: dict[str, Scored] = {}
 
     def ranking(self, cycle: Cycle, pod: Pod, now: float) -> None:  # noqa: ARG002 -- time stands
         if self._wanted:
-            self.scored = cycle.scored(pod)
+            self.scored[pod.key] = cycle.scored(pod)
 
     def note(self, outcome: Outcome, ranking: Ranking | None, now: float) -> None:
         """Nobody asks for decisions of the past here."""
@@ -113,12 +113,16 @@ class Simulation:
         for body in self._cluster.reservations:
             self._admit(body)
         self._advance()
+        for pod_group in self._cluster.pod_groups:
+            core.gangs.put_pod_group(pod_group)
+        for pod in (pod for pods in self._cluster.columns.pods for pod in pods.values()):
+            core.gangs.put(pod)
         for pod in self._cluster.pending:
             self._check_profile(pod, f"Pod {pod.key}")
             core.pod(None, pod, self._now)
         total, done = core.queue.count(QueuePlace.ACTIVE), 0
-        while (taken := core.queue.pop(self._now)) is not None:
-            self._try(taken)
+        while (outcome := core.gangs.next(self._now) or self._attempt()) is not None:
+            self._take(outcome)
             done += 1
             if done % _STEP == 0:
                 progress(min(done, total), total)
@@ -163,12 +167,19 @@ class Simulation:
         for info in reservation_events.due(self._core, self._now):
             reservation_events.step(self._core, info, self._now, self._now)
 
-    def _try(self, pod: Pod) -> None:
+    def _attempt(self) -> Outcome | None:
+        """Try the next pod, which is explained before that where it shall be."""
         core = self._core
-        if self._explain == pod.key and not core.decoder.judge.why(pod):
+        pod = core.queue.pop(self._now)
+        if pod is None:
+            return None
+        if self._explain == pod.key and not core.why_never(pod):
             cycle = core.cycles[pod.pod_class.scheduler]
             self.result.explanation = explanation(cycle, pod)
-        outcome = core.attempt(pod, self._now)
+        return core.attempt(pod, self._now)
+
+    def _take(self, outcome: Outcome) -> None:
+        core, pod = self._core, outcome.pod
         if isinstance(outcome, Refusal):
             self._refused[pod.key] = outcome.message
             if pod.reserve_pod_of:
@@ -182,7 +193,7 @@ class Simulation:
             reservation_events.woken(core, info, self._now)
 
     def _place(self, bind: Bind) -> None:
-        pod, scored = bind.pod, self._newest.scored
+        pod, scored = bind.pod, self._newest.scored.pop(bind.pod.key, None)
         placed: dict[str, Any] = {
             "pod": pod.key,
             "node": bind.node,

@@ -8,6 +8,7 @@ import pytest
 
 from koordlet.model import errors
 from koordlet.scheduler.loop import configuration
+from koordlet.scheduler.plugins.coscheduling import Coscheduling
 from tests.kit import clusters
 from tests.kit.clusters import node, pod, spread
 
@@ -172,3 +173,47 @@ def test_no_parallelism_is_none() -> None:
     """It changes nothing here, and is a slip."""
     with pytest.raises(errors.ConfigError, match="parallelism"):
         configuration.read({**config(), "parallelism": 0}, "test")
+
+
+def test_the_peers_coscheduling_is_taken_as_they_configure_it() -> None:
+    """Its name as the order of the queue is accepted; unknown arguments are warnings."""
+    body = {
+        "kind": "KubeSchedulerConfiguration",
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "profiles": [
+            {
+                "schedulerName": "gangs",
+                "plugins": {
+                    "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+                    "queueSort": {
+                        "enabled": [{"name": "Coscheduling"}],
+                        "disabled": [{"name": "*"}],
+                    },
+                },
+                "pluginConfig": [
+                    {
+                        "name": "Coscheduling",
+                        "args": {"permitWaitingTimeSeconds": 10, "colour": "red"},
+                    }
+                ],
+            }
+        ],
+    }
+    read = configuration.read(body, "test")
+    plugin = read.profiles["gangs"].find(Coscheduling)
+    assert plugin is not None
+    assert plugin.arguments.wait_seconds == 10.0
+    assert read.warnings == ("test: Coscheduling: 'colour' is unknown and ignored",)
+
+
+def test_coscheduling_that_is_disabled_leaves_the_profile() -> None:
+    """Pods of its forms are then refused by name."""
+    body = {
+        "kind": "KubeSchedulerConfiguration",
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "profiles": [
+            {"plugins": {"multiPoint": {"disabled": [{"name": "Coscheduling"}]}}},
+        ],
+    }
+    [served] = configuration.read(body, "test").profiles.values()
+    assert served.find(Coscheduling) is None

@@ -159,7 +159,7 @@ def test_a_refused_pod_keeps_no_room_from_others() -> None:
     scene.pod(name="member", cpu="4", priority=9, labels=gang, status=status)
     scene.pod(name="p", cpu="4")
 
-    assert "pod-group.scheduling.sigs.k8s.io" in scene.refused().message
+    assert "can't find gang" in scene.refused().message
     assert scene.bound().name == "p"
 
 
@@ -270,3 +270,28 @@ def test_a_running_pod_that_becomes_room_for_others_wakes_its_owners() -> None:
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     scene.pod(old, name="room", on="n", cpu="4", labels=labels, meta=meta, status=ready)
     assert scene.bound().name == "owner"
+
+
+def test_a_binding_that_fails_gives_a_reservation_back_what_the_pod_drew() -> None:
+    """Refused by the store, deleted, or bound elsewhere: the reservation holds all of it again."""
+    for end in ("unbound", "gone", "elsewhere"):
+        scene = Scene()
+        body = reservations.reservation("r", cpu="4", on="n", allocateOnce=False)
+        body["spec"]["template"]["spec"]["schedulerName"] = "default-scheduler"
+        reservation_events.changed(scene.core, None, body, 0.0)
+        pod = scene.pod(name="p", cpu="2", labels={"app": "web"})
+        outcome = scene.core.step(400.0)
+        assert isinstance(outcome, Bind)
+        assert outcome.pod.drawn_name == "r"
+        other = nodes.decode(clusters.node("m"))
+        scene.core.node(None, other, 400.0)
+        if end == "unbound":
+            scene.core.unbound(pod, 401.0)
+        elif end == "gone":
+            scene.core.pod(pod, None, 401.0)
+        else:
+            scene.pod(pod, name="p", cpu="2", labels={"app": "web"}, on="m")
+        info = scene.core.reservations.named("r")
+        assert info is not None
+        assert info.owners == {}
+        assert scene.core.pod_cache.columns.requested[0, 0] == 4000

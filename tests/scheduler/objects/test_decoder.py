@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -33,3 +34,14 @@ def test_a_broken_annotation_hides_nobody(listed: object) -> None:
     assert (found["cpus"], found["parts"]) == (cpuset.CPUSet.parse("0-1"), {})
     message = clusters.message("b", node("n", cpu="4"), there, pod("b", cpu="1"))
     assert message == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+@pytest.mark.parametrize("own", ["g", ["g"], {"name": "g"}, {"podGroupName": 7}])
+def test_a_scheduling_group_that_names_nobody_is_a_mistake_and_no_pod_without_a_gang(
+    own: object,
+) -> None:
+    """Such a pod is rejected by the field's name: it must not be placed alone."""
+    document = clusters.tried(node("n"), pod("p", schedulingGroup=own))
+    assert document["placements"] == []
+    [pending] = document["pending"]
+    assert re.search("schedulingGroup|podGroupName", pending["message"])

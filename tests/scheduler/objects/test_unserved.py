@@ -39,17 +39,7 @@ def why(*bodies: Body) -> str:
 @pytest.mark.parametrize(
     ("key", "asked"),
     [
-        ("pod-group.scheduling.sigs.k8s.io", {"labels": {"pod-group.scheduling.sigs.k8s.io": "g"}}),
-        (
-            "pod-group.scheduling.sigs.k8s.io/name",
-            {"labels": {"pod-group.scheduling.sigs.k8s.io/name": "g"}},
-        ),
         ("scheduling.x-k8s.io/pod-group", {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}),
-        (
-            "gang.scheduling.koordinator.sh/name",
-            {"meta": {"annotations": {"gang.scheduling.koordinator.sh/name": "g"}}},
-        ),
-        ("spec.schedulingGroup", {"schedulingGroup": {"podGroupName": "g"}}),
         ("spec.workloadRef", {"workloadRef": {"name": "w", "podGroup": "g"}}),
         (f"{QUOTA}/name", {"labels": {f"{QUOTA}/name": "team-a"}}),
         (HINT, {"meta": {"annotations": {HINT: '{"nodeNames": ["n"]}'}}}),
@@ -63,7 +53,7 @@ def why(*bodies: Body) -> str:
 def test_a_pod_that_names_what_is_lacking_waits_and_its_message_names_the_key(
     key: str, asked: Body
 ) -> None:
-    """Gangs in every dialect, quotas and hard hints are refused by name."""
+    """Gangs in a dialect that nothing serves, quotas and hard hints are refused by name."""
     assert key in why(pod("p", **asked))
 
 
@@ -158,13 +148,10 @@ def test_the_option_takes_labels_and_quotas_back_but_no_field() -> None:
 
 def test_one_message_names_everything_that_is_asked_for() -> None:
     """Who asks for two things hears of both at once, and of the way out."""
-    both = pod(
-        "p",
-        labels={"pod-group.scheduling.sigs.k8s.io": "g", f"{QUOTA}/name": "a"},
-    )
+    both = pod("p", labels={"scheduling.x-k8s.io/pod-group": "g", f"{QUOTA}/name": "a"})
 
     assert (
-        "gang 'g' (label pod-group.scheduling.sigs.k8s.io) and quota 'a' (label"
+        "gang 'g' (label scheduling.x-k8s.io/pod-group) and quota 'a' (label"
         f" {QUOTA}/name) are not supported by this scheduler; {unserved.OPTION} places such pods"
         " all the same" == why(both)
     )
@@ -176,7 +163,7 @@ def test_what_pods_of_a_file_ask_for_is_known_without_placing_them() -> None:
         [
             quota("team-a", means=json.dumps(["d"])),
             pod("p"),
-            pod("q", on="n", labels={"pod-group.scheduling.sigs.k8s.io": "g"}, namespace="x"),
+            pod("q", on="n", labels={"scheduling.x-k8s.io/pod-group": "g"}, namespace="x"),
             {"kind": "Pod", "metadata": 7},
             {"kind": "ElasticQuota", "metadata": []},
         ]

@@ -106,7 +106,7 @@ def test_gates_claims_and_groups_stay_pending() -> None:
 
     assert said["d/gated"] == "waiting for scheduling gates: [a b]"
     assert "resource claims" in said["d/claims"]
-    assert "pod groups" in said["d/group"]
+    assert "waiting for pods's pod group" in said["d/group"]
     assert [one["pod"] for one in found["placements"]] == ["d/fine"]
 
 

@@ -1,0 +1,287 @@
+"""Preemption for a group of gangs: victims leave only where the whole minimum then fits.
+
+Covers: who may leave, in columns without them whether the minimum fits, whom the group can spare.
+Does not cover: single pods (``scheduler.framework.preemption``), evicting
+(``scheduler.loop.reporter``).
+
+Rules:
+1. The group is as important as its least important member. A unit is a pod, or all pods of a gang
+   that is disrupted as a whole. Units of lower priority may leave; reserve pods, pods of the group
+   itself and pods that a label exempts may not.
+2. All units leave the columns, and the group's own cycle is tried. If the minimum does not fit,
+   everything is as before, and nobody is harmed.
+3. Units come back in this order where the minimum still fits with them: those that a budget
+   protects; higher priority; wholes before pods; of wholes the larger; who started earlier.
+4. Where units times members exceed ``EFFORT``, units on nodes that the first placement does not use
+   come back at once, if the minimum then still fits. The others, where they are still too many, are
+   asked with the members of their own nodes alone; the whole is tried once more at the end, and
+   without success all of them leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from koordlet.model.record import dataclass
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.gangs.book import GangBook, GangGroup
+from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.objects.disruption import Protection
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.reservation import keys
+
+EFFORT = 10_000
+WAITING = "pod group is waiting for preemption to complete"
+TERMINATING = "preemption: not eligible due to terminating pod on the nominated node."
+NO_VICTIMS = "preemption: No preemption victims found for incoming preemptor"
+_EXEMPT = (
+    "quota.scheduling.koordinator.sh/preemptible",
+    "scheduling.koordinator.sh/preemptible",
+)
+
+
+class PreemptingCore(Protocol):
+    """The parts of ``loop.core.Core`` that preemption looks at."""
+
+    pod_cache: PodCache
+    cycles: dict[str, Cycle]
+
+
+#: Decides the members; the placements, or ``None`` where the minimum does not fit. Nothing of it
+#: is left assumed.
+Attempt = Callable[[], "Sequence[Placement] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a member would go."""
+
+    pod: Pod
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPreemption:
+    """The victims, and where the members go when they have left."""
+
+    placements: tuple[Placement, ...]
+    victims: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Pods that leave together or not at all."""
+
+    pods: tuple[Pod, ...]
+    priority: int
+    whole: bool
+
+    def importance(self) -> tuple[int, bool, int, str, int]:
+        """Most important first (rule 3)."""
+        started = min(pod.started or "~" for pod in self.pods)
+        number = len(self.pods) if self.whole else 0
+        return -self.priority, not self.whole, -number, started, self.pods[0].position
+
+
+def placements(binds: Sequence[Bind]) -> tuple[Placement, ...]:
+    """The placements of a trial."""
+    return tuple(Placement(bind.pod, bind.node) for bind in binds)
+
+
+def priority(group: GangGroup, members: Sequence[Pod]) -> int:
+    """How important a group is (rule 1)."""
+    stated = [
+        entry.gang.priority
+        for entry in group.entries
+        if entry.gang is not None and entry.gang.priority is not None
+    ]
+    return min([*stated, *(pod.priority for pod in members)])
+
+
+def awaited(columns: Columns, members: Sequence[Pod]) -> bool:
+    """Whether victims on the members' nominated nodes are terminating, and will make room."""
+    rows = {columns.rows.get(pod.nominated) for pod in members if pod.nominated} - {None}
+    least = min(pod.priority for pod in members)
+    return any(
+        other.terminating and other.preempted and other.priority < least
+        for row in rows
+        if row is not None
+        for other in columns.pods[row].values()
+    )
+
+
+def attempt(
+    core: PreemptingCore,
+    book: GangBook,
+    members: Sequence[Pod],
+    protection: Protection,
+    trial: Attempt,
+) -> GroupPreemption | str:
+    """The least victims by rule 3, or why preemption does not help; empty: nobody may leave."""
+    columns, entry = core.pod_cache.columns, book.of(members[0])
+    assert entry is not None  # noqa: S101 -- it is a member
+    group = book.group(entry)
+    units = _units(core.pod_cache, book, group, priority(group, members))
+    if not units:
+        return ""
+    away = _Away(columns)
+    try:
+        for unit in units:
+            away.leave(unit)
+        chosen = trial()
+        if chosen is None:
+            return NO_VICTIMS
+        remaining = _ordered(units, protection)
+        if len(units) * len(members) > EFFORT:
+            remaining, chosen = _narrowed(columns, away, remaining, chosen, trial)
+        if len(remaining) * len(members) > EFFORT:
+            victims = _by_node(core, away, remaining, chosen)
+            final = trial()
+            victims, chosen = (remaining, chosen) if final is None else (victims, final)
+        else:
+            victims, chosen = _spare(away, remaining, chosen, trial)
+    finally:
+        away.restore()
+    leaving = tuple(pod for unit in victims for pod in unit.pods)
+    return GroupPreemption(tuple(chosen), leaving) if leaving else NO_VICTIMS
+
+
+def _spare(
+    away: _Away, units: list[_Unit], chosen: Sequence[Placement], trial: Attempt
+) -> tuple[list[_Unit], Sequence[Placement]]:
+    """The units without which alone the minimum fits, and the placements then."""
+    victims: list[_Unit] = []
+    for unit in units:
+        away.come_back(unit)
+        spared = trial()
+        if spared is None:
+            away.leave(unit)
+            victims.append(unit)
+        else:
+            chosen = spared
+    return victims, chosen
+
+
+def _by_node(
+    core: PreemptingCore, away: _Away, units: list[_Unit], chosen: Sequence[Placement]
+) -> list[_Unit]:
+    """The same, where each node is judged with its own members alone (rule 4)."""
+    rows = core.pod_cache.columns.rows
+    members: dict[int, list[Pod]] = {}
+    for placement in chosen:
+        members.setdefault(rows[placement.node], []).append(placement.pod)
+    victims: list[_Unit] = []
+    for unit in units:
+        away.come_back(unit)
+        if not all(_fit(core, members.get(row, []), row) for row in away.rows_of(unit)):
+            away.leave(unit)
+            victims.append(unit)
+    return victims
+
+
+def _fit(core: PreemptingCore, members: Sequence[Pod], row: int) -> bool:
+    """Whether these members fit on a node, one after another."""
+    columns, placed = core.pod_cache.columns, []
+    try:
+        for pod in members:
+            if core.cycles[pod.pod_class.scheduler].verdict(pod, row) is not None:
+                return False
+            columns.place(pod, row)
+            placed.append(pod)
+    finally:
+        for pod in placed:
+            columns.remove(pod)
+            pod.node = ""
+    return True
+
+
+def _narrowed(
+    columns: Columns,
+    away: _Away,
+    units: list[_Unit],
+    chosen: Sequence[Placement],
+    trial: Attempt,
+) -> tuple[list[_Unit], Sequence[Placement]]:
+    """The units that remain to be asked one by one (rule 4)."""
+    used = {columns.rows[placement.node] for placement in chosen}
+    elsewhere = [unit for unit in units if not used & away.rows_of(unit)]
+    for unit in elsewhere:
+        away.come_back(unit)
+    again = trial()
+    if again is None:
+        for unit in elsewhere:
+            away.leave(unit)
+        return units, chosen
+    return [unit for unit in units if used & away.rows_of(unit)], again
+
+
+class _Away:
+    """Units that have left the columns for a while."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._rows: dict[str, int] = {}
+        self._gone: dict[str, Pod] = {}
+
+    def rows_of(self, unit: _Unit) -> set[int]:
+        """The rows that a unit is on."""
+        return {self._rows[pod.key] for pod in unit.pods}
+
+    def leave(self, unit: _Unit) -> None:
+        """Take a unit away."""
+        for pod in unit.pods:
+            self._rows[pod.key] = self._columns.remove(pod)
+            self._gone[pod.key] = pod
+
+    def come_back(self, unit: _Unit) -> None:
+        """Give a unit its places back."""
+        for pod in unit.pods:
+            del self._gone[pod.key]
+            self._columns.place(pod, self._rows[pod.key])
+
+    def restore(self) -> None:
+        """Give everybody who is away their places back."""
+        for key, pod in self._gone.items():
+            self._columns.place(pod, self._rows[key])
+        self._gone.clear()
+
+
+def _units(pod_cache: PodCache, book: GangBook, group: GangGroup, below: int) -> list[_Unit]:
+    own = {entry.key for entry in group.entries}
+    columns = pod_cache.columns
+    units: list[_Unit] = []
+    wholes: dict[str, list[Pod]] = {}
+    for pod in pod_cache:
+        entry = book.of(pod)
+        whole = entry is not None and entry.gang is not None and entry.gang.whole
+        row = columns.rows.get(pod.node)
+        if row is None or pod.key not in columns.pods[row]:
+            continue
+        if whole and entry is not None and entry.key not in own:
+            wholes.setdefault(entry.key, []).append(pod)
+        elif pod.priority < below and _may_leave(pod) and (entry is None or entry.key not in own):
+            units.append(_Unit((pod,), pod.priority, whole=False))
+    for key, pods in wholes.items():
+        gang = entry.gang if (entry := book.get(key)) is not None else None
+        stated = gang.priority if gang is not None else None
+        rank = min(pod.priority for pod in pods) if stated is None else stated
+        if rank < below and all(map(_may_leave, pods)):
+            units.append(_Unit(tuple(pods), rank, whole=True))
+    return units
+
+
+def _may_leave(pod: Pod) -> bool:
+    labels = pod.pod_class.labels
+    exempt = labels.get(keys.NEVER_VICTIM) == "true"
+    return not (exempt or pod.reserve_pod_of or any(labels.get(key) == "false" for key in _EXEMPT))
+
+
+def _ordered(units: Sequence[_Unit], protection: Protection) -> list[_Unit]:
+    """The order of rule 3."""
+    ordered = sorted(units, key=_Unit.importance)
+    violating, _ = protection.split([pod for unit in ordered for pod in unit.pods])
+    protected = {pod.uid for pod in violating}
+    return sorted(ordered, key=lambda unit: not any(pod.uid in protected for pod in unit.pods))

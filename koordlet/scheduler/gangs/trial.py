@@ -1,0 +1,74 @@
+"""The result of a cycle for a group while it can still be taken back.
+
+Covers: members that were decided and that failed, counts by gang. Does not cover: deciding
+(``attempt``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from koordlet.kubeapi.pod_groups import MatchPolicy
+from koordlet.model.record import dataclass
+from koordlet.scheduler.framework import Failure
+from koordlet.scheduler.gangs.book import GangEntry, GangGroup
+from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.objects.pods import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMember:
+    """A member that was not decided, and why."""
+
+    pod: Pod
+    message: str
+    #: Why no node took it; ``None``: it failed for another reason.
+    failure: Failure | None = None
+    #: The plugins that refused it.
+    by: frozenset[str] = frozenset()
+    #: An error, which says nothing about nodes.
+    error: bool = False
+    #: It is never tried, and waits before the queue.
+    never: bool = False
+
+
+@dataclass(slots=True)
+class GangTally:
+    """The members of one gang in this cycle."""
+
+    entry: GangEntry
+    #: Assumed before this cycle, and shown on a node by the store.
+    waiting: int
+    bound: int
+    decided: int = 0
+    #: Not tried yet.
+    left: int = 0
+
+    def enough(self, group: GangGroup, *, more: int = 0) -> bool:
+        """Whether the gang has its minimum, with so many more."""
+        gang = self.entry.gang
+        waiting = self.waiting + self.decided + more
+        if gang is None:
+            return group.satisfied
+        return gang.valid(waiting=waiting, bound=self.bound, satisfied=group.satisfied)
+
+    def needed(self, group: GangGroup) -> int:
+        """How many of those that are left must be decided at least."""
+        gang = self.entry.gang
+        if gang is None or self.enough(group):
+            return 0
+        counts = gang.match_policy is MatchPolicy.WAITING_AND_RUNNING
+        return gang.min - self.waiting - (self.bound if counts else 0)
+
+
+@dataclass(slots=True)
+class GroupTrial:
+    """What became of the members: a result that can still be taken back."""
+
+    binds: list[Bind] = field(default_factory=list)
+    failed: list[FailedMember] = field(default_factory=list)
+    #: Not tried, as the minimum was out of reach.
+    skipped: list[Pod] = field(default_factory=list)
+    #: How many were decided before the first that failed.
+    before: int = 0
+    enough: bool = False

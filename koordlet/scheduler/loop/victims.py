@@ -1,0 +1,49 @@
+"""Victims of preemption from the decision until they are gone.
+
+Covers: who is to be evicted, what is counted of it meanwhile. Does not cover: choosing victims
+(``scheduler.framework.preemption``, ``scheduler.gangs.preemption``), evicting them (``reporter``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.objects.disruption import DisruptionBudgets
+from koordlet.scheduler.objects.pods import Pod
+
+
+class Victims:
+    """Pods whose end is decided, whether the store has heard of it or not."""
+
+    def __init__(self, pod_cache: PodCache, budgets: DisruptionBudgets) -> None:
+        self._pod_cache, self._budgets = pod_cache, budgets
+        self._uids: set[str] = set()
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._uids
+
+    def take(self, victims: Sequence[Pod], now: float) -> tuple[Pod, ...]:
+        """Decide the end of these pods; those that were not ending by themselves."""
+        fresh = tuple(victim for victim in victims if not victim.terminating)
+        self._budgets.take(fresh, now)
+        for victim in fresh:
+            self._uids.add(victim.uid)
+            victim.preempted = True
+            self._pod_cache.ending(victim, ends=True)
+        return fresh
+
+    def drop(self, uid: str) -> None:
+        """A pod is gone."""
+        self._uids.discard(uid)
+        self._budgets.ends(uid)
+
+    def spare(self, victim: Pod) -> bool:
+        """Spare a victim that could not be deleted; whether it was still there."""
+        self._uids.discard(victim.uid)
+        self._budgets.spare(victim.uid)
+        known = self._pod_cache.get(victim.key)
+        if known is None or known.uid != victim.uid or not known.terminating:
+            return False
+        self._pod_cache.ending(known, ends=False)
+        return True
