@@ -281,7 +281,9 @@ def quotas(node: kubelet_node.Node) -> set[str]:
     return set(node.values("grows", "cpu.cfs_quota_us"))
 
 
-@pytest.mark.parametrize("whole", [False, True], ids=["container", "pod"])
+@pytest.mark.parametrize(
+    "whole", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["container", "pod"]
+)
 def test_a_resize_in_place_is_followed(
     node: kubelet_node.Node, agent: installed.Installed, *, whole: bool
 ) -> None:
