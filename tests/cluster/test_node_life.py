@@ -134,6 +134,11 @@ def the_node(node: kubelet_node.Node) -> dict[str, Any]:
     return dict(node.admin.need("GET", f"/api/v1/nodes/{node.name}"))
 
 
+def printed(node: kubelet_node.Node, *names: str) -> None:
+    """Wait until the first command of each has said where it runs."""
+    deadline.until(lambda: all(map(node.first_cpus, names)), f"first commands of {names}")
+
+
 def test_containers_of_every_class_run_their_first_command_on_their_cpus(
     node: kubelet_node.Node, agent: installed.Installed
 ) -> None:
@@ -148,6 +153,7 @@ def test_containers_of_every_class_run_their_first_command_on_their_cpus(
     node.start("besteffort")
     shared = {"ls": "1", "guaranteed": "1", "burstable": "1", "be": "0-1", "besteffort": "0-1"}
     settled(node, {"lsr": "0", **shared})
+    printed(node, "lsr", *shared)
     assert {name: node.first_cpus(name) for name in ("lsr", *shared)} == {"lsr": "0", **shared}
 
     gone(node, "lsr")
@@ -155,6 +161,7 @@ def test_containers_of_every_class_run_their_first_command_on_their_cpus(
     node.start("late", "BE")
     exclusive = {"lse": "0", "late": "1", "be": "1", "besteffort": "1", "ls": "1"}
     settled(node, exclusive)
+    printed(node, "lse", "late")
 
     assert (node.first_cpus("lse"), node.first_cpus("late")) == ("0", "1")
     assert refusals(agent) == []
