@@ -92,6 +92,8 @@ class GangGroup:
     entries: tuple[GangEntry, ...]
     satisfied: bool
     lacks: dict[Lack, set[str]]
+    #: The first member that the last cycle did not decide, and why.
+    obstacle: tuple[str, str] | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:

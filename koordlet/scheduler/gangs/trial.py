@@ -72,3 +72,8 @@ class GroupTrial:
     #: How many were decided before the first that failed.
     before: int = 0
     enough: bool = False
+
+    @property
+    def obstacle(self) -> tuple[str, str] | None:
+        """The first member that was not decided, and why; ``None``: all were."""
+        return (self.failed[0].pod.key, self.failed[0].message) if self.failed else None
