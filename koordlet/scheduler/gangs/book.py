@@ -25,7 +25,7 @@ from dataclasses import field
 from koordlet.kubeapi.pod_groups import GangForm, PodGroup
 from koordlet.model.record import dataclass
 from koordlet.scheduler.gangs import gang as gang_model
-from koordlet.scheduler.gangs.gang import Gang, GangDefaults
+from koordlet.scheduler.gangs.gang import Gang, GangDefaults, Obstacle
 from koordlet.scheduler.objects.pods import Pod
 
 #: Notices that wait to be read; more are dropped.
@@ -92,8 +92,7 @@ class GangGroup:
     entries: tuple[GangEntry, ...]
     satisfied: bool
     lacks: dict[Lack, set[str]]
-    #: The first member that the last cycle did not decide, and why.
-    obstacle: tuple[str, str] | None = None
+    obstacle: Obstacle | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:

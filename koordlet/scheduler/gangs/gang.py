@@ -89,6 +89,17 @@ class Gang:
         return once or waiting >= self.min
 
 
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """The first member that the last cycle of its group did not decide, and why."""
+
+    #: ``namespace/name``.
+    pod: str
+    message: str
+    #: An error, which says nothing about nodes.
+    error: bool = False
+
+
 def of_pod_group(pod_group: PodGroup, defaults: GangDefaults) -> Gang | None:
     """The gang of a PodGroup; ``None`` where its minimum cannot be read."""
     if pod_group.minimum is None:

@@ -91,4 +91,5 @@ def _obstacle(
         return "", "it has no pods"
     if why := core.why_never(pod) or admission.refusal(book, pod):
         return pod.key, why
-    return book.group(entry).obstacle or ("", "")
+    obstacle = book.group(entry).obstacle
+    return ("", "") if obstacle is None else (obstacle.pod, obstacle.message)

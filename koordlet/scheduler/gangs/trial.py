@@ -12,6 +12,7 @@ from koordlet.kubeapi.pod_groups import MatchPolicy
 from koordlet.model.record import dataclass
 from koordlet.scheduler.framework import Failure
 from koordlet.scheduler.gangs.book import GangEntry, GangGroup
+from koordlet.scheduler.gangs.gang import Obstacle
 from koordlet.scheduler.loop.outcomes import Bind
 from koordlet.scheduler.objects.pods import Pod
 
@@ -74,6 +75,7 @@ class GroupTrial:
     enough: bool = False
 
     @property
-    def obstacle(self) -> tuple[str, str] | None:
+    def obstacle(self) -> Obstacle | None:
         """The first member that was not decided, and why; ``None``: all were."""
-        return (self.failed[0].pod.key, self.failed[0].message) if self.failed else None
+        first = self.failed[0] if self.failed else None
+        return Obstacle(first.pod.key, first.message, first.error) if first else None
