@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from koordlet.cli import options, output, scheduler
+from koordlet.cli import gangs, options, output, scheduler
 from koordlet.model import errors, moment
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def lines(result: simulation.Result) -> list[str]:
         ]
         text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
     text += _reserved(result.reservations)
-    text += gang_lines(result.gangs)
+    text += gangs.table(result.gangs)
     for preemption in result.preemptions:
         victims = ", ".join(preemption["victims"])
         text.append(f"{preemption['pod']} preempts on {preemption['node']}: {victims}")
@@ -160,23 +159,6 @@ def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
         if each.get("message")
     ]
     return [*output.table(rows, head=head), *problems]
-
-
-def gang_lines(gangs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A row for each gang: how many of its minimum have a node, and why it waits."""
-    if not gangs:
-        return []
-    rows = [
-        (
-            gang["gang"],
-            f"{gang['placed']}/{'?' if gang['min'] is None else gang['min']}",
-            str(gang["pods"]),
-            ", ".join(gang["group"]),
-            ": ".join(filter(None, (gang["member"], gang["message"]))),
-        )
-        for gang in gangs
-    ]
-    return output.table(rows, head=("GANG", "PLACED/MIN", "PODS", "GROUP", "WAITS FOR"))
 
 
 def _amounts(amounts: dict[str, str]) -> str:

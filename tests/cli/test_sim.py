@@ -118,13 +118,15 @@ def test_each_gang_is_a_row_that_says_why_it_waits(
     lines = printed.out.splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith("GANG"))
     head, *rows = lines[start : start + 4]
-    assert head.split() == ["GANG", "PLACED/MIN", "PODS", "GROUP", "WAITS", "FOR"]
-    half, late, whole = (row.split(maxsplit=3) for row in rows)
-    assert half[:3] == ["d/half", "0/2", "2"]
-    assert half[3].startswith("d/d: 0/1 nodes are available: 1 node(s) didn't match")
-    assert late[:3] == ["d/late", "0/2", "1"]
-    assert "child pod not collect enough" in late[3]
-    assert whole == ["d/whole", "2/2", "2"]
+    assert head.split() == [
+        *("GANG", "PLACED/MIN", "PODS", "PHASE", "SINCE", "GROUP", "WAITS", "FOR"),
+    ]
+    half, late, whole = (row.split(maxsplit=6) for row in rows)
+    assert half[:4] == ["d/half", "0/2", "2", "Scheduling"]
+    assert half[6].startswith("d/d: 0/1 nodes are available: 1 node(s) didn't match")
+    assert late[:4] == ["d/late", "0/2", "1", "Pending"]
+    assert "child pod not collect enough" in late[6]
+    assert whole == ["d/whole", "2/2", "2", "Scheduled", *"---"]
     assert "Pod d/e: gang d/late: mode NonStrict is not supported" in printed.err
 
     assert cli.main(["sim", str(where), "-o", "json"]) == 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.gangs import admission
+from koordlet.scheduler.gangs import admission, status
 from koordlet.scheduler.gangs.book import GangBook, GangEntry
 from koordlet.scheduler.gangs.gang_core import GangCore
 from koordlet.scheduler.objects.pods import Pod
@@ -22,14 +22,19 @@ from koordlet.scheduler.objects.pods import Pod
 class GangSummary:
     """One gang, for a row of a table."""
 
-    #: ``namespace/name``.
+    #: ``namespace/name``, and the key in the book.
     id: str
+    key: str
     form: str
     #: ``None``: missing, or unreadable.
     min: int | None
     #: Members that count, and those of them that have a node.
     pods: int
     placed: int
+    #: As the status of a PodGroup has it; of the other forms, as it would be.
+    phase: str = ""
+    #: When its first pod was created, RFC 3339.
+    since: str = ""
     #: The gangs that it waits for and that wait for it.
     group: tuple[str, ...] = ()
     #: The member that it waits for and why; empty: it does not wait.
@@ -44,6 +49,8 @@ class GangSummary:
             "min": self.min,
             "pods": self.pods,
             "placed": self.placed,
+            "phase": self.phase,
+            "since": self.since or None,
             "group": list(self.group),
             "member": self.member or None,
             "message": self.message or None,
@@ -56,12 +63,22 @@ def summaries(core: GangCore, book: GangBook) -> list[GangSummary]:
     return [_summary(core, book, entry) for entry in sorted(entries, key=lambda entry: entry.key)]
 
 
+def members(core: GangCore, entry: GangEntry) -> list[dict[str, Any]]:
+    """Each member: its node, or why it has none."""
+    rows = []
+    for key, pod in sorted(entry.members.items()):
+        placed, queued = core.pod_cache.get(key), core.queue.get(key)
+        message = queued.why if queued is not None else ""
+        node = placed.node if placed is not None else ""
+        why = "" if node else message or pod.stored_condition[1]
+        rows.append({"pod": key, "node": node or None, "message": why or None})
+    return rows
+
+
 def _summary(core: GangCore, book: GangBook, entry: GangEntry) -> GangSummary:
     assumed, ids = core.pod_cache.assumed, book.group(entry).ids
     waiting = [
-        pod
-        for key, pod in sorted(entry.children.items())
-        if key not in entry.bound and key not in assumed
+        pod for key, pod in entry.children.items() if key not in entry.bound and key not in assumed
     ]
     placed = len(entry.children) - len(waiting)
     gang = entry.gang
@@ -73,20 +90,37 @@ def _summary(core: GangCore, book: GangBook, entry: GangEntry) -> GangSummary:
     form = first.gang.form.value if first is not None and first.gang is not None else ""
     return GangSummary(
         id=entry.key.partition("@")[0],
+        key=entry.key,
         form="PodGroup" if own is not None else form,
         min=None if gang is None else gang.min,
         pods=len(entry.children),
         placed=placed,
+        phase=_phase(entry, placed, tried=book.group(entry).obstacle is not None),
+        since=min((pod.created for pod in entry.members.values()), default=""),
         group=ids if len(ids) > 1 else (),
         member=member,
         message=message,
     )
 
 
+def _phase(entry: GangEntry, placed: int, *, tried: bool) -> str:
+    stored = "" if entry.pod_group is None else str(entry.pod_group.status.get("phase") or "")
+    if stored or entry.gang is None:
+        return stored or "Pending"
+    children = list(entry.children.values())
+    counts = status.PodGroupCounts(
+        children=len(children),
+        scheduled=placed,
+        running=sum(pod.running for pod in children),
+        tried=tried,
+    )
+    return status.phase("", entry.gang.min, counts)
+
+
 def _obstacle(
     core: GangCore, book: GangBook, entry: GangEntry, waiting: list[Pod]
 ) -> tuple[str, str]:
-    pod = next(iter((*waiting, *entry.members.values())), None)
+    pod = min(waiting or entry.members.values(), key=lambda pod: pod.key, default=None)
     if pod is None:
         return "", "it has no pods"
     if why := core.why_never(pod) or admission.refusal(book, pod):
