@@ -47,7 +47,7 @@ COMMANDS = {
     "scheduler": "decide which pod goes to which node, for a cluster or for standalone nodes",
     "crds": "print the definitions of the custom resources",
     "reserve": "keep CPUs, memory and cache ways on a node for pods, a unit or a process",
-    "describe": "tell all about one reservation, with its timeline",
+    "describe": "tell all about one reservation or gang",
     "delete": "remove a reservation; what draws on it keeps running",
     "sim": "show where the scheduler would put pending pods, and why not",
     "completion": "print shell completion for bash or zsh",

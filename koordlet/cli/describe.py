@@ -1,4 +1,4 @@
-"""``koordlet describe reservation NAME``: what it holds, for whom, and how it came to be so."""
+"""``koordlet describe``: a reservation with its timeline, or a gang with its members."""
 
 from __future__ import annotations
 
@@ -6,24 +6,35 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from koordlet.cli import output, reservations
+from koordlet.cli import gangs, options, output, reservations
 from koordlet.kubeapi import objects
 from koordlet.report import documents
 
 EXAMPLES = """\
 koordlet describe reservation web-room
 koordlet describe reservation web-room -o json
+koordlet describe gang default/train
 """
+_OPTIONS = {
+    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for a gang (default:"
+    f" {gangs.ADDRESS}); unix:/path of its socket, for a reservation",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    reservations.add_named(parser)
+    choices = ("reservation", "gang")
+    parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
+    parser.add_argument("name", metavar="NAME", help="of the reservation or gang")
     reservations.add(parser)
+    options.declare(parser, _OPTIONS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
+    if args.kind == "gang":
+        gang = gangs.named(gangs.ask(args.address, args.name), args.name)
+        return output.show(args.output, {"gang": gang}, gangs.detail(gang))
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
     moments = [{"at": at, "what": what} for at, what in timeline]
     document = {"reservation": body, "timeline": moments, "warnings": warnings}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from koordlet.cli import feed_options, output, reservations
+from koordlet.cli import feed_options, gangs, output, reservations
 from koordlet.model import errors
 
 EXAMPLES = """\
@@ -14,12 +14,14 @@ koordlet get workloads -o json          who runs there
 koordlet get nodes --address unix:/run/koordlet/scheduler.sock
 koordlet get reservations               of the standalone scheduler of this machine
 koordlet get reservations web --kubeconfig admin.conf
+koordlet get gangs                      of this machine's scheduler, and what each waits for
+koordlet get gangs --address 127.0.0.1:9317
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("node", "nodes", "reservations", "workloads")
+    choices = ("gangs", "node", "nodes", "reservations", "workloads")
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser)
@@ -33,6 +35,9 @@ def run(args: argparse.Namespace) -> int:
         reach = reservations.Reach(args)
         several: list[Any] = [reach.get(args.name)] if args.name else list(reach.every())
         lines = reservations.table(several)
+    elif args.what == "gangs":
+        several = gangs.ask(args.address, args.name)
+        lines = gangs.table(several)
     elif args.what == "nodes":
         several = feed_options.scheduler_nodes(args)
         lines = feed_options.scheduler_lines(several)

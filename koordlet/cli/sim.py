@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from koordlet.cli import options, output, scheduler
+from koordlet.cli import gangs, options, output, scheduler
 from koordlet.model import errors, moment
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def lines(result: simulation.Result) -> list[str]:
         ]
         text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
     text += _reserved(result.reservations)
+    text += gangs.table(result.gangs)
     for preemption in result.preemptions:
         victims = ", ".join(preemption["victims"])
         text.append(f"{preemption['pod']} preempts on {preemption['node']}: {victims}")

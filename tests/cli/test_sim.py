@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
+from tests.kit import gangs
 from tests.kit.clusters import node, pod
 
 
@@ -26,7 +27,8 @@ def test_document(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["sim", objects, "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
 
-    assert list(found) == ["version", "placements", "pending", "preemptions", "reservations"]
+    parts = ["placements", "pending", "preemptions", "reservations", "gangs"]
+    assert list(found) == ["version", *parts]
     assert found["placements"][0]["node"] == "a"
     assert "scores" not in found["placements"][0]
 
@@ -94,3 +96,43 @@ def test_metrics_are_judged_at_their_own_time(
 
     assert cli.main(["sim", str(where)]) == 0
     assert "1 placed, 0 pending" in capsys.readouterr().out
+
+
+def test_each_gang_is_a_row_that_says_why_it_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How many of its minimum are placed, and the first member that does not fit."""
+    pods = [gangs.member(name, "whole", 2, cpu="1") for name in ("a", "b")]
+    pods += [
+        gangs.member("c", "half", 2, cpu="1"),
+        gangs.member("d", "half", 2, nodeSelector={"a": "b"}),
+    ]
+    notes = {"mode": "NonStrict"}
+    items = [node("n", cpu="4"), *pods, gangs.pod_group("late", 2, **notes)]
+    items.append(gangs.labelled("e", "late"))
+    where = tmp_path / "all.json"
+    where.write_text(json.dumps({"kind": "List", "items": items}))
+
+    assert cli.main(["sim", str(where)]) == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("GANG"))
+    head, *rows = lines[start : start + 4]
+    assert head.split() == [
+        *("GANG", "PLACED/MIN", "PODS", "PHASE", "SINCE", "GROUP", "WAITS", "FOR"),
+    ]
+    half, late, whole = (row.split(maxsplit=6) for row in rows)
+    assert half[:4] == ["d/half", "0/2", "2", "Scheduling"]
+    assert half[6].startswith("d/d: 0/1 nodes are available: 1 node(s) didn't match")
+    assert late[:4] == ["d/late", "0/2", "1", "Pending"]
+    assert "child pod not collect enough" in late[6]
+    assert whole == ["d/whole", "2/2", "2", "Scheduled", *"---"]
+    assert "Pod d/e: gang d/late: mode NonStrict is not supported" in printed.err
+
+    assert cli.main(["sim", str(where), "-o", "json"]) == 0
+    documents = json.loads(capsys.readouterr().out)["gangs"]
+    assert [(each["gang"], each["member"]) for each in documents] == [
+        ("d/half", "d/d"),
+        ("d/late", "d/e"),
+        ("d/whole", None),
+    ]

@@ -54,6 +54,8 @@ def test_the_schedulers_role() -> None:
     assert needed(kinds.RESERVATIONS, "get list watch") <= found
     assert needed(kinds.PODS, "create", "binding") | needed(kinds.PODS, "patch delete") <= found
     assert needed(kinds.RESERVATIONS, "patch", "status") <= found
+    for kind in (kinds.POD_GROUPS, kinds.NATIVE_POD_GROUPS):
+        assert needed(kind, "list watch") | needed(kind, "patch", "status") <= found
     assert needed(kinds.EVENTS, "create patch") <= found
     leases = [rule for rule in rules("scheduler.yaml") if "leases" in rule["resources"]]
     assert [rule["verbs"] for rule in leases] == [["create"], ["get", "patch"]]

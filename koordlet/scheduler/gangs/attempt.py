@@ -27,6 +27,7 @@ from koordlet.scheduler import framework
 from koordlet.scheduler.framework import messages
 from koordlet.scheduler.gangs import admission, preemption, resource_gap, topology
 from koordlet.scheduler.gangs.book import GangBook, GangGroup
+from koordlet.scheduler.gangs.gang import Obstacle
 from koordlet.scheduler.gangs.gang_core import GangCore
 from koordlet.scheduler.gangs.trial import FailedMember, GangTally, GroupTrial
 from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
@@ -301,13 +302,12 @@ class GroupCycle:
     def _release(self, trial: GroupTrial) -> list[Outcome]:
         """Let the decided members go, and refuse the others as ordinary pods."""
         outcomes: list[Outcome] = []
-        marks = self._marks(len(trial.binds))
-        # One plugin's consent is enough: the others would wait for a group that is complete.
-        together = len(trial.binds) > 1
+        self._group.obstacle, marks = trial.obstacle, self._marks(len(trial.binds))
         if trial.binds:
             self._book.satisfy(self._group.entries[0])
         for bind in trial.binds:
-            patience = 0.0 if together else bind.patience
+            # One plugin's consent is enough: the others would wait for a group that is complete.
+            patience = 0.0 if len(trial.binds) > 1 else bind.patience
             outcomes.append(
                 Bind(bind.pod, bind.node, {**bind.marks, **marks}, patience, bind.plugins)
             )
@@ -372,6 +372,7 @@ class GroupCycle:
 
         ``places``: the nodes that members are nominated for.
         """
+        self._group.obstacle = trial.obstacle or Obstacle(members[0].key, message, error)
         queue = self._core.queue
         outcomes: list[Outcome] = []
         failed = {each.pod.key: each for each in trial.failed}

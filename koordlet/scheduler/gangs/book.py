@@ -25,7 +25,7 @@ from dataclasses import field
 from koordlet.kubeapi.pod_groups import GangForm, PodGroup
 from koordlet.model.record import dataclass
 from koordlet.scheduler.gangs import gang as gang_model
-from koordlet.scheduler.gangs.gang import Gang, GangDefaults
+from koordlet.scheduler.gangs.gang import Gang, GangDefaults, Obstacle
 from koordlet.scheduler.objects.pods import Pod
 
 #: Notices that wait to be read; more are dropped.
@@ -92,6 +92,7 @@ class GangGroup:
     entries: tuple[GangEntry, ...]
     satisfied: bool
     lacks: dict[Lack, set[str]]
+    obstacle: Obstacle | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -161,7 +162,7 @@ class GangBook:
             return
         entry = self._entry(pod.gang.key)
         self._gang_of[pod.key] = entry.key
-        first = pod.key not in entry.members
+        first, alone = pod.key not in entry.members, not entry.members
         entry.members[pod.key] = pod
         if pod.terminating or pod.gates:
             self._uncount(entry, pod.key)
@@ -173,6 +174,9 @@ class GangBook:
                 entry.bound.discard(pod.key)
         if first:
             self._joined(entry, pod)
+        if alone and entry.pod_group is not None:
+            # An event needs a pod, and the PodGroup came before its first one.
+            self._notice_gang(entry)
         if entry.bound and not entry.satisfied:
             self.satisfy(entry)
         self._changed(entry)
@@ -356,8 +360,14 @@ class GangBook:
         if (before.group_ids if before else ()) != (gang.group_ids if gang else ()):
             self._link(entry)
         self.unsettled[entry.key] = None
+        self._notice_gang(entry)
+
+    def _notice_gang(self, entry: GangEntry) -> None:
+        gang, pods = entry.gang, entry.members.values()
         for problem in gang.problems if gang is not None else ():
-            self._notice(entry.members.values(), "GangUnreadable", problem)
+            self._notice(pods, "GangUnreadable", problem)
+        for text in gang.passed_over if gang is not None else ():
+            self._notice(pods, "GangSettingIgnored", text)
 
     def _changed(self, entry: GangEntry) -> None:
         self.touched[entry.key] = None

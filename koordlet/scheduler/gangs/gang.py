@@ -71,12 +71,33 @@ class Gang:
         """Whether its members must be near each other in the cluster's tree."""
         return any(layer.strategy == "MustGather" for layer in self.gather)
 
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """What it asks for and does not get, although it is scheduled; for events."""
+        texts = []
+        if not self.strict:
+            texts.append("mode NonStrict is not supported: it is scheduled as Strict")
+        if self.gather and not self.must_gather:
+            texts.append("PreferGather is not supported: its members are placed without it")
+        return tuple(f"gang {self.id}: {text}" for text in texts)
+
     def valid(self, *, waiting: int, bound: int, satisfied: bool) -> bool:
         """Whether enough members are decided (``waiting``) or ``bound``, by the match policy."""
         if self.match_policy is MatchPolicy.WAITING_AND_RUNNING:
             return waiting + bound >= self.min
         once = self.match_policy is MatchPolicy.ONCE_SATISFIED and satisfied
         return once or waiting >= self.min
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """The first member that the last cycle of its group did not decide, and why."""
+
+    #: ``namespace/name``.
+    pod: str
+    message: str
+    #: An error, which says nothing about nodes.
+    error: bool = False
 
 
 def of_pod_group(pod_group: PodGroup, defaults: GangDefaults) -> Gang | None:

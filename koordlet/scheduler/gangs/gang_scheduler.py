@@ -148,6 +148,8 @@ class GangScheduler:
         group, preempts = self.book.group(entry), self.arguments.preempts
         began = self._core.spent()
         outcomes = GroupCycle(self._core, self.book, group, now, preempts=preempts).run(pod)
+        # The status of a PodGroup says what became of it.
+        self.book.touched[entry.key] = None
         self._core.measures.gang_cycle(_result(outcomes), self._core.spent() - began)
         for place, outcome in enumerate(outcomes):
             # Of a group that waits the first member speaks for all.

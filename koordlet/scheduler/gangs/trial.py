@@ -12,6 +12,7 @@ from koordlet.kubeapi.pod_groups import MatchPolicy
 from koordlet.model.record import dataclass
 from koordlet.scheduler.framework import Failure
 from koordlet.scheduler.gangs.book import GangEntry, GangGroup
+from koordlet.scheduler.gangs.gang import Obstacle
 from koordlet.scheduler.loop.outcomes import Bind
 from koordlet.scheduler.objects.pods import Pod
 
@@ -72,3 +73,9 @@ class GroupTrial:
     #: How many were decided before the first that failed.
     before: int = 0
     enough: bool = False
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """The first member that was not decided, and why; ``None``: all were."""
+        first = self.failed[0] if self.failed else None
+        return Obstacle(first.pod.key, first.message, first.error) if first else None

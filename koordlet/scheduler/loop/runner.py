@@ -30,6 +30,7 @@ from koordlet.scheduler.loop import (
     election,
     event_handlers,
     event_messages,
+    pod_group_controller,
     reporter,
     reservation_controller,
 )
@@ -80,6 +81,9 @@ class Loop:
         self.reservation_controller = reservation_controller.ReservationController(
             store, self.core, steady, events, reservation_controller.arguments(profiles)
         )
+        self.pod_group_controller = pod_group_controller.PodGroupController(
+            store, self.core, steady, self._clocks.wall
+        )
         self.binder = binder.Binder(store, self.core, self._bound, steady, lanes=lanes, first=first)
         #: ``None``: nobody else can be there, as with a file that only we open.
         self.election = (
@@ -121,6 +125,7 @@ class Loop:
                 group.create_task(self.binder.run())
                 group.create_task(self.reporter.run())
                 group.create_task(self.reservation_controller.run())
+                group.create_task(self.pod_group_controller.run())
                 group.create_task(self._deciding())
         finally:
             self.ready, self.beat = False, None

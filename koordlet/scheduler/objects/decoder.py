@@ -57,6 +57,7 @@ class Decoder:
             gates=tuple(wire.text(gate, "name") for gate in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
             gang=_gang(namespace, meta, spec),
+            running=status.get("phase") == "Running",
             **(_allocation(meta, status) if node else {}),
             stored_condition=("", "", "") if node else _stored_condition(status),
         )

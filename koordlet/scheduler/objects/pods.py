@@ -131,6 +131,8 @@ class Pod:
     gang: Membership | None = None
     #: A scheduler has sent it away for a more important one.
     preempted: bool = False
+    #: Its phase is Running.
+    running: bool = False
     #: When it got its node, in seconds since 1970; 0 where nobody says.
     assigned: float = 0.0
     #: ``namespace/name``: one text for all who keep the pod by it.

@@ -44,6 +44,19 @@ _KNOWN = frozenset(
 )  # fmt: skip
 
 
+#: Arguments that are read and change nothing here, and why; at these values nobody misses them.
+_NO_EFFECT: Mapping[str, tuple[tuple[object, ...], str]] = {
+    "awareNetworkTopology": ((False,), "the tree of ClusterNetworkTopology is not supported yet"),
+    "controllerWorkers": ((0, 1), "one writer is enough"),
+    "defaultTimeout": (("", 0), "no member holds room while it waits for others"),
+    "nonStrictHoldShare": ((), "mode NonStrict is not supported yet"),
+    "permitWaitingTimeSeconds": ((0,), "no member holds room while it waits for others"),
+    "podGroupBackoffSeconds": ((0,), "a group has the backoff of its most tried member"),
+    "podGroupRejectPercentage": ((), "a group that fails is taken back at once"),
+    "skipCheckScheduleCycle": ((False,), "there are no cycles of gangs to check"),
+}
+
+
 def arguments(args: Body) -> CoschedulingArguments:
     """Arguments as they are; ``BadObjectError`` names the one that cannot be used."""
     seconds = float(wire.integer(args, "permitWaitingTimeSeconds"))
@@ -61,8 +74,11 @@ def arguments(args: Body) -> CoschedulingArguments:
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise BadObjectError("Coscheduling: nonStrictHoldShare: expected a number from 0 to 1")
     warnings = [f"Coscheduling: {key!r} is unknown and ignored" for key in args.keys() - _KNOWN]
-    if args.get("skipCheckScheduleCycle"):
-        warnings.append("Coscheduling: skipCheckScheduleCycle is ignored: there are no cycles")
+    warnings += [
+        f"Coscheduling: {key} has no effect: {why}"
+        for key, (harmless, why) in _NO_EFFECT.items()
+        if key in args and args[key] is not None and args[key] not in harmless
+    ]
     return CoschedulingArguments(
         wait_seconds=seconds if seconds > 0 else _WAIT,
         match_policy=policy,

@@ -19,6 +19,7 @@ from typing import Any
 import koordlet
 from koordlet.http import message, routes
 from koordlet.report import console
+from koordlet.scheduler.gangs import summary
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.process import cluster_json
 
@@ -43,6 +44,7 @@ class Pages:
                 ("GET", "/api/v1/cluster", self._cluster),
                 ("GET", "/api/v1/events", self._events),
                 ("GET", "/api/v1/reservations", self._reservations),
+                ("GET", "/api/v1/gangs", self._gangs),
                 ("GET", "/metrics", lambda _: message.text(self._loop.metrics())),
                 ("GET", "/livez", self._alive),
                 ("GET", "/healthz", self._alive),
@@ -82,6 +84,19 @@ class Pages:
     def _reservations(self, _request: message.HttpRequest) -> message.HttpResponse:
         reservations = cluster_json.reservations(self._loop.core.reservations)
         return message.document({"version": "v1", "reservations": reservations})
+
+    def _gangs(self, request: message.HttpRequest) -> message.HttpResponse:
+        """All gangs; with ``name`` those of that name or id, each with its members."""
+        core, name = self._loop.core, request.one("name")
+        gangs = [
+            (gang, gang.document())
+            for gang in summary.summaries(core, core.gangs.book)
+            if not name or name in (gang.id, gang.id.partition("/")[2])
+        ]
+        for gang, document in gangs if name else ():
+            entry = core.gangs.book.get(gang.key)
+            document["members"] = [] if entry is None else summary.members(core, entry)
+        return message.document({"version": "v1", "gangs": [document for _, document in gangs]})
 
     def _events(self, _request: message.HttpRequest) -> message.HttpResponse:
         if self.channel.full:

@@ -23,6 +23,7 @@ from koordlet.kubeapi import (
     kinds,
     objects,
     pod_annotations,
+    pod_groups,
     refusals,
     selectors,
     validation,
@@ -45,9 +46,15 @@ _TAKEN = {
         *(kinds.POD_DISRUPTION_BUDGETS, kinds.SERVICES, kinds.RESERVATIONS, kinds.NODE_METRICS),
         *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
-        kinds.DEVICES,
+        *(kinds.DEVICES, kinds.POD_GROUPS),
     )
 }
+#: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
+_NATIVE_GANGS = {kinds.NATIVE_POD_GROUPS.name, "Workload"}
+_USE_POD_GROUP = (
+    f"use a PodGroup of {kinds.POD_GROUPS.api_version}, and its label on the pods:"
+    f" {pod_groups.POD_GROUP}"
+)
 #: Whose status comes with them: there is no kubelet and no controller to write it.
 _WITH_STATUS = {"Node", "NodeMetric", "PodDisruptionBudget"}
 
@@ -117,6 +124,11 @@ class StandaloneApi:
             body = _decoded(manifest)
             kind, name = str(body.get("kind")), objects.text(body, "name")
             known = _TAKEN.get(kind)
+            group = str(body.get("apiVersion") or "").partition("/")[0]
+            if kind in _NATIVE_GANGS and group == pod_groups.NATIVE_GROUP:
+                raise refusals.Invalid(
+                    f"{kind} of {group} exists in clusters only", fix=_USE_POD_GROUP
+                )
             if known is None:
                 raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
             # An object that is new here, wherever it was before.
@@ -161,6 +173,11 @@ class StandaloneApi:
         if kind == kinds.RESERVATIONS:
             with contextlib.suppress(BadObjectError):  # the store says what cannot be read
                 self._check_served(parsing.read(body).scheduler)
+        if kind == kinds.POD_GROUPS and pod_groups.pod_group(body).minimum is None:
+            minimum = objects.part(body, "spec").get("minMember")
+            raise refusals.Invalid(
+                f"spec.minMember: expected a whole number, found {minimum!r:.60}"
+            )
         return await self._pod(body) if kind == kinds.PODS else body
 
     def _check_served(self, name: str) -> None:
@@ -174,6 +191,11 @@ class StandaloneApi:
 
     async def _pod(self, body: dict[str, Any]) -> dict[str, Any]:
         spec = dict(objects.part(body, "spec"))
+        if "schedulingGroup" in spec:
+            raise refusals.Invalid(
+                "spec.schedulingGroup names a PodGroup that exists in clusters only",
+                fix=_USE_POD_GROUP,
+            )
         served = self._loop.core.cycles
         usual = profile.SERVED[-1]
         spec.setdefault("schedulerName", usual if usual in served else next(iter(served)))

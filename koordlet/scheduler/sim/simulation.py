@@ -1,6 +1,6 @@
 """Simulation: the loop's own core, queue and hints over objects from files, without a store.
 
-Covers: the order of the pods, placing, preemption, reservations, the result.
+Covers: the order of the pods, placing, preemption, reservations, gangs, the result.
 Does not cover: reading and printing.
 
 Time stands still. A pod that preempts is tried again at once: its priority makes it the next one
@@ -27,6 +27,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.framework.view import Scored, View
+from koordlet.scheduler.gangs import summary
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.configuration import Configuration
 from koordlet.scheduler.loop.core import Core
@@ -51,6 +52,7 @@ class Result:
     pending: list[dict[str, str]] = dataclasses.field(default_factory=list)
     preemptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     reservations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    gangs: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     explanation: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
@@ -136,6 +138,10 @@ class Simulation:
             if not entry.pod.reserve_pod_of
         ]
         result.reservations = reservation_documents(core.reservations, self._now)
+        result.gangs = [gang.document() for gang in summary.summaries(core, core.gangs.book)]
+        self._cluster.warnings += [
+            f"Pod {notice.pod.key}: {notice.message}" for notice in core.gangs.book.take_notices()
+        ]
         return result
 
     def _admit(self, body: Body) -> None:

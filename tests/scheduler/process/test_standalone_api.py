@@ -10,7 +10,7 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.model import decision, nodereport
 from koordlet.rpc import placing
 from koordlet.scheduler.process import standalone_api
-from tests.kit import clusters, schedulers
+from tests.kit import clusters, gangs, schedulers
 from tests.kit.devices import PERCENT, annotated, report
 from tests.kit.reservations import reservation
 
@@ -225,5 +225,57 @@ def test_whom_no_profile_serves_is_refused_before_it_is_stored(ram: Path) -> Non
                 *(True, True, False),
             ]
             assert (await world.pods()).keys() == {"own"}
+
+    schedulers.run(body())
+
+
+def test_a_gang_with_its_pod_group_is_handed_in_and_resized(ram: Path) -> None:
+    """Nothing is bound below the minimum; a lower minimum that is handed in again lets it go."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            await world.node("n1", cpu="4")
+            members = [clusters.stored(gangs.labelled(name, "g", cpu="1")) for name in "ab"]
+            group = clusters.stored(gangs.pod_group("g", 3))
+            taken = await desk.submit(_handed(group, *members), dry_run=False)
+            assert [(one.kind, one.error) for one in taken] == [
+                *(("PodGroup", ""), ("Pod", ""), ("Pod", "")),
+            ]
+            await world.until_told("a", "child pod not collect enough")
+            assert await world.placed() == {}
+            lower = gangs.pod_group("g", 2)
+            del lower["metadata"]["uid"]  # as in a file
+            assert [one.error for one in await desk.submit(_handed(lower), dry_run=False)] == [""]
+            await world.until_placed("a", "b")
+
+    schedulers.run(body())
+
+
+def test_gangs_of_kubernetes_own_kind_are_refused_by_name(ram: Path) -> None:
+    """The object, the pod that names one, and a minimum that is no number; each says what to do."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            own = gangs.own_group("g", 2)
+            workload = {**own, "kind": "Workload", "spec": {}}
+            bad = gangs.pod_group("bad", "two")
+            handed = [own, workload, gangs.own("a", "g"), bad]
+            taken = await desk.submit(_handed(*map(clusters.stored, handed)), dry_run=False)
+            group, work, pod, minimum = (one.error for one in taken)
+            assert group.startswith("PodGroup of scheduling.k8s.io exists in clusters only")
+            assert work.startswith("Workload of scheduling.k8s.io exists in clusters only")
+            assert pod.startswith("spec.schedulingGroup names a PodGroup that exists in clusters")
+            for error in (group, work, pod):
+                assert "use a PodGroup of scheduling.sigs.k8s.io/v1alpha1" in error
+            assert "spec.minMember: expected a whole number, found 'two'" in minimum
+            assert await world.pods() == {}
 
     schedulers.run(body())
