@@ -71,23 +71,31 @@ def node_changed(core: Core, node: str, now: float) -> None:
 
 
 class _Room:
-    """What is left on a node."""
+    """What is left on a node, as long as nothing changes."""
 
     def __init__(self, core: Core, node: str) -> None:
         self._core, self._node = core, node
         self._row = core.pod_cache.columns.rows.get(node)
-        self._sums: dict[PodClass, ResourceSums | None] = {}
+        #: By class, priority, and who is nominated for the node: its own nomination is no obstacle.
+        self._known: dict[tuple[PodClass, int, str], bool] = {}
 
     def too_little(self, pod: Pod) -> bool:
         """Whether a pod, after those that are nominated before it, lacks some amount for sure."""
         core = self._core
+        pod_class = core.cycles[pod.pod_class.scheduler].class_for(pod)
+        own = pod.key if core.nominated.node(pod) == self._node else ""
+        key = pod_class, pod.priority, own
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._lacks(pod, pod_class)
+        return known
+
+    def _lacks(self, pod: Pod, pod_class: PodClass) -> bool:
+        core = self._core
         if self._row is None:
             return True
-        pod_class = core.cycles[pod.pod_class.scheduler].class_for(pod)
-        if pod_class not in self._sums:
-            view = core.cycles[pod_class.scheduler].view(pod_class)
-            self._sums[pod_class] = ResourceSums.of(core.pod_cache.columns, view)
-        sums = self._sums[pod_class]
+        view = core.cycles[pod_class.scheduler].view(pod_class)
+        sums = ResourceSums.of(core.pod_cache.columns, view)
         guests = core.nominated.before(pod, self._node)
         if sums is None or any(map(concerns_reservations, guests)):
             return False
