@@ -180,11 +180,23 @@ class Queue:
         """The plugins that parked pods wait for."""
         return tuple(name for name, known in self._by.items() if known)
 
-    def wake_by(self, name: str, helps: Callable[[PodClass], bool], now: float) -> int:
-        """Wake the pods of a rejecting plugin that an event helps; asked once for each class."""
+    def wake_by(
+        self,
+        name: str,
+        helps: Callable[[PodClass], bool],
+        now: float,
+        waits: Callable[[Pod], bool] | None = None,
+    ) -> int:
+        """Wake the pods of a rejecting plugin that an event helps; asked once for each class.
+
+        ``waits``: pods of such a class that it does not help.
+        """
         by_class = self._by.get(name, {}).items()
         helped = [several for pod_class, several in by_class if helps(pod_class)]
-        return self._wake([entry for several in helped for entry in several.values()], now)
+        entries = [entry for several in helped for entry in several.values()]
+        if waits is not None:
+            entries = [entry for entry in entries if not waits(entry.pod)]
+        return self._wake(entries, now)
 
     def wake(self, helps: Callable[[Pod], bool], now: float) -> int:
         """Wake the pods that an event may help, whichever plugin rejected them."""

@@ -25,7 +25,7 @@ from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import Backoff, Queue, QueuePlace
 from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
-from koordlet.scheduler.loop import reservation_events
+from koordlet.scheduler.loop import preemptors, reservation_events
 from koordlet.scheduler.loop.assumptions import Assumptions
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Nominations, Outcome, Refusal
@@ -38,6 +38,7 @@ from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass, Priority
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation
+from koordlet.scheduler.plugins.resources import NodeResourcesFit
 from koordlet.scheduler.reservation.cache import ReservationCache
 
 _NOWHERE: Mapping[int, framework.Verdict] = MappingProxyType({})
@@ -98,12 +99,14 @@ class Core:
         if new is None:
             if old is not None:
                 self.pod_cache.drop(old.name)
+                preemptors.node_changed(self, old.name, now)
                 self.wake(ClusterEvent(ActionType.NODE_GONE, node=old), now)
             return
         what = difference(old, new) if old is not None else ActionType.NODE_NEW
         if what is not None:
             self.pod_cache.put(new)
             self.reservations.node_came(new.name)
+            preemptors.node_changed(self, new.name, now)
             self.wake(ClusterEvent(what, node=new), now)
 
     def pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
@@ -143,7 +146,7 @@ class Core:
         if assumed is not None and stray:
             self.assumptions.undo(assumed)
         if known is None or assumed is not None:
-            self.nominated.drop(new.key)
+            self.nominated.drop(new.key, new.node)
             self._placed(new, now)
         after = new.pod_class
         if known is not None and known.pod_class is not after:
@@ -192,12 +195,15 @@ class Core:
 
     def wake(self, event: ClusterEvent, now: float) -> None:
         """Wake the pods that an event may help."""
+        waits = preemptors.waits(self, event)
         for name in self.queue.rejectors():
             plugin = self._plugins.get(name)
             if plugin is None:
                 self.queue.wake_by(name, lambda _: True, now)
             elif plugin.concerned(event) and plugin.listens & event.what:
-                woken = self.queue.wake_by(name, functools.partial(plugin.helps, event), now)
+                helps = functools.partial(plugin.helps, event)
+                still = waits if isinstance(plugin, NodeResourcesFit) else None
+                woken = self.queue.wake_by(name, helps, now, still)
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
 
@@ -233,6 +239,7 @@ class Core:
 
     def step(self, now: float) -> Outcome | None:
         """Try the next pod; ``None``: the queue is empty."""
+        preemptors.wake_by_withdrawn(self, now)
         if (outcome := self.gangs.next(now)) is not None:
             return outcome
         pod = self.queue.pop(now)
@@ -302,7 +309,7 @@ class Core:
 
     def keep(self, pod: Pod, now: float) -> None:
         """Record that a pod keeps the node that it is assumed on."""
-        self.nominated.drop(pod.key)
+        self.nominated.drop(pod.key, pod.node)
         self.wake(ClusterEvent(ActionType.POD_NEW, pod=pod), now)
 
     def refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
@@ -334,10 +341,13 @@ class Core:
         node = self.pod_cache.columns.nodes[candidate.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
         self.measures.victims.observe(len(candidate.victims))
+        waited = self.victims.leaving(node.name)
         fresh = self.victims.take(candidate.victims, now)
         for other in self.nominated.behind(pod, node.name):
             self.nominated.drop(other.key)
             other.nominated = ""
+            if waited:
+                self.queue.rouse(other.key, now)
         pod.nominated = node.name
         self.nominated.put(pod, node.name)
         return Refusal(pod, message, node=node.name, victims=fresh, leaving=candidate.victims)

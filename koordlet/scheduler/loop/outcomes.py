@@ -66,6 +66,8 @@ class Nominations:
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._by_pod: dict[str, str] = {}
+        #: Nodes with room that was promised and is anybody's now.
+        self.withdrawn: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._by_pod)
@@ -75,18 +77,29 @@ class Nominations:
 
     def put(self, pod: Pod, node: str) -> None:
         """Nominate a pod for a node in place of its earlier one; empty: none."""
-        self.drop(pod.key)
+        self.drop(pod.key, node)
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
             self._by_pod[pod.key] = node
+            self.withdrawn.discard(node)
 
-    def drop(self, key: str) -> None:
-        """Drop the nomination of a pod."""
+    def drop(self, key: str, place: str = "") -> None:
+        """Drop the nomination of a pod; ``place``: the node that it takes or keeps."""
         node = self._by_pod.pop(key, None)
         if node is not None:
+            if node != place:
+                self.withdrawn.add(node)
             del self._by_node[node][key]
             if not self._by_node[node]:
                 del self._by_node[node]
+
+    def node(self, pod: Pod) -> str:
+        """The node that a pod is nominated for; empty: none."""
+        return self._by_pod.get(pod.key, "")
+
+    def on(self, node: str) -> tuple[str, ...]:
+        """The keys of the pods that are nominated for a node."""
+        return tuple(self._by_node.get(node, ()))
 
     def before(self, pod: Pod, node: str) -> list[Pod]:
         """Other pods nominated for a node whose priority is at least the pod's."""

@@ -61,7 +61,7 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
         core.reservations.unplaced(info)
         core.queue.failed(pod, now)
         return Refusal(pod, str(error), "SchedulerError")
-    core.nominated.drop(pod.key)
+    core.nominated.drop(pod.key, info.node)
     core.wake(ClusterEvent(ActionType.POD_NEW, pod=pod), now)
     return Hold(pod, info.node, marks)
 

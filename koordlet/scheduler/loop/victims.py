@@ -6,6 +6,7 @@ Covers: who is to be evicted, what is counted of it meanwhile. Does not cover: c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from koordlet.scheduler.loop.pod_cache import PodCache
@@ -18,29 +19,43 @@ class Victims:
 
     def __init__(self, pod_cache: PodCache, budgets: DisruptionBudgets) -> None:
         self._pod_cache, self._budgets = pod_cache, budgets
-        self._uids: set[str] = set()
+        #: The node of each, and how many leave a node.
+        self._nodes: dict[str, str] = {}
+        self._leaving: Counter[str] = Counter()
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._uids
+        return uid in self._nodes
+
+    def leaving(self, node: str) -> bool:
+        """Whether victims have yet to leave a node."""
+        return node in self._leaving
 
     def take(self, victims: Sequence[Pod], now: float) -> tuple[Pod, ...]:
         """Decide the end of these pods; those that were not ending by themselves."""
         fresh = tuple(victim for victim in victims if not victim.terminating)
         self._budgets.take(fresh, now)
         for victim in fresh:
-            self._uids.add(victim.uid)
+            self._nodes[victim.uid] = victim.node
+            self._leaving[victim.node] += 1
             victim.preempted = True
             self._pod_cache.ending(victim, ends=True)
         return fresh
 
     def drop(self, uid: str) -> None:
         """A pod is gone."""
-        self._uids.discard(uid)
+        self._forget(uid)
         self._budgets.ends(uid)
+
+    def _forget(self, uid: str) -> None:
+        node = self._nodes.pop(uid, None)
+        if node is not None:
+            self._leaving[node] -= 1
+            if not self._leaving[node]:
+                del self._leaving[node]
 
     def spare(self, victim: Pod) -> bool:
         """Spare a victim that could not be deleted; whether it was still there."""
-        self._uids.discard(victim.uid)
+        self._forget(victim.uid)
         self._budgets.spare(victim.uid)
         known = self._pod_cache.get(victim.key)
         if known is None or known.uid != victim.uid or not known.terminating:

@@ -1,0 +1,102 @@
+"""Preemptors whose victims are leaving: which pod that leaves is worth another attempt of theirs.
+
+Covers: the room on the node of a pod that left, and where a nomination was withdrawn.
+Does not cover: who preempts whom (``scheduler.framework.preemption``), other events (``core``).
+
+Without this, each victim that leaves wakes all preemptors: their attempts grow with their square.
+
+Rules:
+1. While victims are leaving its nominated node, a preemptor neither preempts again nor is placed,
+   unless some node has room. Only a node that a pod has left can have more room than before.
+2. In doubt it is tried: where more than amounts decides, and where the last victim has left or was
+   spared.
+3. A nomination that is withdrawn is room on its node, for everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from koordlet.scheduler.cluster.columns import concerns_reservations
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.dryrun import ResourceSums
+from koordlet.scheduler.framework.queue import Queue
+from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
+from koordlet.scheduler.loop.outcomes import Nominations
+from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.loop.victims import Victims
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.plugins.resources import NodeResourcesFit
+
+
+class Core(Protocol):
+    """The parts of ``loop.core.Core`` that say what a preemptor waits for."""
+
+    pod_cache: PodCache
+    queue: Queue
+    nominated: Nominations
+    victims: Victims
+    cycles: dict[str, Cycle]
+    gangs: GangScheduler
+
+
+def waits(core: Core, event: ClusterEvent) -> Callable[[Pod], bool] | None:
+    """Whether a pod waits on for its victims after this event; ``None``: nobody does."""
+    if event.what is not ActionType.POD_GONE or event.pod is None or not event.pod.node:
+        return None
+    if not core.nominated:
+        return None
+    room = _Room(core, event.pod.node)
+
+    def waiting(pod: Pod) -> bool:
+        awaits = core.victims.leaving(core.nominated.node(pod)) and not core.gangs.serves(pod)
+        return awaits and room.too_little(pod)
+
+    return waiting
+
+
+def wake_by_withdrawn(core: Core, now: float) -> None:
+    """Wake those for whom there is room where a nomination was withdrawn."""
+    while core.nominated.withdrawn:
+        room = _Room(core, core.nominated.withdrawn.pop())
+        core.queue.wake_by(NodeResourcesFit.name, lambda _: True, now, room.too_little)
+
+
+def node_changed(core: Core, node: str, now: float) -> None:
+    """Wake those that are nominated for a node: they may not get it any more."""
+    for key in core.nominated.on(node):
+        core.queue.rouse(key, now)
+
+
+class _Room:
+    """What is left on a node, as long as nothing changes."""
+
+    def __init__(self, core: Core, node: str) -> None:
+        self._core, self._node = core, node
+        self._row = core.pod_cache.columns.rows.get(node)
+        #: By class, priority, and who is nominated for the node: its own nomination is no obstacle.
+        self._known: dict[tuple[PodClass, int, str], bool] = {}
+
+    def too_little(self, pod: Pod) -> bool:
+        """Whether a pod, after those that are nominated before it, lacks some amount for sure."""
+        core = self._core
+        pod_class = core.cycles[pod.pod_class.scheduler].class_for(pod)
+        own = pod.key if core.nominated.node(pod) == self._node else ""
+        key = pod_class, pod.priority, own
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._lacks(pod, pod_class)
+        return known
+
+    def _lacks(self, pod: Pod, pod_class: PodClass) -> bool:
+        core = self._core
+        if self._row is None:
+            return True
+        view = core.cycles[pod_class.scheduler].view(pod_class)
+        sums = ResourceSums.of(core.pod_cache.columns, view)
+        guests = core.nominated.before(pod, self._node)
+        if sums is None or any(map(concerns_reservations, guests)):
+            return False
+        return min(sums.spare(self._row, guests, ())) < 0

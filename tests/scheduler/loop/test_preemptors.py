@@ -1,0 +1,201 @@
+"""Preemptors whose victims are leaving: how often they are tried, and that they miss no room."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from koordlet.scheduler.framework import profile, queue
+from koordlet.scheduler.loop import preemptors
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Bind, Refusal
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.pods import Pod
+from tests.kit import clusters
+
+
+class Cluster:
+    """A core, and a store that shows at once what the core has decided."""
+
+    def __init__(self) -> None:
+        profiles = {"default-scheduler": profile.default("default-scheduler")}
+        self.core = Core(profiles, backoff=queue.Backoff(1.0, 1.0))
+        self.now = 0.0
+        self.attempts: Counter[str] = Counter()
+        self.pods: dict[str, Pod] = {}
+        self.nodes: dict[str, nodes.Node] = {}
+        #: Victims that have yet to leave, in the order of the decisions.
+        self.leaving: list[str] = []
+
+    def node(self, name: str, **more: Any) -> None:
+        """A node of four CPUs comes or changes."""
+        new = nodes.decode(clusters.node(name, **more))
+        self.core.node(self.nodes.get(name), new, self.now)
+        self.nodes[name] = new
+
+    def drop_node(self, name: str) -> None:
+        """A node is deleted."""
+        self.core.node(self.nodes.pop(name), None, self.now)
+
+    def pod(self, name: str, **more: Any) -> None:
+        """A pod comes or changes."""
+        body = clusters.pod(name, **more)
+        body["metadata"]["uid"] = name
+        new = self.core.decoder.decode(body, len(self.pods))
+        self.core.pod(self.pods.get(name), new, self.now)
+        self.pods[name] = new
+
+    def gone(self, name: str) -> None:
+        """A pod is deleted."""
+        self.core.pod(self.pods.pop(name), None, self.now)
+
+    def settle(self) -> None:
+        """Try everybody who is awake."""
+        while (outcome := self.core.step(self.now)) is not None:
+            pod = outcome.pod
+            self.attempts[pod.name] += 1
+            if isinstance(outcome, Bind):
+                self.core.bound(pod, self.now)
+            elif isinstance(outcome, Refusal):
+                self.leaving += [victim.name for victim in outcome.victims]
+
+    def place(self, name: str) -> str:
+        """The node of a pod; empty: none."""
+        pod = self.core.pod_cache.get(f"d/{name}")
+        return "" if pod is None else pod.node
+
+
+def full(count: int, priority: int = 0) -> Cluster:
+    """So many nodes, each with two pods of two CPUs."""
+    cluster = Cluster()
+    for number in range(count):
+        cluster.node(f"n{number}")
+        for half in "ab":
+            cluster.pod(f"low{number}{half}", on=f"n{number}", cpu="2", priority=priority)
+    return cluster
+
+
+def test_a_preemptor_is_tried_twice_however_many_others_wait_for_their_victims() -> None:
+    """Of twenty preemptors each is tried when it comes and when its own victims have left."""
+    cluster = full(20)
+    for number in range(20):
+        cluster.pod(f"high{number}", cpu="4", priority=9)
+    cluster.settle()
+    leaving = list(cluster.leaving)
+    assert len(leaving) == 40
+    for name in leaving:
+        cluster.gone(name)
+        cluster.settle()
+
+    assert cluster.attempts == Counter({f"high{number}": 2 for number in range(20)})
+    assert len({cluster.place(f"high{number}") for number in range(20)}) == 20
+    assert cluster.core.measures.preemptions == 20
+
+
+def test_room_on_another_node_is_taken_while_the_victims_are_leaving() -> None:
+    """Pods that no preemption sent away leave a node: the preemptor does not wait any longer."""
+    cluster = full(2, priority=9)
+    cluster.node("n2")
+    cluster.pod("victim", on="n2", cpu="4")
+    cluster.pod("high", cpu="4", priority=9)
+    cluster.settle()
+    assert cluster.leaving == ["victim"]
+    cluster.gone("low0a")
+    cluster.gone("low0b")
+    cluster.settle()
+
+    assert cluster.place("high") == "n0"
+
+
+def _deleted(cluster: Cluster) -> None:
+    cluster.gone("high0")
+
+
+def _elsewhere(cluster: Cluster) -> None:
+    cluster.node("new")
+    cluster.pod("high0", on="new", cpu="4", priority=9)
+
+
+@pytest.mark.parametrize("withdraw", [_deleted, _elsewhere])
+def test_room_that_a_nominated_pod_gives_up_is_taken(withdraw: Callable[[Cluster], None]) -> None:
+    """The room of a pod that was deleted or bound elsewhere goes to one whose victims linger."""
+    cluster = full(3)
+    for name in ("low2a", "low2b"):
+        cluster.pod(name, on="n2", cpu="2", priority=9)
+    cluster.pod("high0", cpu="4", priority=9)
+    cluster.pod("high1", cpu="4", priority=9)
+    cluster.settle()
+    freed = cluster.core.pod_cache.columns
+    promised = cluster.core.nominated.node(cluster.pods["high0"])
+    for name in [name for name in cluster.leaving if cluster.place(name) == promised]:
+        cluster.gone(name)
+    assert not freed.pods[freed.rows[promised]]
+    withdraw(cluster)
+    cluster.gone("low2a")
+    cluster.settle()
+
+    assert cluster.place("high1") == promised
+
+
+def test_a_preemptor_whose_node_is_cordoned_or_deleted_is_tried_again_at_once() -> None:
+    """It does not wait until victims have left a node that it cannot have."""
+    cluster = full(3)
+    cluster.pod("high", cpu="4", priority=9)
+    cluster.settle()
+    first = cluster.core.nominated.node(cluster.pods["high"])
+    cluster.node(first, spec={"unschedulable": True})
+    cluster.settle()
+    second = cluster.core.nominated.node(cluster.pods["high"])
+    assert second not in {"", first}
+    cluster.drop_node(second)
+    cluster.settle()
+
+    assert cluster.core.nominated.node(cluster.pods["high"]) not in {"", first, second}
+
+
+def test_a_preemptor_whose_victim_was_spared_is_tried_when_anybody_leaves() -> None:
+    """It waits for nobody: another preemption is its way to a node."""
+    cluster = full(2)
+    cluster.pod("high", cpu="4", priority=9)
+    cluster.settle()
+    for name in cluster.leaving:
+        cluster.core.spared(cluster.pods[name], cluster.now)
+    place = cluster.core.nominated.node(cluster.pods["high"])
+    cluster.gone(next(name for name in cluster.pods if cluster.place(name) not in {"", place}))
+    cluster.settle()
+
+    assert cluster.attempts["high"] == 2
+
+
+def _life(seed: int) -> dict[str, str]:
+    """Where the pods of a random life are in its end, and who was sent away."""
+    chance = random.Random(seed)
+    cluster = full(6)
+    for step in range(60):
+        cluster.now += 3.0  # the backoff of all has ended: priorities alone order them
+        match chance.choice(["come", "come", "leave", "leave", "leave", "end"]):
+            case "come":
+                cpu, priority = chance.choice("1234"), chance.randrange(10**6)
+                cluster.pod(f"p{step}", cpu=cpu, priority=priority)
+            case "leave" if cluster.leaving:
+                name = cluster.leaving.pop(chance.randrange(len(cluster.leaving)))
+                if name in cluster.pods:
+                    cluster.gone(name)
+            case "end":
+                cluster.gone(chance.choice(sorted(cluster.pods)))
+        cluster.settle()
+    return {name: cluster.place(name) for name in cluster.pods}
+
+
+def test_nobody_else_is_chosen_than_if_everybody_were_tried_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Random lives end with the same pods on the same nodes as if each departure woke all."""
+    lives = [_life(seed) for seed in range(40)]
+    monkeypatch.setattr(preemptors, "waits", lambda _core, _event: None)
+
+    assert [_life(seed) for seed in range(40)] == lives
