@@ -101,7 +101,12 @@ _BUILT_IN: Mapping[str, KindRule] = {
 }
 
 #: Groups without custom resources: their kinds that nobody here speaks of are kept like others.
-_BUILT_IN_GROUPS = frozenset({"", "apps", "networking.k8s.io", "rbac.authorization.k8s.io"})
+_BUILT_IN_GROUPS = frozenset(
+    {
+        *("", "admissionregistration.k8s.io", "apps", "networking.k8s.io"),
+        "rbac.authorization.k8s.io",
+    }
+)
 
 #: Fields that definitions of custom resources name in ``selectableFields``.
 SELECTABLE: Mapping[str, frozenset[str]] = {
