@@ -169,9 +169,17 @@ class GangOracle:
         )
 
     def _group(self, group: list[str], placed: dict[str, str]) -> None:
-        """All of them, one among the others; then all or none of it stays."""
+        """All of them, one among the others; then all or none of it stays.
+
+        A gang whose policy does not let it into the queue yet takes no part, though a sibling that
+        was satisfied once has its turn: only what is in the queue can leave it.
+        """
         members = [
-            pod for gang in group for pod in self._children(gang) if not pod["spec"].get("nodeName")
+            pod
+            for gang in group
+            if self._admitted(gang)
+            for pod in self._children(gang)
+            if not pod["spec"].get("nodeName")
         ]
         trial = dict(placed)
         for pod in sorted(members, key=lambda pod: (-priority(pod), key(pod))):
