@@ -59,8 +59,11 @@ class GangOracle:
         self._emptied(self.pods[pod])
 
     def _emptied(self, body: Body) -> None:
+        """A gang without children ends what was satisfied, unless a sibling of it runs."""
         gang = self._gang(body)
-        if gang and not self._children(gang):
+        children = [self._children(each) for each in self._together(gang)] if gang else []
+        runs = any(child["spec"].get("nodeName") for each in children for child in each)
+        if not all(children) and not runs:
             self.satisfied -= set(self._together(gang))
 
     def _look(self) -> None:
