@@ -59,8 +59,11 @@ class GangOracle:
         self._emptied(self.pods[pod])
 
     def _emptied(self, body: Body) -> None:
+        """A gang without children ends what was satisfied, unless a sibling of it runs."""
         gang = self._gang(body)
-        if gang and not self._children(gang):
+        children = [self._children(each) for each in self._together(gang)] if gang else []
+        runs = any(child["spec"].get("nodeName") for each in children for child in each)
+        if not all(children) and not runs:
             self.satisfied -= set(self._together(gang))
 
     def _look(self) -> None:
@@ -169,9 +172,17 @@ class GangOracle:
         )
 
     def _group(self, group: list[str], placed: dict[str, str]) -> None:
-        """All of them, one among the others; then all or none of it stays."""
+        """All of them, one among the others; then all or none of it stays.
+
+        A gang whose policy does not let it into the queue yet takes no part, though a sibling that
+        was satisfied once has its turn: only what is in the queue can leave it.
+        """
         members = [
-            pod for gang in group for pod in self._children(gang) if not pod["spec"].get("nodeName")
+            pod
+            for gang in group
+            if self._admitted(gang)
+            for pod in self._children(gang)
+            if not pod["spec"].get("nodeName")
         ]
         trial = dict(placed)
         for pod in sorted(members, key=lambda pod: (-priority(pod), key(pod))):

@@ -175,6 +175,35 @@ def test_a_soak_of_gangs() -> None:
         Life(seed).run()
 
 
+def test_a_gang_that_is_kept_before_the_queue_takes_no_part_in_the_turn_of_its_group() -> None:
+    """A gang satisfied once has its turn, and its sibling, which still lacks others, stays out."""
+    together = ["d/a", "d/b", "d/c"]
+    bodies = [
+        gangs.pod_group("a", 1, policy="once-satisfied", groups=together),
+        gangs.pod_group("b", 1, policy="only-waiting", groups=together),
+        gangs.pod_group("c", 2, policy="once-satisfied", groups=together),
+        gangs.labelled("a-bound", "a", on="n1"),
+        gangs.labelled("a-late", "a"),
+        gangs.labelled("b-first", "b"),
+        gangs.labelled("c-first", "c"),
+    ]
+    node = clusters.node("n1", cpu="8")
+    scene, oracle = Scene(node), GangOracle([copy.deepcopy(node)])
+    for body in bodies:
+        oracle.put(copy.deepcopy(body))
+        scene.put(body)
+    assert [name for name, place in scene.decided().items() if place] == []
+    assert "memberGangs [d/c] child pod not collect enough" in scene.messages["a-late"]
+    assert "memberGangs [d/c] child pod not collect enough" in scene.messages["b-first"]
+    assert oracle.decide() == {}
+    completing = gangs.labelled("c-second", "c")
+    oracle.put(copy.deepcopy(completing))
+    scene.put(completing)
+    places = {name: place for name, place in scene.decided().items() if place}
+    assert places == named(oracle.decide())
+    assert sorted(places) == ["a-late", "b-first", "c-first", "c-second"]
+
+
 def test_victims_leave_where_the_whole_minimum_then_fits_and_nowhere_else() -> None:
     """With the victims gone the oracle binds the gang; without victims it fits in no way."""
     outcomes = set()

@@ -11,7 +11,7 @@ Rules:
 2. A group is the connected set of gangs that name each other, in either direction. Gangs of
    Kubernetes' own kind are alone.
 3. A group is satisfied once from the moment that it is released or any child is bound, until a
-   gang of it loses its last child: a job that starts anew is a gang again.
+   gang of it has no child and no child of the group is bound: a job that starts anew.
 4. Equal lists of gangs are one mention, however many gangs carry them: a group costs the sum of its
    different lists, not the square of its gangs.
 """
@@ -21,6 +21,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from operator import attrgetter
 
 from koordlet.kubeapi.pod_groups import GangForm, PodGroup
 from koordlet.model.record import dataclass
@@ -30,6 +31,8 @@ from koordlet.scheduler.objects.pods import Pod
 
 #: Notices that wait to be read; more are dropped.
 _NOTICES = 1000
+#: What a pod says of its gang.
+_CONFIGURED = attrgetter("min", "total", "strict", "match_policy", "wait_seconds", "group_ids")
 
 
 class Lack(enum.Enum):
@@ -108,6 +111,12 @@ class GangGroup:
     def strict(self) -> bool:
         """Whether a failure takes everything back: one strict gang is enough."""
         return any(entry.gang is None or entry.gang.strict for entry in self.entries)
+
+    @property
+    def emptied(self) -> bool:
+        """Whether a gang of it has no child, and no child of any runs."""
+        entries = self.entries
+        return not (any(each.bound for each in entries) or all(each.children for each in entries))
 
     def children(self) -> Iterator[Pod]:
         """The children of all its gangs."""
@@ -327,9 +336,10 @@ class GangBook:
         """A member does not count any more; the last one ends what was satisfied (rule 3)."""
         if entry.children.pop(key, None) is None:
             return
+        last = not entry.children or entry.bound == {key}
         entry.bound.discard(key)
-        if not entry.children:
-            group = self.group(entry)
+        group = self.group(entry)
+        if last and group.emptied:
             for each in group.entries:
                 each.satisfied = False
             if group.satisfied:
@@ -387,10 +397,4 @@ class GangBook:
 
 def _agree(own: Gang, gang: Gang) -> bool:
     """Whether a pod configures what its gang is; forms 3 and 4 may be mixed."""
-    if gang.source is GangForm.POD_GROUP:
-        return False
-    first = (own.min, own.total, own.strict, own.match_policy, own.wait_seconds, own.group_ids)
-    return first == (
-        *(gang.min, gang.total, gang.strict, gang.match_policy, gang.wait_seconds),
-        gang.group_ids,
-    )
+    return gang.source is not GangForm.POD_GROUP and bool(_CONFIGURED(own) == _CONFIGURED(gang))

@@ -115,6 +115,22 @@ def test_a_replacement_passes_alone_and_a_new_job_does_not() -> None:
     assert "child pod not collect enough" in scene.messages["g1"]
 
 
+def test_the_only_member_of_a_gang_is_replaced_beside_siblings_that_run() -> None:
+    """The siblings count as satisfied, as after a restart: the group has started already."""
+    scene = Scene(
+        *three_nodes(),
+        gangs.pod_group("g", 2, groups=["d/g", "d/h"]),
+        gangs.pod_group("h", 1, policy="waiting-and-running", groups=["d/g", "d/h"]),
+        *(gangs.labelled(name, "g") for name in ("g1", "g2")),
+        gangs.labelled("h1", "h"),
+    )
+    assert all(scene.decided().values())
+    scene.confirm()
+    scene.drop("h1")
+    scene.put(gangs.labelled("h2", "h"))
+    assert scene.decided()["h2"]
+
+
 def test_late_members_are_waited_for_and_everybody_hears_it() -> None:
     """Two of three: each has a message; the third lets all of them go."""
     scene = Scene(*three_nodes(), *of("g", 2, 3))

@@ -121,6 +121,18 @@ def test_satisfied_once_from_the_first_bound_child_to_the_last_child_of_any_gang
     assert not book.group(entry(book, "d/g")).satisfied
 
 
+def test_a_group_stays_satisfied_while_a_sibling_runs_and_starts_anew_without() -> None:
+    """The last child of one gang ends nothing beside a running other; the last running one does."""
+    book = GangBook()
+    runs, waits = gangs.labelled("a", "g", on="n"), gangs.labelled("b", "g")
+    book.put_pod_group(pod_groups.pod_group(gangs.pod_group("g", 1, groups=["d/g", "d/h"])))
+    running, _, only = put(book, runs, waits, gangs.labelled("c", "h"))
+    book.drop(only)
+    assert book.group(entry(book, "d/g")).satisfied
+    book.drop(running)
+    assert not book.group(entry(book, "d/g")).satisfied
+
+
 def test_a_pod_that_changes_its_gang_leaves_the_old_one() -> None:
     """Labels may change while a pod waits."""
     book = GangBook()
