@@ -309,7 +309,8 @@ def cut_off_stop() -> dict[str, object]:
         # systemd wakes it with SIGCONT: it may still record a deadline of its own.
         service.tune(handover=40)
         service.sh("systemctl", "restart", service.AGENT).check_returncode()
-        service.begin()
+        # A helper that still ends would put everything back together with the agent's stop.
+        service.wait("nobody waits", lambda now: service.healthy(now) and now.alone)
         service.tune("TimeoutStopSec=300ms", handover=40)
         os.kill(service.state().pid, signal.SIGSTOP)
         service.sh("systemctl", "stop", service.AGENT)
