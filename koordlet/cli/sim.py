@@ -19,6 +19,7 @@ koordlet sim all.json --explain default/web          every filter's verdict, eve
 koordlet sim --nodes 5000 --pods 20000 --workload SchedulingBasic
 koordlet sim all.json --config scheduler.yaml -o json --scores
 koordlet sim --workload TopologySpreading             500 nodes, 1000 pods
+koordlet sim --workload SchedulingGangs               jobs of 1 to 64 workers
 koordlet sim all.json -o svg > utilisation.svg
 """
 #: What is generated where a workload is named and no number.
