@@ -90,6 +90,7 @@ def detail(gang: Document) -> list[str]:
         "Placed": f"{_share(gang)} of {gang['pods']} pods",
         "Group": ", ".join(gang["group"]),
         "Waits for": _reason(gang),
+        **({"Would run": gang["remedy"]} if gang.get("remedy") else {}),
     }
     lines = [f"{name + ':':<10} {value}".rstrip() for name, value in shown.items()]
     rows = [

@@ -129,6 +129,12 @@ def test_each_gang_is_a_row_that_says_why_it_waits(
     assert whole == ["d/whole", "2/2", "2", "Scheduled", *"---"]
     assert "Pod d/e: gang d/late: mode NonStrict is not supported" in printed.err
 
+    assert cli.main(["sim", str(where), "--explain", "d/late"]) == 0
+    explained = capsys.readouterr().out.splitlines()
+    assert explained[0] == "Name:      d/late"
+    assert "Would run: with 1 more pod of d/late" in explained
+    assert explained[-1].startswith("d/e  -     gangGroup [d/late] basic check")
+
     assert cli.main(["sim", str(where), "-o", "json"]) == 0
     documents = json.loads(capsys.readouterr().out)["gangs"]
     assert [(each["gang"], each["member"]) for each in documents] == [

@@ -11,7 +11,8 @@ Rules:
 2. All units leave the columns, and the group's own cycle is tried. If the minimum does not fit,
    everything is as before, and nobody is harmed.
 3. Units come back in this order where the minimum still fits with them: those that a budget
-   protects; higher priority; wholes before pods; of wholes the larger; who started earlier.
+   protects; higher priority; larger ones, so that a whole of one pod is as good as a pod; who
+   started earlier.
 4. Where units times members exceed ``EFFORT``, units on nodes that the first placement does not use
    come back at once, if the minimum then still fits. The others, where they are still too many, are
    asked with the members of their own nodes alone; the whole is tried once more at the end, and
@@ -77,13 +78,11 @@ class _Unit:
 
     pods: tuple[Pod, ...]
     priority: int
-    whole: bool
 
-    def importance(self) -> tuple[int, bool, int, str, int]:
+    def importance(self) -> tuple[int, int, str, int]:
         """Most important first (rule 3)."""
         started = min(pod.started or "~" for pod in self.pods)
-        number = len(self.pods) if self.whole else 0
-        return -self.priority, not self.whole, -number, started, self.pods[0].position
+        return -self.priority, -len(self.pods), started, self.pods[0].position
 
 
 def placements(binds: Sequence[Bind]) -> tuple[Placement, ...]:
@@ -263,13 +262,13 @@ def _units(pod_cache: PodCache, book: GangBook, group: GangGroup, below: int) ->
         if whole and entry is not None and entry.key not in own:
             wholes.setdefault(entry.key, []).append(pod)
         elif pod.priority < below and _may_leave(pod) and (entry is None or entry.key not in own):
-            units.append(_Unit((pod,), pod.priority, whole=False))
+            units.append(_Unit((pod,), pod.priority))
     for key, pods in wholes.items():
         gang = entry.gang if (entry := book.get(key)) is not None else None
         stated = gang.priority if gang is not None else None
         rank = min(pod.priority for pod in pods) if stated is None else stated
         if rank < below and all(map(_may_leave, pods)):
-            units.append(_Unit(tuple(pods), rank, whole=True))
+            units.append(_Unit(tuple(pods), rank))
     return units
 
 

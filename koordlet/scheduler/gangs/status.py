@@ -111,7 +111,8 @@ def condition(
         "message": message,
         "observedGeneration": pod_group.generation,
     }
-    if all(stored.get(key) == value for key, value in known.items()):
+    # An API server leaves out what is zero or empty, as the generation of these PodGroups is.
+    if all((stored.get(key) or None) == (value or None) for key, value in known.items()):
         return None
     since = stored.get("lastTransitionTime") if stored.get("status") == status else None
     return {**known, "lastTransitionTime": since or moment.spell(now)}

@@ -10,6 +10,8 @@ Rules:
    that has lost a member.
 3. A write that fails is derived and written again after ``RETRY`` seconds. A PodGroup that has gone
    is no error.
+4. The status is a subresource where the definition of PodGroups has one (scheduler-plugins'), and a
+   part of the object where it has none (Koordinator's).
 """
 
 from __future__ import annotations
@@ -144,7 +146,13 @@ class PodGroupController:
         ref = objects.Ref(kind, pod_group.name, pod_group.namespace)
         body = {"metadata": {"uid": pod_group.uid}, "status": wanted}
         patch = objects.Strategic(body) if pod_group.native else objects.Merge(body)
-        await self._store.patch(ref, patch, subresource="status")
+        try:
+            await self._store.patch(ref, patch, subresource="status")
+        except refusals.NotFound:
+            # Rule 4: a server says the same of a missing subresource as of a missing object.
+            if pod_group.native:
+                raise
+            await self._store.patch(ref, patch)
         self._core.measures.asked("podgroup", "ok")
 
     def _native(self, entry: GangEntry) -> dict[str, Any]:

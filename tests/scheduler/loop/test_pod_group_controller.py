@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,15 @@ from tests.kit.apiserver import faults
 from tests.scheduler.loop.test_gangs import CUSTOM, both
 
 LABELS = {pod_groups.POD_GROUP: "g"}
+#: What a real server answers where the definition has no status subresource.
+STATUS_NOT_FOUND = {
+    "kind": "Status",
+    "status": "Failure",
+    "reason": "NotFound",
+    "code": 404,
+    "message": 'podgroups.scheduling.sigs.k8s.io "g" not found',
+    "details": {"name": "g", "group": "scheduling.sigs.k8s.io", "kind": "podgroups"},
+}
 
 
 def has(**wanted: Any) -> Any:
@@ -124,6 +134,27 @@ def test_a_status_that_may_not_be_written_costs_nothing_but_itself(ram: Path) ->
                 await deadline.comes(lambda: refused["podgroup", "forbidden"] > 0, seconds=10)
                 ref = objects.Ref(kinds.POD_GROUPS, "g", "d")
                 assert "status" not in await world.store.get(ref)
+
+    schedulers.run(body())
+
+
+def test_a_status_without_a_subresource_is_written_as_a_part_of_the_object(ram: Path) -> None:
+    """Koordinator's definition of PodGroups has none; the server says that there is no object."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=True, custom=CUSTOM) as world:
+            assert world.serving is not None
+            await world.store.create(kinds.POD_GROUPS, gangs.pod_group("g", 2))
+            path = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/d/podgroups/g/status"
+            text = json.dumps(STATUS_NOT_FOUND).encode()
+            absent = faults.Fault(
+                faults.Manner.ANSWER, "PATCH", path, times=-1, status=404, body=text
+            )
+            world.serving.faults.add(absent)
+            async with schedulers.scheduler(world.client) as loop:
+                await deadline.comes(lambda: loop.core.measures.requests["podgroup", "ok"] > 0)
+            written = world.serving.asked("PATCH", path.removesuffix("/status"))
+            assert [each.path for each in written] == [path, path.removesuffix("/status")]
 
     schedulers.run(body())
 
