@@ -41,7 +41,8 @@ class Life:
         self._serial = 0
         #: By gang: its priority, its notes, whether it has an object.
         self._gangs: dict[str, tuple[int, Body, bool]] = {}
-        #: No two units are equally important: their order is no matter of time.
+        #: No two gangs are equally important: their order is no matter of time, also when the one
+        #: that named the others has gone and its group is several units.
         self._priorities = list(range(1, 400))
         self._chance.shuffle(self._priorities)
 
@@ -97,13 +98,12 @@ class Life:
         """One gang, or a group of a few; some name each other on one side only."""
         number = self._chance.choice((1, 1, 1, 2, 3))
         keys = [f"g{len(self._gangs) + place}" for place in range(number)]
-        shared = self._priorities.pop()
         for place, key in enumerate(keys):
             mentions = number > 1 and (place == 0 or self._chance.random() < 0.5)
             notes: Body = {"policy": self._chance.choice(POLICIES)}
             if mentions:
                 notes["groups"] = [f"d/{each}" for each in keys]
-            self._gangs[key] = (shared, notes, self._chance.random() < 0.5)
+            self._gangs[key] = (self._priorities.pop(), notes, self._chance.random() < 0.5)
             size = self._chance.randint(1, 5)
             if self._gangs[key][2]:
                 self._put(gangs.pod_group(key, self._minimum(size), **notes))
