@@ -89,6 +89,8 @@ class GangGroup:
     satisfied: bool
     lacks: dict[Lack, set[str]]
     obstacle: Obstacle | None = None
+    #: It has failed, and is not tried before.
+    denied_until: float = 0.0
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -145,6 +147,11 @@ class GangBook:
     def of(self, pod: Pod) -> GangEntry | None:
         """The gang of a pod; ``None`` where it is in none."""
         return None if pod.gang is None else self._entries.get(pod.gang.key)
+
+    def gang(self, pod: Pod) -> Gang | None:
+        """The gang of a pod as it is configured."""
+        entry = self.of(pod)
+        return entry.gang if entry is not None else None
 
     def take_notices(self) -> list[GangNotice]:
         """What owners of gangs should know, once."""
@@ -224,6 +231,27 @@ class GangBook:
             group.satisfied = True
             self.unsettled[entry.key] = None
 
+    def withdraw(self, group: GangGroup) -> None:
+        """Record that a released group is decided again: where nothing is bound, as if anew."""
+        if group.satisfied and not any(entry.bound for entry in group.entries):
+            self._start_anew(group)
+
+    def _start_anew(self, group: GangGroup) -> None:
+        for each in group.entries:
+            each.satisfied = False
+        if group.satisfied:
+            group.satisfied = False
+            self.unsettled[group.entries[0].key] = None
+
+    def broke(self, entry: GangEntry, pod: Pod, left: int) -> None:
+        """Record that a gang fell below its minimum as a released member was not bound."""
+        minimum = entry.gang.min if entry.gang is not None else 0
+        if not entry.broken:
+            message = f"gang {entry.key} has {left} of {minimum} members: a binding failed"
+            self._notice((pod,), "GangBroken", message)
+        entry.broken = True
+        self.touched[entry.key] = None
+
     # Groups.
 
     def group(self, entry: GangEntry) -> GangGroup:
@@ -239,6 +267,11 @@ class GangBook:
             self._notice_strangers(group)
         assert entry.group is not None  # noqa: S101 -- its own key is connected
         return entry.group
+
+    def group_of(self, key: str) -> GangGroup | None:
+        """The group of a gang that is known by its key."""
+        entry = self._entries.get(key)
+        return self.group(entry) if entry is not None else None
 
     def _connected(self, key: str) -> set[str]:
         def carried(key: str) -> Mention | None:
@@ -305,11 +338,7 @@ class GangBook:
         entry.bound.discard(key)
         group = self.group(entry)
         if last and group.emptied:
-            for each in group.entries:
-                each.satisfied = False
-            if group.satisfied:
-                group.satisfied = False
-                self.unsettled[entry.key] = None
+            self._start_anew(group)
 
     def _joined(self, entry: GangEntry, pod: Pod) -> None:
         """Let a new member configure its gang, or say that it does not."""
