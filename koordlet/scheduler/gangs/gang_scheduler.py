@@ -319,18 +319,22 @@ class GangScheduler:
                 self._settle_group(group, now)
 
     def _settle_group(self, group: GangGroup, now: float) -> None:
-        queue, roused = self._core.queue, False
+        queue, roused, ready = self._core.queue, False, group.ready
+        have_objects = all(entry.pod_group is not None for entry in group.entries)
         for pod in list(group.children()):
             waiting = queue.get(pod.key)
             if waiting is None or waiting.place is QueuePlace.TAKEN:
                 continue
-            why = admission.refusal(self.book, waiting.pod)
+            own = waiting.pod.gang
+            # Of a complete group only those wait whose form has an object that is not there.
+            admitted = ready and own is not None and (have_objects or not own.form.has_object)
+            why = "" if admitted else admission.refusal(self.book, waiting.pod)
             if why == waiting.why:
                 if not roused and waiting.place is QueuePlace.UNSCHEDULABLE:
                     # What changed may be the minimum: one member takes all the others with it.
                     queue.rouse(pod.key, now)
                     roused = True
-            elif self.serves(waiting.pod) and not self._core.why_never(waiting.pod):
+            elif not self._core.why_never(waiting.pod):
                 if why:
                     queue.gate(waiting.pod, why, now)
                     self._gated[pod.key] = None
