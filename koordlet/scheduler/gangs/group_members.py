@@ -28,7 +28,9 @@ class GroupMembers:
             pod
             for entry in self._group.entries
             for key, pod in entry.children.items()
-            if key not in entry.bound and key not in assumed and not self._reserved(pod)
+            if key not in entry.bound
+            and key not in assumed
+            and not (pod.reserve_pod_of and self._reserved(pod))
         ]
 
     def past_gates(self) -> list[Pod]:
@@ -65,11 +67,13 @@ class GroupMembers:
         """Counts by gang before these members are decided."""
         assumed, tallies = self._core.pod_cache.assumed, {}
         for entry in self._group.entries:
-            waiting = sum(
-                (key in assumed or self._reserved(pod)) and key not in entry.bound
+            waiting = [
+                key
                 for key, pod in entry.children.items()
-            )
-            tallies[entry.key] = GangTally(entry, waiting, len(entry.bound))
+                if (key in assumed or (pod.reserve_pod_of and self._reserved(pod)))
+                and key not in entry.bound
+            ]
+            tallies[entry.key] = GangTally(entry, len(waiting), len(entry.bound))
         for pod in members:
             tallies[gang_key(pod)].left += 1
         return tallies
@@ -95,9 +99,7 @@ class GroupMembers:
         return GroupTrial(failed=failed)
 
     def _reserved(self, pod: Pod) -> bool:
-        """Whether a member is a reservation that has its room, and the store does not know it."""
-        if not pod.reserve_pod_of:
-            return False
+        """Whether a reservation as a member has its room."""
         info = self._core.reservations.of(pod)
         return info is not None and info.row >= 0
 
