@@ -251,7 +251,9 @@ class GangOracle:
             for gang in group
             if self._admitted(gang)
             for pod in self._children(gang)
-            if not pod["spec"].get("nodeName") and key(pod) not in self.held
+            if not pod["spec"].get("nodeName")
+            and key(pod) not in self.held
+            and key(pod) not in placed
         ]
         trial = dict(placed)
         for pod in sorted(members, key=lambda pod: (-priority(pod), key(pod))):
