@@ -134,12 +134,13 @@ def test_a_gang_whose_group_changes_during_a_pause_begins_anew() -> None:
     assert len(bound(outcomes)) == SIZE + 2
 
 
-def test_a_preemptor_in_a_pause_deletes_no_member_that_is_not_bound() -> None:
-    """It takes the room; the members are decided again, and the store hears of no victim."""
-    stage = scene(*members(SIZE))
+def test_a_preemptor_in_a_pause_gets_its_room_and_the_members_there_are_decided_again() -> None:
+    """Nobody is deleted: they were not bound yet, and all of them fit on the other node."""
+    stage = scene(*members(4, 4))
     until_pause(stage)
-    stage.put(plain("urgent", cpu="4", priority=9), plain("second", cpu="4", priority=9))
+    stage.put(plain("urgent", cpu="4", priority=9))
     outcomes = [each for _ in range(12) for each in until_pause(stage)]
-    victims = [each.victims for each in outcomes if isinstance(each, Refusal)]
-    assert set(victims) <= {()}
-    assert sorted(bound(outcomes)) == ["second", "urgent"]
+    assert {each.victims for each in outcomes if isinstance(each, Refusal)} == {()}
+    places = bound(outcomes)
+    assert len(places) == 5
+    assert {places[f"g{place}"] for place in range(4)} == {"n1", "n2"} - {places["urgent"]}
