@@ -75,8 +75,6 @@ class Gang:
     def passed_over(self) -> tuple[str, ...]:
         """What it asks for and does not get, although it is scheduled; for events."""
         texts = []
-        if not self.strict:
-            texts.append("mode NonStrict is not supported: it is scheduled as Strict")
         if self.gather and not self.must_gather:
             texts.append("PreferGather is not supported: its members are placed without it")
         return tuple(f"gang {self.id}: {text}" for text in texts)

@@ -21,14 +21,14 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.gangs.book import GangBook, GangGroup
-from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod
@@ -85,7 +85,7 @@ class _Unit:
         return -self.priority, -len(self.pods), started, self.pods[0].position
 
 
-def placements(binds: Sequence[Bind]) -> tuple[Placement, ...]:
+def placements(binds: Sequence[Bind | Hold]) -> tuple[Placement, ...]:
     """The placements of a trial."""
     return tuple(Placement(bind.pod, bind.node) for bind in binds)
 
@@ -126,10 +126,10 @@ def attempt(
     units = _units(core.pod_cache, book, group, priority(group, members))
     if not units:
         return ""
-    away = _Away(columns)
+    away = Away(columns)
     try:
         for unit in units:
-            away.leave(unit)
+            away.leave(unit.pods)
         chosen = trial()
         if chosen is None:
             return NO_VICTIMS
@@ -149,15 +149,15 @@ def attempt(
 
 
 def _spare(
-    away: _Away, units: list[_Unit], chosen: Sequence[Placement], trial: Attempt
+    away: Away, units: list[_Unit], chosen: Sequence[Placement], trial: Attempt
 ) -> tuple[list[_Unit], Sequence[Placement]]:
     """The units without which alone the minimum fits, and the placements then."""
     victims: list[_Unit] = []
     for unit in units:
-        away.come_back(unit)
+        away.come_back(unit.pods)
         spared = trial()
         if spared is None:
-            away.leave(unit)
+            away.leave(unit.pods)
             victims.append(unit)
         else:
             chosen = spared
@@ -165,7 +165,7 @@ def _spare(
 
 
 def _by_node(
-    core: PreemptingCore, away: _Away, units: list[_Unit], chosen: Sequence[Placement]
+    core: PreemptingCore, away: Away, units: list[_Unit], chosen: Sequence[Placement]
 ) -> list[_Unit]:
     """The same, where each node is judged with its own members alone (rule 4)."""
     rows = core.pod_cache.columns.rows
@@ -174,9 +174,9 @@ def _by_node(
         members.setdefault(rows[placement.node], []).append(placement.pod)
     victims: list[_Unit] = []
     for unit in units:
-        away.come_back(unit)
+        away.come_back(unit.pods)
         if not all(_fit(core, members.get(row, []), row) for row in away.rows_of(unit)):
-            away.leave(unit)
+            away.leave(unit.pods)
             victims.append(unit)
     return victims
 
@@ -199,7 +199,7 @@ def _fit(core: PreemptingCore, members: Sequence[Pod], row: int) -> bool:
 
 def _narrowed(
     columns: Columns,
-    away: _Away,
+    away: Away,
     units: list[_Unit],
     chosen: Sequence[Placement],
     trial: Attempt,
@@ -208,17 +208,17 @@ def _narrowed(
     used = {columns.rows[placement.node] for placement in chosen}
     elsewhere = [unit for unit in units if not used & away.rows_of(unit)]
     for unit in elsewhere:
-        away.come_back(unit)
+        away.come_back(unit.pods)
     again = trial()
     if again is None:
         for unit in elsewhere:
-            away.leave(unit)
+            away.leave(unit.pods)
         return units, chosen
     return [unit for unit in units if used & away.rows_of(unit)], again
 
 
-class _Away:
-    """Units that have left the columns for a while."""
+class Away:
+    """Pods that have left the columns for a while."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -229,15 +229,15 @@ class _Away:
         """The rows that a unit is on."""
         return {self._rows[pod.key] for pod in unit.pods}
 
-    def leave(self, unit: _Unit) -> None:
-        """Take a unit away."""
-        for pod in unit.pods:
+    def leave(self, pods: Iterable[Pod]) -> None:
+        """Take pods away."""
+        for pod in pods:
             self._rows[pod.key] = self._columns.remove(pod)
             self._gone[pod.key] = pod
 
-    def come_back(self, unit: _Unit) -> None:
-        """Give a unit its places back."""
-        for pod in unit.pods:
+    def come_back(self, pods: Iterable[Pod]) -> None:
+        """Give pods their places back."""
+        for pod in pods:
             del self._gone[pod.key]
             self._columns.place(pod, self._rows[pod.key])
 

@@ -15,6 +15,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.gangs import admission, status
 from koordlet.scheduler.gangs.book import GangBook, GangEntry
 from koordlet.scheduler.gangs.gang_core import GangCore
+from koordlet.scheduler.gangs.group_members import GroupMembers
 from koordlet.scheduler.objects.pods import Pod
 
 
@@ -76,10 +77,9 @@ def members(core: GangCore, entry: GangEntry) -> list[dict[str, Any]]:
 
 
 def _summary(core: GangCore, book: GangBook, entry: GangEntry) -> GangSummary:
-    assumed, ids = core.pod_cache.assumed, book.group(entry).ids
-    waiting = [
-        pod for key, pod in entry.children.items() if key not in entry.bound and key not in assumed
-    ]
+    group = book.group(entry)
+    ids, several = group.ids, GroupMembers(core, group).waiting()
+    waiting = [pod for pod in several if pod.key in entry.children]
     placed = len(entry.children) - len(waiting)
     gang = entry.gang
     member, message = "", ""

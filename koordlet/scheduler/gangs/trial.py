@@ -13,7 +13,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.framework import Failure
 from koordlet.scheduler.gangs.book import GangEntry, GangGroup
 from koordlet.scheduler.gangs.gang import Obstacle
-from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects.pods import Pod
 
 
@@ -54,25 +54,38 @@ class GangTally:
         return gang.valid(waiting=waiting, bound=self.bound, satisfied=group.satisfied)
 
     def needed(self, group: GangGroup) -> int:
-        """How many of those that are left must be decided at least."""
+        """How many must be decided at least."""
         gang = self.entry.gang
         if gang is None or self.enough(group):
             return 0
         counts = gang.match_policy is MatchPolicy.WAITING_AND_RUNNING
         return gang.min - self.waiting - (self.bound if counts else 0)
 
+    def missing(self, group: GangGroup, *, more: int = 0) -> float:
+        """The share of the minimum that is neither decided nor bound, with so many more."""
+        if self.enough(group, more=more):
+            return 0.0
+        gang = self.entry.gang
+        return (self.needed(group) - self.decided - more) / gang.min if gang and gang.min else 1.0
+
 
 @dataclass(slots=True)
 class GroupTrial:
     """What became of the members: a result that can still be taken back."""
 
-    binds: list[Bind] = field(default_factory=list)
+    binds: list[Bind | Hold] = field(default_factory=list)
     failed: list[FailedMember] = field(default_factory=list)
     #: Not tried, as the minimum was out of reach.
     skipped: list[Pod] = field(default_factory=list)
     #: How many were decided before the first that failed.
     before: int = 0
     enough: bool = False
+    #: Too few were decided, and not by so much that these may not wait for the rest.
+    waits: bool = False
+    #: Others were decided meanwhile, and have met those that are decided here.
+    visible: bool = False
+    #: Meanwhile the members have come into another group.
+    outdated: bool = False
 
     @property
     def obstacle(self) -> Obstacle | None:
