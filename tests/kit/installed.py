@@ -93,7 +93,7 @@ class Installed:
         """Of the running container, as this machine counts."""
         [status] = self.ready()["status"]["containerStatuses"]
         groups = Path("/sys/fs/cgroup/cpuset", self.node.group)
-        [group] = groups.glob(f"kubepods/**/{status['containerID'].rpartition('/')[2]}")
+        [group] = groups.glob(f"kubepods/**/*{status['containerID'].rpartition('/')[2]}")
         return int((group / "cgroup.procs").read_text().split()[0])
 
     def restarts(self) -> int:

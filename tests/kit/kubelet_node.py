@@ -46,6 +46,11 @@ class Node:
         return str(self.cluster.the_node().name)
 
     @property
+    def runtime(self) -> str:
+        """The container runtime's program."""
+        return str(self.cluster.the_node().runtime)
+
+    @property
     def group(self) -> str:
         """The kubelet's cgroup root."""
         return str(self.cluster.the_node().group)
