@@ -139,8 +139,10 @@ def disk_conditions(node: kubelet_node.Node) -> dict[str, str]:
 
 def relieved(node: kubelet_node.Node) -> None:
     """Wait until both conditions of the disk held, and then until neither does."""
-    holds = lambda kind: disk_conditions(node).get(kind) == "True"  # noqa: E731
-    deadline.until(lambda: holds("koordlet.io/DiskPressure"), "the agent has the condition")
+    deadline.until(
+        lambda: disk_conditions(node).get("koordlet.io/DiskPressure") == "True",
+        "the agent has the condition",
+    )
     deadline.until(
         lambda: "True" not in disk_conditions(node).values(), "nobody has it", seconds=90
     )
