@@ -8,6 +8,7 @@ cgroup v2 (``tests.vm``).
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -35,7 +36,7 @@ policies:
   reserved_cpus: {mode: enforce}
   shared_pools: {mode: enforce}
   node_pressure: {evictionHard: {memory.available: 99%}}
-report: {objects: {taints: NoSchedule, tolerancePercent: 0}}
+report: {objects: {taints: NoSchedule, tolerancePercent: 0, device: true}}
 """
 #: Percent of the memory that all work together shall use.
 MEMORY_PERCENT = 65
@@ -49,6 +50,12 @@ COLOCATION = {
 }
 
 
+#: What an agent reports of its node beside the Node.
+OBJECTS = (
+    "slo.koordinator.sh/v1alpha1/nodemetrics",
+    "topology.node.k8s.io/v1alpha2/noderesourcetopologies",
+    "scheduling.koordinator.sh/v1alpha1/devices",
+)
 #: Of CRI-O the stage has the first instructions, the soak the rest: it takes a minute and a half.
 CRIO_IN_THE_SOAK = ["containerd", pytest.param("crio", marks=pytest.mark.soak)]
 
@@ -332,11 +339,34 @@ def test_a_resize_in_place_is_followed(
     assert node.boxes()["grows"] == identity
 
 
+def reported(node: kubelet_node.Node) -> dict[str, dict[str, Any]]:
+    """Objects about the node, by their kind."""
+    answers = {path: node.admin.ask("GET", f"/apis/{path}/{node.name}") for path in OBJECTS}
+    return {body["kind"]: body for status, body in answers.values() if status == http.client.OK}
+
+
+@pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
+def test_objects_about_the_node_say_what_it_has(
+    node: kubelet_node.Node, agent: installed.Installed
+) -> None:
+    """Zones with every CPU, devices; each goes with its Node. ``test_node_rest`` has the use."""
+    del agent
+    deadline.until(lambda: len(reported(node)) == len(OBJECTS), "every object")
+    several = reported(node)
+    zones = [z for z in several["NodeResourceTopology"]["zones"] if z["type"] == "Node"]
+    amounts = [row for zone in zones for row in zone["resources"] if row["name"] == "cpu"]
+
+    assert sum(int(row["capacity"]) for row in amounts) == os.cpu_count()
+    assert {row["type"] for row in several["Device"]["spec"]["devices"]} <= {"gpu", "rdma"}
+    owners = [o["name"] for body in several.values() for o in body["metadata"]["ownerReferences"]]
+    assert owners == [node.name] * len(OBJECTS)
+
+
 @pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
 def test_the_manuals_uninstallation_leaves_nothing(
     node: kubelet_node.Node, agent: installed.Installed, before: images.Image
 ) -> None:
-    """Files, conditions, amounts, taints, annotations are as before; no request was forbidden."""
+    """Files, the Node and the objects about it are as before; no request was forbidden."""
     deadline.until(lambda: offered(node) > 0, "an offer")
     deadline.until(lambda: "taints" in the_node(node)["spec"], "a taint")
     conditions = {c["type"] for c in the_node(node)["status"]["conditions"]}
@@ -346,6 +376,7 @@ def test_the_manuals_uninstallation_leaves_nothing(
 
     now = the_node(node)
     assert [key for key in paths(now) if "koord" in key or "batch" in key or "mid-" in key] == []
+    assert list(reported(node)) == []
     as_before(node, before)
     assert forbidden(node) == []
     assert [pod for pod, (_, restarts) in node.boxes().items() if restarts] == []
