@@ -8,7 +8,6 @@ cgroup v2 (``tests.vm``).
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
@@ -50,12 +49,6 @@ COLOCATION = {
 }
 
 
-#: What an agent reports of its node beside the Node.
-OBJECTS = (
-    "slo.koordinator.sh/v1alpha1/nodemetrics",
-    "topology.node.k8s.io/v1alpha2/noderesourcetopologies",
-    "scheduling.koordinator.sh/v1alpha1/devices",
-)
 #: Of CRI-O the stage has the first instructions, the soak the rest: it takes a minute and a half.
 CRIO_IN_THE_SOAK = ["containerd", pytest.param("crio", marks=pytest.mark.soak)]
 
@@ -339,27 +332,21 @@ def test_a_resize_in_place_is_followed(
     assert node.boxes()["grows"] == identity
 
 
-def reported(node: kubelet_node.Node) -> dict[str, dict[str, Any]]:
-    """Objects about the node, by their kind."""
-    answers = {path: node.admin.ask("GET", f"/apis/{path}/{node.name}") for path in OBJECTS}
-    return {body["kind"]: body for status, body in answers.values() if status == http.client.OK}
-
-
 @pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
 def test_objects_about_the_node_say_what_it_has(
     node: kubelet_node.Node, agent: installed.Installed
 ) -> None:
     """Zones with every CPU, devices; each goes with its Node. ``test_node_rest`` has the use."""
-    del agent
-    deadline.until(lambda: len(reported(node)) == len(OBJECTS), "every object")
-    several = reported(node)
+    kinds = {"NodeMetric", "NodeResourceTopology", "Device"}
+    deadline.until(lambda: agent.reported().keys() == kinds, "every object")
+    several = agent.reported()
     zones = [z for z in several["NodeResourceTopology"]["zones"] if z["type"] == "Node"]
     amounts = [row for zone in zones for row in zone["resources"] if row["name"] == "cpu"]
 
     assert sum(int(row["capacity"]) for row in amounts) == os.cpu_count()
     assert {row["type"] for row in several["Device"]["spec"]["devices"]} <= {"gpu", "rdma"}
     owners = [o["name"] for body in several.values() for o in body["metadata"]["ownerReferences"]]
-    assert owners == [node.name] * len(OBJECTS)
+    assert owners == [node.name] * len(kinds)
 
 
 @pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
@@ -376,9 +363,9 @@ def test_the_manuals_uninstallation_leaves_nothing(
 
     now = the_node(node)
     assert [key for key in paths(now) if "koord" in key or "batch" in key or "mid-" in key] == []
-    assert list(reported(node)) == []
+    assert agent.reported() == {}
     as_before(node, before)
-    assert forbidden(node) == []
+    assert agent.forbidden() == []
     assert [pod for pod, (_, restarts) in node.boxes().items() if restarts] == []
 
 
@@ -411,15 +398,3 @@ def paths(value: Any) -> list[str]:
     if isinstance(value, list):
         return [path for more in value for path in paths(more)]
     return [str(value)]
-
-
-def forbidden(node: kubelet_node.Node) -> list[str]:
-    """Requests of the agents that the server refused for their role or a policy."""
-    lines = Path(node.cluster.folder, "log/audit.log").read_text().splitlines()
-    events = [
-        event
-        for event in map(json.loads, lines)
-        if event["user"].get("username") == installed.ACCOUNT
-    ]
-    assert len(events) > len(STANDING)
-    return [f"{e['verb']} {e['requestURI']}" for e in events if e["responseStatus"]["code"] == 403]
