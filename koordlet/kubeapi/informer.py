@@ -272,13 +272,13 @@ class Informer(Generic[Value]):
         self, body: objects.Object, entries: dict[Key, _Entry[Value]], rejected: dict[Key, Rejected]
     ) -> None:
         """Convert one object; where that fails, its last good value stays."""
-        key, uid = objects.key(body), objects.text(body, "uid")
+        key, uid, revision = objects.key(body), objects.text(body, "uid"), objects.revision(body)
         old = self._entries.get(key)
-        if old is not None and (old.uid, old.revision) == (uid, objects.revision(body)):
+        if old is not None and (old.uid, old.revision) == (uid, revision):
             entries[key] = old
             return
         try:
-            entries[key] = _Entry(uid, objects.revision(body), self._convert(body))
+            entries[key] = _Entry(uid, revision, self._convert(body))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             rejected[key] = Rejected(uid, f"{type(error).__name__}: {error}"[:300])
             if old is not None and old.uid == uid:
