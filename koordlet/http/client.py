@@ -105,8 +105,11 @@ class _Connection:
     ) -> None:
         self._reader, self._writer = reader, writer
         self._limits = limits
-        #: Of the present answer; ``None``: it was plain.
+        #: Of the present answer; ``None``: it is plain.
         self._http: h11.Connection | None = None
+        #: Of a plain stream: its request and head, and what is read and not yet handed on.
+        self._begun = _Request("", "", ()), b""
+        self._rest = b""
         self.idle_since = 0.0
         #: Any byte of the present answer was seen.
         self.answered = False
@@ -132,7 +135,13 @@ class _Connection:
 
     async def ask(self, request: _Request) -> ClientResponse:
         """Send a request; the head of its answer."""
-        return await self._head(request, await self._send(request))
+        data = await self._send(request)
+        streamed = exchange.streamed(data)
+        if streamed is None:
+            return await self._head(request, data)
+        status, names, end = streamed
+        self._begun, self._rest = (request, data[:end]), data[end:]
+        return ClientResponse(status, names)
 
     async def _send(self, request: _Request) -> bytes:
         """Send a request; the first bytes of its answer."""
@@ -157,6 +166,15 @@ class _Connection:
 
     async def data(self) -> bytes:
         """The next piece of the body; empty at its end."""
+        while self._http is None:
+            content, self._rest, more = exchange.chunks(self._rest)
+            if content:
+                return content
+            read = await self._read() if more else b""
+            self._rest += read
+            if not read:
+                request, head = self._begun
+                await self._head(request, head + self._rest)
         while True:
             event = await self._next()
             if isinstance(event, h11.Data):
