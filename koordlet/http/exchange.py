@@ -106,7 +106,8 @@ def streamed(data: bytes) -> tuple[int, dict[str, str], int] | None:
 
 def chunks(data: bytes) -> tuple[bytes, bytes, bool]:
     """The content of the plain chunks that are whole, what follows, whether that may be another."""
-    pieces, start = [], 0
+    pieces: list[bytes] = []
+    start = 0
     while match := _SIZE.match(data, start):
         end = match.end() + int(match[1], 16)
         if data[end : end + 2] != b"\r\n":

@@ -60,6 +60,9 @@ class QueuePlace(enum.Enum):
     #: Nowhere: it is being tried, or bound.
     TAKEN = "taken"
 
+    # Each is equal to itself alone; an enum would hash its name, in Python, each time.
+    __hash__ = object.__hash__
+
 
 @dataclass(slots=True, eq=False)
 class QueuedPod:
