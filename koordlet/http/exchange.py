@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import re
 
 import h11
@@ -28,9 +29,8 @@ _ANSWER = re.compile(
     rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: %b)?\r\n((?:%b:%b\r\n)*+)\r\n" % (_TEXT, _TOKEN, _TEXT)
 )
 _VALUE = rb"(?:[\x21-\x7e]++(?:[\t ]++[\x21-\x7e]++)*+)?+"
-_REQUEST = re.compile(
-    rb"%b [\x21-\x7e]++ HTTP/1\.1\r\n(?:%b: %b\r\n)++\r\n" % (_TOKEN, _TOKEN, _VALUE)
-)
+_REQUEST_LINE = re.compile(_TOKEN.decode() + r" [\x21-\x7e]++ HTTP/1\.1\r\n")
+_LINES = re.compile(rb"(?:%b: %b\r\n)++\r\n" % (_TOKEN, _VALUE))
 #: Of a length; Python refuses to read thousands of them.
 _DIGITS = 20
 #: They have no body, whatever their length says.
@@ -47,20 +47,27 @@ def request(method: str, target: str, headers: Headers, body: bytes) -> bytes:
 
     The headers name the host and, where there is a body, its length.
     """
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-    try:
-        head = f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode("ascii")
-    except UnicodeEncodeError:
-        head = b""
-    names = {name.lower() for name, _ in headers}
-    if (
-        _REQUEST.fullmatch(head)
-        and len(names) == len(headers)
-        and ("content-length" in names) == bool(body)
-        and _FRAMING.isdisjoint(names)
-    ):
-        return head + body
+    line = f"{method} {target} HTTP/1.1\r\n"
+    lines = _plain_lines(headers, has_body=bool(body))
+    if lines and _REQUEST_LINE.fullmatch(line):
+        return line.encode("ascii") + lines + body
     return begun(method, target, headers, body)[1]
+
+
+# Nearly all requests of a client have the same headers: few lengths, one long token.
+@functools.lru_cache(maxsize=64)
+def _plain_lines(headers: Headers, *, has_body: bool) -> bytes:
+    """Headers as lines, and the empty line; nothing where h11 has to look."""
+    text = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    names = {name.lower() for name, _ in headers}
+    lines = f"{text}\r\n".encode("ascii") if text.isascii() else b""
+    plain = (
+        _LINES.fullmatch(lines)
+        and len(names) == len(headers)
+        and ("content-length" in names) == has_body
+        and _FRAMING.isdisjoint(names)
+    )
+    return lines if plain else b""
 
 
 def begun(
