@@ -19,6 +19,7 @@ from koordlet.scheduler.reservation.spec import ReservationSpec
 #: The API server takes no longer notes.
 _LONGEST = 1024
 _KINDS = {
+    "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
     "StatefulSet": "apps/v1",
     "DaemonSet": "apps/v1",
