@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from koordlet.scheduler.disruption import answers, limiter
+from koordlet.scheduler.disruption import answers, limiter, pace
 from koordlet.scheduler.objects.disruption import DisruptionBudget
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.terms import selector
@@ -292,7 +293,7 @@ def test_the_first_check_that_refuses_gives_the_reason() -> None:
     made.health = limiter.ClusterHealth(nodes=1, not_ready=1)
     made.rate(limits=[{"count": 0, "window": "1h"}])
     made.limiter.pace.begin(_earlier(made))
-    fixes = [
+    fixes: list[tuple[str, Callable[[], Any]]] = [
         ("Gone", lambda: made.pod("p", of="web", annotations={"koordlet.io/movable": "false"})),
         ("Protected", lambda: made.pod("p", of="web")),
         ("RateSpent", lambda: made.limiter.rates.drop("d/web")),
@@ -320,7 +321,7 @@ def _earlier(made: Picture) -> Any:
     other = made.pod("other", of="web", on="n9")
     signature = made.limiter.workloads.signature(other.pod_class)
     made.gone("other")
-    return limiter.Eviction(
+    return pace.Eviction(
         uid="other",
         node="n9",
         signature=signature,
