@@ -231,8 +231,8 @@ class EventHandlers:
     def _quota(
         self,
         _key: informer.Key,
-        old: unserved.ElasticQuota | None,
-        new: unserved.ElasticQuota | None,
+        old: unserved.UnservedQuota | None,
+        new: unserved.UnservedQuota | None,
     ) -> None:
         if old == new:
             return

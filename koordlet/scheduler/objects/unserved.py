@@ -103,7 +103,7 @@ def refusal(asked: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ElasticQuota:
+class UnservedQuota:
     """An ElasticQuota: which namespaces it means."""
 
     namespace: str
@@ -131,13 +131,13 @@ class ElasticQuota:
         )
 
 
-def quota(body: Body) -> ElasticQuota:
+def quota(body: Body) -> UnservedQuota:
     """An ElasticQuota from its JSON; nonsense in its annotation lists nobody."""
     meta = wire.mapping(body, "metadata")
     names = json_annotations.decoded(_notes(meta).get(peer_keys.QUOTA_NAMESPACES))
     listed = names if isinstance(names, list) else []
     most = wire.mapping(wire.mapping(body, "spec"), "max")
-    return ElasticQuota(
+    return UnservedQuota(
         namespace=wire.text(meta, "namespace") or "default",
         name=wire.text(meta, "name"),
         listed=frozenset(name for name in listed if isinstance(name, str)),
@@ -167,19 +167,19 @@ class ElasticQuotas:
     """Which namespaces' pods are in a quota, of all ElasticQuotas and Namespaces."""
 
     def __init__(self) -> None:
-        self._quotas: dict[tuple[str, str], ElasticQuota] = {}
+        self._quotas: dict[tuple[str, str], UnservedQuota] = {}
         #: By namespace: what its own object says, and the quotas that mean it.
         self._named: dict[str, str] = {}
-        self._means: dict[str, list[ElasticQuota]] = {}
+        self._means: dict[str, list[UnservedQuota]] = {}
 
-    def put(self, elastic_quota: ElasticQuota) -> None:
+    def put(self, elastic_quota: UnservedQuota) -> None:
         """A quota comes, or changes."""
         self.drop(elastic_quota)
         self._quotas[elastic_quota.namespace, elastic_quota.name] = elastic_quota
         for namespace in elastic_quota.means:
             self._means.setdefault(namespace, []).append(elastic_quota)
 
-    def drop(self, elastic_quota: ElasticQuota) -> None:
+    def drop(self, elastic_quota: UnservedQuota) -> None:
         """A quota goes."""
         known = self._quotas.pop((elastic_quota.namespace, elastic_quota.name), None)
         if known is None:

@@ -139,7 +139,7 @@ def test_namespaces_that_come_later_are_seen() -> None:
 def test_whom_a_quota_means_is_refused_while_it_does() -> None:
     """A quota that comes refuses waiting pods of its namespace by name; when it goes they run."""
     scene = Scene()
-    one = unserved.ElasticQuota("teams", "team-a", frozenset({"d"}))
+    one = unserved.UnservedQuota("teams", "team-a", frozenset({"d"}))
     quotas = scene.core.decoder.judge.quotas
     scene.pod(name="p")
     quotas.put(one)

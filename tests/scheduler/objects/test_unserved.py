@@ -175,11 +175,11 @@ def test_what_pods_of_a_file_ask_for_is_known_without_placing_them() -> None:
 def test_a_quota_that_goes_or_changes_means_what_it_says_now() -> None:
     """The last word of each quota counts, and nothing is left of one that went."""
     quotas = unserved.ElasticQuotas()
-    quotas.put(unserved.ElasticQuota("t", "a", frozenset({"d", "e"})))
-    quotas.put(unserved.ElasticQuota("t", "b", frozenset({"d"})))
-    quotas.put(unserved.ElasticQuota("t", "a", frozenset({"e"})))
+    quotas.put(unserved.UnservedQuota("t", "a", frozenset({"d", "e"})))
+    quotas.put(unserved.UnservedQuota("t", "b", frozenset({"d"})))
+    quotas.put(unserved.UnservedQuota("t", "a", frozenset({"e"})))
 
     assert "t/b" in quotas.of("d")["quota"]
     assert "t/a" in quotas.of("e")["quota"]
-    quotas.drop(unserved.ElasticQuota("t", "b"))
+    quotas.drop(unserved.UnservedQuota("t", "b"))
     assert quotas.of("d") == {}
