@@ -161,17 +161,13 @@ class Limiter:
                 self.pace.withdraw(uid)
         self.pace.expire(now.steady)
 
-    def fairness(self, pod: Pod, now: Clock) -> tuple[float, str, str]:
-        """The order of equal candidates: least disrupted per replica, youngest, by name.
-
-        The youngest has the greatest text of its creation, so that each character is inverted.
-        """
+    def fairness(self, pod: Pod, now: Clock) -> tuple[float, tuple[int, ...], str]:
+        """The order of equal candidates: least disrupted per replica, youngest, by name."""
         signature, per_replica = self.workloads.signature(pod.pod_class), 0.0
         if signature is not None:
             replicas = self.workloads.expected(self.workloads.members(signature))
             per_replica = self.pace.in_a_day(signature, now.wall) / max(1, replicas)
-        youngest = "".join(chr(0x10FFFF - ord(letter)) for letter in pod.created)
-        return per_replica, youngest, pod.key
+        return per_replica, tuple(-ord(letter) for letter in pod.created), pod.key
 
     # The checks.
 

@@ -80,36 +80,36 @@ class Evictions:
         *,
         pause: float = PAUSE,
     ) -> None:
-        self._store, self._limiter, self._measures = store, limiter, measures
-        self._events, self._steady, self._pause = events, steady, pause
+        self._store, self._steady, self._pause = store, steady, pause
+        self.limiter, self.measures, self.events = limiter, measures, events
         #: When an event of a workload and a reason was last sent.
         self._sent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
     def now(self) -> Clock:
         """This moment, by both clocks."""
-        return Clock(wall=self._events.wall(), steady=self._steady())
+        return Clock(wall=self.events.wall(), steady=self._steady())
 
     async def evict(self, request: EvictionRequest) -> EvictionResult:
         """Evict a pod if the limiter and the server allow it."""
         pod, mover, now = request.pod, request.mover, self.now()
-        answer = self._limiter.may_evict(pod, request.cause, mover, now)
+        answer = self.limiter.may_evict(pod, request.cause, mover, now)
         if not isinstance(answer, Allow):
             until = None
             if isinstance(answer, Deny):
                 until = answer.until
                 if isinstance(answer.would, Allow):
-                    self._limiter.begin(pod, request.cause, mover, now)
+                    self.limiter.begin(pod, request.cause, mover, now)
             return await self._end(request, EvictionResult(answer.reason, answer.message, until))
-        self._limiter.begin(pod, request.cause, mover, now)
+        self.limiter.begin(pod, request.cause, mover, now)
         result = EvictionResult("Error", "it was cancelled")
         try:
             await self._annotate(request, now)
             result = await self._ask(request)
         finally:
             if result.evicted:
-                self._limiter.accepted(pod, self.now())
+                self.limiter.accepted(pod, self.now())
             else:
-                self._limiter.refused(pod)
+                self.limiter.refused(pod)
         return await self._end(request, result)
 
     async def _annotate(self, request: EvictionRequest, now: Clock) -> None:
@@ -130,7 +130,7 @@ class Evictions:
         try:
             await self._store.patch(ref(request.pod), objects.Merge(body))
         except refusals.ObjectsError as error:
-            self._measures.asked("eviction_annotation", error.code)
+            self.measures.asked("eviction_annotation", error.code)
 
     async def _ask(self, request: EvictionRequest) -> EvictionResult:
         """The Eviction, with its retries (rule 3)."""
@@ -157,7 +157,7 @@ class Evictions:
         return EvictionResult("PDB", str(last))
 
     async def _end(self, request: EvictionRequest, result: EvictionResult) -> EvictionResult:
-        self._measures.evictions[request.mover.name, request.cause, result.reason] += 1
+        self.measures.evictions[request.mover.name, request.cause, result.reason] += 1
         if result.evicted:
             log.get().info(
                 "scheduler.evicted",
@@ -173,7 +173,7 @@ class Evictions:
     async def _tell(self, request: EvictionRequest, result: EvictionResult) -> None:
         """The event on the pod's workload, or on the pod (rule 6)."""
         pod = request.pod
-        signature = self._limiter.workloads.signature(pod.pod_class)
+        signature = self.limiter.workloads.signature(pod.pod_class)
         who = pod.key if signature is None else f"{pod.namespace}/{signature}"
         key = who, request.mover.name, result.reason
         now = self._steady()
@@ -193,7 +193,11 @@ class Evictions:
         message = event_messages.EventMessage(
             pod, reason, "Evicting", text, warning=not result.evicted, regarding=about
         )
+        await self.tell(self.events.event(message))
+
+    async def tell(self, event: objects.Object) -> None:
+        """Write an event; one that is lost is counted."""
         try:
-            await self._store.create(kinds.EVENTS, self._events.event(message))
+            await self._store.create(kinds.EVENTS, event)
         except refusals.ObjectsError as error:
-            self._measures.asked("event", error.code)
+            self.measures.asked("event", error.code)

@@ -174,9 +174,9 @@ class StandaloneApi:
         if kind == kinds.RESERVATIONS:
             with contextlib.suppress(BadObjectError):  # the store says what cannot be read
                 self._check_served(parsing.read(body).scheduler)
-        if kind == kinds.DISRUPTION_RATES:
-            if faults := disruption_rates.disruption_rate(body).faults:
-                raise refusals.Invalid("; ".join(faults))
+        rate = disruption_rates.disruption_rate(body) if kind == kinds.DISRUPTION_RATES else None
+        if rate is not None and rate.faults:
+            raise refusals.Invalid("; ".join(rate.faults))
         if kind == kinds.POD_GROUPS and pod_groups.pod_group(body).minimum is None:
             minimum = objects.part(body, "spec").get("minMember")
             raise refusals.Invalid(
