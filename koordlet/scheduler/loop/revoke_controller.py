@@ -12,10 +12,12 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from koordlet.scheduler.disruption.answers import Allow, Deny, EvictionRate, Mover
 from koordlet.scheduler.loop import event_messages, evictions
-from koordlet.scheduler.quotas.revoke import QuotaAmounts, Revocation, RevokeSettings, RevokeWatch
+from koordlet.scheduler.quotas.revoke import QuotaAmounts, Revocation, RevokeWatch
+from koordlet.scheduler.quotas.settings import QuotaSettings
 
 CAUSE = "QuotaRevoked"
 _MINUTE = 60.0
@@ -25,17 +27,20 @@ class RevokeController:
     """Evicts the pods of quotas that are above their runtime."""
 
     def __init__(
-        self, picture: QuotaAmounts, settings: RevokeSettings, evicting: evictions.Evictions
+        self,
+        picture: Callable[[], QuotaAmounts],
+        settings: QuotaSettings,
+        evicting: evictions.Evictions,
     ) -> None:
         self._picture, self._settings, self._evictions = picture, settings, evicting
         self._watch = RevokeWatch(
-            settings.delay_seconds,
+            settings.delay_evict_seconds,
             lambda pod: evicting.limiter.fairness(pod, evicting.now()),
         )
         self._mover = Mover(
             name="quota",
             acts=True,
-            limit=EvictionRate(settings.per_minute, _MINUTE),
+            limit=EvictionRate(settings.max_revoke_per_minute, _MINUTE),
             reclaims=True,
         )
         #: Evictions under way, and the last reason of each refusal, by UID.
@@ -43,11 +48,13 @@ class RevokeController:
         self._refused: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Work until cancelled; off unless all quotas are monitored and the runtime bounds them."""
+        if not (self._settings.monitors and self._settings.uses_runtime):
+            return
         try:
             while True:
                 self.look()
-                await asyncio.sleep(self._settings.interval_seconds)
+                await asyncio.sleep(self._settings.revoke_interval_seconds)
         finally:
             for task in self._busy.values():
                 task.cancel()
@@ -55,7 +62,7 @@ class RevokeController:
     def look(self) -> None:
         """Begin the evictions that are due."""
         now = self._evictions.now()
-        revocations = self._watch.look(self._picture, now.steady)
+        revocations = self._watch.look(self._picture(), now.steady)
         due = {revocation.pod.uid for revocation in revocations}
         self._refused = {uid: why for uid, why in self._refused.items() if uid in due}
         for revocation in revocations:

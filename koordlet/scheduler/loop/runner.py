@@ -40,6 +40,7 @@ from koordlet.scheduler.loop import (
     pod_group_controller,
     reporter,
     reservation_controller,
+    revoke_controller,
 )
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
@@ -108,6 +109,10 @@ class Loop:
         self.evictions = evictions.Evictions(
             store, self.disruptions.limiter, self.core.measures, events, steady
         )
+        quotas = self.core.quotas
+        self.revoke_controller = revoke_controller.RevokeController(
+            lambda: quotas.book, quotas.settings, self.evictions
+        )
         self.disruption_rate_controller = disruption_rate_controller.DisruptionRateController(
             store, self.disruptions, self.core.measures
         )
@@ -154,6 +159,7 @@ class Loop:
                 group.create_task(self.reservation_controller.run())
                 group.create_task(self.pod_group_controller.run())
                 group.create_task(self.disruption_rate_controller.run())
+                group.create_task(self.revoke_controller.run())
                 group.create_task(self._deciding())
         finally:
             self.ready, self.beat = False, None

@@ -20,7 +20,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from koordlet.kubeapi import elastic_quotas
@@ -30,16 +30,6 @@ from koordlet.scheduler.quotas.amounts import Amounts, add, listed
 from koordlet.scheduler.quotas.tree import QuotaNode, Usage
 
 _NEVER = frozenset({elastic_quotas.ROOT, elastic_quotas.SYSTEM})
-
-
-@dataclass(frozen=True, slots=True)
-class RevokeSettings:
-    """When a quota calls back, and at which pace; whether it does at all is the caller's."""
-
-    #: How long a quota is above its runtime before.
-    delay_seconds: float = 120.0
-    interval_seconds: float = 1.0
-    per_minute: int = 30
 
 
 class CountedPod(Protocol):
@@ -55,12 +45,13 @@ class CountedPod(Protocol):
 
 
 class QuotaAmounts(Protocol):
-    """The quotas and their pods."""
+    """The parts of ``book.QuotaBook`` that are asked."""
 
-    def quotas(self) -> Iterable[QuotaNode]:
-        """All quotas."""
+    @property
+    def nodes(self) -> Mapping[str, QuotaNode]:
+        """All quotas by name."""
 
-    def runtime(self, node: QuotaNode) -> Amounts:
+    def limit(self, node: QuotaNode) -> Amounts:
         """What a quota may use now."""
 
     def counted(self, node: QuotaNode) -> Iterable[CountedPod]:
@@ -93,7 +84,7 @@ class RevokeWatch:
         """The pods that are called back now."""
         # Those below before those above (rule 4).
         nodes = sorted(
-            (node for node in picture.quotas() if node.name not in _NEVER),
+            (node for node in picture.nodes.values() if node.name not in _NEVER),
             key=lambda node: (-len(node.path), node.name),
         )
         self._within = {node.name: self._within.get(node.name, now) for node in nodes}
@@ -150,7 +141,7 @@ class _Usable:
         self._picture = picture
         self._less: dict[str, dict[str, int]] = {}
         self._taken: dict[str, QuotaNode] = {}
-        for node in picture.quotas():
+        for node in picture.nodes.values():
             for counted in picture.counted(node):
                 if counted.pod.terminating:
                     self._add(node, counted.usage.used, 1)
@@ -160,7 +151,7 @@ class _Usable:
             add(self._less.setdefault(each.name, {}), amounts, sign)
 
     def runtime(self, node: QuotaNode) -> Amounts:
-        return self._picture.runtime(node)
+        return self._picture.limit(node)
 
     def used(self, node: QuotaNode) -> Amounts:
         less = self._less.get(node.name)

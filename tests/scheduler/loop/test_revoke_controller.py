@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncGenerator, Callable, Iterable
+import functools
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.loop import evictions, revoke_controller, runner
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.quotas import revoke
 from koordlet.scheduler.quotas.amounts import Amounts
+from koordlet.scheduler.quotas.settings import QuotaSettings
 from koordlet.scheduler.quotas.tree import QuotaNode, QuotaTree, Usage
 from tests.kit import deadline, quotas, schedulers
 from tests.scheduler.loop.test_evictions import CUSTOM, READY, events
@@ -39,11 +40,12 @@ class Lent:
         self._cache = loop.core.pod_cache
         self.node.used.update({"cpu": 1_000 * len(self._cache)})
 
-    def quotas(self) -> Iterable[QuotaNode]:
+    @property
+    def nodes(self) -> Mapping[str, QuotaNode]:
         """The one quota."""
-        return (self.node,)
+        return {"b": self.node}
 
-    def runtime(self, node: QuotaNode) -> Amounts:
+    def limit(self, node: QuotaNode) -> Amounts:
         """What it may use."""
         assert node is self.node
         return self.tree.total
@@ -52,6 +54,11 @@ class Lent:
         """Its pods; those that are gone use nothing."""
         node.used.update({"cpu": 1_000 * len(self._cache)})
         return [Counted(pod, Usage(CPU, CPU)) for pod in self._cache]
+
+
+def _same(lent: Lent) -> Lent:
+    """The quotas, as the controller asks for them."""
+    return lent
 
 
 class Scene:
@@ -67,8 +74,8 @@ class Scene:
             loop.evictions.events, lambda: self.steady, pause=0.0,
         )  # fmt: skip
         self.controller = revoke_controller.RevokeController(
-            Lent(loop, runtime),
-            revoke.RevokeSettings(delay_seconds=1.0, per_minute=per_minute),
+            functools.partial(_same, Lent(loop, runtime)),
+            QuotaSettings(delay_evict_seconds=1.0, max_revoke_per_minute=per_minute),
             evicting,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.quotas import revoke
 from koordlet.scheduler.quotas.amounts import Amounts
-from koordlet.scheduler.quotas.tree import QuotaNode, QuotaTree, Usage
+from koordlet.scheduler.quotas.tree import NOTHING, QuotaNode, QuotaTree, Usage
 from tests.kit import quotas
 from tests.kit.disruptions import Picture
 
@@ -36,11 +36,12 @@ class Quotas:
         self.watch = revoke.RevokeWatch(120.0)
         self._cluster = Picture()
 
-    def quotas(self) -> Iterable[QuotaNode]:
+    @property
+    def nodes(self) -> Mapping[str, QuotaNode]:
         """All quotas."""
-        return self.tree.nodes.values()
+        return self.tree.nodes
 
-    def runtime(self, node: QuotaNode) -> Amounts:
+    def limit(self, node: QuotaNode) -> Amounts:
         """What a quota may use."""
         return self.tree.runtime(node)
 
@@ -62,13 +63,13 @@ class Quotas:
         pod = self._cluster.pod(name, of="web", priority=priority, created=created)
         usage = Usage(amounts, {} if waits else amounts, non_preemptible=fixed)
         self.counts[pod.uid] = Counted(pod, usage, quota)
-        self.tree.count(self.tree.nodes[quota], usage)
+        self.tree.count(self.tree.nodes[quota], NOTHING, usage)
         return pod
 
     def gone(self, name: str) -> None:
         """A pod is gone."""
         counted = self.counts.pop(f"uid-{name}")
-        self.tree.count(self.tree.nodes[counted.quota], counted.usage, -1)
+        self.tree.count(self.tree.nodes[counted.quota], counted.usage, NOTHING)
 
     def look(self, now: float) -> list[str]:
         """The names of the pods that are called back."""
@@ -204,7 +205,7 @@ def test_a_choice_repairs_what_can_be_repaired_and_every_pod_of_it_is_needed(see
         priority, fixed = chance.randint(0, 3), chance.random() < 0.2
         made.pod(f"p{place}", "b", priority=priority, fixed=fixed, **amounts)
     node = made.tree.nodes["b"]
-    runtime = dict(made.runtime(node))
+    runtime = dict(made.limit(node))
     chosen = set(made.due())
 
     def within(names: set[str]) -> bool:
