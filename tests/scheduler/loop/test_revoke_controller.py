@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.kubeapi import kinds, objects
-from koordlet.scheduler.loop import evictions, revoke_controller, runner
+from koordlet.scheduler.loop import configuration, evictions, revoke_controller, runner
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.quotas.amounts import Amounts
 from koordlet.scheduler.quotas.settings import QuotaSettings
@@ -200,5 +200,69 @@ def test_a_disruption_budget_is_obeyed_and_asked_again_at_the_next_look(
             await allow(1)
             await made.look(1.0)
             assert await made.ending() == {"p1"}
+
+    schedulers.run(body())
+
+
+CONFIGURED = {
+    "kind": "KubeSchedulerConfiguration",
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "profiles": [
+        {
+            "schedulerName": schedulers.NAME,
+            "plugins": {"multiPoint": {"enabled": [{"name": "ElasticQuota"}]}},
+            "pluginConfig": [
+                {
+                    "name": "ElasticQuota",
+                    "args": {
+                        "monitorAllQuotas": True,
+                        "delayEvictTime": "200ms",
+                        "revokePodInterval": "50ms",
+                    },
+                }
+            ],
+        }
+    ],
+}
+
+
+@both
+def test_a_quota_that_borrowed_gives_back_when_the_owner_comes(
+    ram: Path, *, over_http: bool
+) -> None:
+    """The newest of the borrower go, the owner's pods run in their place, and no more go."""
+    profiles = configuration.read(CONFIGURED, "test").profiles
+
+    async def body() -> None:
+        custom = (*CUSTOM, kinds.ELASTIC_QUOTAS)
+        async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
+            await world.node("n1", cpu="4")
+            for name, least in (("a", 3), ("b", 1)):
+                made = quotas.quota(name, {"cpu": least}, {"cpu": 4}, namespace="d")
+                await world.store.create(kinds.ELASTIC_QUOTAS, made)
+            async with schedulers.scheduler(world.client, profiles=profiles) as loop:
+                for place in range(4):
+                    label = {f"{quotas.KEY}name": "b"}
+                    await world.pod(f"b{place}", cpu="1", labels=label, priority=-place)
+                    await world.until_placed(f"b{place}")
+                for place in range(3):
+                    await world.pod(f"a{place}", cpu="1", labels={f"{quotas.KEY}name": "a"})
+
+                def three_end(known: dict[str, Any]) -> bool:
+                    ending = {
+                        name
+                        for name, pod in known.items()
+                        if "deletionTimestamp" in pod["metadata"]
+                    }
+                    return ending == {"b1", "b2", "b3"}
+
+                await world.until(three_end)
+                for place in (1, 2, 3):
+                    ref = objects.Ref(kinds.PODS, f"b{place}", "d")
+                    await world.store.delete(ref, grace_seconds=0)
+                placed = await world.until_placed("a0", "a1", "a2")
+                assert sorted(placed) == ["a0", "a1", "a2", "b0"]
+                revoked = loop.core.measures.revoked
+                assert dict(revoked) == {("b",): 3}
 
     schedulers.run(body())
