@@ -49,7 +49,7 @@ class DisruptionTracker:
         if new.leaving is not None and new.leaving.at and new.uid not in self._ending:
             self._ending.add(new.uid)
             self.record(new, new.leaving)
-        if new.up:
+        if new.up and self._limiter.pace.waits:
             self._limiter.pace.up(new, known.signature(new.pod_class))
 
     def _gone(self, old: Pod, steady: float) -> None:

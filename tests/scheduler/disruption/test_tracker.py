@@ -56,7 +56,7 @@ def test_a_shutdown_of_the_node_is_told_from_pressure_by_its_message() -> None:
     body: dict[str, Any] = {"type": "DisruptionTarget", "status": "True", "message": message}
     fields = eviction_marks.read(
         {"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30},
-        {"conditions": [{**body, "reason": "TerminationByKubelet"}]},
+        {"DisruptionTarget": {**body, "reason": "TerminationByKubelet"}},
     )
     made.tracker.record(pod, fields["leaving"])
     assert [(entry.cause, entry.at) for entry in ledger(made)] == [("NodeShutdown", START)]
