@@ -135,3 +135,27 @@ def test_a_pod_that_waits_disrupts_nobody_by_being_deleted() -> None:
     made.rate()
     made.pod("web-0", of="web", on="", ends="")
     assert ledger(made) == []
+
+
+def test_an_eviction_from_before_a_restart_is_in_flight_since_it_began() -> None:
+    """By its annotation: it counts for the node and the minute, and rests its workload."""
+    made = Picture({"limiter": {**UNBOUNDED["limiter"], "inFlight": 1, "perMinute": 1}})
+    made.controller("web", 2)
+    made.at = 30.0
+    note = {"koordlet.io/eviction": '{"by":"quota","reason":"r"}'}
+    made.pod("web-0", of="web", ends="EvictionByEvictionAPI", annotations=note)
+    other = made.pod("web-1", of="web")
+    assert made.evict(other) == "GlobalRate"
+    made.at = 90.0
+    assert made.evict(other) == "InFlight"
+    made.pod("new", of="web")
+    made.gone("web-0")
+    assert made.evict(other) == ""
+
+
+def test_an_end_that_no_mover_asked_for_is_not_in_flight() -> None:
+    """A user's own eviction bounds nobody but by the rates."""
+    made = Picture({"limiter": {**UNBOUNDED["limiter"], "inFlight": 1}})
+    made.controller("web", 2)
+    made.pod("web-0", of="web", ends="EvictionByEvictionAPI")
+    assert made.evict(made.pod("web-1", of="web")) == ""

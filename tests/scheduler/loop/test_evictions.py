@@ -259,3 +259,19 @@ def test_a_mover_that_only_watches_sends_nothing_and_debits_its_shadow(ram: Path
             assert [entry.pod for entry in held.ledger("ReplicaSet/web")] == ["a"]
 
     schedulers.run(body())
+
+
+def test_who_does_not_lead_evicts_nobody(ram: Path) -> None:
+    """Neither request nor debit, and no event: the leader decides."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=False) as made:
+            made.evictions = evictions.Evictions(
+                made.world.client, made.loop.disruptions.limiter, made.loop.core.measures,
+                made.loop.evictions.events, made.loop.now, leads=lambda: False,
+            )  # fmt: skip
+            assert (await made.evict()).reason == "NotLeading"
+            assert made.entries() == []
+            assert "deletionTimestamp" not in (await made.world.pods())["a"]["metadata"]
+
+    schedulers.run(body())
