@@ -15,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -34,6 +35,7 @@ from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins import elastic_quota
 from koordlet.scheduler.quotas import admission
 from koordlet.scheduler.quotas import preemption as quota_preemption
+from koordlet.scheduler.quotas.amounts import add, smallest
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from koordlet.scheduler.quotas.tree import QuotaNode
@@ -224,6 +226,31 @@ class QuotaScheduler:
         """A pod gave its node back."""
         if self.active:
             self.book.release(pod)
+
+    def gang_refusal(self, members: Sequence[Pod], needs: Mapping[str, int]) -> str:
+        """Why a quota cannot admit the members of gangs together; empty: it may.
+
+        ``needs``: by gang, how many of its members must be decided.
+        """
+        if not self.active or any(self._claim(pod) is not None for pod in members):
+            return ""
+        by_quota: dict[str, dict[str, list[Pod]]] = {}
+        numbers = Counter(pod.gang.key for pod in members if pod.gang is not None)
+        for pod in members:
+            node = self.book.of(pod.pod_class)
+            if node is not None and pod.gang is not None:
+                gangs = by_quota.setdefault(node.name, {})
+                gangs.setdefault(pod.gang.key, []).append(pod)
+        for name, gangs in by_quota.items():
+            asked: dict[str, int] = {}
+            for key, several in gangs.items():
+                # Others of the gang may be those that are decided.
+                least = needs.get(key, 0) - (numbers[key] - len(several))
+                add(asked, smallest([pod.pod_class.requests.real for pod in several], least))
+            ids = ",".join(sorted(key.partition("@")[0] for key in gangs))
+            if why := admission.gang_refusal(self.book, ids, self.book.nodes[name], asked):
+                return why
+        return ""
 
     # Making room.
 

@@ -193,6 +193,8 @@ class QuotaBook(QuotaRegistry):
         known.pod = pod
         self._draw(known)
         self._set(known, self._beyond_hold(known))
+        if known.holds:
+            self._recount_drawing(known.holds)
 
     def release(self, pod: Pod) -> None:
         """A pod has no node any more, and waits for one."""
@@ -268,7 +270,6 @@ class QuotaBook(QuotaRegistry):
         known.holds, known.draws = holds, draws
         if holds:
             self._holds[holds] = known
-            self._recount_drawing(holds)
         if draws:
             self._drawing.setdefault(draws, {})[pod.key] = known
 

@@ -86,6 +86,8 @@ class QuotaRegistry:
         self.invalid: dict[str, str] = {}
         self._validation = Validation(self, settings.gates)
         self._objects: dict[str, dict[str, ElasticQuota]] = {}
+        #: Quotas whose parents lead back to them.
+        self._circling: frozenset[str] = frozenset()
         self._declared: dict[str, dict[str, None]] = {}
         self._unsettled: dict[str, None] = {}
         self._pools: dict[str, _Pool] = {}
@@ -172,6 +174,11 @@ class QuotaRegistry:
         """The quota of a name."""
         node = self.nodes.get(name)
         return node.spec if node is not None else None
+
+    def parent(self, name: str) -> str:
+        """The parent that the store's object of a name has; empty: there is no object."""
+        owner = self.owner(name)
+        return owner.parent if owner is not None else ""
 
     def children(self, name: str) -> Iterable[ElasticQuota]:
         """The quotas in force that name a quota as their parent."""
@@ -269,14 +276,17 @@ class QuotaRegistry:
         name, known = spec.name, self.nodes.get(spec.name)
         above = self.nodes.get(spec.parent)
         tree_id = spec.tree_id or (above.tree.id if above is not None else "")
-        if above is not None and (above.tree.id != tree_id or self._validation.circles(spec)):
+        circles = self._validation.circles(spec)
+        if above is not None and (above.tree.id != tree_id or circles):
             above = None
         tree = self.trees.get(tree_id)
         if tree is None:
             tree = self.trees[tree_id] = self._tree(tree_id)
         parent = above if above is not None else tree.root
-        if known is not None and known.spec == spec and known.parent is parent:
+        same = known is not None and known.spec == spec and known.parent is parent
+        if same and circles == (name in self._circling):
             return []
+        self._circling = self._circling | {name} if circles else self._circling - {name}
         before = [known.spec] if known is not None else []
         if known is not None:
             self._declared.get(known.spec.parent, {}).pop(name, None)
@@ -290,6 +300,7 @@ class QuotaRegistry:
     def _remove(self, name: str) -> list[ElasticQuota]:
         """A quota is no more; its pods move before its amounts go (``book``)."""
         node = self.nodes.pop(name)
+        self._circling -= {name}
         self._declared.get(node.spec.parent, {}).pop(name, None)
         self._unsettled.update(self._declared.get(name, {}))
         self._leave(node)

@@ -48,6 +48,9 @@ class Quotas(Protocol):
     def spec(self, name: str) -> ElasticQuota | None:
         """The quota of a name."""
 
+    def parent(self, name: str) -> str:
+        """The parent that the store's object of a name has; empty: there is no object."""
+
     def children(self, name: str) -> Iterable[ElasticQuota]:
         """The quotas whose parent this is."""
 
@@ -144,13 +147,10 @@ class Validation:
 
     def circles(self, new: ElasticQuota) -> bool:
         """Whether the parents of a quota lead back to it."""
-        name, seen = new.parent, {new.name}
-        while name not in seen:
+        name, seen = new.parent, set[str]()
+        while name and name != new.name and name not in seen:
             seen.add(name)
-            above = self.quotas.spec(name)
-            if above is None or above.parent == elastic_quotas.ROOT:
-                return False
-            name = above.parent
+            name = self.quotas.parent(name)
         return name == new.name
 
     def _keys(self, parent: ElasticQuota, child: ElasticQuota) -> Iterator[str]:
