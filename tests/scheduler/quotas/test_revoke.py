@@ -187,13 +187,12 @@ def test_a_parent_above_with_leaves_that_are_within_takes_from_the_fullest() -> 
     """Guaranteed leaves may use more together than their parent has."""
     borrowing = Quotas(cpu=10_000)
     parent = borrowing.quota("p", {}, {"cpu": 3}, is_parent=True)
-    borrowing.quota("x", {"cpu": 3}, {"cpu": 4}, parent, parent="p")
-    borrowing.quota("y", {"cpu": 3}, {"cpu": 4}, parent, parent="p")
+    for name, number in (("x", 1), ("y", 3)):
+        borrowing.quota(name, {"cpu": 3}, {"cpu": 4}, parent, parent="p", lends=False)
+        for place in range(number):
+            borrowing.pod(f"{name}{place}", name, created=float(place), cpu=1_000)
     borrowing.tree._scales = False
-    for name in "xy":
-        borrowing.pod(f"{name}0", name, created=1.0, cpu=1_000)
-        borrowing.pod(f"{name}1", name, created=2.0, cpu=1_000)
-    assert borrowing.due() == ["x1"]
+    assert borrowing.due() == ["y2"]
 
 
 @pytest.mark.parametrize("seed", range(40))
