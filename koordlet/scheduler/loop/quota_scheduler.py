@@ -42,7 +42,7 @@ from koordlet.scheduler.quotas.tree import QuotaNode
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.claims import Claim, claim_of
 
-_NAME = elastic_quota.ElasticQuota.name
+_NAME = elastic_quota.ElasticQuotaPlugin.name
 _AWAITED = "preemption: not eligible due to a terminating pod of its quota."
 
 
@@ -68,10 +68,12 @@ class QuotaScheduler:
         self, core: Core, profiles: Mapping[str, Profile], judge: unserved.UnservedKeys
     ) -> None:
         self._core, self._judge = core, judge
-        several = profile.plugins(profiles, elastic_quota.ElasticQuota)
+        several = profile.plugins(profiles, elastic_quota.ElasticQuotaPlugin)
         self.settings = several[0].arguments if several else QuotaSettings()
         self._served = {
-            name for name, served in profiles.items() if served.find(elastic_quota.ElasticQuota)
+            name
+            for name, served in profiles.items()
+            if served.find(elastic_quota.ElasticQuotaPlugin)
         }
         self.book = QuotaBook(self.settings)
         #: Whether there is any quota (rule 1).
@@ -156,8 +158,7 @@ class QuotaScheduler:
         if not book:
             self.active, self.book = False, QuotaBook(self.settings, book.named)
             self._core.queue.wake_by(_NAME, lambda _: True, now)
-        elif book.relieved:
-            book.relieved = False
+        elif book.take_relief():
             self._core.queue.wake_by(_NAME, self._admits, now)
 
     def _admits(self, pod_class: PodClass) -> bool:
