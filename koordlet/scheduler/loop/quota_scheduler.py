@@ -154,7 +154,8 @@ class QuotaScheduler:
             return
         book = self.book
         if book.settle():
-            self._core.forget_views(lambda _: True)
+            # Trees keep their pods on their nodes; who may preempt whom may differ anyway.
+            self._core.forget_views(lambda _: book.pooled)
         if not book:
             self.active, self.book = False, QuotaBook(self.settings, book.named)
             self._core.queue.wake_by(_NAME, lambda _: True, now)
@@ -185,6 +186,9 @@ class QuotaScheduler:
         """Why a quota does not admit a pod; empty: it does, or may where it draws."""
         if not self.active:
             return ""
+        if pod.reserve_pod_of and self.book.get(pod.key) is None:
+            # No pod of the store: what it asks for is known from its first attempt on.
+            self.book.put(pod)
         why = admission.refusal(self.book, pod.pod_class, pod.priority)
         return "" if why and self._may_draw(pod) else why
 
