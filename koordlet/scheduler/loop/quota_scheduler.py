@@ -42,7 +42,7 @@ from koordlet.scheduler.quotas.tree import QuotaNode
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.claims import Claim, claim_of
 
-_NAME = elastic_quota.ElasticQuota.name
+_NAME = elastic_quota.ElasticQuotaPlugin.name
 _AWAITED = "preemption: not eligible due to a terminating pod of its quota."
 
 
@@ -68,10 +68,12 @@ class QuotaScheduler:
         self, core: Core, profiles: Mapping[str, Profile], judge: unserved.UnservedKeys
     ) -> None:
         self._core, self._judge = core, judge
-        several = profile.plugins(profiles, elastic_quota.ElasticQuota)
+        several = profile.plugins(profiles, elastic_quota.ElasticQuotaPlugin)
         self.settings = several[0].arguments if several else QuotaSettings()
         self._served = {
-            name for name, served in profiles.items() if served.find(elastic_quota.ElasticQuota)
+            name
+            for name, served in profiles.items()
+            if served.find(elastic_quota.ElasticQuotaPlugin)
         }
         self.book = QuotaBook(self.settings)
         #: Whether there is any quota (rule 1).
@@ -152,12 +154,12 @@ class QuotaScheduler:
             return
         book = self.book
         if book.settle():
-            self._core.forget_views(lambda _: True)
+            # Trees keep their pods on their nodes; who may preempt whom may differ anyway.
+            self._core.forget_views(lambda _: book.pooled)
         if not book:
             self.active, self.book = False, QuotaBook(self.settings, book.named)
             self._core.queue.wake_by(_NAME, lambda _: True, now)
-        elif book.relieved:
-            book.relieved = False
+        elif book.take_relief():
             self._core.queue.wake_by(_NAME, self._admits, now)
 
     def _admits(self, pod_class: PodClass) -> bool:
@@ -184,6 +186,9 @@ class QuotaScheduler:
         """Why a quota does not admit a pod; empty: it does, or may where it draws."""
         if not self.active:
             return ""
+        if pod.reserve_pod_of and self.book.get(pod.key) is None:
+            # No pod of the store: what it asks for is known from its first attempt on.
+            self.book.put(pod)
         why = admission.refusal(self.book, pod.pod_class, pod.priority)
         return "" if why and self._may_draw(pod) else why
 

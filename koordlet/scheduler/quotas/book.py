@@ -89,6 +89,11 @@ class QuotaBook(QuotaRegistry):
         self._divide()
         return bool(moved)
 
+    def take_relief(self, *, left: bool = False) -> bool:
+        """Whether something may be admitted that was not; ``left``: what the next reader hears."""
+        relieved, self.relieved = self.relieved, left
+        return relieved
+
     # Which quota.
 
     def of(self, pod_class: PodClass) -> QuotaNode | None:

@@ -75,13 +75,10 @@ class QuotaRegistry:
         self.trees: dict[str, QuotaTree] = {"": self._tree("")}
         #: The default and the system quota: beside the trees.
         self.aside = QuotaTree(elastic_quotas.DEFAULT)
-        self.nodes: dict[str, QuotaNode] = {}
-        for name, most in (
-            (elastic_quotas.DEFAULT, settings.default_max),
-            (elastic_quotas.SYSTEM, settings.system_max),
-        ):
-            spec = ElasticQuota(namespace=settings.namespace, name=name, max=most)
-            self.nodes[name] = self.aside.put(spec)
+        names = elastic_quotas.DEFAULT, elastic_quotas.SYSTEM
+        self.nodes = {name: self.aside.put(self._built_in(name)) for name in names}
+        #: Whether there was any profile.
+        self.pooled = False
         #: Why the version of the store is not in force, or should not be; by the object's id.
         self.invalid: dict[str, str] = {}
         self._validation = Validation(self, settings.gates)
@@ -102,6 +99,12 @@ class QuotaRegistry:
     def _tree(self, tree_id: str) -> QuotaTree:
         scales, guarantees = self.settings.scales_minimum, self.settings.gates.guarantees
         return QuotaTree(tree_id, scales_minimum=scales, guarantees=guarantees)
+
+    def _built_in(self, name: str) -> ElasticQuota:
+        """The default or the system quota as the arguments have it."""
+        settings = self.settings
+        most = settings.default_max if name == elastic_quotas.DEFAULT else settings.system_max
+        return ElasticQuota(namespace=settings.namespace, name=name, max=most)
 
     def __bool__(self) -> bool:
         """Whether there is any quota or profile: without, nobody pays for them."""
@@ -131,6 +134,7 @@ class QuotaRegistry:
             self._notice(profile, f"the profile is not in force: {profile.errors[0]}")
             return
         self.drop_profile(profile)
+        self.pooled = True
         pool = self._pools[profile.id] = _Pool(profile)
         for node in self._machines.values():
             self._pour(pool, node, 1)
@@ -256,14 +260,16 @@ class QuotaRegistry:
         owner, known = self.owner(name), self.nodes.get(name)
         if name == elastic_quotas.ROOT or (owner is None and known is None):
             return []
+        if name in elastic_quotas.BUILT_IN:
+            built_in = self._built_in(name)
+            bounded = owner is not None and owner.max and not owner.errors
+            self.aside.put(owner if bounded and owner is not None else built_in)
+            return []
         if owner is None:
             return self._remove(name)
         for other in self._objects.get(name, {}).values():
             if other.id != owner.id:
                 self._object(other, Objection(f"quota {name} is ignored: {owner.id} has its name"))
-        if name in elastic_quotas.BUILT_IN:
-            self.aside.put(owner if owner.max else replace(owner, max=self.nodes[name].spec.max))
-            return []
         old = known.spec if known is not None and known.spec.id == owner.id else None
         objection = self._validation.objection(owner, old)
         self._object(owner, objection)

@@ -42,7 +42,7 @@ class ValidationGates:
     guarantees: bool = False
 
 
-class Quotas(Protocol):
+class QuotasInForce(Protocol):
     """The quotas that are in force."""
 
     def spec(self, name: str) -> ElasticQuota | None:
@@ -68,7 +68,7 @@ class Quotas(Protocol):
 class Validation:
     """The checks beside the quotas that are in force."""
 
-    quotas: Quotas
+    quotas: QuotasInForce
     gates: ValidationGates = field(default_factory=ValidationGates)
 
     def objection(self, new: ElasticQuota, old: ElasticQuota | None = None) -> Objection | None:
@@ -187,7 +187,7 @@ class Validation:
             below = parent
 
 
-def deletion(quotas: Quotas, name: str) -> str:
+def deletion(quotas: QuotasInForce, name: str) -> str:
     """Why a quota should not be deleted; empty: it may be."""
     if name in {elastic_quotas.ROOT, elastic_quotas.SYSTEM, elastic_quotas.DEFAULT}:
         return f"delete quota failed, quota {name} is built in"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.loop.outcomes import Refusal
+from koordlet.scheduler.loop.outcomes import Hold, Refusal
 from koordlet.scheduler.objects import nodes
-from tests.kit import clusters
+from tests.kit import clusters, reservations
 from tests.kit.quota_scene import QuotaScene
 from tests.kit.quotas import KEY, quota
 
@@ -337,3 +338,25 @@ def test_pods_of_a_tree_are_kept_on_its_nodes() -> None:
     ignoring = {"koordlet.io/quota-nodes": "ignore"}
     scene.put(quota("root", {}, {"cpu": 9}, annotations=ignoring))
     assert not scene.book.selector(scene.stored["d/a"].pod_class)
+
+
+def test_a_reservation_and_its_pod_count_once_in_a_full_quota() -> None:
+    """The hold fills the quota: its owner is admitted by drawing on it, another pod is not."""
+    mine = {f"{KEY}name": "q"}
+    body = reservations.reservation("r", cpu="4")
+    template = body["spec"]["template"]
+    template["metadata"] = {**template.get("metadata", {}), "labels": mine}
+    template["spec"]["schedulerName"] = "default-scheduler"
+    body["spec"]["owners"] = [{"labelSelector": {"matchLabels": {"app": "mine"}}}]
+    scene = _scene(quota("q", {}, {"cpu": 4}))
+    reservation_events.changed(scene.core, None, body, 0.0)
+    assert isinstance(scene.core.step(400.0), Hold)
+    scene.now = 400.0
+    assert scene.used("q") == {"cpu": 4000}
+    scene.pod("owner", "q", "2", labels={"app": "mine"})
+    scene.pod("other", "q", "1")
+    assert scene.decided() == {"owner": "n0", "other": ""}
+    assert scene.used("q") == {"cpu": 4000}
+    reservation_events.changed(scene.core, body, None, scene.now)
+    assert scene.used("q") == {"cpu": 2000}
+    assert scene.decided() == {"other": "n0"}

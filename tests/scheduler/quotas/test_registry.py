@@ -197,3 +197,14 @@ def test_a_circle_that_closes_late_frees_those_above_it_too() -> None:
     book.put_quota(spec("c", {}, {"cpu": 1}, parent="a", is_parent=True))
     book.settle()
     assert _parents(book) == dict.fromkeys("abc", ROOT)
+
+
+def test_the_default_quota_is_bounded_by_its_object_while_that_is_there() -> None:
+    """Without it the arguments count again, and pods in it stay counted."""
+    own = spec("koordinator-default-quota", {}, {"cpu": 3})
+    book = _book(spec("q", {}, {"cpu": 1}), own)
+    node = book.nodes[elastic_quotas.DEFAULT]
+    assert book.limit(node) == {"cpu": 3000}
+    book.drop_quota(own)
+    book.settle()
+    assert book.limit(book.nodes[elastic_quotas.DEFAULT])["cpu"] == (2**63 - 1) // 5
