@@ -261,9 +261,9 @@ class QuotaRegistry:
         if name == elastic_quotas.ROOT or (owner is None and known is None):
             return []
         if name in elastic_quotas.BUILT_IN:
-            built_in = self._built_in(name)
-            bounded = owner is not None and owner.max and not owner.errors
-            self.aside.put(owner if bounded and owner is not None else built_in)
+            if owner is None or owner.errors or not owner.max:
+                owner = self._built_in(name)
+            self.aside.put(owner)
             return []
         if owner is None:
             return self._remove(name)
@@ -330,9 +330,8 @@ class QuotaRegistry:
 
     def _notice(self, quota: ElasticQuota | ElasticQuotaProfile, message: str) -> None:
         if len(self._notices) < _NOTICES:
-            kind, uid = type(quota).__name__, quota.uid
-            notice = QuotaNotice(quota.namespace, quota.name, uid, "Invalid", message, kind)
-            self._notices.append(notice)
+            where = quota.namespace, quota.name, quota.uid
+            self._notices.append(QuotaNotice(*where, "Invalid", message, type(quota).__name__))
 
     # Totals.
 

@@ -117,20 +117,27 @@ def test_a_pod_that_may_not_be_preempted_waits_for_the_minimum() -> None:
     ) in scene.messages["b"]
 
 
-def test_a_quota_above_refuses_what_its_children_would_take_together() -> None:
-    """Each child is within its own maximum; the message has the way from the root."""
-    scene = _scene(
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_quota_above_refuses_what_its_children_would_take_together(*, checks: bool) -> None:
+    """By maximums alone each child has room; the message has the way from the root."""
+    args = {"enableRuntimeQuota": False, "enableCheckParentQuota": checks}
+    served = profile.default("default-scheduler", {"ElasticQuota": args})
+    scene = _scene()
+    scene.core = Core({"default-scheduler": served})
+    scene.put(
+        clusters.node("n0", cpu="10"),
         quota("p", {}, {"cpu": 3}, is_parent=True),
         quota("a", {}, {"cpu": 2}, parent="p"),
-        quota("b", {"cpu": 0}, {"cpu": 2}, parent="p"),
+        quota("b", {}, {"cpu": 2}, parent="p"),
     )
     scene.pod("x", "a", "2")
-    scene.decided()
-    scene.confirm("x")
-    scene.core.quotas.book.put_quota(scene.book.nodes["p"].spec)
     scene.pod("y", "b", "2")
-    scene.decided()
-    assert "Insufficient quotas, quotaName: b, runtime: cpu:1" in scene.messages["y"]
+    assert scene.decided() == {"x": "n0", "y": "" if checks else "n0"}
+    assert checks == any(
+        "Insufficient quotas, quotaNameTopo: [koordinator-root-quota p b], runtime: cpu:3,"
+        " used: cpu:2, pod's request: cpu:2, exceedDimensions: [cpu]" in text
+        for text in scene.messages.values()
+    )
 
 
 def test_names_that_a_quota_does_not_bound_are_free_and_zero_bounds_all() -> None:
@@ -202,14 +209,15 @@ def test_a_preemptor_waits_for_the_victims_that_already_leave() -> None:
 
 
 def test_preemption_for_room_on_a_node_takes_pods_of_the_same_quota_alone() -> None:
-    """A less important pod of another team stays although it alone would make room as well."""
-    scene = _scene(quota("q", {}, {"cpu": 9}), quota("other", {}, {"cpu": 9}), cpu="4")
+    """The quota has room, the node has none: a less important pod of another team stays."""
+    scene = _scene(quota("q", {}, {"cpu": 9}), quota("other", {}, {"cpu": 9}), cpu="4", nodes_=3)
     scene.pod("alien", "other", "2", on="n0", priority=0)
     scene.pod("mine", "q", "2", on="n0", priority=5)
-    scene.pod("high", "q", "2", priority=9)
+    scene.pod("high", "q", "2", priority=9, nodeSelector={clusters.HOST: "n0"})
     scene.now += 400
     outcome = scene.core.step(scene.now)
     assert isinstance(outcome, Refusal)
+    assert "Insufficient cpu" in outcome.message
     assert [victim.name for victim in outcome.victims] == ["mine"]
 
 
@@ -360,3 +368,27 @@ def test_a_reservation_and_its_pod_count_once_in_a_full_quota() -> None:
     reservation_events.changed(scene.core, body, None, scene.now)
     assert scene.used("q") == {"cpu": 2000}
     assert scene.decided() == {"other": "n0"}
+
+
+def test_who_was_taken_for_a_quota_in_vain_is_given_back() -> None:
+    """The least important pod is too small: with the next one gone it may stay."""
+    scene = _scene(quota("q", {}, {"cpu": 4}), nodes_=2)
+    scene.pod("small", "q", "1", on="n0", priority=1)
+    scene.pod("large", "q", "3", on="n1", priority=2)
+    scene.pod("high", "q", "3", priority=9)
+    scene.now += 400
+    outcome = scene.core.step(scene.now)
+    assert isinstance(outcome, Refusal)
+    assert [victim.name for victim in outcome.victims] == ["large"]
+
+
+def test_a_gang_that_lacks_room_on_nodes_leaves_other_teams_alone() -> None:
+    """The quota has room, the node has none: the pod of its own quota leaves."""
+    scene = _scene(quota("q", {}, {"cpu": 9}), quota("other", {}, {"cpu": 9}), cpu="4", nodes_=3)
+    scene.pod("alien", "other", "2", on="n0", priority=0)
+    scene.pod("mine", "q", "2", on="n0", priority=5)
+    _gang(scene, 2, priority=9, nodeSelector={clusters.HOST: "n0"})
+    scene.now += 400
+    outcome = scene.core.step(scene.now)
+    assert isinstance(outcome, Refusal)
+    assert [victim.name for victim in outcome.victims] == ["mine"]
