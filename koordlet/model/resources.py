@@ -39,6 +39,11 @@ def amount(name: str, text: str | float) -> int:
     return quantity.milli(text) if name == CPU else quantity.units(text)
 
 
+def current_name(name: str) -> str:
+    """The name of a resource as it is spelled now."""
+    return _ALIASES.get(name, name)
+
+
 def read(body: Mapping[str, object], problems: list[str], where: str) -> dict[str, int]:
     """A resource list; an entry that is no quantity, or negative, is dropped with a problem."""
     result: dict[str, int] = {}
@@ -56,7 +61,7 @@ def read(body: Mapping[str, object], problems: list[str], where: str) -> dict[st
         if value < 0:
             problems.append(f"{where}.{name[:80]} is negative: {str(spelled)[:40]!r}")
             continue
-        known = _ALIASES.get(name, name)
+        known = current_name(name)
         # Where both spellings are there, the current one counts.
         if known == name or known not in body:
             result[known] = value

@@ -61,6 +61,9 @@ def test_the_schedulers_role() -> None:
     # Koordinator's definition of PodGroups has no status subresource.
     assert needed(kinds.POD_GROUPS, "patch") <= found
     assert not needed(kinds.NATIVE_POD_GROUPS, "patch") & found
+    rates = needed(kinds.DISRUPTION_RATES, "list watch")
+    assert rates | needed(kinds.DISRUPTION_RATES, "patch", "status") <= found
+    assert needed(kinds.PODS, "create", "eviction") <= found
     assert needed(kinds.EVENTS, "create patch") <= found
     leases = [rule for rule in rules("scheduler.yaml") if "leases" in rule["resources"]]
     assert [rule["verbs"] for rule in leases] == [["create"], ["get", "patch"]]

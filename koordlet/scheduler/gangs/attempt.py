@@ -46,7 +46,6 @@ from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
 from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.coscheduling import CoschedulingArguments
-from koordlet.scheduler.plugins.resources import NodeResourcesFit
 
 
 class GroupCycle:
@@ -226,11 +225,11 @@ class GroupCycle:
         """A trial that failed before it began, as the sums say; ``None``: they may suffice."""
         if self._topology_key() or any(self.decisions.why_never(pod) for pod in members):
             return None
-        gap = resource_gap.of(self._core.cycles, members, self._members.needs(members))
+        gap = resource_gap.first(self._core, members, self._members.needs(members))
         if gap is None:
             return None
-        place, message = gap
-        by = frozenset((NodeResourcesFit.name,))
+        place, message, plugin = gap
+        by = frozenset((plugin,))
         failed = [FailedMember(members[place], message, by=by)]
         # One of each class hears of the events that may help.
         others = {pod.pod_class: pod for pod in members if pod is not members[place]}

@@ -64,7 +64,7 @@ class GroupDecisions:
 
     def fits_without(self, pods: Iterable[Pod]) -> bool:
         """Whether the group would be complete if these assumed pods were not there."""
-        away = preemption.Away(self._core.pod_cache.columns)
+        away = preemption.Away(self._core.pod_cache.columns, self._core.quotas)
         try:
             away.leave(pods)
             trial = self.decide(self.members.past_gates())

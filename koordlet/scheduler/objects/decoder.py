@@ -12,7 +12,16 @@ from typing import Any
 from koordlet.kubeapi import classes, objects, pod_annotations, pod_groups, shapes
 from koordlet.model import moment, qos
 from koordlet.scheduler.allocation import devices
-from koordlet.scheduler.objects import class_key, nodes, peer_keys, requests, terms, unserved, wire
+from koordlet.scheduler.objects import (
+    class_key,
+    eviction_marks,
+    nodes,
+    peer_keys,
+    requests,
+    terms,
+    unserved,
+    wire,
+)
 from koordlet.scheduler.objects.pods import HostPort, OwnerReference, Pod, PodClass, Priority
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
@@ -164,20 +173,22 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
     use = pod_annotations.read(
         pod_annotations.RESERVATION_ALLOCATED, notes, pod_annotations.reservation_use, []
     )
+    conditions = eviction_marks.true_conditions(status)
     try:
-        bound = moment.parse(_condition(status, "PodScheduled", "True").get("lastTransitionTime"))
+        bound = moment.parse(conditions.get("PodScheduled", {}).get("lastTransitionTime"))
     except ValueError:
         bound = 0.0
     return {
         # In operating mode, and ready to be drawn on.
         "operates": wire.mapping(meta, "labels").get(keys.OPERATING_MODE) == "Reservation"
-        and bool(_condition(status, "Ready", "True"))
+        and "Ready" in conditions
         and status.get("phase") == "Running",
         "draws_on": use.uid if use is not None else "",
         "drawn_name": use.name if use is not None else "",
         **assigned(notes),
+        **eviction_marks.read(meta, conditions),
         "assigned": bound,
-        "preempted": _condition(status, "DisruptionTarget", "True").get("reason")
+        "preempted": conditions.get("DisruptionTarget", {}).get("reason")
         == "PreemptionByScheduler",
     }
 
