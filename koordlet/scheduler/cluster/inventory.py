@@ -1,7 +1,8 @@
 """The objects of a cluster, decoded into what the scheduler needs.
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
-storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, ElasticQuotas, PodGroups.
+storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, ElasticQuotas, PodGroups,
+the ClusterNetworkTopology.
 Does not cover: files (``kubeapi.manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
@@ -13,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import field
 from typing import TypeVar
 
-from koordlet.kubeapi import pod_groups, validation
+from koordlet.kubeapi import network_topology, pod_groups, validation
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.allocation.devices import Devices
@@ -62,6 +63,7 @@ class Cluster:
     storage: list[Body] = field(default_factory=list)
     reservations: list[Body] = field(default_factory=list)
     pod_groups: list[pod_groups.PodGroup] = field(default_factory=list)
+    network: network_topology.NetworkTopology | None = None
     machines: dict[str, Machine] = field(default_factory=dict)
     usages: dict[str, NodeUsage] = field(default_factory=dict)
     devices: dict[str, Devices] = field(default_factory=dict)
@@ -129,6 +131,10 @@ def load(
     _pods(pods, cluster)
     cluster.reservations = kinds.pop("Reservation", [])
     cluster.pod_groups = [pod_groups.pod_group(body) for body in kinds.pop("PodGroup", [])]
+    for body in kinds.pop("ClusterNetworkTopology", []):
+        network = network_topology.network_topology(body)
+        warnings += [f"{name_of(body)} is ignored: {network.unused}"] if network.unused else []
+        cluster.network = network if network.counts else cluster.network
     _reported(kinds, cluster)
     for kind, several in kinds.items():
         warnings.append(f"{len(several)} objects of kind {kind[:60]} are ignored")

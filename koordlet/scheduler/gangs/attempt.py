@@ -29,6 +29,7 @@ from koordlet.scheduler.gangs import admission, preemption, resource_gap, topolo
 from koordlet.scheduler.gangs.book import GangBook, GangGroup
 from koordlet.scheduler.gangs.gang import Obstacle
 from koordlet.scheduler.gangs.gang_core import GangCore
+from koordlet.scheduler.gangs.gathering import Gathering
 from koordlet.scheduler.gangs.trial import FailedMember, GangTally, GroupTrial
 from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
 from koordlet.scheduler.objects.disruption import Protection
@@ -46,12 +47,19 @@ class GroupCycle:
     """One cycle for one group."""
 
     def __init__(
-        self, core: GangCore, book: GangBook, group: GangGroup, now: float, *, preempts: bool
+        self,
+        core: GangCore,
+        book: GangBook,
+        group: GangGroup,
+        now: float,
+        *,
+        preempts: bool,
+        gathering: Gathering | None = None,
     ) -> None:
         self._core, self._book, self._group, self._now = core, book, group, now
-        self._preempts = preempts
+        self._preempts, self._gathering = preempts, gathering
         #: The nodes outside of the topology domain that is tried.
-        self._outside: dict[int, framework.Verdict] = {}
+        self._outside: Mapping[int, framework.Verdict] = {}
         #: Why members are never tried, empty where they are.
         self._never: dict[str, str] = {}
         #: By class: the version of the columns at which no node took it, and what was said.
@@ -105,7 +113,7 @@ class GroupCycle:
 
     def _placements(self, members: list[Pod]) -> tuple[preemption.Placement, ...] | None:
         """Where the members would go now; nothing stays assumed."""
-        trial = self.decide(members)
+        trial = self._try(members) if self._gathering is not None else self.decide(members)
         chosen = preemption.placements(trial.binds) if trial.enough else None
         self.take_back(trial)
         return chosen
@@ -209,40 +217,21 @@ class GroupCycle:
         return GroupTrial(failed=failed, before=place)
 
     def _try(self, members: list[Pod]) -> GroupTrial:
-        """Decide in all nodes, or in the topology domain that takes the most members."""
-        columns, [entry, *_] = self._core.pod_cache.columns, self._group.entries
-        key = self._topology_key()
+        """Decide in all nodes, in the network's tree, or in the best topology domain."""
+        key, [entry, *_] = self._topology_key(), self._group.entries
+        if self._gathering is not None:
+            needs = self._needs(members)
+            return self._gathering.attempt(self, self._group, members, needs)
         if not key:
             return self.decide(members)
         bound = [(pod, entry.children[pod].node) for pod in sorted(entry.bound)]
-        try:
-            domains = topology.domains(columns, key, bound)
-        except ValueError as error:
-            return GroupTrial(failed=[FailedMember(members[0], str(error), error=True)])
-        best: tuple[tuple[bool, int], dict[int, framework.Verdict]] | None = None
-        for rows in domains.values():
-            self._confine(topology.outside(columns, rows))
-            trial = self.decide(members)
-            self.take_back(trial)
-            score = trial.enough, len(trial.binds)
-            if best is None or score > best[0]:
-                best = score, self._outside
-        if best is None:
-            message = f"no node has the label {key}: 0/0 placements are available"
-            return GroupTrial(failed=[FailedMember(members[0], message, error=True)])
-        self._confine(best[1])
-        trial = self.decide(members)
-        if trial.failed and not trial.enough:
-            first = trial.failed[0]
-            words = f"0/{len(domains)} placements are available, first placement status"
-            trial.failed[0] = replace(first, message=f"{words}: {first.message}")
-        return trial
+        return topology.attempt(self, self._core.pod_cache.columns, key, members, bound)
 
     def _topology_key(self) -> str:
         gang = self._group.entries[0].gang
         return gang.topology_key if gang is not None else ""
 
-    def _confine(self, outside: dict[int, framework.Verdict]) -> None:
+    def confine(self, outside: Mapping[int, framework.Verdict]) -> None:
         """Look at the other nodes alone; what failed elsewhere may fit there."""
         self._outside = outside
         self._unplaced.clear()
@@ -273,24 +262,34 @@ class GroupCycle:
         core = self._core
         if why := self._never[pod.key]:
             return FailedMember(pod, why, never=True)
-        version = core.pod_cache.columns.version
-        known = self._unplaced.get(pod.pod_class)
-        if known is not None and known[0] == version:
-            # An equal has failed, and nothing has changed since.
-            return replace(known[1], pod=pod)
         cycle = core.cycles[pod.pod_class.scheduler]
-        row, promised = core.choose(cycle, pod, self._outside)
-        if row < 0:
-            failure = cycle.failure(pod, promised)
-            failed = FailedMember(pod, failure.message, failure, failure.by)
-            self._unplaced[pod.pod_class] = core.pod_cache.columns.version, failed
-            return failed
+        gathered = None if self._gathering is None else self._gathering.row(pod)
+        row = self._row(pod) if gathered is None else gathered
+        if isinstance(row, FailedMember):
+            return row
         core.decisions.ranking(cycle, pod, self._now)
         outcome = core.assumptions.make(cycle, pod, row)
         if isinstance(outcome, Refusal):
+            if self._gathering is not None and gathered is not None:
+                return self._gathering.give_up(pod, outcome.message)
             error = outcome.reason == "SchedulerError"
             return FailedMember(pod, outcome.message, by=outcome.by, error=error)
         return outcome
+
+    def _row(self, pod: Pod) -> int | FailedMember:
+        """The best node of a member that goes anywhere."""
+        core, cycle = self._core, self._core.cycles[pod.pod_class.scheduler]
+        known = self._unplaced.get(pod.pod_class)
+        if known is not None and known[0] == core.pod_cache.columns.version:
+            # An equal has failed, and nothing has changed since.
+            return replace(known[1], pod=pod)
+        row, promised = core.choose(cycle, pod, self._outside)
+        if row >= 0:
+            return row
+        failure = cycle.failure(pod, promised)
+        failed = FailedMember(pod, failure.message, failure, failure.by)
+        self._unplaced[pod.pod_class] = core.pod_cache.columns.version, failed
+        return failed
 
     def take_back(self, trial: GroupTrial) -> None:
         """Undo all decisions."""

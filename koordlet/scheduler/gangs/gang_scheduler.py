@@ -16,15 +16,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from koordlet.kubeapi.network_topology import NetworkTopology
 from koordlet.kubeapi.pod_groups import PodGroup
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import QueuePlace
-from koordlet.scheduler.gangs import admission
+from koordlet.scheduler.gangs import admission, gathering
 from koordlet.scheduler.gangs.attempt import GroupCycle
 from koordlet.scheduler.gangs.book import GangBook, GangGroup
 from koordlet.scheduler.gangs.gang import GangDefaults
 from koordlet.scheduler.gangs.gang_core import GangCore
+from koordlet.scheduler.gangs.gathering import Gathering
+from koordlet.scheduler.gangs.network_tree import ClusterNetwork
 from koordlet.scheduler.loop.outcomes import Outcome, Refusal
 from koordlet.scheduler.objects import unserved, wire
 from koordlet.scheduler.objects.pods import Pod
@@ -46,9 +49,14 @@ class GangScheduler:
         self.arguments = several[0].arguments if several else CoschedulingArguments()
         self.book = GangBook(
             GangDefaults(
-                wait_seconds=self.arguments.wait_seconds, match_policy=self.arguments.match_policy
+                wait_seconds=self.arguments.wait_seconds,
+                match_policy=self.arguments.match_policy,
+                gathers=self.arguments.gathers,
             )
         )
+        self.network = ClusterNetwork()
+        #: Whether gathered gangs have not heard of a change of the network.
+        self._network_changed = False
         self._peers = {name for name, served in profiles.items() if served.find(Coscheduling)}
         self._native = {name for name, served in profiles.items() if served.find(GangScheduling)}
         for plugin in (*several, *profile.plugins(profiles, GangScheduling)):
@@ -76,6 +84,15 @@ class GangScheduler:
         """A PodGroup has gone."""
         self.book.drop_pod_group(key)
 
+    def put_network(self, topology: NetworkTopology | None) -> None:
+        """Take in the network of the cluster; ``None``: it is not described any more."""
+        self.network.put(topology)
+        self.network_changed()
+
+    def network_changed(self) -> None:
+        """Try gangs that are gathered again: nodes may have other places in the network now."""
+        self._network_changed = True
+
     # Which pods are whose.
 
     def serves(self, pod: Pod) -> bool:
@@ -92,17 +109,22 @@ class GangScheduler:
             return ""
         serves, entry = self.serves(pod), self.book.of(pod)
         gang = entry.gang if entry is not None else None
-        must = gang is not None and gang.gather and gang.must_gather
-        if serves and not must:
-            return ""
-        name = f"gang {wire.show(membership.name)} ({membership.form.value})"
         if serves:
-            return f"the topology of {name} is not supported by this scheduler"
+            if gang is None or not gang.gathers:
+                return ""
+            return gathering.refusal(gang, self.network)
+        name = f"gang {wire.show(membership.name)} ({membership.form.value})"
         if pod.reserve_pod_of:
             return f"{name} of a reservation is not supported by this scheduler"
         plugin = GangScheduling.name if membership.native else Coscheduling.name
         scheduler = pod.pod_class.scheduler
         return f"{name} is not scheduled: profile {scheduler} has no plugin {plugin}; enable it"
+
+    def _gathering(self, group: GangGroup) -> Gathering | None:
+        """Where the members of a group go that are gathered; ``None``: none is."""
+        gathers = any(entry.gang is not None and entry.gang.gathers for entry in group.entries)
+        tree = self.network.tree(self._core.pod_cache.columns) if gathers else None
+        return None if tree is None else Gathering(self._core, self.book, tree)
 
     def _ignored(self, pod: Pod) -> bool:
         """Whether the operator ignores the keys of its form; a field is never ignored."""
@@ -125,6 +147,10 @@ class GangScheduler:
 
     def next(self, now: float) -> Outcome | None:
         """What is to be reported before anything else is decided; ``None``: nothing."""
+        if self._network_changed:
+            self._network_changed = False
+            gathers = (each.key for each in self.book if each.gang and each.gang.gathers)
+            self.book.unsettled.update(dict.fromkeys(gathers))
         if self.book.unsettled:
             self._settle(now)
         if self._outcomes:
@@ -147,7 +173,12 @@ class GangScheduler:
             return Refusal(pod, why)
         group, preempts = self.book.group(entry), self.arguments.preempts
         began = self._core.spent()
-        outcomes = GroupCycle(self._core, self.book, group, now, preempts=preempts).run(pod)
+        cycle = GroupCycle(
+            *(self._core, self.book, group, now),
+            preempts=preempts,
+            gathering=self._gathering(group),
+        )
+        outcomes = cycle.run(pod)
         # The status of a PodGroup says what became of it.
         self.book.touched[entry.key] = None
         self._core.measures.gang_cycle(_result(outcomes), self._core.spent() - began)

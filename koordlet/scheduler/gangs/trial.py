@@ -6,11 +6,13 @@ Covers: members that were decided and that failed, counts by gang. Does not cove
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
+from typing import Protocol
 
 from koordlet.kubeapi.pod_groups import MatchPolicy
 from koordlet.model.record import dataclass
-from koordlet.scheduler.framework import Failure
+from koordlet.scheduler.framework import Failure, Verdict
 from koordlet.scheduler.gangs.book import GangEntry, GangGroup
 from koordlet.scheduler.gangs.gang import Obstacle
 from koordlet.scheduler.loop.outcomes import Bind
@@ -79,3 +81,16 @@ class GroupTrial:
         """The first member that was not decided, and why; ``None``: all were."""
         first = self.failed[0] if self.failed else None
         return Obstacle(first.pod.key, first.message, first.error) if first else None
+
+
+class GroupTrials(Protocol):
+    """The parts of ``attempt.GroupCycle`` that try members."""
+
+    def decide(self, members: list[Pod]) -> GroupTrial:
+        """Decide one member after another; what is decided is assumed."""
+
+    def take_back(self, trial: GroupTrial) -> None:
+        """Undo all decisions."""
+
+    def confine(self, outside: Mapping[int, Verdict]) -> None:
+        """Look at the other nodes alone."""

@@ -21,6 +21,7 @@ from typing import Any
 from koordlet.kubeapi import (
     classes,
     kinds,
+    network_topology,
     objects,
     pod_annotations,
     pod_groups,
@@ -46,7 +47,7 @@ _TAKEN = {
         *(kinds.POD_DISRUPTION_BUDGETS, kinds.SERVICES, kinds.RESERVATIONS, kinds.NODE_METRICS),
         *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
-        *(kinds.DEVICES, kinds.POD_GROUPS),
+        *(kinds.DEVICES, kinds.POD_GROUPS, kinds.CLUSTER_NETWORK_TOPOLOGIES),
     )
 }
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
@@ -173,6 +174,9 @@ class StandaloneApi:
         if kind == kinds.RESERVATIONS:
             with contextlib.suppress(BadObjectError):  # the store says what cannot be read
                 self._check_served(parsing.read(body).scheduler)
+        network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
+        if network and (unused := network_topology.network_topology(body).unused):
+            raise refusals.Invalid(unused)
         if kind == kinds.POD_GROUPS and pod_groups.pod_group(body).minimum is None:
             minimum = objects.part(body, "spec").get("minMember")
             raise refusals.Invalid(

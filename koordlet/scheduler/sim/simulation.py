@@ -115,6 +115,7 @@ class Simulation:
         for body in self._cluster.reservations:
             self._admit(body)
         self._advance()
+        core.gangs.put_network(self._cluster.network)
         for pod_group in self._cluster.pod_groups:
             core.gangs.put_pod_group(pod_group)
         for pod in (pod for pods in self._cluster.columns.pods for pod in pods.values()):

@@ -23,7 +23,7 @@ def test_arguments_of_both_peers_are_read_and_unknown_ones_are_named() -> None:
         }
     )
     assert (read.wait_seconds, read.match_policy) == (90.0, MatchPolicy.ONLY_WAITING)
-    assert not read.preempts
+    assert (read.preempts, read.gathers) == (False, True)
     room = "no member holds room while it waits for others"
     assert read.warnings == (
         "Coscheduling: 'colour' is unknown and ignored",
@@ -32,12 +32,12 @@ def test_arguments_of_both_peers_are_read_and_unknown_ones_are_named() -> None:
     )
     assert coscheduling.arguments({"permitWaitingTimeSeconds": 60}).wait_seconds == 60.0
     assert coscheduling.arguments({}).wait_seconds == 600.0
+    assert not coscheduling.arguments({"awareNetworkTopology": False}).gathers
 
 
 @pytest.mark.parametrize(
     "args",
     [
-        {"awareNetworkTopology": True},
         {"controllerWorkers": 4},
         {"nonStrictHoldShare": 0.3},
         {"permitWaitingTimeSeconds": 60},
@@ -50,7 +50,7 @@ def test_an_argument_without_effect_is_a_warning_that_names_it(args: Any) -> Non
     [key] = args
     [warning] = coscheduling.arguments(args).warnings
     assert warning.startswith(f"Coscheduling: {key} has no effect: ")
-    harmless = {"awareNetworkTopology": False, "controllerWorkers": 1, "podGroupBackoffSeconds": 0}
+    harmless = {"awareNetworkTopology": True, "controllerWorkers": 1, "podGroupBackoffSeconds": 0}
     assert coscheduling.arguments(harmless).warnings == ()
 
 
