@@ -4,8 +4,8 @@ Covers: which members are gathered together, where each of them goes, what their
 no place holds them. Does not cover: the tree (``network_tree``), deciding (``attempt``).
 
 Rules:
-1. Members whose gangs ask for the same are gathered together, in their order. They are decided
-   before those of the group that ask for nothing.
+1. Members whose gangs ask for the same are gathered together, in their order. The lower the layer
+   that must gather them, the earlier they are decided; those that ask for nothing come last.
 2. The lowest layer that must gather says among which places one is chosen; layers that are
    preferred, and the root without any, leave the choice to the order of candidates.
 3. Bound members of the same gangs are there already: where a layer must gather, their place is
@@ -14,11 +14,14 @@ Rules:
    the minimum is among them.
 5. A candidate in which a member does not fit after all (amounts are not everything) is given up
    for the next.
+6. Members of several classes fill the nodes of a candidate in its order, each the first that takes
+   it; unless there are multiples, which count pods alone.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -29,10 +32,11 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.gangs.book import GangBook, GangEntry, GangGroup
 from koordlet.scheduler.gangs.gang import Gang
-from koordlet.scheduler.gangs.network_slots import NodeSlots, PlacingCore, verdict
+from koordlet.scheduler.gangs.gang_core import GangCore
+from koordlet.scheduler.gangs.network_slots import NodeSlots, verdict
 from koordlet.scheduler.gangs.network_tree import ClusterNetwork, NetworkTree, Share, TreeOffers
 from koordlet.scheduler.gangs.trial import FailedMember, GroupTrial, GroupTrials
-from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.pods import Pod, PodClass
 
 #: Places that a message names; an event takes 1 024 characters.
 _NAMED = 8
@@ -67,6 +71,9 @@ class _Bundle:
     stuck: bool = False
     #: By member: its row; ``None``: not planned in this trial.
     rows: dict[str, int] | None = None
+    #: Of members of several classes: the rows that they fill in this order; by class those ahead.
+    order: list[int] = field(default_factory=list)
+    ahead: dict[PodClass, deque[int]] = field(default_factory=dict)
     #: What members without a row hear.
     failed: FailedMember | None = None
 
@@ -89,7 +96,7 @@ class _Bundle:
 class Gathering:
     """The members of one group that are gathered."""
 
-    def __init__(self, core: PlacingCore, book: GangBook, tree: NetworkTree) -> None:
+    def __init__(self, core: GangCore, book: GangBook, tree: NetworkTree) -> None:
         self._core, self._book, self._tree = core, book, tree
         self._bundles: dict[tuple[GatherLayer, ...], _Bundle] = {}
 
@@ -97,13 +104,18 @@ class Gathering:
         self, cycle: GroupTrials, group: GangGroup, members: list[Pod], needs: Mapping[str, int]
     ) -> GroupTrial:
         """Decide the members, each at its place; ``needs``: by gang."""
-        self._bundles = _bundles(group, members, needs)
+        tried = [pod for pod in members if not self._core.why_never(pod)]
+        bundles = _bundles(group, tried, needs).items()
+        self._bundles = dict(
+            sorted(bundles, key=lambda item: -must_level(item[1].gang, self._tree))
+        )
         gathered = [pod for bundle in self._bundles.values() for pod in bundle.members]
         keys = {pod.key for pod in gathered}
         ordered = gathered + [pod for pod in members if pod.key not in keys]
         while True:
             for bundle in self._bundles.values():
                 bundle.rows, bundle.stuck = None, False
+                bundle.order, bundle.ahead = [], {}
             trial = cycle.decide(ordered)
             stuck = next((bundle for bundle in self._bundles.values() if bundle.stuck), None)
             if stuck is None:
@@ -122,8 +134,14 @@ class Gathering:
         if row is None:
             failed = FailedMember(pod, "") if bundle.failed is None else bundle.failed
             return replace(failed, pod=pod)
-        refused = verdict(self._core, pod, row)
-        return row if refused is None else self.give_up(pod, ", ".join(refused.reasons))
+        ahead = bundle.ahead.setdefault(pod.pod_class, deque(bundle.order)) or deque((row,))
+        refused = None
+        while ahead:
+            refused = verdict(self._core, pod, ahead[0])
+            if refused is None:
+                return ahead[0]
+            ahead.popleft()
+        return self.give_up(pod, ", ".join(refused.reasons if refused is not None else ()))
 
     def give_up(self, pod: Pod, why: str) -> FailedMember:
         """End the trial: a member does not fit where it should go (rule 5)."""
@@ -144,16 +162,15 @@ class Gathering:
         tree, level = self._tree, must_level(bundle.gang, self._tree)
         own, near, strays = self._there(bundle)
         members = tree.sums(own)
-        start = np.flatnonzero(members[level]) if level and own.any() else None
-        if level and (strays or (start is not None and start.size > 1)):
-            message = f"no topology domain found for pod {strays[0]}" if strays else ""
-            if start is not None and not message:
+        start = np.arange(len(tree.levels[level].names))
+        if level and (own.any() or strays):
+            start = np.flatnonzero(members[level])
+            if strays or start.size > 1:
                 names = ", ".join(tree.spell(level, int(place)) for place in start)
                 message = f"more than 1 domain found for pod group: {names}"
-            bundle.failed = FailedMember(bundle.members[0], message, error=True)
-            return {}
-        if start is None:
-            start = np.arange(len(tree.levels[level].names))
+                message = f"no topology domain found for pod {strays[0]}" if strays else message
+                bundle.failed = FailedMember(bundle.members[0], message, error=True)
+                return {}
         slots = NodeSlots(self._core, bundle.members, tree.rows)
         multiples = _multiples(bundle.gang, tree)
         offers = TreeOffers(
@@ -165,7 +182,10 @@ class Gathering:
             multiples,
         )
         options = _options(offers, level, start, bundle)
-        shares = next(itertools.islice(options, bundle.given_up, None), [])
+        place, shares = next(itertools.islice(options, bundle.given_up, None), ((0, 0), []))
+        if shares and not multiples and len({pod.pod_class for pod in bundle.members}) > 1:
+            whole = offers.distribution(place, int(offers.slots[place[0]][place[1]]))
+            bundle.order = [row for row, _ in whole]
         rows = [row for row, count in shares for _ in range(count)]
         chosen = bundle.first(len(rows))
         if len(chosen) < len(bundle.members):
@@ -219,14 +239,16 @@ def _multiples(gang: Gang, tree: NetworkTree) -> dict[int, int]:
     return {level: multiple for level, multiple in levels.items() if level >= 0 and multiple > 1}
 
 
-def _options(offers: TreeOffers, level: int, start: Rows, bundle: _Bundle) -> Iterator[list[Share]]:
-    """The distributions to try, the best first (rule 4)."""
+def _options(
+    offers: TreeOffers, level: int, start: Rows, bundle: _Bundle
+) -> Iterator[tuple[tuple[int, int], list[Share]]]:
+    """The candidates to try and their distributions, the best first (rule 4)."""
     wanted = len(bundle.members)
     for _ in range(2):
         for place in offers.candidates(start, level, wanted):
             shares = offers.distribution(place, wanted)
             if sum(count for _, count in shares) == wanted:
-                yield shares
+                yield place, shares
         # What the best place holds: with it, one distribution at least is of that size.
         parts = (offers.distribution((level, int(place)), wanted) for place in start)
         most = max((sum(count for _, count in shares) for shares in parts), default=0)

@@ -4,14 +4,16 @@ Covers: slots of all nodes at once, why a node has no more. Does not cover: whic
 (``network_tree``).
 
 Rules:
-1. Members are taken in order; a node's slots are those that fit before the first that does not.
+1. The slots of a node are the members that fit before the first that does not. Where members are of
+   several classes, no more than that fit for sure: each is judged again where it goes.
 2. Where amounts alone decide, all nodes are judged in one pass over the columns. Elsewhere, and on
-   nodes that are promised to pods before them, members are placed one after another and taken away
-   again, on nodes with room for more than one.
+   nodes that are promised to pods before them, members of one class are placed one after another
+   and taken away again, on nodes with room for more than one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -79,26 +81,25 @@ class NodeSlots:
         #: By place among the rows: what refused the next member (rule 2).
         self._refused: dict[int, Verdict] = {}
         self._classes: dict[PodClass, _ClassSlots] = {}
-        firsts: list[int] = []
-        for place, pod in enumerate(members):
+        number = Counter(pod.pod_class for pod in members)
+        for pod in members:
             if pod.pod_class not in self._classes:
                 self._classes[pod.pod_class] = self._class_slots(pod)
-                firsts.append(place)
         self._kinds = sorted({kind for each in self._classes.values() for kind in each.needs})
-        columns, size = core.pod_cache.columns, len(members)
+        columns = core.pod_cache.columns
         several = [self._classes[pod.pod_class].needs for pod in members]
-        #: By kind and member: what all up to that one take.
+        #: By kind and number of members: what the smallest so many take.
         self._taken: list[Ints] = [
-            np.cumsum([needs.get(kind, 0) for needs in several]) for kind in self._kinds
+            np.cumsum(sorted(needs.get(kind, 0) for needs in several)) for kind in self._kinds
         ]
         spare = columns.allocatable[:, rows] - columns.requested[:, rows]
         #: What a node lacks already is no obstacle to a pod that asks nothing of it.
         self._spare = [np.maximum(spare[kind], 0) for kind in self._kinds]
-        counts = np.full(rows.size, size, np.int64)
+        counts = np.zeros(rows.size, np.int64)
+        for pod_class, each in self._classes.items():
+            counts += np.where(each.allowed, number[pod_class], 0)
         for taken, free in zip(self._taken, self._spare, strict=True):
             counts = np.minimum(counts, np.searchsorted(taken, free, "right"))
-        for place, each in zip(firsts, self._classes.values(), strict=True):
-            counts = np.where(each.allowed, counts, np.minimum(counts, place))
         self.counts: Ints = self._walked(counts)
         #: Of the first member, which speaks for all.
         self.scores: Ints = self._classes[members[0].pod_class].scores
@@ -123,6 +124,8 @@ class NodeSlots:
         """Counts corrected on the nodes where amounts alone do not decide (rule 2)."""
         columns, first = self._core.pod_cache.columns, self._members[0]
         least = np.full(self._rows.size, 1, np.int64)
+        if len(self._classes) > 1:
+            return counts
         if all(each.summed for each in self._classes.values()):
             least[:] = len(self._members)
         for name in self._core.nominated:
@@ -160,10 +163,8 @@ class NodeSlots:
         refusals = list(self._refused.values())
         left = self.counts < len(self._members)
         left[list(self._refused)] = False
-        numbers = {pod_class: number for number, pod_class in enumerate(self._classes)}
-        following = np.array([*(numbers[pod.pod_class] for pod in self._members), -1], np.intp)
-        for number, each in enumerate(self._classes.values()):
-            barred = left & (following[self.counts] == number) & ~each.allowed
+        for each in self._classes.values():
+            barred = left & ~each.allowed
             refusals += self._refusals(each.pod, np.flatnonzero(barred))
             left &= ~barred
         reasons = [reason for refusal in refusals for reason in refusal.reasons]

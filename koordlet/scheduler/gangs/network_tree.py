@@ -19,7 +19,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 
 import numpy as np
@@ -65,6 +65,15 @@ class NetworkTree:
     def spell(self, level: int, number: int) -> str:
         """A place for a message: ``<layer>/<name>``."""
         return f"{self.levels[level].layer}/{self.levels[level].names[number]}"
+
+    def shared(self, rows: Collection[int]) -> str:
+        """The lowest place that these rows share; empty: there is none."""
+        here = {self.numbers.get(row, -1) for row in rows}
+        level = len(self.levels) - 1
+        while len(here) > 1 and -1 not in here:
+            here = {int(self.levels[level].parents[place]) for place in here}
+            level -= 1
+        return "" if not here or -1 in here else self.spell(level, here.pop())
 
     def sums(self, values: Ints) -> Levels:
         """Values of nodes summed up to the root."""

@@ -139,7 +139,9 @@ class Simulation:
             if not entry.pod.reserve_pod_of
         ]
         result.reservations = reservation_documents(core.reservations, self._now)
-        result.gangs = [gang.document() for gang in summary.summaries(core, core.gangs.book)]
+        result.gangs = [
+            gang.document() for gang in summary.summaries(core, core.gangs.book, core.gangs.network)
+        ]
         self._cluster.warnings += [
             f"Pod {notice.pod.key}: {notice.message}" for notice in core.gangs.book.take_notices()
         ]
