@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+from typing import ClassVar
 
 import pytest
 
@@ -27,23 +28,28 @@ APART = {
 class Life:
     """A cluster whose pods come, go and end, under a scheduler that dies now and then."""
 
+    #: The layers of the network by their labels; ``None``: nobody describes it.
+    layers: ClassVar[dict[str, str] | None] = None
+
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
         number = self._chance.randint(2, 5)
-        self._nodes = [
-            clusters.node(
-                f"n{place}", cpu=str(self._chance.randint(2, 8)), allocatable={"pods": "9"}
-            )
-            for place in range(number)
-        ]
-        self._oracle = GangOracle(copy.deepcopy(self._nodes))
-        self._scene = Scene(*self._nodes)
+        self._nodes = [self._node(f"n{place}") for place in range(number)]
+        self._oracle = GangOracle(copy.deepcopy(self._nodes), self.layers)
+        self._scene = self._new_scene()
         self._serial = 0
         #: By gang: its priority, its notes, whether it has an object.
         self._gangs: dict[str, tuple[int, Body, bool]] = {}
         #: No two units are equally important: their order is no matter of time.
         self._priorities = list(range(1, 400))
         self._chance.shuffle(self._priorities)
+
+    def _node(self, name: str) -> Body:
+        return clusters.node(name, cpu=str(self._chance.randint(2, 8)), allocatable={"pods": "9"})
+
+    def _new_scene(self, *bodies: Body) -> Scene:
+        networks = [] if self.layers is None else [gangs.network(*self.layers)]
+        return Scene(*self._nodes, *networks, *copy.deepcopy(bodies))
 
     def run(self) -> None:
         """A few rounds."""
@@ -66,7 +72,7 @@ class Life:
                 self._scene.put(copy.deepcopy(body))
         if died:
             objects = [*self._oracle.objects.values(), *self._oracle.pods.values()]
-            self._scene = Scene(*self._nodes, *copy.deepcopy(objects))
+            self._scene = self._new_scene(*objects)
             self._oracle.restart()
 
     def _put(self, body: Body) -> None:
@@ -100,7 +106,7 @@ class Life:
         shared = self._priorities.pop()
         for place, key in enumerate(keys):
             mentions = number > 1 and (place == 0 or self._chance.random() < 0.5)
-            notes: Body = {"policy": self._chance.choice(POLICIES)}
+            notes: Body = {"policy": self._chance.choice(POLICIES), **self._gathering(key, keys)}
             if mentions:
                 notes["groups"] = [f"d/{each}" for each in keys]
             self._gangs[key] = (shared, notes, self._chance.random() < 0.5)
@@ -110,12 +116,17 @@ class Life:
             for _ in range(size):
                 self._put(self._pod(key, self._minimum(size)))
 
+    def _gathering(self, gang: str, together: list[str]) -> Body:
+        """How a gang is gathered, as notes of its PodGroup."""
+        del gang, together
+        return {}
+
     def _minimum(self, size: int) -> int:
         return max(0, size + self._chance.choice((-2, -1, 0, 0, 0, 1)))
 
     def _pod(self, gang: str, minimum: int = 2) -> Body:
         shared, notes, has_object = self._gangs[gang]
-        more = {**self._wishes(), "priority": shared}
+        more = {**self._wishes_of(gang), "priority": shared}
         if has_object:
             return gangs.labelled(self._name(), gang, **more)
         texts = {
@@ -125,6 +136,7 @@ class Life:
             for key, value in (
                 ("match-policy", notes["policy"]),
                 ("groups", notes.get("groups", [])),
+                ("network-topology-spec", notes.get("gather", {})),
             )
         }
         return gangs.member(self._name(), gang, minimum, notes=texts, **more)
@@ -137,6 +149,11 @@ class Life:
     def _name(self) -> str:
         self._serial += 1
         return f"p{self._serial:03}"
+
+    def _wishes_of(self, gang: str) -> Body:
+        """What a member asks for."""
+        del gang
+        return self._wishes()
 
     def _wishes(self) -> Body:
         """Amounts, a port of the node, neighbours that it keeps away from, gates."""
