@@ -28,7 +28,7 @@ class GatheredLife(Life):
 
     def _node(self, name: str) -> Body:
         labels = {label: self._chance.choice("ab") for label in (self.layers or {}).values()}
-        if self._chance.random() < 0.1:
+        if labels and self._chance.random() < 0.1:
             labels.popitem()
         cpu = str(self._chance.randint(2, 8))
         return clusters.node(name, cpu=cpu, allocatable={"pods": "9"}, labels=labels)

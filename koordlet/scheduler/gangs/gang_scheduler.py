@@ -206,13 +206,13 @@ class GangScheduler:
             waiting = queue.get(pod.key)
             if waiting is None or waiting.place is QueuePlace.TAKEN:
                 continue
-            why = admission.refusal(self.book, waiting.pod)
+            why = admission.refusal(self.book, waiting.pod) or self._core.why_never(waiting.pod)
             if why == waiting.why:
                 if not roused and waiting.place is QueuePlace.UNSCHEDULABLE:
                     # What changed may be the minimum: one member takes all the others with it.
                     queue.rouse(pod.key, now)
                     roused = True
-            elif self.serves(waiting.pod) and not self._core.why_never(waiting.pod):
+            elif self.serves(waiting.pod):
                 if why:
                     queue.gate(waiting.pod, why, now)
                     self._gated[pod.key] = None
