@@ -268,4 +268,4 @@ def test_gangs_are_gathered_in_the_network_of_the_files() -> None:
     document = clusters.tried(*cluster, group, *networks, *pods)
     assert [gang["place"] for gang in document["gangs"]] == ["rack/b"]
     words = 'ClusterNetworkTopology other is ignored: the network is the object named "default"'
-    assert words in document["warnings"]
+    assert words in inventory.load(networks).warnings
