@@ -74,7 +74,7 @@ class Network:
 class _Search:
     def __init__(self, network: Network, demand: Demand) -> None:
         self._network, self._demand = network, demand
-        self._multiples = {
+        self._multiples: dict[int, int] = {
             network.layers.index(each["layer"]): each.get("podCountMultiple", 1)
             for each in demand.strategy
             if each["layer"] in network.layers
