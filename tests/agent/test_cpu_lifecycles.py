@@ -124,7 +124,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
     def _config(self) -> None:
         notes = json.dumps(self.notes)
         self.site.config = f"node: {{annotations: {notes}}}\n"
-        self.site.pods = tuple(one.pod for one in self.lodgers.values())
+        self.site.pods = tuple(lodger.pod for lodger in self.lodgers.values())
 
     def _settle(self) -> None:
         self._config()

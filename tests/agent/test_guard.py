@@ -131,7 +131,9 @@ def test_what_had_no_text_before_is_not_done_again() -> None:
         (write("x"), asked, other), {asked.target: None, TARGET: "max 100000"}
     )
 
-    assert [(one.target, one.value) for one in left if isinstance(one, action.WriteFile)] == [
+    assert [
+        (wanted.target, wanted.value) for wanted in left if isinstance(wanted, action.WriteFile)
+    ] == [
         ("/c/web/cpu.max", "max 100000"),
         ("/c/api/cpu.max", "100000 100000"),
     ]
@@ -232,7 +234,7 @@ def made(version: Cgroup) -> KernelHost:
     """Eight CPUs, the last of them offline, and three groups with a process each."""
     host = Machine("0-7", nodes={0: "0-7"}, cgroup=version)
     tops = ["/sys/fs/cgroup"] if version == "v2" else [
-        f"/sys/fs/cgroup/{one}" for one in ("cpuset", "cpu")
+        f"/sys/fs/cgroup/{controller}" for controller in ("cpuset", "cpu")
     ]  # fmt: skip
     for top in tops:
         if version == "v2":
@@ -279,5 +281,5 @@ def test_a_rush_after_any_step_of_best_effort_control(
             held = cpuset.CPUSet.parse(file(host, version, "db", "cpuset.cpus"))
             assert not job & (held | cpuset.CPUSet.parse("0"))
             assert who.publisher.view is not None
-            types = {one.type for one in who.publisher.view.plan.conditions}
+            types = {condition.type for condition in who.publisher.view.plan.conditions}
             assert "PolicyRolledBack" not in types

@@ -124,8 +124,8 @@ def test_a_broken_checkpoint_costs_one_memory(site: agents.Site, content: bytes)
     """A damaged checkpoint is discarded; the agent works and restores all the same."""
     before = site.image()
     site.settle()
-    for one in site.paths.checkpoints.iterdir():
-        one.write_bytes(content)
+    for path in site.paths.checkpoints.iterdir():
+        path.write_bytes(content)
     site.settle()
 
     assert site.restore().failed == ()
@@ -140,7 +140,7 @@ def test_an_audit_log_that_cannot_be_written_costs_its_lines(site: agents.Site) 
     with site.agent() as who:
         agents.settle(who, site.clock)
         assert who.publisher.view is not None
-        checks = {one.name: one for one in who.publisher.view.checks}
+        checks = {check.name: check for check in who.publisher.view.checks}
 
     assert site.host.calls
     assert f"{len(site.host.calls)} lines lost" == checks["audit"].detail
@@ -257,7 +257,7 @@ def test_restoring_gives_up_after_some_passes(site: agents.Site) -> None:
         done = restore.restore(who.tick, who.executor)
         kept = set(who.book.entries)
 
-    assert [target] == [one.target for one in done.failed]
+    assert [target] == [step.target for step in done.failed]
     assert {target} == kept
 
 
@@ -269,7 +269,7 @@ def newcomer(name: str) -> pod.Pod:
 def held(site: agents.Site) -> dict[str, str]:
     """What the checkpoint says: holder to CPUs."""
     body = json.loads((site.paths.checkpoints / "exclusive_cpus.json").read_text())
-    return {one["holder"]: one["cpus"] for one in body["state"]["holdings"]}
+    return {holding["holder"]: holding["cpus"] for holding in body["state"]["holdings"]}
 
 
 def test_a_container_is_admitted_before_anybody_lists_its_pod(site: agents.Site) -> None:

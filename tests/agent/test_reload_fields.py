@@ -258,7 +258,9 @@ def test_level_and_form_of_the_log_are_those_of_the_newest_configuration(
     for wanted in ({"level": "info", "format": "json"}, {"level": "info", "format": "console"}):
         capsys.readouterr()
         running.reload({**_USUAL, "log": wanted})
-        line = next(one for one in capsys.readouterr().err.splitlines() if "config.applied" in one)
+        line = next(
+            line for line in capsys.readouterr().err.splitlines() if "config.applied" in line
+        )
         told.append(line.startswith("{"))
 
     assert told == [True, False]

@@ -70,12 +70,12 @@ class Scene:
         host = Machine(
             "0-7", nodes={0: "0-3", 1: "4-7"}, cgroup=version, threads=2, rdt="L3=fff@16"
         )
-        boxes = [box.group for one in PODS for box in one.containers if box.group is not None]
+        boxes = [box.group for pod in PODS for box in pod.containers if box.group is not None]
         for top in host.mounts:
             for group in ("db", "batch", *boxes) if not top.endswith("systemd") else ():
                 _group(host, top, group)
         pods = tuple(
-            replace(one, match=f"pod={one.uid}", group=None, containers=()) for one in PODS
+            replace(pod, match=f"pod={pod.uid}", group=None, containers=()) for pod in PODS
         )
         self.site = agents.Site(host, state, config=CONFIG, pods=pods)
         self.host = unanswering.UnansweringHost(host)
@@ -133,8 +133,8 @@ class Life:
     def is_told(self) -> bool:
         """Whether people hear of it."""
         assert self.who.publisher.view is not None
-        said = self.who.publisher.view.plan.conditions
-        return any(one.type == "ReadsUnanswered" for one in said)
+        conditions = self.who.publisher.view.plan.conditions
+        return any(condition.type == "ReadsUnanswered" for condition in conditions)
 
 
 def campaign(version: Cgroup, state: Path, every: int) -> dict[str, str]:
@@ -175,7 +175,7 @@ def test_a_successor_that_hears_nothing(ram: Path, version: Cgroup) -> None:
             scene.site.clock.tick()
             who.one_pass(slow=True)
         assert images.difference(before, scene.site.image()) == {}
-        assert any(not one.held for one in who.tick.look().unanswered)
+        assert any(not read.held for read in who.tick.look().unanswered)
 
 
 def test_a_start_without_descriptors(ram: Path) -> None:
@@ -199,8 +199,8 @@ def test_a_restore_that_hears_nothing_forgets_nothing(ram: Path) -> None:
         scene.host.number, scene.host.paths = errno.EIO, frozenset(entries)
         done = life.who.restore()
         silent = set(life.who.book.entries)
-        told = {one.target for one in (*done.left, *done.failed)}
-        assert {one for one in silent if one.rpartition("/")[0] not in told} <= told
+        told = {step.target for step in (*done.left, *done.failed)}
+        assert {path for path in silent if path.rpartition("/")[0] not in told} <= told
         scene.host.number = 0
         life.who.restore()
     after = {path: text for path, text in scene.site.image().items() if path in before}
@@ -221,7 +221,7 @@ def test_cpus_that_go_while_nothing_else_is_read(ram: Path) -> None:
         life.look(2)
         shape = life.who.tick.observer.topology
         assert cpuset.CPUSet.parse("0-4,6-7") == shape.online
-        assert [one.core for one in shape.cpus if one.cpu == 1] == [0]
+        assert [cpu.core for cpu in shape.cpus if cpu.cpu == 1] == [0]
         host.number = 0
         life.scene.site.host.set_online(5, online=True)
         life.look(2)

@@ -27,7 +27,7 @@ def one_pass(site: agents.Site) -> dict[str, result.Result]:
 def site_pass(who: lifecycle.Agent) -> dict[str, result.Result]:
     """The same for an agent that is there."""
     made = who.tick.draft(who.book.entries)
-    return {one.target: one for one in who.executor.run(made.draft, made.snapshot)}
+    return {step.target: step for step in who.executor.run(made.draft, made.snapshot)}
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "c", "d"])
@@ -39,15 +39,15 @@ def test_a_refusal_costs_one_item(
     before = site.image()
     refused = trees.file(TREE, path)
     host.refuse(refused, number, times=99)
-    found = one_pass(site)
+    results = one_pass(site)
 
     near = {"a", "a/b"} if path.startswith("a") else {path}
-    assert Verdict.REFUSED is found[refused].verdict
-    assert errno.errorcode[number] in found[refused].detail
+    assert Verdict.REFUSED is results[refused].verdict
+    assert errno.errorcode[number] in results[refused].detail
     for other in {"a", "a/b", "c", "d"} - near:
-        assert Verdict.DONE is found[trees.file(TREE, other)].verdict
+        assert Verdict.DONE is results[trees.file(TREE, other)].verdict
     assert {Verdict.DONE, Verdict.SKIPPED, Verdict.REFUSED} >= {
-        found[trees.file(TREE, other)].verdict for other in near
+        results[trees.file(TREE, other)].verdict for other in near
     }
     host.refuse(refused, number, times=0)
     site.restore()
@@ -59,8 +59,8 @@ def test_what_relied_on_a_refused_write_is_not_tried(ram: Path) -> None:
     world = trees.World(version="v1", groups=(group("a", "0", "0-4"), group("a/b", "0", "3")))
     host = trees.build(world)[0]
     host.refuse(trees.file(world, "a"), errno.EINVAL, times=99)
-    found = one_pass(trees.site(world, host, ram))
-    below = found[trees.file(world, "a/b")]
+    results = one_pass(trees.site(world, host, ram))
+    below = results[trees.file(world, "a/b")]
 
     assert (
         Verdict.SKIPPED,
@@ -98,9 +98,9 @@ def test_a_contested_file_is_written_with_pauses(site: agents.Site, host: Kernel
             answers.append(site_pass(who)[target])
             site.clock.tick()
 
-    written = [one.verdict is Verdict.DONE for one in answers]
+    written = [answer.verdict is Verdict.DONE for answer in answers]
     assert 5 >= sum(written) >= 3
-    assert all(one.contested for one in answers if one.verdict is Verdict.DONE)
+    assert all(answer.contested for answer in answers if answer.verdict is Verdict.DONE)
 
 
 def test_the_other_writer_s_value_becomes_the_original(site: agents.Site, host: KernelHost) -> None:
@@ -142,8 +142,8 @@ def test_a_group_made_anew_is_written_without_pause(site: agents.Site, host: Ker
             host.mkdir(host.at(directory))
             host.write(host.at(f"{directory}/cpuset.mems"), b"0")
             host.write(host.at(f"{directory}/cpuset.cpus"), b"0-4")
-            found = site_pass(who)[f"{directory}/cpuset.cpus"]
-            assert (found.verdict, found.contested) == (Verdict.DONE, False)
+            outcome = site_pass(who)[f"{directory}/cpuset.cpus"]
+            assert (outcome.verdict, outcome.contested) == (Verdict.DONE, False)
 
 
 def test_a_group_that_vanishes_under_the_write(site: agents.Site, host: KernelHost) -> None:
@@ -153,11 +153,11 @@ def test_a_group_that_vanishes_under_the_write(site: agents.Site, host: KernelHo
         for pid in host.pids("/sys/fs/cgroup/cpuset/d"):
             host.exit(pid)
         host.rmdir(host.at("/sys/fs/cgroup/cpuset/d"))
-        found = {one.target: one for one in who.executor.run(made.draft, made.snapshot)}
+        results = {step.target: step for step in who.executor.run(made.draft, made.snapshot)}
 
-        assert Verdict.VANISHED is found[trees.file(TREE, "d")].verdict
+        assert Verdict.VANISHED is results[trees.file(TREE, "d")].verdict
         assert trees.file(TREE, "d") not in who.book.entries
-        assert Verdict.DONE is found[trees.file(TREE, "c")].verdict
+        assert Verdict.DONE is results[trees.file(TREE, "c")].verdict
 
 
 def test_a_full_journal_stops_changes_and_not_restoring(
@@ -191,10 +191,10 @@ def test_a_group_that_is_refused_its_first_files_is_not_left_behind(ram: Path) -
     before = site.image()
     site.host.refuse("/sys/fs/cgroup/cpuset/koordlet-demo/ls/cpuset.mems", errno.EINVAL)
     with site.agent() as who:
-        found = site_pass(who)
+        results = site_pass(who)
     site.restore()
 
-    assert Verdict.REFUSED is found["/sys/fs/cgroup/cpuset/koordlet-demo/ls"].verdict
+    assert Verdict.REFUSED is results["/sys/fs/cgroup/cpuset/koordlet-demo/ls"].verdict
     assert images.difference(before, site.image()) == {}
 
 

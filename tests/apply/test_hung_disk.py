@@ -63,9 +63,11 @@ def check(who: lifecycle.Agent) -> str:
     """What is said of the disk."""
     assert who.publisher.view is not None
     told = [
-        one.message for one in who.publisher.view.plan.conditions if one.type == "StateDiskHangs"
+        condition.message
+        for condition in who.publisher.view.plan.conditions
+        if condition.type == "StateDiskHangs"
     ]
-    found = {one.name: one for one in who.publisher.view.checks}["disk"]
+    found = {check.name: check for check in who.publisher.view.checks}["disk"]
     assert (not found.ok, [found.detail]) == (bool(told), told or [""])
     return found.detail
 
@@ -87,8 +89,8 @@ def test_nothing_is_written_before_its_original_is_on_disk(
     assert "/state does not answer: more than 10 s for the journal of originals; put" in said
     assert said == check(who)
     gate.set()
-    for one in who.disks:
-        one.settle(20.0)
+    for writer in who.disks:
+        writer.settle(20.0)
     who.one_pass(slow=True)
     assert (text(host, "a"), text(host, "c")) == ("0-1", "2-3")
     assert check(who) == ""
@@ -107,11 +109,11 @@ def test_what_the_journal_knows_goes_on(
     host.write(host.at(trees.file(TREE, "c")), b"0-4")
     _wants(who, "d", "3")
     clock.now += 1.0
-    found = site_pass(who)
+    results = site_pass(who)
 
     assert (text(host, "c"), text(host, "d")) == ("2-3", "4")
-    assert Verdict.WAITING is found[trees.file(TREE, "d")].verdict
-    assert "journal's disk" in found[trees.file(TREE, "d")].detail
+    assert Verdict.WAITING is results[trees.file(TREE, "d")].verdict
+    assert "journal's disk" in results[trees.file(TREE, "d")].detail
 
 
 def test_leaving_does_not_wait(
@@ -219,7 +221,9 @@ def _wants(who: lifecycle.Agent, path: str, cpus: str) -> None:
     """The policy wants another set for a group from now on."""
     settings = who.tick.extra_settings["fixed"]
     assert isinstance(settings, agents.Sets)
-    group = next(one for one in settings.cpus if one.rsplit("/", maxsplit=1)[-1] == path)
+    group = next(
+        group_path for group_path in settings.cpus if group_path.rsplit("/", maxsplit=1)[-1] == path
+    )
     changed = replace(settings, cpus={**settings.cpus, group: cpus})
     who.tick.extra_settings = {**who.tick.extra_settings, "fixed": changed}
 

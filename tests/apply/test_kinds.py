@@ -61,8 +61,8 @@ def test_files_outside_the_table_are_compared_as_text() -> None:
 def test_directories_and_tasks() -> None:
     """A group is made when it is usable, removed when nothing is there; tasks are in or not."""
     found = [
-        (kinds.satisfied(one, None), kinds.satisfied(one, kinds.INCOMPLETE))
-        for one in (MAKE, REMOVE)
+        (kinds.satisfied(wanted, None), kinds.satisfied(wanted, kinds.INCOMPLETE))
+        for wanted in (MAKE, REMOVE)
     ]
 
     assert found == [(False, False), (True, False)]
@@ -95,7 +95,7 @@ def test_every_kind_has_a_phase() -> None:
 
 def test_only_removal_has_no_original() -> None:
     """Everything that can be undone is journaled."""
-    assert [kinds.journaled(one) for one in (MAKE, write("0"), MOVE, REMOVE)] == [
+    assert [kinds.journaled(wanted) for wanted in (MAKE, write("0"), MOVE, REMOVE)] == [
         True,
         True,
         True,

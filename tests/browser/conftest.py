@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from koordlet.http import server
-from koordlet.kubeapi import kinds
+from koordlet.kubeapi import kinds, pod_groups
 from koordlet.model import (
     best_effort,
     counters,
@@ -241,6 +241,12 @@ class Cluster:
     def pod(self, name: str, cpu: str) -> None:
         """One more."""
         self.loop.run(self.world.pod(name, cpu=cpu))
+
+    def gang(self, name: str, minimum: int, cpu: str = "0") -> None:
+        """One pod of a gang, that names its minimum."""
+        notes = {pod_groups.GANG_NAME: name, pod_groups.GANG_MINIMUM: str(minimum)}
+        meta = {"annotations": notes}
+        self.loop.run(self.world.pod(f"{name}-0", cpu=cpu, meta=meta))
 
     def reserve(self, name: str, cpu: str) -> None:
         """Room for pods to come."""

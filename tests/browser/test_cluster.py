@@ -36,6 +36,21 @@ def test_every_panel(cluster_page: Page) -> None:
     looking.expect_text(cluster_page, "#decisions", "d/web → n")
     looking.expect_text(cluster_page, "#decisions", "reservation room → n1")
     looking.expect_text(cluster_page, "#decisions", "nodes; scores n")
+    assert not cluster_page.locator("#together").is_visible()
+
+
+def test_gangs_are_a_table_that_says_why_each_waits(cluster_page: Page, cluster: Cluster) -> None:
+    """Those that wait come first; a page without gangs has no such panel."""
+    cluster.gang("done", 1)
+    looking.expect_text(cluster_page, "#gangs", "d/done")
+    assert cluster_page.locator("#together").is_visible()
+    cluster.gang("late", 3)
+    looking.expect_text(cluster_page, "#gang-count", "2 gangs, 1 waiting.")
+    first, second = (row.split() for row in cluster_page.locator("#gangs tr").all_inner_texts())
+
+    assert first[:3] == ["d/late", "0/3", "Pending"]
+    assert " ".join(first[4:]).startswith("d/late-0: gangGroup [d/late] basic check: memberGangs")
+    assert second[:3] == ["d/done", "1/1", "Scheduled"]
 
 
 def test_what_changes_is_seen(cluster_page: Page, cluster: Cluster) -> None:
@@ -68,8 +83,10 @@ def test_sizes(cluster_page: Page, cluster: Cluster, width: int) -> None:
     for number in range(30):
         cluster.node(f"worker-{number:03}.rack-7.example-of-a-long-domain")
     looking.expect_text(cluster_page, "#totals", "32 nodes")
+    cluster.gang("gang-of-a-very-long-name.example-of-a-long-domain", 64)
+    looking.expect_text(cluster_page, "#gang-count", "1 waiting")
     cluster_page.set_viewport_size({"width": width, "height": 900})
-    looking.panels_apart(cluster_page, panels=4)
+    looking.panels_apart(cluster_page, panels=5)
 
 
 def test_hostile_names(cluster_page: Page, cluster: Cluster) -> None:

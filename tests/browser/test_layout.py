@@ -122,9 +122,13 @@ def test_layout(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_layout_of_the_cluster(browser: Browser, cluster_page: Page, theme: looking.Theme) -> None:
+def test_layout_of_the_cluster(
+    browser: Browser, cluster_page: Page, cluster: conftest.Cluster, theme: looking.Theme
+) -> None:
     """The scheduler's page, the same."""
     cluster_page.emulate_media(color_scheme=theme)
+    cluster.gang("late", 3)
+    looking.expect_text(cluster_page, "#gangs", "child pod not collect enough")
     looking.expect_text(cluster_page, "#decisions", "d/web →")
     looking.expect_text(cluster_page, "#reservations", "room Available")
     looking.expect_text(cluster_page, "#queues", "1 unschedulable")

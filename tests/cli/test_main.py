@@ -275,17 +275,19 @@ def test_a_reader_that_has_seen_enough() -> None:
 def _words(example: str) -> list[list[str]]:
     """What an example runs of ours: before its comment, without what other programs do."""
     line = re.split(r"\s{2,}", example.strip())[0]
-    steps = [shlex.split(one.partition(">")[0]) for one in re.split(r"[;|]", line)]
-    return [one[1:] for one in steps if one[:1] == ["koordlet"]]
+    steps = [shlex.split(step.partition(">")[0]) for step in re.split(r"[;|]", line)]
+    return [words[1:] for words in steps if words[:1] == ["koordlet"]]
 
 
-@pytest.mark.parametrize("name", [*cli.COMMANDS, *(f"explain {one}" for one in explain.SUBJECTS)])
+@pytest.mark.parametrize(
+    "name", [*cli.COMMANDS, *(f"explain {subject}" for subject in explain.SUBJECTS)]
+)
 def test_every_example_can_be_typed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each command's page has examples, and each of them is a command line that is understood."""
     with pytest.raises(SystemExit):
         cli.main([*name.split(), "--help"])
     examples = capsys.readouterr().out.partition("examples:\n")[2].splitlines()
-    runs = [words for one in examples for words in _words(one)]
+    runs = [words for example in examples for words in _words(example)]
 
     assert name.split(maxsplit=1)[0] in {words[0] for words in runs}
     for words in runs:

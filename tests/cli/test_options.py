@@ -20,9 +20,9 @@ def read(*words: str) -> dict[str, object]:
 
 def test_several() -> None:
     """Each by its key, the value as text, the origin as it is spelled; nothing is nothing."""
-    found = read("--set", "mode=observe", "--set", "state.dir=/a=b")
+    flags = read("--set", "mode=observe", "--set", "state.dir=/a=b")
 
-    assert {key: one.value for key, one in found.items() if isinstance(one, sourced.Flag)} == {
+    assert {key: one.value for key, one in flags.items() if isinstance(one, sourced.Flag)} == {
         "mode": "observe",
         "state.dir": "/a=b",
     }

@@ -107,7 +107,7 @@ def test_each_gang_is_a_row_that_says_why_it_waits(
         gangs.member("c", "half", 2, cpu="1"),
         gangs.member("d", "half", 2, nodeSelector={"a": "b"}),
     ]
-    notes = {"mode": "NonStrict"}
+    notes = {"mode": "Perhaps"}
     items = [node("n", cpu="4"), *pods, gangs.pod_group("late", 2, **notes)]
     items.append(gangs.labelled("e", "late"))
     where = tmp_path / "all.json"
@@ -127,7 +127,13 @@ def test_each_gang_is_a_row_that_says_why_it_waits(
     assert late[:4] == ["d/late", "0/2", "1", "Pending"]
     assert "child pod not collect enough" in late[6]
     assert whole == ["d/whole", "2/2", "2", "Scheduled", *"---"]
-    assert "Pod d/e: gang d/late: mode NonStrict is not supported" in printed.err
+    assert "expected Strict or NonStrict, found 'Perhaps'" in printed.err
+
+    assert cli.main(["sim", str(where), "--explain", "d/late"]) == 0
+    explained = capsys.readouterr().out.splitlines()
+    assert explained[0] == "Name:      d/late"
+    assert "Would run: with 1 more pod of d/late" in explained
+    assert explained[-1].startswith("d/e  -     gangGroup [d/late] basic check")
 
     assert cli.main(["sim", str(where), "-o", "json"]) == 0
     documents = json.loads(capsys.readouterr().out)["gangs"]

@@ -19,6 +19,7 @@ import pytest
 from koordlet.model import knob
 from tests.deploy.documents import DEPLOY
 from tests.kit import deadline, images, installed, kubelet_node, live, needs
+from tests.kit.kubelet_node import settled
 
 pytestmark = pytest.mark.cluster
 
@@ -94,21 +95,6 @@ def only_standing(node: kubelet_node.Node) -> Iterator[None]:
     """Pods of a test end with it."""
     yield
     gone(node, *(node.boxes().keys() - set(STANDING)))
-
-
-def settled(node: kubelet_node.Node, expected: Mapping[str, str]) -> None:
-    """Wait until these pods run, each on its CPUs."""
-    seen: list[dict[str, str]] = []
-
-    def reached() -> bool:
-        seen[:] = [node.cpus()]
-        return expected.items() <= seen[0].items()
-
-    try:
-        deadline.until(reached, f"CPUs {expected}")
-    except AssertionError as error:
-        error.add_note(f"CPUs {seen}, pods {node.boxes()}")
-        raise
 
 
 def gone(node: kubelet_node.Node, *names: str) -> None:

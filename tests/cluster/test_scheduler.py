@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.deployed import ACCOUNT, PODS, Deployed, pod, several_lists
+from tests.cluster.ganged import DEFINITIONS, definition
 from tests.deploy.documents import rules
 from tests.kit import deadline, k8s_lab
 from tests.oracle.objects import Body
@@ -23,34 +24,6 @@ pytestmark = pytest.mark.cluster
 
 RESERVATIONS = "/apis/scheduling.koordinator.sh/v1alpha1/reservations"
 POD_GROUPS = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups"
-#: The peers' definition of PodGroups, as far as a server must know it.
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": "podgroups.scheduling.sigs.k8s.io",
-        "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-    },
-    "spec": {
-        "group": "scheduling.sigs.k8s.io",
-        "scope": "Namespaced",
-        "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
 #: Lists of one kind that a server may refuse while it starts: it says when to ask again.
 REFUSED = 20
 
@@ -63,8 +36,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         cluster = Deployed(lab, folder)
         try:
             cluster.install()
-            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-            cluster.admin.need("POST", definitions, DEFINITION)
+            cluster.admin.need("POST", DEFINITIONS, definition(subresource=True))
             deadline.until(
                 lambda: cluster.admin.ask("GET", POD_GROUPS)[0] == http.HTTPStatus.OK,
                 "PodGroups are served",

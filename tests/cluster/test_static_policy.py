@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import agents, deadline, kubelet_node, live, needs
+from tests.kit import agents, kubelet_node, live, needs
+from tests.kit.kubelet_node import settled
 
 pytestmark = pytest.mark.cluster
 
@@ -37,21 +38,6 @@ def node(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[kubelet_nod
     needs.two_cpus()
     with kubelet_node.node(tmp_path, request.param, KUBELET) as made:
         yield made
-
-
-def settled(node: kubelet_node.Node, expected: dict[str, str]) -> None:
-    """Wait until these pods run, each on its CPUs."""
-    seen: list[dict[str, str]] = []
-
-    def reached() -> bool:
-        seen[:] = [node.cpus()]
-        return expected.items() <= seen[0].items()
-
-    try:
-        deadline.until(reached, f"CPUs {expected}")
-    except AssertionError as error:
-        error.add_note(f"CPUs {seen}, pods {node.boxes()}")
-        raise
 
 
 @pytest.mark.parametrize(

@@ -146,8 +146,10 @@ def test_its_defaults_and_its_merging(kubelet: Kubelet) -> None:
     merged = kubelet("mergeDefaultEvictionSettings: true\nevictionHard: {memory.available: 1Gi}")
 
     assert kubelet_file.texts(kubelet("")).hard_in_force["nodefs.available"] == "10%"
-    found = kubelet_file.texts(kubelet("evictionHard: {memory.available: 1Gi}")).hard_in_force
-    assert found == {"memory.available": "1Gi"}
+    thresholds_in_force = kubelet_file.texts(
+        kubelet("evictionHard: {memory.available: 1Gi}")
+    ).hard_in_force
+    assert thresholds_in_force == {"memory.available": "1Gi"}
     merged = kubelet("mergeDefaultEvictionSettings: true\nevictionHard: {memory.available: 1Gi}")
     assert kubelet_file.texts(merged).hard_in_force["nodefs.available"] == "10%"
     assert kubelet_file.texts(kubelet("evictionHard: {}")).hard_in_force == {}

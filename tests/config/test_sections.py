@@ -65,8 +65,10 @@ def test_a_section_that_nobody_wrote() -> None:
 def _below(section: type[sections.Section]) -> list[type[sections.Section]]:
     """The section and all in it."""
     kinds = [field.annotation for field in section.model_fields.values()]
-    inner = [one for one in kinds if isinstance(one, type) and issubclass(one, sections.Section)]
-    return [section, *(one for each in inner for one in _below(each))]
+    inner = [
+        kind for kind in kinds if isinstance(kind, type) and issubclass(kind, sections.Section)
+    ]
+    return [section, *(part for each in inner for part in _below(each))]
 
 
 class Inner(Example):

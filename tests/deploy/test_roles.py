@@ -56,6 +56,9 @@ def test_the_schedulers_role() -> None:
     assert needed(kinds.RESERVATIONS, "patch", "status") <= found
     for kind in (kinds.POD_GROUPS, kinds.NATIVE_POD_GROUPS):
         assert needed(kind, "list watch") | needed(kind, "patch", "status") <= found
+    # Koordinator's definition of PodGroups has no status subresource.
+    assert needed(kinds.POD_GROUPS, "patch") <= found
+    assert not needed(kinds.NATIVE_POD_GROUPS, "patch") & found
     assert needed(kinds.EVENTS, "create patch") <= found
     leases = [rule for rule in rules("scheduler.yaml") if "leases" in rule["resources"]]
     assert [rule["verbs"] for rule in leases] == [["create"], ["get", "patch"]]

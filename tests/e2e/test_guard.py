@@ -122,7 +122,9 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
         assert live.HOST.text(shares).strip() == "1024"
         assert who.publisher.view is not None
         conditions = who.publisher.view.plan.conditions
-        told = [one.subject for one in conditions if one.type == "PolicyRolledBack"]
+        told = [
+            condition.subject for condition in conditions if condition.type == "PolicyRolledBack"
+        ]
         deadline.until(lambda: passed(lambda: not run.guard.state.rolled_back), "the end")
         passed()
         assert live.HOST.text(shares).strip() == HARMED

@@ -2,6 +2,9 @@
 
 Covers: processes over HTTP; what they ask on its return, and that everything is up to date again.
 Does not cover: 5 000 agents at once (simulated: ``tests.report.test_writing``).
+
+Reports are a minute apart, so this is for the soak; ``tests.cluster.test_faults`` has a real API
+server go away for seconds, and forget its history.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from tests.conformance import real
 from tests.kit import deadline
 from tests.kit.apiserver import apart
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 NODES = ("n1", "n2")
 #: Seconds. The short one is longer than the attempts of the first half a minute are apart.
@@ -128,16 +131,16 @@ def _processes(folder: Path, config: Path) -> Iterator[Processes]:
     it.schedule()
     try:
         yield it
-        for one in running:
-            one.terminate()
-        assert [0] * len(NODES) == [one.wait(60) for one in running[: len(NODES)]]
+        for process in running:
+            process.terminate()
+        assert [0] * len(NODES) == [agent.wait(60) for agent in running[: len(NODES)]]
         # A scheduler that lost its lease has ended before, so that another one may decide.
         running[-1].wait(60)
     finally:
-        for one in running:
-            if one.poll() is None:
-                one.kill()
-                one.wait(60)
+        for process in running:
+            if process.poll() is None:
+                process.kill()
+                process.wait(60)
 
 
 def _patched(requests: list[apart.Request]) -> set[str]:
@@ -167,19 +170,12 @@ def _tell(requests: list[apart.Request], back: float) -> None:
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def test_one_list_for_each_kind(ram: Path) -> None:
-    """Its history is lost meanwhile, too: each process lists each kind once, and all is written."""
-    outage(ram, _AWAY)
+@pytest.mark.parametrize("seconds", [_AWAY, _LONG])
+def test_one_list_for_each_kind(ram: Path, seconds: float) -> None:
+    """Its history is lost meanwhile, too: each process lists each kind once, and all is written.
 
-
-@pytest.mark.soak
-def test_ten_minutes(ram: Path) -> None:
-    """The same after ten minutes, when all attempts are as far apart as they ever are."""
-    outage(ram, _LONG)
-
-
-def outage(ram: Path, seconds: float) -> None:
-    """The API server is killed, and comes back so much later without its history."""
+    After ten minutes all attempts are as far apart as they ever are.
+    """
     (port,) = real.free_ports(1)
     api = apart.Apart(ram / "api", f"127.0.0.1:{port}")
     asyncio.run(_touch(api.store, compact=False))

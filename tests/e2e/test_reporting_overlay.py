@@ -78,8 +78,8 @@ class Stage:
         """A secret as cert-manager fills it; called again, it is renewed."""
         where = self.folder / name
         where.mkdir(exist_ok=True)
-        said = ",".join(f"DNS:{one}" for one in names)
-        certificate, key = self.authority.sign_for(f"{name}.new", said)
+        alternatives = ",".join(f"DNS:{dns_name}" for dns_name in names)
+        certificate, key = self.authority.sign_for(f"{name}.new", alternatives)
         for source, file in (
             *((certificate, "tls.crt"), (key, "tls.key")),
             (self.authority.certificate, "ca.crt"),
@@ -188,11 +188,13 @@ def test_as_the_manifests_say(stage: Stage) -> None:
         assert status == "200"
         assert 'scheduler_cache_size{type="reporting_nodes"} 1' in numbers
 
-        # A certificate that names nobody of the list, then the right one again, renewed.
+        # A certificate that names nobody of the list, then the right one again, renewed. With
+        # the cable out at its far end an attempt waits; without a route many would fail at once,
+        # and the next be half a minute later.
         stage.secret("agent-tls", ["stranger.example"])
-        stage.wires.cable(stage.wires.agent, up=False)
+        stage.wires.cable(stage.wires.scheduler, up=False)
         scheduler.until("scheduler.agent_silent")
-        stage.wires.cable(stage.wires.agent, up=True)
+        stage.wires.cable(stage.wires.scheduler, up=True)
         told.until("lacks the right to report")
         stage.secret("agent-tls", ["agents.koordlet-system.svc"])
         stage.secret("scheduler-tls", [_SERVICE])

@@ -1,6 +1,6 @@
 """A node's worth of groups with live processes, and what four observers say about the same moment.
 
-Covers: 250 pods with two containers each, a process in every container: some compute, some hold
+Covers: pods with two containers each, a process in every container: some compute, some hold
 memory, the rest wait; counters as ``host.counters.usage`` reads them, ``/proc``, ``systemd-cgtop``,
 and a program in C. Does not cover: pressure (``tests.kit.strain``). Runs as a program, too:
 

@@ -8,7 +8,7 @@ from typing import Any
 from koordlet.kubeapi import network_topology, pod_groups
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.loop.outcomes import Bind, Refusal
+from koordlet.scheduler.loop.outcomes import Bind, Hold, Refusal
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.pods import Pod
 
@@ -18,8 +18,10 @@ Body = dict[str, Any]
 class Scene:
     """A core and its cluster, as the store shows it."""
 
-    def __init__(self, *bodies: Body) -> None:
-        self.core = Core({"default-scheduler": profile.default("default-scheduler")})
+    def __init__(self, *bodies: Body, arguments: Body | None = None) -> None:
+        """``arguments``: those of ``Coscheduling``."""
+        served = profile.default("default-scheduler", {"Coscheduling": arguments or {}})
+        self.core = Core({"default-scheduler": served})
         self.now = 0.0
         self.stored: dict[str, Pod] = {}
         self.messages: dict[str, str] = {}
@@ -43,6 +45,12 @@ class Scene:
                 self._bodies[pod.key] = body
                 self.core.pod(old, pod, self.now)
 
+    def change_node(self, body: Body) -> None:
+        """A node has another value."""
+        columns = self.core.pod_cache.columns
+        old = columns.nodes[columns.rows[body["metadata"]["name"]]]
+        self.core.node(old, nodes.decode(body), self.now)
+
     def drop(self, name: str) -> None:
         """A pod is deleted."""
         self.core.pod(self.stored.pop(f"d/{name}"), None, self.now)
@@ -52,9 +60,11 @@ class Scene:
         self.now += seconds
         places: dict[str, str] = {}
         self.messages = {}
-        while (outcome := self.core.step(self.now)) is not None:
-            assert len(places) < 1000
-            if isinstance(outcome, Bind):
+        while (outcome := self.core.step(self.now)) is not None or self.core.gangs.paused:
+            assert len(places) < 10_000
+            if outcome is None:
+                continue
+            if isinstance(outcome, Bind | Hold):
                 places[outcome.pod.name] = outcome.node
             else:
                 assert isinstance(outcome, Refusal)

@@ -119,7 +119,9 @@ def strict(admin: Admin, document: Any, *, dry: str = "dryRun=All&") -> tuple[in
     prefix = f"/apis/{group}" if "/" in group else f"/api/{group}"
     resources = admin.need("GET", prefix)["resources"]
     kind = next(
-        one for one in resources if one["kind"] == document["kind"] and "/" not in one["name"]
+        resource
+        for resource in resources
+        if resource["kind"] == document["kind"] and "/" not in resource["name"]
     )
     space = document["metadata"].get("namespace", "default")
     inside = f"/namespaces/{space}" if kind["namespaced"] else ""

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tests.kit import k8s_lab
+from tests.kit import deadline, k8s_lab
 
 PROJECT = Path(__file__).parents[2]
 _PODS = "/api/v1/namespaces/default/pods"
@@ -162,3 +162,18 @@ def node(
                 cluster.request("POST", f"{_ROLES}/{body['kind'].lower()}s", body)
         with contextlib.closing(k8s_lab.Admin(cluster)) as admin:
             yield Node(cluster, place, admin)
+
+
+def settled(node: Node, expected: Mapping[str, str]) -> None:
+    """Wait until these pods run, each on its CPUs."""
+    seen: list[dict[str, str]] = []
+
+    def reached() -> bool:
+        seen[:] = [node.cpus()]
+        return expected.items() <= seen[0].items()
+
+    try:
+        deadline.until(reached, f"CPUs {expected}")
+    except AssertionError as error:
+        error.add_note(f"CPUs {seen}, pods {node.boxes()}")
+        raise

@@ -200,7 +200,7 @@ def test_items_that_are_no_objects(ram: Path) -> None:
     async def body(serving: server.Server, client: kube.KubeStore) -> None:
         serving.faults.add(Fault(Manner.ANSWER, status=200, body=raw))
         listing = await objects.collect(client.list(kinds.NODES))
-        assert [objects.text(one, "name") for one in listing.items] == ["good"]
+        assert [objects.text(item, "name") for item in listing.items] == ["good"]
         assert listing.items[0]["kind"] == "Node"
         assert client.dropped == 3
 
@@ -225,14 +225,14 @@ def test_half_a_character(ram: Path) -> None:
         listing = await objects.collect(client.list(kinds.NODES))
         serving.faults.add(Fault(Manner.ANSWER, watch=True, status=200, body=line))
         changes = await drained(client.watch(kinds.NODES, "5"))
-        assert [objects.text(one, "name") for one in listing.items] == ["bad", "good"]
+        assert [objects.text(item, "name") for item in listing.items] == ["bad", "good"]
         told = (listing.items[0], changes[-1].object)
-        assert [objects.metadata(one)["labels"] for one in told] == [{"a": "\ufffd"}] * 2
+        assert [objects.metadata(message)["labels"] for message in told] == [{"a": "\ufffd"}] * 2
         assert client.dropped == 0
 
     in_world(ram, body)
-    said = [json.loads(one) for one in stream.getvalue().splitlines()]
-    assert [(one["event"], one["object"]) for one in said] == [("source.mended", "bad")]
+    events = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(event["event"], event["object"]) for event in events] == [("source.mended", "bad")]
 
 
 def test_items_that_are_null(ram: Path) -> None:
@@ -286,9 +286,9 @@ def test_connections_are_kept(ram: Path) -> None:
     async def body(serving: server.Server, client: kube.KubeStore) -> None:
         for _ in range(5):
             await client.get(NODE)
-        assert {one.connection for one in serving.seen} == {1}
+        assert {request.connection for request in serving.seen} == {1}
         await asyncio.gather(*(client.get(NODE) for _ in range(50)))
-        assert len({one.connection for one in serving.seen}) <= 8
+        assert len({request.connection for request in serving.seen}) <= 8
 
     in_world(ram, body)
 
@@ -326,7 +326,7 @@ def test_names_that_are_paths(ram: Path, name: str) -> None:
             await client.get(objects.Ref(kinds.NODES, name))
         with pytest.raises(refusals.NotFound):
             await client.get(objects.Ref(kinds.NODES, "a/../n1?x=y"))
-        assert all(one.query == "" for one in serving.seen)
+        assert all(request.query == "" for request in serving.seen)
 
     in_world(ram, body)
 
@@ -380,6 +380,8 @@ def test_lists_of_one_node_are_of_the_servers_memory(ram: Path, *, cached: bool)
         mine = selectors.Selector(fields="spec.nodeName=n1")
         await objects.collect(client.list(kinds.PODS, selector=mine))
         await objects.collect(client.list(kinds.NODES))
-        assert [cached, False] == ["resourceVersion=0" in one.query for one in serving.seen[-2:]]
+        assert [cached, False] == [
+            "resourceVersion=0" in request.query for request in serving.seen[-2:]
+        ]
 
     in_world(ram, body, replace(MANNERS, cached=cached))

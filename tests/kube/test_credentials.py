@@ -109,12 +109,15 @@ def test_a_token_that_rotates(
                 clock.now += credentials.CHECK_SECONDS + 1
                 at.tokens |= {"second", "third"}
                 await name(client)
-                assert [one.headers["authorization"][7:] for one in at.seen] == ["secret", "second"]
+                assert [request.headers["authorization"][7:] for request in at.seen] == [
+                    "secret",
+                    "second",
+                ]
 
                 replace(ram / "token", "third")
                 at.tokens = {"third"}
                 assert await name(client) == "n1"
-                assert [one.headers["authorization"][7:] for one in at.seen[2:]] == [
+                assert [request.headers["authorization"][7:] for request in at.seen[2:]] == [
                     "second",
                     "third",
                 ]
@@ -225,7 +228,7 @@ def test_a_rotation_cuts_nothing(ram: Path, authority: pki.Authority) -> None:
                 await client.patch(NODE, objects.Merge({"metadata": {"labels": {"a": "b"}}}))
                 assert (await told).object["metadata"]["labels"] == {"a": "b"}
                 await watch.aclose()
-            assert len({one.connection for one in at.seen}) == 3
+            assert len({request.connection for request in at.seen}) == 3
 
     run(body())
 

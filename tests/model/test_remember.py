@@ -37,22 +37,22 @@ def test_an_error_is_no_answer() -> None:
 
 def test_equal_is_not_the_same() -> None:
     """Identity counts, of every word: an equal list of another moment is asked anew."""
-    it, one, other = Counting(), [1], [2]
-    kept = it.ask(one, other)
-    assert it.ask(one, other) is kept
+    it, first, second = Counting(), [1], [2]
+    kept = it.ask(first, second)
+    assert it.ask(first, second) is kept
     assert it.times == 1
 
-    assert it.ask([1], other) == kept
-    assert it.ask(one, [2]) == kept
+    assert it.ask([1], second) == kept
+    assert it.ask(first, [2]) == kept
     assert it.times == 3
 
 
 def test_one_question_is_kept() -> None:
     """A second question takes the place of the first."""
-    it, one, other = Counting(), [1], [2]
-    it.ask(one, other)
-    it.ask(other, one)
-    it.ask(one, other)
+    it, first, second = Counting(), [1], [2]
+    it.ask(first, second)
+    it.ask(second, first)
+    it.ask(first, second)
 
     assert it.times == 3
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.oracle import gathering
 from tests.oracle.filters import check
-from tests.oracle.objects import Body, key, priority
+from tests.oracle.objects import Body, key, name, priority, requests, room
 from tests.oracle.scores import totals
 from tests.oracle.world import World
 
@@ -18,6 +18,9 @@ _GROUPS = "gang.scheduling.koordinator.sh/groups"
 _POLICY = "gang.scheduling.koordinator.sh/match-policy"
 _GATHER = "gang.scheduling.koordinator.sh/network-topology-spec"
 _SELECTOR = "scheduling.koordinator.sh/network-topology-selector"
+_MODE = "gang.scheduling.koordinator.sh/mode"
+#: Seconds that members of a gang that is not strict wait with their room held.
+_WAIT = 600.0
 _OBJECT = "pod-group.scheduling.sigs.k8s.io"
 
 
@@ -32,6 +35,9 @@ class GangOracle:
         self.satisfied: set[str] = set()
         #: What the first pod with a minimum said, until the last pod of the gang has gone.
         self._said: dict[str, Body] = {}
+        #: Members that wait: their node, and until when.
+        self.held: dict[str, tuple[str, float]] = {}
+        self._now = 0.0
 
     # What is said.
 
@@ -45,6 +51,7 @@ class GangOracle:
     def drop(self, pod: str) -> None:
         """A pod goes."""
         body = self.pods.pop(pod)
+        self.held.pop(pod, None)
         self._emptied(body)
         gang = self._gang(body)
         if not any(self._gang(other) == gang for other in self.pods.values()):
@@ -54,6 +61,7 @@ class GangOracle:
         """Another scheduler knows only what the store has."""
         self.satisfied.clear()
         self._said.clear()
+        self.held.clear()
         for body in self.pods.values():
             self._define(body)
         self._look()
@@ -61,6 +69,7 @@ class GangOracle:
     def ends(self, pod: str) -> None:
         """A pod terminates: it is there, and is no child."""
         self.pods[pod]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        self.held.pop(pod, None)
         self._emptied(self.pods[pod])
 
     def _emptied(self, body: Body) -> None:
@@ -124,14 +133,16 @@ class GangOracle:
 
     # What follows.
 
-    def decide(self) -> dict[str, str]:
+    def decide(self, now: float = 0.0) -> dict[str, str]:
         """The pods that get a node now, with the node."""
         placed: dict[str, str] = {}
-        tried: set[str] = set()
+        self._now = now
+        tried = self._look_at_held(placed)
         waiting = [
             body
             for body in self.pods.values()
             if not body["spec"].get("nodeName") and self._counts(body)
+            if key(body) not in self.held and key(body) not in placed
         ]
         for body in sorted(waiting, key=lambda body: -priority(body)):
             if key(body) in tried:
@@ -146,7 +157,65 @@ class GangOracle:
                 self._group(group, placed)
         return placed
 
+    def _look_at_held(self, placed: dict[str, str]) -> set[str]:
+        """Bind those whose gang has enough by now; the others lose their room when time is up.
+
+        A gang that lost room is not tried at once: its pods.
+        """
+        pausing: set[str] = set()
+        for pod, (_, until) in list(self.held.items()):
+            if pod not in self.held:
+                continue
+            group = self._together(self._gang(self.pods[pod]))
+            if all(self._enough(gang, placed) for gang in group):
+                self._release(group, placed)
+            elif until <= self._now:
+                del self.held[pod]
+                pausing |= {key(child) for gang in group for child in self._children(gang)}
+        return pausing
+
+    def _release(self, group: list[str], placed: dict[str, str]) -> None:
+        for gang in group:
+            for child in self._children(gang):
+                if key(child) in self.held:
+                    placed[key(child)] = self.held.pop(key(child))[0]
+        self.satisfied |= set(group)
+
+    def _hold(self, group: list[str], members: list[Body], trial: dict[str, str]) -> None:
+        """Let those that were decided wait, where all gangs wait and the sums may suffice."""
+        notes = [self._notes(gang) for gang in group]
+        open_ = all(own is not None and own.get(_MODE) == "NonStrict" for own in notes)
+        best = {**trial, **{key(pod): "somewhere" for pod in members}}
+        possible = all(self._enough(gang, best) for gang in group)
+        if open_ and possible and self._sums_suffice(group, members, trial):
+            until = self._now + _WAIT
+            self.held |= {
+                key(pod): (trial[key(pod)], until) for pod in members if key(pod) in trial
+            }
+
+    def _sums_suffice(self, group: list[str], members: list[Body], trial: dict[str, str]) -> bool:
+        """Whether the smallest members that are missing ask for no more than is free in all."""
+        others = {pod: node for pod, node in trial.items() if pod not in set(map(key, members))}
+        world, needed = self._world(others), [0, 0]
+        for gang in group:
+            own = [pod for pod in members if self._gang(pod) == gang]
+            missing = next(
+                number
+                for number in range(len(own) + 1)
+                if self._enough(gang, dict.fromkeys(map(key, own[:number]), "somewhere"))
+            )
+            amounts = sorted(requests(pod)["cpu"] for pod in own)
+            needed = [needed[0] + sum(amounts[:missing]), needed[1] + missing]
+        free = [0, 0]
+        for node in world.nodes:
+            there = world.on[name(node)]
+            free_of = room(node)
+            free[0] += max(0, free_of["cpu"] - sum(requests(pod)["cpu"] for pod in there))
+            free[1] += max(0, free_of["pods"] - len(there))
+        return needed[0] <= free[0] and needed[1] <= free[1]
+
     def _world(self, placed: dict[str, str]) -> World:
+        placed = {**{pod: node for pod, (node, _) in self.held.items()}, **placed}
         bodies = [
             {**pod, "spec": {**pod["spec"], "nodeName": placed[key(pod)]}}
             if key(pod) in placed
@@ -160,8 +229,8 @@ class GangOracle:
         feasible = [node for node in world.nodes if not check(world, body, node).reasons]
         if not feasible:
             return False
-        found = totals(world, body, feasible)
-        placed[key(body)] = next(each for each in found if found[each] == max(found.values()))
+        scores = totals(world, body, feasible)
+        placed[key(body)] = next(each for each in scores if scores[each] == max(scores.values()))
         return True
 
     def _admitted(self, gang: str) -> bool:
@@ -187,7 +256,10 @@ class GangOracle:
             for gang in group
             if self._admitted(gang)
             for pod in self._children(gang)
-            if not pod["spec"].get("nodeName") and not self._barred(gang)
+            if not pod["spec"].get("nodeName")
+            and not self._barred(gang)
+            and key(pod) not in self.held
+            and key(pod) not in placed
         ]
         trial = dict(placed)
         members.sort(key=lambda pod: (-priority(pod), key(pod)))
@@ -202,6 +274,9 @@ class GangOracle:
             placed |= trial
             if any(key(pod) in trial for pod in members):
                 self.satisfied |= set(group)
+            self._release(group, placed)
+        else:
+            self._hold(group, members, trial)
 
     # Gathering.
 
@@ -252,18 +327,19 @@ class GangOracle:
         scores = totals(world, first, feasible) if feasible else {}
         slots: dict[str, int] = {}
         for node in world.nodes:
-            name, more = node["metadata"]["name"], dict(trial)
-            slots[name] = 0
+            place, more = name(node), dict(trial)
+            slots[place] = 0
             for pod in own:
                 if check(self._world(more), pod, node).reasons:
                     break
-                more[key(pod)] = name
-                slots[name] += 1
+                more[key(pod)] = place
+                slots[place] += 1
         texts = {pod["metadata"].get("annotations", {}).get(_SELECTOR) for pod in own} - {None}
         there: dict[str, int] = {}
         near: dict[str, int] = {}
         for pod in self.pods.values():
-            node_name = pod["spec"].get("nodeName") or trial.get(key(pod))
+            held, _ = self.held.get(key(pod), ("", 0.0))
+            node_name = pod["spec"].get("nodeName") or trial.get(key(pod)) or held
             gang = self._gang(pod)
             if not node_name or not gang or not self._counts(pod):
                 continue
@@ -279,15 +355,16 @@ class GangOracle:
         if notes is None or self._enough(gang, {}):
             return 0
         bound = sum(bool(pod["spec"].get("nodeName")) for pod in self._children(gang))
+        held = sum(key(pod) in self.held for pod in self._children(gang))
         counts = notes.get(_POLICY, "once-satisfied") == "waiting-and-running"
-        return int(notes[_MINIMUM]) - (bound if counts else 0)
+        return int(notes[_MINIMUM]) - held - (bound if counts else 0)
 
     def _enough(self, gang: str, trial: dict[str, str]) -> bool:
         notes = self._notes(gang)
         if notes is None:
             return gang in self.satisfied
         children, minimum = self._children(gang), int(notes[_MINIMUM])
-        waiting = sum(key(pod) in trial for pod in children)
+        waiting = sum(key(pod) in trial or key(pod) in self.held for pod in children)
         bound = sum(bool(pod["spec"].get("nodeName")) for pod in children)
         policy = notes.get(_POLICY, "once-satisfied")
         if policy == "only-waiting":

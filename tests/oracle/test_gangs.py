@@ -15,6 +15,8 @@ from tests.oracle.gangs import GangOracle, named
 from tests.oracle.objects import Body
 
 LIVES, SOAK, ROUNDS = 80, 2000, 6
+#: Members that wait may hold the whole cluster.
+ALL = {"nonStrictHoldShare": 1}
 POLICIES = ("once-satisfied", "waiting-and-running", "only-waiting")
 APART = {
     "podAntiAffinity": {
@@ -37,10 +39,13 @@ class Life:
         self._nodes = [self._node(f"n{place}") for place in range(number)]
         self._oracle = GangOracle(copy.deepcopy(self._nodes), self.layers)
         self._scene = self._new_scene()
+        #: Whether a gang of this life waits with its room held: two could block each other.
+        self._open = False
         self._serial = 0
         #: By gang: its priority, its notes, whether it has an object.
         self._gangs: dict[str, tuple[int, Body, bool]] = {}
-        #: No two units are equally important: their order is no matter of time.
+        #: No two gangs are equally important: their order is no matter of time, also when the one
+        #: that named the others has gone and its group is several units.
         self._priorities = list(range(1, 400))
         self._chance.shuffle(self._priorities)
 
@@ -49,7 +54,7 @@ class Life:
 
     def _new_scene(self, *bodies: Body) -> Scene:
         networks = [] if self.layers is None else [gangs.network(*self.layers)]
-        return Scene(*self._nodes, *networks, *copy.deepcopy(bodies))
+        return Scene(*self._nodes, *networks, *copy.deepcopy(bodies), arguments=ALL)
 
     def run(self) -> None:
         """A few rounds."""
@@ -59,9 +64,12 @@ class Life:
             self._decide()
 
     def _decide(self) -> None:
-        expected = named(self._oracle.decide())
+        expected = named(self._oracle.decide(self._scene.now + 400.0))
         places = {name: node for name, node in self._scene.decided().items() if node}
         assert places == expected
+        assumed = self._scene.core.pod_cache.assumed
+        held = {key: pod.node for key, pod in assumed.items() if key in self._scene.core.gangs.held}
+        assert held == {key: node for key, (node, _) in self._oracle.held.items()}
         died = self._chance.random() < 0.3
         bound = [name for name in sorted(places) if not died or self._chance.random() < 0.5]
         for name in bound:
@@ -103,13 +111,14 @@ class Life:
         """One gang, or a group of a few; some name each other on one side only."""
         number = self._chance.choice((1, 1, 1, 2, 3))
         keys = [f"g{len(self._gangs) + place}" for place in range(number)]
-        shared = self._priorities.pop()
         for place, key in enumerate(keys):
             mentions = number > 1 and (place == 0 or self._chance.random() < 0.5)
             notes: Body = {"policy": self._chance.choice(POLICIES), **self._gathering(key, keys)}
+            if number == 1 and not self._open:
+                notes["mode"], self._open = "NonStrict", True
             if mentions:
                 notes["groups"] = [f"d/{each}" for each in keys]
-            self._gangs[key] = (shared, notes, self._chance.random() < 0.5)
+            self._gangs[key] = (self._priorities.pop(), notes, self._chance.random() < 0.5)
             size = self._chance.randint(1, 5)
             if self._gangs[key][2]:
                 self._put(gangs.pod_group(key, self._minimum(size), **notes))
@@ -137,6 +146,7 @@ class Life:
                 ("match-policy", notes["policy"]),
                 ("groups", notes.get("groups", [])),
                 ("network-topology-spec", notes.get("gather", {})),
+                ("mode", notes.get("mode", "Strict")),
             )
         }
         return gangs.member(self._name(), gang, minimum, notes=texts, **more)
@@ -180,7 +190,7 @@ class Life:
 
 @pytest.mark.parametrize("block", range(4))
 def test_the_scheduler_binds_the_gangs_that_the_oracle_binds(block: int) -> None:
-    """Groups, policies, late, dying and gated members, kills between two bindings."""
+    """Groups, policies, modes, late, dying and gated members, kills between two bindings."""
     for seed in range(block, LIVES, 4):
         Life(seed).run()
 

@@ -51,7 +51,7 @@ def test_every_face(name: str) -> None:
     assert page.event(now, "1").decode("ascii").endswith("\n\n")
 
     text = metrics.render(now, "1", {}, metrics.TEXT).decode()
-    samples = {one.name for one in parser.text_string_to_metric_families(text)}
+    samples = {family.name for family in parser.text_string_to_metric_families(text)}
     assert "koordlet_workload_cpu_cores" in samples
 
     it = feed.Feed("1")
@@ -64,4 +64,4 @@ def test_every_face(name: str) -> None:
     console.Console(file=out, width=80, force_terminal=False).print(top_screen.screen(loaded, show))
     shown = out.getvalue()
     shown.encode()
-    assert not {one for one in shown if ord(one) < 32 or ord(one) == 127} - {"\n"}
+    assert not {letter for letter in shown if ord(letter) < 32 or ord(letter) == 127} - {"\n"}

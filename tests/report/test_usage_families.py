@@ -19,10 +19,11 @@ def table(values: Mapping[meter.Meter, float], names: Iterable[str]) -> counters
     columns = {dataclasses.replace(what, counter=False): n for what, n in values.items()}
     made, listed = space.Space(), list(names)
     made.take(counting.reading(0, {c: [n] * len(listed) for c, n in columns.items()}, names=listed))
-    found = made.table()
+    families = made.table()
     back = dict(zip(columns, values, strict=True))
     return counters.Table(
-        slots=found.slots, columns={back.get(c, c): column for c, column in found.columns.items()}
+        slots=families.slots,
+        columns={back.get(c, c): column for c, column in families.columns.items()},
     )
 
 
@@ -178,13 +179,13 @@ def test_memory_of_nodes_with_gaps(form: metrics.TextFormat) -> None:
         ),
     )
     series = test_metrics.scraped(now, form)
-    found = {
+    samples = {
         dict(labels)["numa_node"]: value
         for (name, labels), value in series.items()
         if name == "koordlet_workload_memory_numa_bytes" and ("name", "p") in labels
     }
 
-    assert found == {"0": 5.0, "8": 7.0}
+    assert samples == {"0": 5.0, "8": 7.0}
     assert node_json.workload_usage(now, POD)["memoryNumaBytes"] == [5, 7]
 
 
@@ -209,10 +210,10 @@ def test_a_large_node_is_not_cut() -> None:
         )
         for n in range(250)
     )
-    groups = [one.group or "" for one in pods]
-    groups += [part.group or "" for one in pods for part in one.containers]
+    groups = [pod.group or "" for pod in pods]
+    groups += [part.group or "" for pod in pods for part in pod.containers]
     meters = (meter.CPU, meter.WORKING_SET, meter.MEMORY, meter.THROTTLED, meter.PIDS)
-    stalls = [what for one in meter.PRESSURES for what in one.meters]
+    stalls = [what for family in meter.PRESSURES for what in family.meters]
     used = counters.Usage(groups=table(dict.fromkeys((*meters, *stalls), 1.0), groups))
     series = test_metrics.scraped(views.view(pods, used=used))
 

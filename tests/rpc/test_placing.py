@@ -26,7 +26,9 @@ class Desk:
         yield placing.AssignmentEvent(verb="SET", revision=revision, assignment=pod)
 
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
-        return [placing.Taken(kind="Pod", name=one, error="no" * dry_run) for one in manifests]
+        return [
+            placing.Taken(kind="Pod", name=document, error="no" * dry_run) for document in manifests
+        ]
 
     def why(self, namespace: str, name: str) -> placing.Why:
         if name != "a":
@@ -77,8 +79,8 @@ def test_a_client_hands_in_more_than_one_request_takes(ram: Path) -> None:
         def ask() -> None:
             with rpc_client.PlacingClient(ram / "s.sock") as client:
                 taken = client.submit([*several, json.dumps(large), "last"])
-                assert [one.name for one in taken] == [*several, "large", "last"]
-                errors_of = [one.error for one in taken]
+                assert [answer.name for answer in taken] == [*several, "large", "last"]
+                errors_of = [answer.error for answer in taken]
                 assert "a scheduler takes" in errors_of.pop(-2)
                 assert not any(errors_of)
 

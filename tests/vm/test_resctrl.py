@@ -37,7 +37,7 @@ SHAPES = [
 
 #: What every run tries; the others are for ``make soak``, each boots a machine of its own.
 OFTEN = {"resctrl-intel", "resctrl-cdp", "resctrl-amd"}
-OFTEN_SHAPES = {"intel", "intel,cdp,l2,cbm=20", "intel,l2,nol3,nomba", "amd"}
+OFTEN_SHAPES = {"intel", "intel,cdp,l2,cbm=20", "amd"}
 
 
 def _seldom(*, often: bool) -> list[pytest.MarkDecorator]:
@@ -121,7 +121,7 @@ def test_partitions_and_what_is_shown() -> None:
     assert "Nothing to do" in shown["plan"]
 
 
-@pytest.mark.parametrize("wish", ["intel", "amd"])
+@pytest.mark.parametrize("wish", ["intel", pytest.param("amd", marks=pytest.mark.soak)])
 def test_a_container_s_first_act_is_in_its_class(wish: str) -> None:
     """Containerd and runc put it there before it begins; an update keeps it; then it is put back.
 

@@ -61,6 +61,14 @@ function reservations() {
       `, in use ${amounts(one.allocated) || "nothing"}${one.owners.length ? ` by ${one.owners.join(", ")}` : ""}`),
     one.why ? make("span", { class: "bad" }, ` ${one.why}`) : "")) : [make("li", { class: "soft" }, "None.")]));
 }
+function gangs() {
+  at("together").hidden = !shown.gangCount;
+  at("gang-count").textContent = `${counted(shown.gangCount, "gang")}, ${shown.gangsWaiting} waiting.${
+    shown.gangCount > shown.gangs.length ? ` ${shown.gangs.length} are shown, those that wait first.` : ""}`;
+  at("gangs").replaceChildren(...shown.gangs.map((gang) => make("tr", {}, make("td", {}, gang.gang),
+    make("td", { class: "number" }, `${gang.placed}/${gang.min ?? "?"}`), make("td", {}, gang.phase), make("td", {}, gang.since || "–"),
+    make("td", { class: gang.message ? "bad" : "soft" }, [gang.member, gang.message].filter(Boolean).join(": ") || "–"))));
+}
 function decisions() {
   at("decisions").replaceChildren(...(shown.decisions.length ? shown.decisions.map((one) => make("li", {},
     moment(one.at), one.reservation ? "reservation " : "", make("b", {}, one.pod), one.message ? ` ${one.message}` : ` → ${one.node}`,
@@ -70,9 +78,9 @@ function decisions() {
 }
 
 at("filter").addEventListener("input", rows);
-links(["/api/v1/cluster", "/api/v1/reservations", "/metrics", "/healthz", "/readyz"]);
+links(["/api/v1/cluster", "/api/v1/reservations", "/api/v1/gangs", "/metrics", "/healthz", "/readyz"]);
 listen("scheduler", "/api/v1/events", (state) => {
   shown = state;
   settle(state.leading, `${state.leading ? "leading" : "not leading: waiting for the store, or another scheduler leads"}, version ${state.agent}`);
-  totals(); rows(); pending(); reservations(); decisions();
+  totals(); rows(); pending(); reservations(); gangs(); decisions();
 });

@@ -60,6 +60,9 @@ class QueuePlace(enum.Enum):
     #: Nowhere: it is being tried, or bound.
     TAKEN = "taken"
 
+    #: Places are counted at each move; Python 3.11 hashes members in Python otherwise.
+    __hash__ = object.__hash__
+
 
 @dataclass(slots=True, eq=False)
 class QueuedPod:

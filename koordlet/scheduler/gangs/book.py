@@ -12,8 +12,6 @@ Rules:
    Kubernetes' own kind are alone.
 3. A group is satisfied once from the moment that it is released or any child is bound, until a
    gang of it has no child and no child of the group is bound: a job that starts anew.
-4. Equal lists of gangs are one mention, however many gangs carry them: a group costs the sum of its
-   different lists, not the square of its gangs.
 """
 
 from __future__ import annotations
@@ -23,10 +21,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from operator import attrgetter
 
-from koordlet.kubeapi.pod_groups import GangForm, PodGroup
+from koordlet.kubeapi.pod_groups import GangForm, Membership, PodGroup
 from koordlet.model.record import dataclass
 from koordlet.scheduler.gangs import gang as gang_model
 from koordlet.scheduler.gangs.gang import Gang, GangDefaults, Obstacle
+from koordlet.scheduler.gangs.mentions import Mention, Mentions
 from koordlet.scheduler.objects.pods import Pod
 
 #: Notices that wait to be read; more are dropped.
@@ -54,14 +53,6 @@ class GangNotice:
 
 
 @dataclass(slots=True, eq=False)
-class _Mention:
-    """A list of gangs, and the gangs that carry it."""
-
-    names: frozenset[str]
-    owners: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True, eq=False)
 class GangEntry:
     """A gang and its members; also of a gang that others name and that does not exist."""
 
@@ -75,7 +66,9 @@ class GangEntry:
     #: Rule 3; ``GangGroup.satisfied`` is the answer.
     satisfied: bool = False
     lack: Lack = Lack.EXISTENCE
-    mention: _Mention | None = None
+    mention: Mention | None = None
+    #: A binding of a released member failed, and since then it has been below its minimum.
+    broken: bool = False
     group: GangGroup | None = None
 
     def lacking(self) -> Lack:
@@ -96,6 +89,8 @@ class GangGroup:
     satisfied: bool
     lacks: dict[Lack, set[str]]
     obstacle: Obstacle | None = None
+    #: It has failed, and is not tried before.
+    denied_until: float = 0.0
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -132,9 +127,7 @@ class GangBook:
         self._entries: dict[str, GangEntry] = {}
         #: The gang of each member.
         self._gang_of: dict[str, str] = {}
-        self._mentions: dict[tuple[str, ...], _Mention] = {}
-        #: The mentions that name a gang.
-        self._naming: dict[str, dict[tuple[str, ...], _Mention]] = {}
+        self._mentions = Mentions()
         #: Gangs whose group may be admitted differently now, and those whose counts differ: in the
         #: order of the changes, until the reader drops them.
         self.unsettled: dict[str, None] = {}
@@ -154,6 +147,11 @@ class GangBook:
     def of(self, pod: Pod) -> GangEntry | None:
         """The gang of a pod; ``None`` where it is in none."""
         return None if pod.gang is None else self._entries.get(pod.gang.key)
+
+    def gang(self, pod: Pod) -> Gang | None:
+        """The gang of a pod as it is configured."""
+        entry = self.of(pod)
+        return entry.gang if entry is not None else None
 
     def take_notices(self) -> list[GangNotice]:
         """What owners of gangs should know, once."""
@@ -182,7 +180,7 @@ class GangBook:
             else:
                 entry.bound.discard(pod.key)
         if first:
-            self._joined(entry, pod)
+            self._joined(entry, pod, pod.gang)
         if alone and entry.pod_group is not None:
             # An event needs a pod, and the PodGroup came before its first one.
             self._notice_gang(entry)
@@ -233,11 +231,33 @@ class GangBook:
             group.satisfied = True
             self.unsettled[entry.key] = None
 
+    def withdraw(self, group: GangGroup) -> None:
+        """Record that a released group is decided again: where nothing is bound, as if anew."""
+        if group.satisfied and not any(entry.bound for entry in group.entries):
+            self._start_anew(group)
+
+    def _start_anew(self, group: GangGroup) -> None:
+        for each in group.entries:
+            each.satisfied = False
+        if group.satisfied:
+            group.satisfied = False
+            self.unsettled[group.entries[0].key] = None
+
+    def broke(self, entry: GangEntry, pod: Pod, left: int) -> None:
+        """Record that a gang fell below its minimum as a released member was not bound."""
+        minimum = entry.gang.min if entry.gang is not None else 0
+        if not entry.broken:
+            message = f"gang {entry.key} has {left} of {minimum} members: a binding failed"
+            self._notice((pod,), "GangBroken", message)
+        entry.broken = True
+        self.touched[entry.key] = None
+
     # Groups.
 
     def group(self, entry: GangEntry) -> GangGroup:
         """The group of a gang."""
-        if entry.group is None:
+        group = entry.group
+        if group is None:
             entries = tuple(self._entry(key) for key in sorted(self._connected(entry.key)))
             lacks: dict[Lack, set[str]] = {lack: set() for lack in Lack}
             satisfied = any(each.satisfied for each in entries)
@@ -246,24 +266,19 @@ class GangBook:
                 each.group, each.lack = group, each.lacking()
                 lacks[each.lack].add(each.key)
             self._notice_strangers(group)
-        assert entry.group is not None  # noqa: S101 -- its own key is connected
-        return entry.group
+        return group
+
+    def group_of(self, key: str) -> GangGroup | None:
+        """The group of a gang that is known by its key."""
+        entry = self._entries.get(key)
+        return self.group(entry) if entry is not None else None
 
     def _connected(self, key: str) -> set[str]:
-        reached, ahead, seen = {key}, [key], set()
-        while ahead:
-            current = ahead.pop()
-            several = list(self._naming.get(current, {}).values())
-            entry = self._entries.get(current)
-            if entry is not None and entry.mention is not None:
-                several.append(entry.mention)
-            for mention in several:
-                if id(mention) not in seen:
-                    seen.add(id(mention))
-                    fresh = (mention.names | mention.owners) - reached
-                    reached |= fresh
-                    ahead += fresh
-        return reached
+        def carried(key: str) -> Mention | None:
+            entry = self._entries.get(key)
+            return entry.mention if entry is not None else None
+
+        return self._mentions.connected(key, carried)
 
     def _notice_strangers(self, group: GangGroup) -> None:
         """Name the gangs that do not name all the others (rule 2)."""
@@ -280,33 +295,16 @@ class GangBook:
         names = entry.gang.group_ids if entry.gang is not None and not entry.gang.native else ()
         before, entry.mention = entry.mention, None
         if before is not None:
-            before.owners.discard(entry.key)
+            unnamed = self._mentions.remove(before, entry.key)
             self._ungroup(before.names | {entry.key})
-            if not before.owners:
-                self._forget(before)
-        if all(name == entry.key for name in names):
-            return
-        mention = self._mentions.get(names)
-        if mention is None:
-            mention = self._mentions[names] = _Mention(frozenset(names))
-            for name in mention.names:
-                self._naming.setdefault(name, {})[names] = mention
-            self._ungroup(mention.names | {entry.key})
-        elif entry.key not in mention.names:
-            self._ungroup(mention.names | {entry.key})
-        mention.owners.add(entry.key)
-        entry.mention = mention
-
-    def _forget(self, mention: _Mention) -> None:
-        names = next(names for names, each in self._mentions.items() if each is mention)
-        del self._mentions[names]
-        for name in mention.names:
-            several = self._naming[name]
-            del several[names]
-            if not several:
-                del self._naming[name]
+            for name in unnamed:
                 if name in self._entries:
                     self._prune(self._entries[name])
+        if all(name == entry.key for name in names):
+            return
+        entry.mention, connects = self._mentions.add(names, entry.key)
+        if connects:
+            self._ungroup(entry.mention.names | {entry.key})
 
     def _ungroup(self, keys: Iterable[str]) -> None:
         """Forget the groups of these gangs: who is connected has changed."""
@@ -328,7 +326,7 @@ class GangBook:
 
     def _prune(self, entry: GangEntry) -> None:
         """Forget a gang that nothing speaks of any more."""
-        if not entry.members and entry.pod_group is None and entry.key not in self._naming:
+        if not entry.members and entry.pod_group is None and entry.key not in self._mentions:
             self._ungroup((entry.key,))
             self._entries.pop(entry.key, None)
 
@@ -340,22 +338,16 @@ class GangBook:
         entry.bound.discard(key)
         group = self.group(entry)
         if last and group.emptied:
-            for each in group.entries:
-                each.satisfied = False
-            if group.satisfied:
-                group.satisfied = False
-                self.unsettled[entry.key] = None
+            self._start_anew(group)
 
-    def _joined(self, entry: GangEntry, pod: Pod) -> None:
+    def _joined(self, entry: GangEntry, pod: Pod, membership: Membership) -> None:
         """Let a new member configure its gang, or say that it does not."""
-        assert pod.gang is not None  # noqa: S101 -- it is a member
-        if pod.gang.ignored:
-            others = ", ".join(form.value for form in pod.gang.ignored)
-            message = (
-                f"the pod is of gang {entry.key} by its {pod.gang.form.value}: {others} ignored"
-            )
+        if membership.ignored:
+            others = ", ".join(form.value for form in membership.ignored)
+            form = membership.form.value
+            message = f"the pod is of gang {entry.key} by its {form}: {others} ignored"
             self._notice((pod,), "GangFormIgnored", message)
-        own = gang_model.of_membership(pod.gang, self._defaults)
+        own = gang_model.of_membership(membership, self._defaults)
         if entry.gang is None and entry.pod_group is None:
             self._define(entry, own)
         elif own is not None and entry.gang is not None and not _agree(own, entry.gang):

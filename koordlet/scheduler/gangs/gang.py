@@ -74,8 +74,6 @@ class Gang:
     def passed_over(self) -> tuple[str, ...]:
         """What it asks for and does not get, although it is scheduled; for events."""
         texts = []
-        if not self.strict:
-            texts.append("mode NonStrict is not supported: it is scheduled as Strict")
         if self.gather and not self.gathers:
             texts.append("awareNetworkTopology is false: its members are not gathered")
         return tuple(f"gang {self.id}: {text}" for text in texts)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from koordlet.scheduler import framework
+from koordlet.scheduler.cluster.events import ClusterEvent
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.queue import Queue
 from koordlet.scheduler.loop.assumptions import Assumptions
@@ -19,6 +20,7 @@ from koordlet.scheduler.loop.recent_decisions import RecentDecisions
 from koordlet.scheduler.loop.victims import Victims
 from koordlet.scheduler.objects.disruption import DisruptionBudgets
 from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.reservation.cache import ReservationCache
 
 
 class GangCore(Protocol):
@@ -29,6 +31,7 @@ class GangCore(Protocol):
     nominated: Nominations
     cycles: dict[str, Cycle]
     assumptions: Assumptions
+    reservations: ReservationCache
     decisions: RecentDecisions
     measures: SchedulerMetrics
     victims: Victims
@@ -50,6 +53,12 @@ class GangCore(Protocol):
 
     def refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
         """Park a pod that no node takes, or make room for it."""
+
+    def awaits(self, pod: Pod) -> bool:
+        """Whether a pod is still assumed on its node."""
+
+    def wake(self, event: ClusterEvent, now: float) -> None:
+        """Wake the pods that an event may help."""
 
     def enqueue(self, pod: Pod, now: float) -> None:
         """Let a waiting pod enter the queue, or keep it before it."""

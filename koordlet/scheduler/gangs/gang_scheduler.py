@@ -9,24 +9,31 @@ Rules:
 2. What changed since the last decision is settled before the next: members enter the queue or
    leave it as their group is admitted or not, and hear why.
 3. The outcomes of a cycle are handed out one by one, before anything else is decided.
+4. Before the next decision members give back the room that is held for them where their time has
+   passed, a preemptor needs it, they are children no more, or their group is strict now.
+5. While a large group is decided, after each part of it as many others are tried at most as part
+   of it. Another group meanwhile is decided without a pause.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from koordlet.kubeapi.network_topology import NetworkTopology
 from koordlet.kubeapi.pod_groups import PodGroup
+from koordlet.model.record import dataclass
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import QueuePlace
-from koordlet.scheduler.gangs import admission, gathering
+from koordlet.scheduler.gangs import admission, gathering, rejection
 from koordlet.scheduler.gangs.attempt import GroupCycle
-from koordlet.scheduler.gangs.book import GangBook, GangGroup
+from koordlet.scheduler.gangs.book import GangBook, GangEntry, GangGroup
+from koordlet.scheduler.gangs.decisions import TURN
 from koordlet.scheduler.gangs.gang import GangDefaults
 from koordlet.scheduler.gangs.gang_core import GangCore
-from koordlet.scheduler.gangs.gathering import Gathering
+from koordlet.scheduler.gangs.group_members import GroupMembers, gang_key
+from koordlet.scheduler.gangs.held_room import GATE, HeldRoom, take_from_node
 from koordlet.scheduler.gangs.network_tree import ClusterNetwork
 from koordlet.scheduler.loop.outcomes import Outcome, Refusal
 from koordlet.scheduler.objects import unserved, wire
@@ -36,6 +43,7 @@ from koordlet.scheduler.plugins.coscheduling import (
     CoschedulingArguments,
     GangScheduling,
 )
+from koordlet.scheduler.reservation.info import ReservationInfo
 
 
 class GangScheduler:
@@ -61,7 +69,16 @@ class GangScheduler:
         self._native = {name for name, served in profiles.items() if served.find(GangScheduling)}
         for plugin in (*several, *profile.plugins(profiles, GangScheduling)):
             plugin.attach(self._refusal)
+        self.held = HeldRoom(core, self.book)
+        core.victims.gives_room = self._gives_room
         self._outcomes: deque[Outcome] = deque()
+        #: The group that is decided with pauses, and how many others are tried before it goes on.
+        self._paused: PausedCycle | None = None
+        self._turns = 0
+        #: Whether large groups are decided with pauses, in which ``attempt`` returns ``None``.
+        self.pausing = False
+        #: Members of groups that failed recently, and until when these are not tried.
+        self._denied: dict[str, float] = {}
         #: Members that wait before the queue and have not heard why.
         self._gated: dict[str, None] = {}
 
@@ -69,8 +86,14 @@ class GangScheduler:
 
     def put(self, pod: Pod) -> None:
         """Take in a pod as the store has it."""
-        if not self._ignored(pod):
-            self.book.put(pod)
+        if self._ignored(pod):
+            return
+        self.book.put(pod)
+        member, entry = self.held.get(pod.key), self.book.of(pod)
+        if member is not None and (
+            entry is None or entry.key != member.gang or pod.key not in entry.children
+        ):
+            self.held.leaving[pod.key] = rejection.CHANGED
 
     def drop(self, pod: Pod) -> None:
         """A pod has gone."""
@@ -93,12 +116,57 @@ class GangScheduler:
         """Try gangs that are gathered again: nodes may have other places in the network now."""
         self._network_changed = True
 
+    def binding_failed(self, pod: Pod) -> None:
+        """Record that a released member was not bound: its gang may be below its minimum now."""
+        entry = self.book.of(pod)
+        gang = entry.gang if entry is not None else None
+        if entry is None or gang is None:
+            return
+        left = len(entry.children) - self.undecided(entry)
+        if left < gang.min:
+            self.book.broke(entry, pod, left)
+
+    def undecided(self, entry: GangEntry) -> int:
+        """The number of children of a gang that are neither bound nor about to be."""
+        waiting = GroupMembers(self._core, self.book.group(entry)).waiting()
+        return sum(gang_key(pod) == entry.key for pod in waiting)
+
+    def reservation_gone(self, info: ReservationInfo, now: float) -> None:
+        """Decide groups again as a whole of which members have yet to be bound onto a reservation.
+
+        Those that are bound already stay.
+        """
+        core, owners = self._core, [pod for pod in info.owners.values() if pod.gang is not None]
+        groups = {
+            entry.key: self.book.group(entry) for pod in owners if (entry := self.book.of(pod))
+        }
+        unbound = {pod.key for pod in owners if core.awaits(pod)}
+        for group in groups.values():
+            members = [
+                pod
+                for entry in group.entries
+                for pod in entry.children
+                if pod in core.pod_cache.assumed
+            ]
+            if unbound.isdisjoint(members):
+                continue
+            if self._paused is not None and self._paused.cycle.group is group:
+                for key in unbound.intersection(members):
+                    self._paused.cycle.decisions.gives_room(core.pod_cache.assumed[key])
+                continue
+            for key in members:
+                self.held.drop(key)
+                pod = take_from_node(core, core.pod_cache.assumed[key], now)
+                if pod is not None:
+                    self.book.withdraw(group)
+                    core.enqueue(pod, now)
+
     # Which pods are whose.
 
     def serves(self, pod: Pod) -> bool:
         """Whether a pod is decided with its gang."""
         membership = pod.gang
-        if membership is None or pod.reserve_pod_of or self._ignored(pod):
+        if membership is None or self._ignored(pod):
             return False
         return pod.pod_class.scheduler in (self._native if membership.native else self._peers)
 
@@ -110,21 +178,11 @@ class GangScheduler:
         serves, entry = self.serves(pod), self.book.of(pod)
         gang = entry.gang if entry is not None else None
         if serves:
-            if gang is None or not gang.gathers:
-                return ""
-            return gathering.refusal(gang, self.network)
+            return gathering.refusal(gang, self.network) if gang and gang.gathers else ""
         name = f"gang {wire.show(membership.name)} ({membership.form.value})"
-        if pod.reserve_pod_of:
-            return f"{name} of a reservation is not supported by this scheduler"
         plugin = GangScheduling.name if membership.native else Coscheduling.name
         scheduler = pod.pod_class.scheduler
         return f"{name} is not scheduled: profile {scheduler} has no plugin {plugin}; enable it"
-
-    def _gathering(self, group: GangGroup) -> Gathering | None:
-        """Where the members of a group go that are gathered; ``None``: none is."""
-        gathers = any(entry.gang is not None and entry.gang.gathers for entry in group.entries)
-        tree = self.network.tree(self._core.pod_cache.columns) if gathers else None
-        return None if tree is None else Gathering(self._core, self.book, tree)
 
     def _ignored(self, pod: Pod) -> bool:
         """Whether the operator ignores the keys of its form; a field is never ignored."""
@@ -145,6 +203,11 @@ class GangScheduler:
 
     # Deciding.
 
+    @property
+    def paused(self) -> bool:
+        """Whether a large group is being decided."""
+        return self._paused is not None
+
     def next(self, now: float) -> Outcome | None:
         """What is to be reported before anything else is decided; ``None``: nothing."""
         if self._network_changed:
@@ -153,6 +216,10 @@ class GangScheduler:
             self.book.unsettled.update(dict.fromkeys(gathers))
         if self.book.unsettled:
             self._settle(now)
+        if self.held:
+            self._give_room(now)
+        if self._denied:
+            self._admit_again(now)
         if self._outcomes:
             return self._outcomes.popleft()
         while self._gated:
@@ -163,31 +230,99 @@ class GangScheduler:
                 return Refusal(entry.pod, entry.why)
         return None
 
-    def attempt(self, pod: Pod, now: float) -> Outcome:
-        """Try the group of a member that was taken from the queue."""
+    def due(self) -> bool:
+        """Whether the group that is being decided goes on now (rule 5)."""
+        if self._paused is None:
+            return False
+        self._turns -= 1
+        return self._turns < 0 or not len(self._core.queue)
+
+    def attempt(self, pod: Pod, now: float) -> Outcome | None:
+        """Try the group of a member that was taken from the queue; ``None``: it pauses."""
         entry = self.book.of(pod)
         if entry is None or (why := self._refusal(pod)):
             why = self._refusal(pod)
             self._gated.pop(pod.key, None)
             self._core.queue.gate(pod, why, now)
             return Refusal(pod, why)
-        group, preempts = self.book.group(entry), self.arguments.preempts
-        began = self._core.spent()
-        cycle = GroupCycle(
-            *(self._core, self.book, group, now),
-            preempts=preempts,
-            gathering=self._gathering(group),
-        )
-        outcomes = cycle.run(pod)
+        group = self.book.group(entry)
+        if self._paused is not None and self._paused.cycle.group is group:
+            self._paused.cycle.decisions.late.append(pod)
+            return None
+        if group.denied_until > now:
+            self._denied[pod.key] = group.denied_until
+            self._core.queue.failed(pod, now, frozenset((GATE,)))
+            return Refusal(pod, rejection.recently(entry.key.partition("@")[0]))
+        cycle = self._cycle(group, now)
+        pausing = self.pausing and self._paused is None
+        paused = PausedCycle(cycle, cycle.run(pod, pausing=pausing), entry.key)
+        return self._go_on(paused, now)
+
+    def resume(self, now: float) -> Outcome | None:
+        """Go on with the group that pauses; ``None``: it pauses again, or there is none."""
+        paused = self._paused
+        return None if paused is None else self._go_on(paused, now)
+
+    def _cycle(self, group: GangGroup, now: float) -> GroupCycle:
+        return GroupCycle(self.held, self.network, group, now, self.arguments)
+
+    def _go_on(self, paused: PausedCycle, now: float) -> Outcome | None:
+        began, self._turns = self._core.spent(), TURN
+        try:
+            next(paused.steps)
+        except StopIteration as end:
+            self._paused = None
+            paused.seconds += self._core.spent() - began
+            return self._finish(paused, end.value, now)
+        self._paused = paused
+        paused.seconds += self._core.spent() - began
+        return None
+
+    def _finish(self, paused: PausedCycle, outcomes: list[Outcome], now: float) -> Outcome | None:
+        if not outcomes:
+            return self.next(now)
         # The status of a PodGroup says what became of it.
-        self.book.touched[entry.key] = None
-        self._core.measures.gang_cycle(_result(outcomes), self._core.spent() - began)
+        self.book.touched[paused.gang] = None
+        result = _result(outcomes)
+        if result == "unschedulable":
+            paused.cycle.group.denied_until = now + self.arguments.backoff_seconds
+        self._core.measures.gang_cycle(result, paused.seconds)
         for place, outcome in enumerate(outcomes):
             # Of a group that waits the first member speaks for all.
             if not (place and isinstance(outcome, Refusal)):
                 self._core.decisions.note(outcome, None, now)
-        self._outcomes.extend(outcomes[1:])
-        return outcomes[0]
+        self._outcomes.extend(outcomes)
+        return self._outcomes.popleft()
+
+    # Room that is held.
+
+    def _gives_room(self, pod: Pod) -> bool:
+        """Whether a victim is a member that can be decided anew instead of being deleted."""
+        if pod.key in self.held:
+            self.held.leaving[pod.key] = rejection.YIELDED
+            return True
+        return self._paused is not None and self._paused.cycle.decisions.gives_room(pod)
+
+    def _give_room(self, now: float) -> None:
+        """Let members lose the room that was held for them (rule 4)."""
+        for member in self.held.due(now):
+            group = self.book.group_of(member.gang)
+            if group is not None:
+                text = rejection.timeout(group, member.seconds)
+                self.held.leaving.setdefault(member.bind.pod.key, text)
+        for key, why in list(self.held.leaving.items()):
+            losing = self.held.get(key)
+            refusal = self.held.give_up(losing, why, now) if losing is not None else None
+            self.held.leaving.pop(key, None)
+            if refusal is not None:
+                self._outcomes.append(refusal)
+
+    def _admit_again(self, now: float) -> None:
+        """Wake the members of groups that failed long enough ago."""
+        for key, until in list(self._denied.items()):
+            if until <= now:
+                del self._denied[key]
+                self._core.queue.rouse(key, now)
 
     def _settle(self, now: float) -> None:
         """Admit the members of groups that have changed, or keep them before the queue (rule 2)."""
@@ -201,12 +336,17 @@ class GangScheduler:
                 self._settle_group(group, now)
 
     def _settle_group(self, group: GangGroup, now: float) -> None:
-        queue, roused = self._core.queue, False
+        queue, roused, ready = self._core.queue, False, group.ready
+        have_objects = all(entry.pod_group is not None for entry in group.entries)
         for pod in list(group.children()):
             waiting = queue.get(pod.key)
             if waiting is None or waiting.place is QueuePlace.TAKEN:
                 continue
-            why = admission.refusal(self.book, waiting.pod) or self._core.why_never(waiting.pod)
+            own = waiting.pod.gang
+            # Of a complete group only those wait whose form has an object that is not there.
+            admitted = ready and own is not None and (have_objects or not own.form.has_object)
+            why = "" if admitted else admission.refusal(self.book, waiting.pod)
+            why = why or self._core.why_never(waiting.pod)
             if why == waiting.why:
                 if not roused and waiting.place is QueuePlace.UNSCHEDULABLE:
                     # What changed may be the minimum: one member takes all the others with it.
@@ -218,6 +358,24 @@ class GangScheduler:
                     self._gated[pod.key] = None
                 else:
                     self._core.enqueue(waiting.pod, now)
+        if self.held and (waiting_members := self.held.of(group)):
+            if group.strict and not self.arguments.reject_share:
+                for member in waiting_members:
+                    self.held.leaving[member.bind.pod.key] = rejection.STRICT
+            else:
+                self._outcomes.extend(self._cycle(group, now).complete())
+
+
+@dataclass(slots=True, eq=False)
+class PausedCycle:
+    """The cycle of a group that is not at its end."""
+
+    cycle: GroupCycle
+    steps: Generator[None, None, list[Outcome]]
+    #: The gang of its first member.
+    gang: str
+    #: Time that it has taken.
+    seconds: float = 0.0
 
 
 def _result(outcomes: Sequence[Outcome]) -> str:

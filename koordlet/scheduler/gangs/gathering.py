@@ -33,6 +33,8 @@ from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.gangs.book import GangBook, GangEntry, GangGroup
 from koordlet.scheduler.gangs.gang import Gang
 from koordlet.scheduler.gangs.gang_core import GangCore
+from koordlet.scheduler.gangs.group_members import gang_key, row_of
+from koordlet.scheduler.gangs.held_room import HeldRoom
 from koordlet.scheduler.gangs.network_slots import NodeSlots, verdict
 from koordlet.scheduler.gangs.network_tree import ClusterNetwork, NetworkTree, Share, TreeOffers
 from koordlet.scheduler.gangs.trial import FailedMember, GroupTrial, GroupTrials
@@ -86,7 +88,7 @@ class _Bundle:
         """So many members: each gang's minimum before others, in their order."""
         left, wanted = dict(self.needs), []
         for pod in self.members:
-            key = pod.gang.key if pod.gang is not None else ""
+            key = gang_key(pod)
             left[key] = left.get(key, 0) - 1
             wanted.append(left[key] >= 0)
         order = sorted(range(len(wanted)), key=lambda place: not wanted[place])[:number]
@@ -100,8 +102,15 @@ class Gathering:
         self._core, self._book, self._tree = core, book, tree
         self._bundles: dict[tuple[GatherLayer, ...], _Bundle] = {}
 
+    @classmethod
+    def of(cls, held: HeldRoom, network: ClusterNetwork, group: GangGroup) -> Gathering | None:
+        """Where the members of a group go that are gathered; ``None``: none is."""
+        gathers = any(entry.gang is not None and entry.gang.gathers for entry in group.entries)
+        tree = network.tree(held.core.pod_cache.columns) if gathers else None
+        return None if tree is None else cls(held.core, held.book, tree)
+
     def attempt(
-        self, cycle: GroupTrials, group: GangGroup, members: list[Pod], needs: Mapping[str, int]
+        self, trials: GroupTrials, group: GangGroup, members: list[Pod], needs: Mapping[str, int]
     ) -> GroupTrial:
         """Decide the members, each at its place; ``needs``: by gang."""
         tried = [pod for pod in members if not self._core.why_never(pod)]
@@ -116,11 +125,11 @@ class Gathering:
             for bundle in self._bundles.values():
                 bundle.rows, bundle.stuck = None, False
                 bundle.order, bundle.ahead = [], {}
-            trial = cycle.decide(ordered)
+            trial = trials.decide(ordered)
             stuck = next((bundle for bundle in self._bundles.values() if bundle.stuck), None)
             if stuck is None:
                 return trial
-            cycle.take_back(trial)
+            trials.take_back(trial)
             stuck.given_up += 1
 
     def row(self, pod: Pod) -> int | FailedMember | None:
@@ -202,10 +211,9 @@ class Gathering:
         mine = {entry.key for entry in bundle.entries}
         for entry in self._book if selectors else bundle.entries:
             for key, pod in entry.children.items():
-                placed = self._core.pod_cache.get(key)
-                if placed is None:
+                row = row_of(self._core, pod)
+                if row is None:
                     continue
-                row = self._core.pod_cache.columns.rows.get(placed.node, -1)
                 number = self._tree.numbers.get(row)
                 equal = pod.gang is not None and pod.gang.selector in selectors
                 if number is not None:
@@ -228,7 +236,7 @@ def _bundles(
             bundle.needs[entry.key] = max(0, needs.get(entry.key, 0))
             by_gang[entry.key] = bundle
     for pod in members:
-        bundle_of = by_gang.get(pod.gang.key) if pod.gang is not None else None
+        bundle_of = by_gang.get(gang_key(pod))
         if bundle_of is not None:
             bundle_of.members.append(pod)
     return {gather: bundle for gather, bundle in bundles.items() if bundle.members}

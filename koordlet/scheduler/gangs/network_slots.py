@@ -23,11 +23,9 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import FIXED
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.framework import Verdict, dryrun, messages
-from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.dryrun import ResourceSums
-from koordlet.scheduler.loop.assumptions import Assumptions
-from koordlet.scheduler.loop.outcomes import Bind, Nominations
-from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.gangs.trial import AssumingCore, assume, take_back
+from koordlet.scheduler.loop.outcomes import Nominations, Refusal
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins.resources import Fit, NodeResourcesFit
@@ -36,13 +34,10 @@ _PODS = FIXED.index(requests.PODS)
 _OUTSIDE = "node(s) are outside of the cluster's network topology"
 
 
-class PlacingCore(Protocol):
+class PlacingCore(AssumingCore, Protocol):
     """The parts of ``loop.core.Core`` that place a pod."""
 
-    pod_cache: PodCache
     nominated: Nominations
-    cycles: dict[str, Cycle]
-    assumptions: Assumptions
 
 
 def verdict(core: PlacingCore, pod: Pod, row: int) -> Verdict | None:
@@ -143,16 +138,15 @@ class NodeSlots:
         for pod in self._members[:most]:
             refusal = verdict(core, pod, row)
             if refusal is None:
-                cycle = core.cycles[pod.pod_class.scheduler]
-                outcome = core.assumptions.make(cycle, pod, row)
-                if isinstance(outcome, Bind):
+                outcome = assume(core, pod, row)
+                if not isinstance(outcome, Refusal):
                     placed.append(pod)
                     continue
                 refusal = Verdict((outcome.message,), resolvable=True)
             self._refused[place] = refusal
             break
         for pod in reversed(placed):
-            core.assumptions.take_back(pod)
+            take_back(core, pod)
         return len(placed)
 
     # Why there are no more.

@@ -11,7 +11,8 @@ Rules:
 2. All units leave the columns, and the group's own cycle is tried. If the minimum does not fit,
    everything is as before, and nobody is harmed.
 3. Units come back in this order where the minimum still fits with them: those that a budget
-   protects; higher priority; wholes before pods; of wholes the larger; who started earlier.
+   protects; higher priority; larger ones, so that a whole of one pod is as good as a pod; who
+   started earlier.
 4. Where units times members exceed ``EFFORT``, units on nodes that the first placement does not use
    come back at once, if the minimum then still fits. The others, where they are still too many, are
    asked with the members of their own nodes alone; the whole is tried once more at the end, and
@@ -20,14 +21,14 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.gangs.book import GangBook, GangGroup
-from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod
@@ -77,16 +78,14 @@ class _Unit:
 
     pods: tuple[Pod, ...]
     priority: int
-    whole: bool
 
-    def importance(self) -> tuple[int, bool, int, str, int]:
+    def importance(self) -> tuple[int, int, str, int]:
         """Most important first (rule 3)."""
         started = min(pod.started or "~" for pod in self.pods)
-        number = len(self.pods) if self.whole else 0
-        return -self.priority, not self.whole, -number, started, self.pods[0].position
+        return -self.priority, -len(self.pods), started, self.pods[0].position
 
 
-def placements(binds: Sequence[Bind]) -> tuple[Placement, ...]:
+def placements(binds: Sequence[Bind | Hold]) -> tuple[Placement, ...]:
     """The placements of a trial."""
     return tuple(Placement(bind.pod, bind.node) for bind in binds)
 
@@ -116,21 +115,21 @@ def awaited(columns: Columns, members: Sequence[Pod]) -> bool:
 def attempt(
     core: PreemptingCore,
     book: GangBook,
+    group: GangGroup,
     members: Sequence[Pod],
     protection: Protection,
+    *,
     trial: Attempt,
 ) -> GroupPreemption | str:
     """The least victims by rule 3, or why preemption does not help; empty: nobody may leave."""
-    columns, entry = core.pod_cache.columns, book.of(members[0])
-    assert entry is not None  # noqa: S101 -- it is a member
-    group = book.group(entry)
+    columns = core.pod_cache.columns
     units = _units(core.pod_cache, book, group, priority(group, members))
     if not units:
         return ""
-    away = _Away(columns)
+    away = Away(columns)
     try:
         for unit in units:
-            away.leave(unit)
+            away.leave(unit.pods)
         chosen = trial()
         if chosen is None:
             return NO_VICTIMS
@@ -150,15 +149,15 @@ def attempt(
 
 
 def _spare(
-    away: _Away, units: list[_Unit], chosen: Sequence[Placement], trial: Attempt
+    away: Away, units: list[_Unit], chosen: Sequence[Placement], trial: Attempt
 ) -> tuple[list[_Unit], Sequence[Placement]]:
     """The units without which alone the minimum fits, and the placements then."""
     victims: list[_Unit] = []
     for unit in units:
-        away.come_back(unit)
+        away.come_back(unit.pods)
         spared = trial()
         if spared is None:
-            away.leave(unit)
+            away.leave(unit.pods)
             victims.append(unit)
         else:
             chosen = spared
@@ -166,7 +165,7 @@ def _spare(
 
 
 def _by_node(
-    core: PreemptingCore, away: _Away, units: list[_Unit], chosen: Sequence[Placement]
+    core: PreemptingCore, away: Away, units: list[_Unit], chosen: Sequence[Placement]
 ) -> list[_Unit]:
     """The same, where each node is judged with its own members alone (rule 4)."""
     rows = core.pod_cache.columns.rows
@@ -175,9 +174,9 @@ def _by_node(
         members.setdefault(rows[placement.node], []).append(placement.pod)
     victims: list[_Unit] = []
     for unit in units:
-        away.come_back(unit)
+        away.come_back(unit.pods)
         if not all(_fit(core, members.get(row, []), row) for row in away.rows_of(unit)):
-            away.leave(unit)
+            away.leave(unit.pods)
             victims.append(unit)
     return victims
 
@@ -200,7 +199,7 @@ def _fit(core: PreemptingCore, members: Sequence[Pod], row: int) -> bool:
 
 def _narrowed(
     columns: Columns,
-    away: _Away,
+    away: Away,
     units: list[_Unit],
     chosen: Sequence[Placement],
     trial: Attempt,
@@ -209,17 +208,17 @@ def _narrowed(
     used = {columns.rows[placement.node] for placement in chosen}
     elsewhere = [unit for unit in units if not used & away.rows_of(unit)]
     for unit in elsewhere:
-        away.come_back(unit)
+        away.come_back(unit.pods)
     again = trial()
     if again is None:
         for unit in elsewhere:
-            away.leave(unit)
+            away.leave(unit.pods)
         return units, chosen
     return [unit for unit in units if used & away.rows_of(unit)], again
 
 
-class _Away:
-    """Units that have left the columns for a while."""
+class Away:
+    """Pods that have left the columns for a while."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -230,15 +229,15 @@ class _Away:
         """The rows that a unit is on."""
         return {self._rows[pod.key] for pod in unit.pods}
 
-    def leave(self, unit: _Unit) -> None:
-        """Take a unit away."""
-        for pod in unit.pods:
+    def leave(self, pods: Iterable[Pod]) -> None:
+        """Take pods away."""
+        for pod in pods:
             self._rows[pod.key] = self._columns.remove(pod)
             self._gone[pod.key] = pod
 
-    def come_back(self, unit: _Unit) -> None:
-        """Give a unit its places back."""
-        for pod in unit.pods:
+    def come_back(self, pods: Iterable[Pod]) -> None:
+        """Give pods their places back."""
+        for pod in pods:
             del self._gone[pod.key]
             self._columns.place(pod, self._rows[pod.key])
 
@@ -263,13 +262,13 @@ def _units(pod_cache: PodCache, book: GangBook, group: GangGroup, below: int) ->
         if whole and entry is not None and entry.key not in own:
             wholes.setdefault(entry.key, []).append(pod)
         elif pod.priority < below and _may_leave(pod) and (entry is None or entry.key not in own):
-            units.append(_Unit((pod,), pod.priority, whole=False))
+            units.append(_Unit((pod,), pod.priority))
     for key, pods in wholes.items():
         gang = entry.gang if (entry := book.get(key)) is not None else None
         stated = gang.priority if gang is not None else None
         rank = min(pod.priority for pod in pods) if stated is None else stated
         if rank < below and all(map(_may_leave, pods)):
-            units.append(_Unit(tuple(pods), rank, whole=True))
+            units.append(_Unit(tuple(pods), rank))
     return units
 
 

@@ -1,6 +1,6 @@
 """The status of a PodGroup, as both kinds have it: derived from counts and from the stored one.
 
-Covers: phases and counts of the peers' kind, the condition of Kubernetes' own.
+Covers: phases and counts of the peers' kind, the condition of Kubernetes' own, GangBroken.
 Does not cover: counting and writing (``loop.pod_group_controller``).
 
 Phases of the peers' kind, the first row that holds:
@@ -28,6 +28,7 @@ from koordlet.scheduler.gangs.gang import Obstacle
 ENDED = frozenset({"Finished", "Failed"})
 _COUNTS = ("scheduled", "running", "succeeded", "failed")
 _CONDITION = "PodGroupScheduled"
+_BROKEN = "GangBroken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +95,7 @@ def condition(
     pod_group: PodGroup, obstacle: Obstacle | None, *, scheduled: bool, now: float
 ) -> Mapping[str, Any] | None:
     """The condition of Kubernetes' own kind where it differs; what was True once stays so."""
-    several = objects.parts(pod_group.status, "conditions")
-    stored = next((each for each in several if each.get("type") == _CONDITION), {})
+    stored = _stored(pod_group, _CONDITION)
     if scheduled:
         status, reason, message = "True", "Scheduled", "all required pods have been scheduled"
     elif obstacle is None or stored.get("status") == "True":
@@ -104,14 +104,51 @@ def condition(
         status = "False"
         reason = "SchedulerError" if obstacle.error else "Unschedulable"
         message = f"pod group is unschedulable: {obstacle.pod}: {obstacle.message}"
+    return _changed(pod_group, stored, _CONDITION, (status, reason, message), now)
+
+
+def broken(pod_group: PodGroup) -> bool:
+    """Whether the store says that a binding failed and the gang is below its minimum."""
+    return _stored(pod_group, _BROKEN).get("status") == "True"
+
+
+def broken_condition(
+    pod_group: PodGroup, *, is_broken: bool, left: int, now: float
+) -> Mapping[str, Any] | None:
+    """The condition GangBroken where it differs; a gang that never was broken has none."""
+    stored = _stored(pod_group, _BROKEN)
+    if not (stored or is_broken):
+        return None
+    message = f"{left} of {pod_group.minimum} members are bound or about to be"
+    failed, whole = ("True", "BindingFailed", message), ("False", "Complete", "")
+    return _changed(pod_group, stored, _BROKEN, failed if is_broken else whole, now)
+
+
+def with_condition(pod_group: PodGroup, changed: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """All conditions of a PodGroup with one that has changed."""
+    several = objects.parts(pod_group.status, "conditions")
+    return [*(each for each in several if each.get("type") != changed["type"]), changed]
+
+
+def _stored(pod_group: PodGroup, name: str) -> Mapping[str, Any]:
+    several = objects.parts(pod_group.status, "conditions")
+    return next((each for each in several if each.get("type") == name), {})
+
+
+def _changed(
+    pod_group: PodGroup,
+    stored: Mapping[str, Any],
+    name: str,
+    values: tuple[str, str, str],
+    now: float,
+) -> Mapping[str, Any] | None:
     known = {
-        "type": _CONDITION,
-        "status": status,
-        "reason": reason,
-        "message": message,
+        "type": name,
+        **dict(zip(("status", "reason", "message"), values, strict=True)),
         "observedGeneration": pod_group.generation,
     }
-    if all(stored.get(key) == value for key, value in known.items()):
+    # An API server leaves out what is zero or empty, as the generation of these PodGroups is.
+    if all((stored.get(key) or None) == (value or None) for key, value in known.items()):
         return None
-    since = stored.get("lastTransitionTime") if stored.get("status") == status else None
+    since = stored.get("lastTransitionTime") if stored.get("status") == values[0] else None
     return {**known, "lastTransitionTime": since or moment.spell(now)}

@@ -15,6 +15,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.gangs import admission, status
 from koordlet.scheduler.gangs.book import GangBook, GangEntry
 from koordlet.scheduler.gangs.gang_core import GangCore
+from koordlet.scheduler.gangs.group_members import GroupMembers, row_of
 from koordlet.scheduler.gangs.network_tree import ClusterNetwork
 from koordlet.scheduler.objects.pods import Pod
 
@@ -85,10 +86,9 @@ def members(core: GangCore, entry: GangEntry) -> list[dict[str, Any]]:
 def _summary(
     core: GangCore, book: GangBook, network: ClusterNetwork, entry: GangEntry
 ) -> GangSummary:
-    assumed, ids = core.pod_cache.assumed, book.group(entry).ids
-    waiting = [
-        pod for key, pod in entry.children.items() if key not in entry.bound and key not in assumed
-    ]
+    group = book.group(entry)
+    ids, several = group.ids, GroupMembers(core, group).waiting()
+    waiting = [pod for pod in several if pod.key in entry.children]
     placed = len(entry.children) - len(waiting)
     gang = entry.gang
     member, message = "", ""
@@ -114,11 +114,9 @@ def _summary(
 
 
 def _place(core: GangCore, network: ClusterNetwork, entry: GangEntry) -> str:
-    columns = core.pod_cache.columns
-    tree = network.tree(columns)
-    placed = (core.pod_cache.get(key) for key in entry.children)
-    rows = {columns.rows.get(pod.node, -1) for pod in placed if pod is not None}
-    return "" if tree is None else tree.shared(rows)
+    tree = network.tree(core.pod_cache.columns)
+    rows = (row_of(core, pod) for pod in entry.children.values())
+    return "" if tree is None else tree.shared({row for row in rows if row is not None})
 
 
 def _phase(entry: GangEntry, placed: int, *, tried: bool) -> str:

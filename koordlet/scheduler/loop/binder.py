@@ -76,7 +76,7 @@ class Binder:
     async def _ask(self, bind: Bind) -> None:
         """Wait until every plugin permits the pod, one refuses, or time is up."""
         until, wait = self._clock() + _CONSENT, bind.patience
-        while self._core.awaits(bind.pod):
+        while self._awaits(bind):
             await asyncio.sleep(wait)
             try:
                 wait = max(plugin.permit(bind.pod, bind.node) for plugin in bind.plugins)
@@ -116,11 +116,11 @@ class Binder:
 
     async def _settle(self, bind: Bind) -> None:
         pod, wait, denied = bind.pod, self._first, 0
-        refused = await self._prepare(bind) if bind.plugins and self._core.awaits(pod) else None
+        refused = await self._prepare(bind) if bind.plugins and self._awaits(bind) else None
         if refused is not None:
             self._failed(bind, refused)
             return
-        while self._core.awaits(pod):
+        while self._awaits(bind):
             if bind.node not in self._core.pod_cache.columns.rows:
                 self._failed(
                     bind, refusals.Unavailable("the node was deleted", culprit=f"node {bind.node}")
@@ -143,8 +143,15 @@ class Binder:
                 return
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST)
+        else:
+            if self._core.queue.get(pod.key) is not None:
+                return  # it was taken back, and is decided anew
         self._core.bound(pod, self._clock())
         self._on_bound(bind, None)
+
+    def _awaits(self, bind: Bind) -> bool:
+        """Whether a pod is still assumed where it shall be bound."""
+        return self._core.awaits(bind.pod) and bind.pod.node == bind.node
 
     async def _prepare(self, bind: Bind) -> refusals.ObjectsError | None:
         """Run PreBind of each plugin, in order (rule 4)."""

@@ -68,8 +68,7 @@ class Core:
         self.reservations = ReservationCache(
             self.pod_cache.columns, self.decoder, conversion.Chooser(profiles).ready
         )
-        sorters = (served.sorter for served in profiles.values())
-        sorter = next((sorter for sorter in sorters if sorter is not None), None)
+        sorter = next((served.sorter for served in profiles.values() if served.sorter), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)
         self.budgets = disruption.DisruptionBudgets()
@@ -238,15 +237,17 @@ class Core:
     # One attempt.
 
     def step(self, now: float) -> Outcome | None:
-        """Try the next pod; ``None``: the queue is empty."""
+        """Try the next pod; ``None``: there is none, or ``gangs.paused``."""
         preemptors.wake_by_withdrawn(self, now)
         if (outcome := self.gangs.next(now)) is not None:
             return outcome
+        if self.gangs.due():
+            return self.gangs.resume(now)
         pod = self.queue.pop(now)
         return None if pod is None else self.attempt(pod, now)
 
-    def attempt(self, pod: Pod, now: float) -> Outcome:
-        """Try a pod that was taken from the queue."""
+    def attempt(self, pod: Pod, now: float) -> Outcome | None:
+        """Try a pod that was taken from the queue; ``None``: ``gangs.paused``."""
         if why := self.why_never(pod):
             self.nominated.drop(pod.key)
             self.queue.gate(pod, why, now)
@@ -300,8 +301,7 @@ class Core:
         return [] if node is None else self.nominated.before(pod, node.name)
 
     def _assume(self, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
-        outcome = self.assumptions.make(cycle, pod, row)
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome := self.assumptions.make(cycle, pod, row), Refusal):
             self.queue.failed(pod, now, outcome.by)
         else:
             self.keep(pod, now)
@@ -338,8 +338,7 @@ class Core:
         return self._nominate(pod, failure.message, attempt, now)
 
     def _nominate(self, pod: Pod, message: str, candidate: dryrun.Candidate, now: float) -> Refusal:
-        node = self.pod_cache.columns.nodes[candidate.row]
-        assert node is not None  # noqa: S101 -- a candidate is a node
+        node = self.pod_cache.columns.chosen(candidate.row)
         self.measures.victims.observe(len(candidate.victims))
         waited = self.victims.leaving(node.name)
         fresh = self.victims.take(candidate.victims, now)
@@ -380,6 +379,7 @@ class Core:
             return False
         known = self.pod_cache.assumed[pod.key]
         self.assumptions.take_back(known)
+        self.gangs.binding_failed(known)
         self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
         if again:
             self.queue.erred(known, now)

@@ -10,6 +10,8 @@ Rules:
    that has lost a member.
 3. A write that fails is derived and written again after ``RETRY`` seconds. A PodGroup that has gone
    is no error.
+4. The status is a subresource where the definition of PodGroups has one (scheduler-plugins'), and a
+   part of the object where it has none (Koordinator's).
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ class _Followed:
     ended: dict[str, str]
     #: The UIDs of those that ended before the gang began anew.
     past: frozenset[str] = frozenset()
+    #: What was written last of the condition GangBroken; ``None``: nothing.
+    broken: bool | None = None
 
     def take(self, members: frozenset[str], *, over: bool) -> bool:
         """Take in who is there now; whether new ones came, with whom a gang that is over begins."""
@@ -144,7 +148,13 @@ class PodGroupController:
         ref = objects.Ref(kind, pod_group.name, pod_group.namespace)
         body = {"metadata": {"uid": pod_group.uid}, "status": wanted}
         patch = objects.Strategic(body) if pod_group.native else objects.Merge(body)
-        await self._store.patch(ref, patch, subresource="status")
+        try:
+            await self._store.patch(ref, patch, subresource="status")
+        except refusals.NotFound:
+            # Rule 4: a server says the same of a missing subresource as of a missing object.
+            if pod_group.native:
+                raise
+            await self._store.patch(ref, patch)
         self._core.measures.asked("podgroup", "ok")
 
     def _native(self, entry: GangEntry) -> dict[str, Any]:
@@ -153,8 +163,23 @@ class PodGroupController:
             return {}
         group = self._core.gangs.book.group(entry)
         scheduled = len(entry.bound) >= max(1, gang.min)
-        changed = status.condition(pod_group, group.obstacle, scheduled=scheduled, now=self._wall())
-        return {} if changed is None else {"conditions": [changed]}
+        wall = self._wall()
+        several = (
+            status.condition(pod_group, group.obstacle, scheduled=scheduled, now=wall),
+            self._broken(entry, pod_group),
+        )
+        changed = [condition for condition in several if condition is not None]
+        return {"conditions": changed} if changed else {}
+
+    def _broken(self, entry: GangEntry, pod_group: pod_groups.PodGroup) -> Mapping[str, Any] | None:
+        """The condition GangBroken where it differs; a restart knows it by the stored one."""
+        gang, group = entry.gang, self._core.gangs.book.group(entry)
+        left = len(entry.children) - self._core.gangs.undecided(entry)
+        below = gang is not None and left < gang.min and group.satisfied
+        entry.broken = below and (entry.broken or status.broken(pod_group))
+        return status.broken_condition(
+            pod_group, is_broken=entry.broken, left=left, now=self._wall()
+        )
 
     # The peers' kind.
 
@@ -174,7 +199,14 @@ class PodGroupController:
             tried=group.obstacle is not None,
             renewed=renewed,
         )
-        return status.changes(entry, counts, self._wall())
+        wanted = status.changes(entry, counts, self._wall())
+        pod_group = entry.pod_group
+        changed = self._broken(entry, pod_group) if pod_group is not None else None
+        # A definition without conditions drops them: each change is written once.
+        if pod_group is not None and changed is not None and entry.broken != followed.broken:
+            followed.broken = entry.broken
+            wanted["conditions"] = status.with_condition(pod_group, changed)
+        return wanted
 
     async def _remembered(self, entry: GangEntry) -> _Followed:
         """What is known of the members that have ended, read again where one has left."""

@@ -198,10 +198,8 @@ class ReservationController:
                 break
             await asyncio.sleep(_PAUSE * 2**attempt)
         if info.row >= 0:
-            reservation_events.release(
-                self._core.cycles[hold.pod.pod_class.scheduler], info, hold.pod
-            )
-            self._core.reservations.unplaced(info)
+            reservation_events.take_back(self._core, hold.pod)
+            self._core.gangs.binding_failed(hold.pod)
             await self._again(info, hold)
 
     async def _again(self, info: ReservationInfo, hold: Hold) -> None:

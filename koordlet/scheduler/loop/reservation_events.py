@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from koordlet.kubeapi import objects
+from koordlet.model import errors
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.queue import Queue
-from koordlet.scheduler.loop.outcomes import Hold, Nominations, Outcome, Refusal
+from koordlet.scheduler.loop.outcomes import Hold, Nominations, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -25,45 +26,83 @@ from koordlet.scheduler.reservation.info import ReservationInfo
 from koordlet.scheduler.reservation.spec import Phase
 
 
-class Core(Protocol):
-    """The parts of ``loop.core.Core`` that reservations change."""
+class ReservingGangs(Protocol):
+    """What gangs do about reservations."""
+
+    def put(self, pod: Pod) -> None:
+        """Take in a reserve pod."""
+
+    def drop(self, pod: Pod) -> None:
+        """A reserve pod has gone."""
+
+    def reservation_gone(self, info: ReservationInfo, now: float) -> None:
+        """Decide those again that have yet to be bound onto a reservation."""
+
+
+class ReservingCore(Protocol):
+    """The parts of ``loop.core.Core`` that room for reservations is taken from."""
 
     pod_cache: PodCache
     reservations: ReservationCache
+    cycles: dict[str, Cycle]
+
+
+class Core(ReservingCore, Protocol):
+    """The parts of ``loop.core.Core`` that reservations change."""
+
     queue: Queue
     nominated: Nominations
-    cycles: dict[str, Cycle]
+
+    @property
+    def gangs(self) -> ReservingGangs:
+        """The gangs of the scheduler."""
+
+    def enqueue(self, pod: Pod, now: float) -> None:
+        """Let a waiting pod enter the queue, or keep it before it."""
 
     def wake(self, event: ClusterEvent, now: float) -> None:
         """Wake the pods that an event may help."""
 
 
-def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
-    """Hold a reservation's node at once; the binding is written later.
+def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Hold | Refusal:
+    """Hold a reservation's node at once; the binding is written later."""
+    outcome = reserve(core, cycle, pod, row)
+    if isinstance(outcome, Refusal):
+        core.queue.failed(pod, now)
+    else:
+        core.nominated.drop(pod.key, outcome.node)
+        core.wake(ClusterEvent(ActionType.POD_NEW, pod=pod), now)
+    return outcome
 
-    Plugins reserve for its reserve pod as for any other pod.
-    """
+
+def reserve(core: ReservingCore, cycle: Cycle, pod: Pod, row: int) -> Hold | Refusal:
+    """Let a reserve pod take its room; plugins reserve for it as for any other pod."""
     plugin, info = cycle.profile.find(Reservation), core.reservations.of(pod)
-    assert plugin is not None  # noqa: S101 -- it placed the reserve pod
-    assert info is not None  # noqa: S101 -- whose object went is not in the queue
+    if plugin is None or info is None:
+        # Without the plugin none is placed, and without its object none is in the queue.
+        raise errors.BugError("a reserve pod without a reservation was placed", culprit=pod.key)
     marks: dict[str, str] = {}
-    node = core.pod_cache.columns.nodes[row]
-    assert node is not None  # noqa: S101 -- it was chosen
+    node = core.pod_cache.columns.chosen(row).name
     try:
         for asked in cycle.profile.plugins:
-            asked.prepare(pod, node.name)
+            asked.prepare(pod, node)
         core.reservations.placed(pod, row, plugin.adopts(info.spec, row))
         for asked in cycle.profile.plugins:
             asked.reserve(pod, info.node)
             marks |= asked.marks(pod, info.node)
     except (BadObjectError, RefusedError) as error:
-        release(cycle, info, pod)
-        core.reservations.unplaced(info)
-        core.queue.failed(pod, now)
+        take_back(core, pod)
         return Refusal(pod, str(error), "SchedulerError")
-    core.nominated.drop(pod.key, info.node)
-    core.wake(ClusterEvent(ActionType.POD_NEW, pod=pod), now)
     return Hold(pod, info.node, marks)
+
+
+def take_back(core: ReservingCore, pod: Pod) -> None:
+    """Undo ``reserve``."""
+    info = core.reservations.of(pod)
+    if info is not None:
+        release(core.cycles[pod.pod_class.scheduler], info, pod)
+        core.reservations.unplaced(info)
+        pod.node = ""
 
 
 def release(cycle: Cycle, info: ReservationInfo, pod: Pod) -> None:
@@ -85,6 +124,7 @@ def changed(core: Core, old: objects.Object | None, new: objects.Object | None, 
     held_before = known is not None and known.row >= 0
     waiting = known.reserve_pod if known is not None and not held_before else None
     reserve_pod = core.reservations.put(new)
+    _count(core, core.reservations.named(objects.text(new, "name")))
     if reserve_pod is None:
         if waiting is not None:
             core.queue.forget(waiting)
@@ -95,26 +135,42 @@ def changed(core: Core, old: objects.Object | None, new: objects.Object | None, 
             # Another scheduler has bound it: it is room for its owners from now on.
             core.wake(ClusterEvent(ActionType.POD_NEW, pod=info.reserve_pod), now)
         return
+    _wait(core, reserve_pod, waiting, now)
+
+
+def _wait(core: Core, reserve_pod: Pod, before: Pod | None, now: float) -> None:
+    """Let a reserve pod wait for its node; ``before``: the one that it replaces."""
     cycle = core.cycles.get(reserve_pod.pod_class.scheduler)
     if cycle is None:
         return
     plugin = cycle.profile.find(Reservation)
     reserve_pod.preempts = plugin is not None and plugin.arguments.preempts
-    entry = core.queue.get(reserve_pod.key)
-    if (
-        entry is None
-        or waiting is None
-        or waiting.pod_class.requests != reserve_pod.pod_class.requests
-    ):
+    known = core.queue.get(reserve_pod.key) if before is not None else None
+    if known and before and before.pod_class.requests == reserve_pod.pod_class.requests:
+        core.queue.renew(reserve_pod)
+    elif reserve_pod.gang is None:
         core.queue.add(reserve_pod, now)
     else:
-        core.queue.renew(reserve_pod)
+        core.enqueue(reserve_pod, now)
+
+
+def _count(core: Core, info: ReservationInfo | None) -> None:
+    """Count a reserve pod among its gang, as the store has it: on a node, or waiting."""
+    pod = info.reserve_pod if info is not None else None
+    if info is None or pod is None or pod.gang is None:
+        return
+    if info.phase.over:
+        core.gangs.drop(pod)
+    elif info.stored.node or not pod.node:
+        core.gangs.put(pod)
 
 
 def _gone(core: Core, name: str, now: float) -> None:
     info = core.reservations.drop(name)
     if info is not None:
+        core.gangs.reservation_gone(info, now)
         if info.reserve_pod is not None:
+            core.gangs.drop(info.reserve_pod)
             core.queue.forget(info.reserve_pod)
             core.nominated.drop(info.reserve_pod.key)
         woken(core, info, now)
@@ -132,7 +188,10 @@ def step(core: Core, info: ReservationInfo, now: float, wall: float) -> bool:
         core.reservations.node_came(info.node)
     if not core.reservations.step(info, wall):
         return False
+    if info.phase is Phase.FAILED:
+        core.gangs.reservation_gone(info, now)
     if info.phase.over and info.reserve_pod is not None:
+        core.gangs.drop(info.reserve_pod)
         core.queue.forget(info.reserve_pod)
     woken(core, info, now)
     return True

@@ -72,6 +72,7 @@ class Loop:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
         self.core = Core(profiles, backoff=backoff, judge=judge)
+        self.core.gangs.pausing = True
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
         self.sources = event_handlers.EventHandlers(
             store, self.core, profiles, steady, self._poke, agents=self.agents
@@ -165,7 +166,7 @@ class Loop:
                 return False
             outcome = self.core.step(steady())
             if outcome is None:
-                return False
+                return self.core.gangs.paused
             if isinstance(outcome, Bind):
                 self.binder.submit(outcome)
             elif isinstance(outcome, Hold):

@@ -7,7 +7,7 @@ Covers: who is to be evicted, what is counted of it meanwhile. Does not cover: c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects.disruption import DisruptionBudgets
@@ -19,6 +19,8 @@ class Victims:
 
     def __init__(self, pod_cache: PodCache, budgets: DisruptionBudgets) -> None:
         self._pod_cache, self._budgets = pod_cache, budgets
+        #: Whether a victim is not bound yet, and gives its room back instead of being deleted.
+        self.gives_room: Callable[[Pod], bool] = lambda _: False
         #: The node of each, and how many leave a node.
         self._nodes: dict[str, str] = {}
         self._leaving: Counter[str] = Counter()
@@ -32,7 +34,9 @@ class Victims:
 
     def take(self, victims: Sequence[Pod], now: float) -> tuple[Pod, ...]:
         """Decide the end of these pods; those that were not ending by themselves."""
-        fresh = tuple(victim for victim in victims if not victim.terminating)
+        fresh = tuple(
+            victim for victim in victims if not victim.terminating and not self.gives_room(victim)
+        )
         self._budgets.take(fresh, now)
         for victim in fresh:
             self._nodes[victim.uid] = victim.node

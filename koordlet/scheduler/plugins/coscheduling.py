@@ -33,6 +33,10 @@ class CoschedulingArguments:
     gathers: bool = True
     #: Of any resource of the cluster, what members of non-strict gangs that wait may hold.
     hold_share: float = 0.5
+    #: Of the minimum of a strict gang, what it may lack while its decided members wait.
+    reject_share: float = 0.0
+    #: Seconds in which a group that failed is not tried.
+    backoff_seconds: float = 0.0
     warnings: tuple[str, ...] = field(default=())
 
 
@@ -49,11 +53,6 @@ _KNOWN = frozenset(
 #: Arguments that are read and change nothing here, and why; at these values nobody misses them.
 _NO_EFFECT: Mapping[str, tuple[tuple[object, ...], str]] = {
     "controllerWorkers": ((0, 1), "one writer is enough"),
-    "defaultTimeout": (("", 0), "no member holds room while it waits for others"),
-    "nonStrictHoldShare": ((), "mode NonStrict is not supported yet"),
-    "permitWaitingTimeSeconds": ((0,), "no member holds room while it waits for others"),
-    "podGroupBackoffSeconds": ((0,), "a group has the backoff of its most tried member"),
-    "podGroupRejectPercentage": ((), "a group that fails is taken back at once"),
     "skipCheckScheduleCycle": ((False,), "there are no cycles of gangs to check"),
 }
 
@@ -74,6 +73,9 @@ def arguments(args: Body) -> CoschedulingArguments:
     share = args.get("nonStrictHoldShare", 0.5)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise BadObjectError("Coscheduling: nonStrictHoldShare: expected a number from 0 to 1")
+    percentage = wire.integer(args, "podGroupRejectPercentage")
+    if not 0 <= percentage <= 100:
+        raise BadObjectError("Coscheduling: podGroupRejectPercentage: expected 0 to 100")
     warnings = [f"Coscheduling: {key!r} is unknown and ignored" for key in args.keys() - _KNOWN]
     warnings += [
         f"Coscheduling: {key} has no effect: {why}"
@@ -86,6 +88,8 @@ def arguments(args: Body) -> CoschedulingArguments:
         preempts=wire.flag(args, "enablePreemption", default=True),
         gathers=wire.flag(args, "awareNetworkTopology", default=True),
         hold_share=float(share),
+        reject_share=percentage / 100,
+        backoff_seconds=float(max(0, wire.integer(args, "podGroupBackoffSeconds"))),
         warnings=tuple(sorted(warnings)),
     )
 

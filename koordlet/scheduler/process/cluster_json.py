@@ -1,10 +1,11 @@
 """The cluster as a scheduler sees it, as one document for people to look at. Pure.
 
-Covers: nodes by what is used, held and free, who waits and why, reservations, the newest decisions.
+Covers: nodes by what is used, held and free, who waits and why, reservations, gangs, the newest
+decisions.
 Does not cover: drawing it (``report/page/cluster.js``), serving it (``pages``).
 
-A large cluster is told in part: the nodes with the least free CPU, the pods that wait longest; and
-each list says how many there are.
+A large cluster is told in part: the nodes with the least free CPU, the pods that wait longest, the
+gangs that wait; and each list says how many there are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from koordlet.model import resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.queue import QueuedPod, QueuePlace
+from koordlet.scheduler.gangs import summary
 from koordlet.scheduler.loop import recent_decisions
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
@@ -67,7 +69,20 @@ def document(
         "pods": sum(node["pods"] for node in nodes),
         "reservations": reservations(cache)[:MOST],
         "reservationCount": len(cache.by_uid),
+        **_gangs(core),
         "decisions": [_decision(decision, now, cache) for decision in decisions],
+    }
+
+
+def _gangs(core: Core) -> Body:
+    """Those that wait first, by name."""
+    gangs = summary.summaries(core, core.gangs.book, core.gangs.network)
+    return {
+        "gangs": [
+            gang.document() for gang in sorted(gangs, key=lambda gang: not gang.message)[:MOST]
+        ],
+        "gangCount": len(gangs),
+        "gangsWaiting": sum(bool(gang.message) for gang in gangs),
     }
 
 

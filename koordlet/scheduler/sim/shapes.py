@@ -16,7 +16,7 @@ from typing import Any
 
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-from koordlet.scheduler.sim import templates
+from koordlet.scheduler.sim import gang_trace, templates
 from koordlet.scheduler.sim.templates import HOST, ZONE, Made
 
 _ONE, _MOON = ("zone1",), ("moon-1", "moon-2", "moon-3")
@@ -41,6 +41,8 @@ class Shape:
     full: bool = False
     #: What the volume of each pod is.
     volume: Callable[[int], Made] | None = None
+    #: Its pods are those of ``gang_trace`` instead.
+    gangs: bool = False
 
 
 def _shape(*pods: Made, **more: Any) -> Shape:
@@ -153,6 +155,8 @@ _SHAPES: Mapping[str, Shape] = {
     ),
     "EventHandlingNodeAdd": _shape(templates.in_zone(), *_waiting(), zones=_ONE),
     "EventHandlingNodeUpdate": _shape(*_waiting(), node=_cordoned),
+    # ours: upstream has none of mixed sizes
+    "SchedulingGangs": _shape(gangs=True),
     # claims to devices, and devices as extended resources
     **dict.fromkeys(
         (
@@ -194,6 +198,9 @@ def generate(name: str, nodes: int, pods: int) -> Iterator[Made]:
         low = templates.pod("900m", terminationGracePeriodSeconds=0, priority=0)
         for number in range(4 * nodes):
             yield _named(low, f"low-{number}", node=f"node-{number % nodes}")
+    if shape.gangs:
+        yield from gang_trace.pods_and_groups(pods, _NAMESPACES[1])
+        return
     for number in range(pods):
         pod = _named(shape.pods[number % len(shape.pods)], f"pod-{number}")
         if shape.volume is not None:

@@ -39,6 +39,7 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.spec import Phase
+from koordlet.scheduler.sim import gang_remedy
 
 #: After how many tries somebody is told how far it is.
 _STEP = 500
@@ -145,7 +146,23 @@ class Simulation:
         self._cluster.warnings += [
             f"Pod {notice.pod.key}: {notice.message}" for notice in core.gangs.book.take_notices()
         ]
+        if self._explain and result.explanation is None:
+            result.explanation = self._gang(self._explain)
         return result
+
+    def _gang(self, name: str) -> dict[str, Any] | None:
+        """One gang with its members, and what would let it run; ends what the core knows."""
+        core = self._core
+        gangs = summary.summaries(core, core.gangs.book, core.gangs.network)
+        gang = next((gang for gang in gangs if gang.id == name), None)
+        entry = None if gang is None else core.gangs.book.get(gang.key)
+        if gang is None or entry is None:
+            return None
+        members = summary.members(core, entry)
+        remedy = None
+        if gang.message:
+            remedy = gang_remedy.remedy(core, self._cluster, entry, self._now, self._attempt)
+        return {**gang.document(), "members": members, "remedy": remedy}
 
     def _admit(self, body: Body) -> None:
         """Take in a Reservation that is bound, or enqueue its reserve pod."""

@@ -59,7 +59,7 @@ class Scene:
     def known(self) -> set[str]:
         """UIDs of the workloads after the next pass."""
         self.who.one_pass(slow=True)
-        return {one.uid for one in self.who.tick.observation.pods}
+        return {pod.uid for pod in self.who.tick.observation.pods}
 
     def at(self, path: str) -> HostPath:
         """A place below the hierarchy of cpuset."""
@@ -330,7 +330,7 @@ def test_who_knows_a_pod(scene: Scene) -> None:
     """A declared workload is itself, also for the runtime; a pod below another root is nobody's."""
     web = NriPod(id="w", uid="w", name="web", cgroup_parent="/web")
     scene.happens(Event.RUN_POD_SANDBOX, pod=web)
-    names = [one.key for one in scene.who.tick.observation.pods]
+    names = [pod.key for pod in scene.who.tick.observation.pods]
     assert len(names) == len(set(names))
     outside = NriPod(id="o", uid="o", name="o", cgroup_parent="/../etc")
     assert scene.happens(Event.CREATE_CONTAINER, pod=outside).empty

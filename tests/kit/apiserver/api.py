@@ -141,7 +141,7 @@ class Api:
             raise refusals.Malformed(str(error)) from error
         own = {"metadata.name", "metadata.namespace"}
         if place.kind in self.unselectable and any(
-            one.path not in own for one in selector.compiled().fields
+            requirement.path not in own for requirement in selector.compiled().fields
         ):
             raise refusals.Malformed(f"field label not supported: {fields}")
         rules.compiled(place.kind, selector)

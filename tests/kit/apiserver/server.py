@@ -87,11 +87,11 @@ class Server:
     def asked(self, method: str, path: str = "", *, watch: bool | None = None) -> list[Seen]:
         """The requests of one sort."""
         return [
-            one
-            for one in self.seen
-            if one.method == method
-            and one.path.startswith(path)
-            and watch in {None, "watch=true" in one.query}
+            request
+            for request in self.seen
+            if request.method == method
+            and request.path.startswith(path)
+            and watch in {None, "watch=true" in request.query}
         ]
 
     def kubeconfig(self, path: Path, *, ca: Path | None = None, **user: str) -> Path:

@@ -31,11 +31,13 @@ def limited(raw: qos.Qos | None = qos.Qos.LS, **more: Any) -> pod.Pod:
     return workload("p", raw or qos.Qos.LS, **values)
 
 
-def moment(one: pod.Pod, text: str | None, held: ledger.Ledger | None = None) -> snapshot.Snapshot:
+def moment(
+    workload: pod.Pod, text: str | None, held: ledger.Ledger | None = None
+) -> snapshot.Snapshot:
     """A node of this ratio with one pod."""
     return moments.moment(
         SERVER,
-        [one],
+        [workload],
         groups=[group(path, "0-11") for path in ("", "p", "p/main")],
         annotations={} if text is None else {ANNOTATION: text},
         layout=moments.FULL_V1,
@@ -50,7 +52,9 @@ def decided(now: snapshot.Snapshot, most: float | None = None) -> decision.Decis
 
 def quotas(made: decision.Decision[State]) -> dict[str, str]:
     """Group to quota."""
-    return {one.group: one.value for one in made.actions if isinstance(one, action.WriteFile)}
+    return {
+        write.group: write.value for write in made.actions if isinstance(write, action.WriteFile)
+    }
 
 
 @pytest.mark.parametrize(
@@ -132,6 +136,6 @@ def test_a_container_that_starts() -> None:
 @given(milli=st.integers(1, 256_000), by=st.integers(100, 500))
 def test_nobody_gets_less_than_the_ratio_says(milli: int, by: int) -> None:
     """Rounded up, and by less than a thousandth of a CPU."""
-    found = cpu_normalization.scaled(milli, by / 100)
+    scaled = cpu_normalization.scaled(milli, by / 100)
 
-    assert 0 <= found * by - milli * 100 < by
+    assert 0 <= scaled * by - milli * 100 < by

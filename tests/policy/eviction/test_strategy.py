@@ -55,7 +55,7 @@ def test_a_strategy_that_can_be_read_is_followed() -> None:
     """The pod that uses the memory goes."""
     made = decided(memory_evict, enable=True, memoryEvictThresholdPercent=80)
 
-    assert [one.pod.rpartition("/")[2] for one in made.evictions] == ["be"]
+    assert [eviction.pod.rpartition("/")[2] for eviction in made.evictions] == ["be"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,9 @@ def test_a_strategy_that_cannot_be_read_does_not_run(policy: str, key: str, valu
     made = decided(POLICIES[policy], **{"enable": True, key: value})
 
     assert (made.evictions, made.actions) == ((), ())
-    assert [(one.type, key in one.message) for one in made.conditions] == [("EvictionNotRun", True)]
+    assert [(condition.type, key in condition.message) for condition in made.conditions] == [
+        ("EvictionNotRun", True)
+    ]
 
 
 def test_a_policy_reads_the_keys_of_its_section() -> None:

@@ -47,8 +47,10 @@ def reading(at: float, slots: dict[str, int], *values: Any) -> counters.Reading:
 
 
 PODS = tuple(
-    dataclasses.replace(one, kube_qos=qos.KubeQos.BURSTABLE, containers=(pod.Container(name="c"),))
-    for one in views.pods(2)
+    dataclasses.replace(
+        workload, kube_qos=qos.KubeQos.BURSTABLE, containers=(pod.Container(name="c"),)
+    )
+    for workload in views.pods(2)
 )
 
 
@@ -75,26 +77,26 @@ def status(known: series.History) -> dict[str, Any]:
 
 def test_what_is_said() -> None:
     """Averages and quantiles in the peer's units; a pod without samples is left out."""
-    found = status(past())
-    usage = found["nodeMetric"]
+    written = status(past())
+    usage = written["nodeMetric"]
 
-    assert found["updateTime"] == "2026-01-01T00:00:00Z"
+    assert written["updateTime"] == "2026-01-01T00:00:00Z"
     assert {"cpu": "1500m", "memory": str(1 << 30)} == _near(usage["nodeUsage"]["resources"])
     first, second, _ = usage["aggregatedNodeUsages"]
     assert first["duration"] == "5m0s"
     assert first["usage"].keys() == {"avg", "p50", "p90", "p95", "p99"}
     assert (second["duration"], bool(second["usage"])) == ("10m0s", True), "half is enough"
-    (row,) = found["podsMetric"]
+    (row,) = written["podsMetric"]
     assert (
         *(row["namespace"], row["name"]),
         *(row["priority"], row["qos"]),
     ) == ("team-0", "pod-00000", "koord-prod", "LS")
     assert {"cpu": "100m", "memory": str(10 << 20)} == _near(row["podUsage"]["resources"])
-    assert found["prodReclaimableMetric"]["resource"]["resources"] == {
+    assert written["prodReclaimableMetric"]["resource"]["resources"] == {
         "cpu": "1000m",
         "memory": "1024",
     }
-    assert "prodPeakMetric" not in found
+    assert "prodPeakMetric" not in written
 
 
 def _near(found: dict[str, str]) -> dict[str, str]:
@@ -105,11 +107,15 @@ def _near(found: dict[str, str]) -> dict[str, str]:
 
 def test_a_cold_start_is_an_empty_map() -> None:
     """Less than half of a window is no window."""
-    found = status(past(seconds=20))
+    written = status(past(seconds=20))
 
-    assert found["nodeMetric"]["nodeUsage"]["resources"] == {}
-    assert [one["usage"] for one in found["nodeMetric"]["aggregatedNodeUsages"]] == [{}, {}, {}]
-    assert found["podsMetric"] == []
+    assert written["nodeMetric"]["nodeUsage"]["resources"] == {}
+    assert [aggregate["usage"] for aggregate in written["nodeMetric"]["aggregatedNodeUsages"]] == [
+        {},
+        {},
+        {},
+    ]
+    assert written["podsMetric"] == []
 
 
 def test_it_passes_the_schema() -> None:

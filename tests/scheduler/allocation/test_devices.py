@@ -17,16 +17,16 @@ from tests.kit.devices import gpu, rdma, report
 
 def test_a_node_s_devices() -> None:
     """By type and minor, with what their sum is for the node."""
-    name, found = devices.decode(report("n", gpu(1), gpu(0, health=False), rdma(0)))
+    name, reported = devices.decode(report("n", gpu(1), gpu(0, health=False), rdma(0)))
 
     assert name == "n"
-    assert [(one.kind, one.minor, one.healthy) for one in found.several] == [
+    assert [(device.kind, device.minor, device.healthy) for device in reported.several] == [
         ("gpu", 0, False),
         ("gpu", 1, True),
         ("rdma", 0, True),
     ]
 
-    assert found.total() == {
+    assert reported.total() == {
         CORE: 200,
         RATIO: 200,
         MEMORY: 32 << 30,
@@ -50,17 +50,17 @@ def test_a_node_s_devices() -> None:
 )
 def test_a_device_that_cannot_be_read_costs_itself(broken: Any) -> None:
     """The others are there."""
-    _, found = devices.decode(report("n", broken, gpu(1)))
-    assert [one.minor for one in found.several] == [1]
+    _, reported = devices.decode(report("n", broken, gpu(1)))
+    assert [device.minor for device in reported.several] == [1]
 
 
 def test_oddities_of_devices() -> None:
     """The first of one minor counts; no word about health is a bad one; no amounts, no room."""
     odd = gpu(0, resources={CORE: "-1"})
     odd.pop("health")
-    _, found = devices.decode(report("n", odd, gpu(0), gpu(1, id=None, topology=None)))
+    _, reported = devices.decode(report("n", odd, gpu(0), gpu(1, id=None, topology=None)))
 
-    first, second = found.several
+    first, second = reported.several
     assert (first.healthy, dict(first.room)) == (False, {})
     assert second.id == ""
 
@@ -123,8 +123,8 @@ _SLICES = st.lists(
 @given(_SLICES)
 def test_what_is_written_is_read_again(several: list[Slice]) -> None:
     """A restart knows exactly what was given."""
-    found = devices.read(json.dumps(devices.spelled(several)))
-    assert sorted(map(repr, found)) == sorted(map(repr, several))
+    shares = devices.read(json.dumps(devices.spelled(several)))
+    assert sorted(map(repr, shares)) == sorted(map(repr, several))
 
 
 _JSON = st.recursive(
@@ -144,8 +144,8 @@ _JSON = st.recursive(
 @given(_JSON)
 def test_nonsense_names_nothing(body: Any) -> None:
     """Neither annotation nor object ends anything."""
-    found = devices.read(json.dumps(body))
-    assert all(one.minor >= 0 for one in found)
+    shares = devices.read(json.dumps(body))
+    assert all(device.minor >= 0 for device in shares)
     assert devices.read(body if not isinstance(body, str) else None) == ()
     made = {"metadata": {"name": "n"}, "spec": {"devices": [body]}}
     _, told = devices.decode(made)

@@ -198,9 +198,25 @@ def test_a_binding_that_fails_gives_back_its_own_room_only() -> None:
     assert all(scene.decided().values())
     failing = scene.core.pod_cache.assumed["d/g2"]
     assert scene.core.unbound(failing, scene.now)
+    [notice] = scene.core.gangs.book.take_notices()
+    assert (notice.reason, notice.message) == (
+        "GangBroken",
+        "gang d/g has 3 of 4 members: a binding failed",
+    )
     scene.confirm("g1", "g3", "g4")
     assert scene.requested() == 6000
     assert scene.decided()["g2"]
+
+
+def test_a_broken_gang_that_counts_waiting_members_alone_waits_for_a_whole_minimum() -> None:
+    """Its policy says so: the member that was not bound is not bound alone."""
+    policy = {pod_groups.MATCH_POLICY: "only-waiting"}
+    scene = Scene(*three_nodes(), *of("g", 3, 3, notes=policy))
+    assert all(scene.decided().values())
+    assert scene.core.unbound(scene.core.pod_cache.assumed["d/g2"], scene.now)
+    scene.confirm("g1", "g3")
+    assert scene.decided() == {"g2": ""}
+    assert "too few for its match policy" in scene.messages["g2"]
 
 
 def test_after_a_kill_between_two_bindings_the_rest_follows() -> None:

@@ -164,17 +164,15 @@ def test_ten_thousand_gangs_of_one_group_cost_seconds_and_not_hours() -> None:
 def test_what_a_gang_asks_for_and_does_not_get_is_noticed_whichever_object_comes_first(
     *, late: bool
 ) -> None:
-    """A mode, gathering and what cannot be read, of a PodGroup: once, on a member."""
+    """Gathering that is ignored and what cannot be read, of a PodGroup: once, on a member."""
     book = GangBook(GangDefaults(gathers=False))
     gather = {"gatherStrategy": [{"layer": "Rack", "strategy": "PreferGather"}]}
-    pod_group = gangs.pod_group("g", 2, mode="NonStrict", policy="sometimes", gather=gather)
+    pod_group = gangs.pod_group("g", 2, policy="sometimes", gather=gather)
     pods = [gangs.labelled("a", "g"), gangs.labelled("b", "g")]
     put(book, *([pods[0], pod_group, pods[1]] if late else [pod_group, *pods]))
     notices = [(each.pod.name, each.reason, each.message) for each in book.take_notices()]
     assert [(name, reason) for name, reason, _ in notices] == [
         ("a", "GangUnreadable"),
         ("a", "GangSettingIgnored"),
-        ("a", "GangSettingIgnored"),
     ]
-    assert notices[1][2] == ("gang d/g: mode NonStrict is not supported: it is scheduled as Strict")
-    assert notices[2][2] == "gang d/g: awareNetworkTopology is false: its members are not gathered"
+    assert notices[1][2] == "gang d/g: awareNetworkTopology is false: its members are not gathered"

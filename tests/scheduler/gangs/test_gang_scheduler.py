@@ -34,14 +34,6 @@ def test_a_member_hears_of_a_change_once_and_again_only_when_the_reason_differs(
     assert scene.messages["a"] == "gang has not init, gangName: d/g, podName: d/a"
 
 
-def test_a_reservation_in_a_gang_is_refused_by_name() -> None:
-    """Its place is not held for half a gang."""
-    scene = Scene(clusters.node("n"))
-    pod = gangs.decoded(gangs.member("a", "g", 1))
-    pod.reserve_pod_of = "r"
-    assert "of a reservation is not supported" in scene.core.gangs.unserved(pod)
-
-
 def test_a_gang_that_must_be_gathered_waits_before_the_queue_until_the_network_has_the_layer() -> (
     None
 ):

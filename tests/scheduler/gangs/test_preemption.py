@@ -111,6 +111,19 @@ def test_a_gang_that_is_disrupted_as_a_whole_leaves_as_a_whole() -> None:
     assert sorted(victim.name for victim in outcome(scene).victims) == ["w0", "w1"]
 
 
+def test_a_whole_of_one_pod_is_no_more_important_than_a_pod() -> None:
+    """Of the two that are equal in priority and size the one that started last leaves."""
+    lone = gangs.own_group("w", 1, disruptionMode="PodGroup")
+    pod, whole = low("pod", "n0"), gangs.own("lone", "w", on="n1", cpu="4", priority=5)
+    nodes = [clusters.node("n0"), clusters.node("n1")]
+    for first, second in ((pod, whole), (whole, pod)):
+        first["status"] = {"startTime": "2026-01-01T00:00:00Z"}
+        second["status"] = {"startTime": "2026-01-01T00:00:01Z"}
+        scene = Scene(*nodes, lone, whole, pod, *of("g", 1, 1, cpu="3", priority=10))
+        [victim] = outcome(scene).victims
+        assert victim.name == second["metadata"]["name"]
+
+
 def test_a_large_group_spares_the_nodes_that_it_does_not_use() -> None:
     """Of two hundred full nodes 150 are used; small pods beside the victims stay."""
     small = [low(f"small{place}", f"n{place}", cpu="1") for place in range(200)]

@@ -103,3 +103,35 @@ def test_the_condition_of_a_group_that_was_scheduled_never_becomes_false() -> No
     assert (done["status"], done["lastTransitionTime"]) == ("True", "1970-01-01T00:00:09Z")
     own = dataclasses.replace(own, status={"conditions": [done]})
     assert status.condition(own, broken, scheduled=False, now=20.0) is None
+
+
+def test_the_condition_of_a_group_without_a_generation_is_written_once() -> None:
+    """A real server gives these PodGroups none, and stores no ``observedGeneration`` of 0."""
+    body = gangs.own_group("g", 2)
+    del body["metadata"]["generation"]
+    own = pod_groups.pod_group(body)
+    done = status.condition(own, None, scheduled=True, now=0.0)
+    assert done is not None
+    stored = {key: value for key, value in done.items() if value}
+    own = dataclasses.replace(own, status={"conditions": [stored]})
+    assert status.condition(own, None, scheduled=True, now=9.0) is None
+
+
+def test_only_a_gang_that_was_broken_has_the_condition_and_a_restart_knows_it() -> None:
+    """Other conditions stay; an equal one is not written again."""
+    own = pod_groups.pod_group(gangs.own_group("g", 2))
+    assert status.broken_condition(own, is_broken=False, left=0, now=0.0) is None
+    changed = status.broken_condition(own, is_broken=True, left=1, now=0.0)
+    assert changed is not None
+    assert (changed["status"], changed["reason"]) == ("True", "BindingFailed")
+    other = {"type": "PodGroupScheduled", "status": "True"}
+    several = status.with_condition(
+        dataclasses.replace(own, status={"conditions": [other]}), changed
+    )
+    assert several == [other, changed]
+    own = dataclasses.replace(own, status={"conditions": several})
+    assert status.broken(own)
+    assert status.broken_condition(own, is_broken=True, left=1, now=9.0) is None
+    whole = status.broken_condition(own, is_broken=False, left=2, now=9.0)
+    assert whole is not None
+    assert (whole["status"], whole["lastTransitionTime"]) == ("False", "1970-01-01T00:00:09Z")

@@ -203,9 +203,7 @@ def test_the_peers_coscheduling_is_taken_as_they_configure_it() -> None:
     plugin = read.profiles["gangs"].find(Coscheduling)
     assert plugin is not None
     assert plugin.arguments.wait_seconds == 10.0
-    unknown, idle = read.warnings
-    assert unknown == "test: Coscheduling: 'colour' is unknown and ignored"
-    assert idle.startswith("test: Coscheduling: permitWaitingTimeSeconds has no effect: ")
+    assert read.warnings == ("test: Coscheduling: 'colour' is unknown and ignored",)
 
 
 def test_coscheduling_that_is_disabled_leaves_the_profile() -> None:

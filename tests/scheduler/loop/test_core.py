@@ -163,8 +163,8 @@ def test_a_refused_pod_keeps_no_room_from_others() -> None:
     assert scene.bound().name == "p"
 
 
-def test_a_reservation_whose_template_is_in_a_gang_is_refused_as_its_pods_are() -> None:
-    """A stand-in takes no room that no member of the gang may use."""
+def test_a_reservation_whose_template_is_in_a_gang_waits_for_the_gang_as_its_pods_do() -> None:
+    """A reserve pod takes no room before there is a gang of which it can be a member."""
     scene = Scene()
     body = reservations.reservation("r", cpu="1")
     body["spec"]["template"].setdefault("metadata", {})["labels"] = {
@@ -173,7 +173,9 @@ def test_a_reservation_whose_template_is_in_a_gang_is_refused_as_its_pods_are() 
     body["spec"]["template"]["spec"]["schedulerName"] = "default-scheduler"
     reservation_events.changed(scene.core, None, body, 0.0)
 
-    assert "pod-group.scheduling.sigs.k8s.io" in scene.refused().message
+    assert scene.refused().message == (
+        "can't find gang, gangName: default/g, podName: default/uid-r"
+    )
 
 
 def test_preemptions_that_the_store_has_not_shown_yet_count_against_a_budget() -> None:

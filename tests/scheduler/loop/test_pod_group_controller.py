@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from koordlet.kubeapi import kinds, objects, pod_groups
 from koordlet.scheduler.loop import election, pod_group_controller
@@ -14,6 +17,15 @@ from tests.kit.apiserver import faults
 from tests.scheduler.loop.test_gangs import CUSTOM, both
 
 LABELS = {pod_groups.POD_GROUP: "g"}
+#: What a real server answers where the definition has no status subresource.
+STATUS_NOT_FOUND = {
+    "kind": "Status",
+    "status": "Failure",
+    "reason": "NotFound",
+    "code": 404,
+    "message": 'podgroups.scheduling.sigs.k8s.io "g" not found',
+    "details": {"name": "g", "group": "scheduling.sigs.k8s.io", "kind": "podgroups"},
+}
 
 
 def has(**wanted: Any) -> Any:
@@ -46,8 +58,8 @@ def test_the_status_of_a_pod_group_follows_its_members_from_the_first_to_the_las
                 await world.until(has(phase="Pending", scheduled=0), kinds.POD_GROUPS)
                 for name in "ab":
                     await world.pod(name, cpu="1", labels=LABELS)
-                told = await world.until(has(phase="Scheduling"), kinds.POD_GROUPS)
-                assert told["g"]["status"]["scheduleStartTime"]
+                pod_groups = await world.until(has(phase="Scheduling"), kinds.POD_GROUPS)
+                assert pod_groups["g"]["status"]["scheduleStartTime"]
                 await world.node("n2", cpu="1")
                 await world.until(has(phase="Scheduled", scheduled=2), kinds.POD_GROUPS)
                 for name in "ab":
@@ -105,6 +117,50 @@ def test_the_condition_of_kubernetes_own_kind_says_why_and_then_that_it_is_sched
     schedulers.run(body())
 
 
+@pytest.mark.parametrize("native", [False, True], ids=["peers", "own"])
+def test_a_gang_that_a_failed_binding_leaves_below_its_minimum_says_so_until_it_is_whole(
+    ram: Path, *, native: bool
+) -> None:
+    """GangBroken is True while the member is refused, and False from its binding on."""
+    kind = kinds.NATIVE_POD_GROUPS if native else kinds.POD_GROUPS
+
+    def broken(status: str) -> Any:
+        def good(known: dict[str, Mapping[str, Any]]) -> bool:
+            several = known["g"].get("status", {}).get("conditions", ())
+            return any(
+                each["type"] == "GangBroken" and each["status"] == status for each in several
+            )
+
+        return good
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=True, custom=(*CUSTOM, kind)) as world:
+            assert world.serving is not None
+            await world.node("n1", cpu="2")
+            group = gangs.own_group("g", 2) if native else gangs.pod_group("g", 2)
+            await world.store.create(kind, group)
+            path = "/api/v1/namespaces/d/pods/b/binding"
+            refusing = faults.Fault(faults.Manner.ANSWER, "POST", path, times=-1, status=403)
+            world.serving.faults.add(refusing)
+            async with schedulers.scheduler(world.client):
+                for name in "ab":
+                    own: Any = {"schedulingGroup": {"podGroupName": "g"}}
+                    await world.pod(name, cpu="1", **(own if native else {"labels": LABELS}))
+                known = await world.until(broken("True"), kind)
+                [told] = [
+                    each
+                    for each in known["g"]["status"]["conditions"]
+                    if each["type"] == "GangBroken"
+                ]
+                assert told["reason"] == "BindingFailed"
+                assert told["message"] == "1 of 2 members are bound or about to be"
+                world.serving.faults.clear()
+                await world.until_placed("a", "b")
+                await world.until(broken("False"), kind)
+
+    schedulers.run(body())
+
+
 def test_a_status_that_may_not_be_written_costs_nothing_but_itself(ram: Path) -> None:
     """A refusal is counted, and the gang is bound all the same."""
 
@@ -124,6 +180,27 @@ def test_a_status_that_may_not_be_written_costs_nothing_but_itself(ram: Path) ->
                 await deadline.comes(lambda: refused["podgroup", "forbidden"] > 0, seconds=10)
                 ref = objects.Ref(kinds.POD_GROUPS, "g", "d")
                 assert "status" not in await world.store.get(ref)
+
+    schedulers.run(body())
+
+
+def test_a_status_without_a_subresource_is_written_as_a_part_of_the_object(ram: Path) -> None:
+    """Koordinator's definition of PodGroups has none; the server says that there is no object."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=True, custom=CUSTOM) as world:
+            assert world.serving is not None
+            await world.store.create(kinds.POD_GROUPS, gangs.pod_group("g", 2))
+            path = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/d/podgroups/g/status"
+            text = json.dumps(STATUS_NOT_FOUND).encode()
+            absent = faults.Fault(
+                faults.Manner.ANSWER, "PATCH", path, times=-1, status=404, body=text
+            )
+            world.serving.faults.add(absent)
+            async with schedulers.scheduler(world.client) as loop:
+                await deadline.comes(lambda: loop.core.measures.requests["podgroup", "ok"] > 0)
+            written = world.serving.asked("PATCH", path.removesuffix("/status"))
+            assert [each.path for each in written] == [path, path.removesuffix("/status")]
 
     schedulers.run(body())
 

@@ -24,10 +24,8 @@ def test_arguments_of_both_peers_are_read_and_unknown_ones_are_named() -> None:
     )
     assert (read.wait_seconds, read.match_policy) == (90.0, MatchPolicy.ONLY_WAITING)
     assert (read.preempts, read.gathers) == (False, True)
-    room = "no member holds room while it waits for others"
     assert read.warnings == (
         "Coscheduling: 'colour' is unknown and ignored",
-        f"Coscheduling: defaultTimeout has no effect: {room}",
         "Coscheduling: skipCheckScheduleCycle has no effect: there are no cycles of gangs to check",
     )
     assert coscheduling.arguments({"permitWaitingTimeSeconds": 60}).wait_seconds == 60.0
@@ -39,10 +37,6 @@ def test_arguments_of_both_peers_are_read_and_unknown_ones_are_named() -> None:
     "args",
     [
         {"controllerWorkers": 4},
-        {"nonStrictHoldShare": 0.3},
-        {"permitWaitingTimeSeconds": 60},
-        {"podGroupBackoffSeconds": 5},
-        {"podGroupRejectPercentage": 10},
     ],
 )
 def test_an_argument_without_effect_is_a_warning_that_names_it(args: Any) -> None:
@@ -54,12 +48,28 @@ def test_an_argument_without_effect_is_a_warning_that_names_it(args: Any) -> Non
     assert coscheduling.arguments(harmless).warnings == ()
 
 
+def test_arguments_about_waiting_are_read_and_without_them_no_strict_gang_holds_room() -> None:
+    """A share as a number, a percentage, seconds; the peer's default percentage is not ours."""
+    read = coscheduling.arguments(
+        {
+            "nonStrictHoldShare": 0.3,
+            "podGroupBackoffSeconds": 5,
+            "podGroupRejectPercentage": 10,
+        }
+    )
+    assert (read.hold_share, read.backoff_seconds, read.reject_share) == (0.3, 5.0, 0.1)
+    assert read.warnings == ()
+    plain = coscheduling.arguments({})
+    assert (plain.hold_share, plain.backoff_seconds, plain.reject_share) == (0.5, 0.0, 0.0)
+
+
 @pytest.mark.parametrize(
     "args",
     [
         {"defaultTimeout": "soon"},
         {"defaultMatchPolicy": "never"},
         {"nonStrictHoldShare": 2},
+        {"podGroupRejectPercentage": 101},
         {"enablePreemption": "yes"},
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.http import server
-from koordlet.kubeapi import kinds
+from koordlet.kubeapi import kinds, pod_groups
 from koordlet.scheduler.process import pages
 from tests.kit import reservations, schedulers
 
@@ -70,6 +70,32 @@ def test_the_cluster_as_a_document(ram: Path) -> None:
             assert by_pod["d/big"]["node"] is None
             assert found["queues"]["unschedulable"] == 1
             assert abs(found["decisions"][0]["at"] - found["observedAt"]) < 60
+
+    schedulers.run(body())
+
+
+def test_the_gangs_that_wait_come_first(ram: Path) -> None:
+    """With how many of the minimum are placed, and whom each waits for; and all are counted."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            await world.node("n1", cpu="4")
+            for gang, minimum in (("a-done", 1), ("b-late", 2)):
+                notes = {pod_groups.GANG_NAME: gang, pod_groups.GANG_MINIMUM: str(minimum)}
+                await world.pod(f"{gang}-0", cpu="1", meta={"annotations": notes})
+            await world.until_placed("a-done-0")
+            await world.until_told("b-late-0")
+            document = pages.Pages(loop).document()
+
+            late, done = document["gangs"]
+            assert (late["gang"], late["placed"], late["min"]) == ("d/b-late", 0, 2)
+            assert (late["phase"], late["member"]) == ("Pending", "d/b-late-0")
+            assert "child pod not collect enough" in late["message"]
+            assert (done["gang"], done["message"]) == ("d/a-done", None)
+            assert (document["gangCount"], document["gangsWaiting"]) == (2, 1)
 
     schedulers.run(body())
 

@@ -48,27 +48,27 @@ def test_the_message_has_the_grammar_of_the_peer() -> None:
 
 def test_preemption_takes_the_least_important() -> None:
     """The victim is removed, the preemptor placed, both are told."""
-    found = clusters.tried(
+    report = clusters.tried(
         node("n1"),
         pod("low", on="n1", cpu="2", priority=1),
         pod("mid", on="n1", cpu="2", priority=2),
         pod("high", cpu="2", priority=9),
     )
 
-    assert found["preemptions"] == [{"pod": "d/high", "node": "n1", "victims": ["d/low"]}]
-    assert [one["pod"] for one in found["placements"]] == ["d/high"]
+    assert report["preemptions"] == [{"pod": "d/high", "node": "n1", "victims": ["d/low"]}]
+    assert [placement["pod"] for placement in report["placements"]] == ["d/high"]
 
 
 def test_preemption_policy_never() -> None:
     """Who may not preempt says so."""
-    found = clusters.tried(
+    report = clusters.tried(
         node("n1"),
         pod("low", on="n1", cpu="4"),
         pod("high", cpu="2", priority=9, preemptionPolicy="Never"),
     )
 
     assert (
-        found["pending"][0]["message"] == "0/1 nodes are available: 1 Insufficient cpu."
+        report["pending"][0]["message"] == "0/1 nodes are available: 1 Insufficient cpu."
         " no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     )
 
@@ -81,7 +81,7 @@ def test_a_budget_moves_preemption_elsewhere() -> None:
         "spec": {"selector": {"matchLabels": {"app": "web"}}},
         "status": {"disruptionsAllowed": 0},
     }
-    found = clusters.tried(
+    report = clusters.tried(
         node("n1"),
         node("n2"),
         budget,
@@ -90,24 +90,24 @@ def test_a_budget_moves_preemption_elsewhere() -> None:
         pod("high", cpu="2", priority=9),
     )
 
-    assert found["preemptions"][0]["victims"] == ["d/b"]
+    assert report["preemptions"][0]["victims"] == ["d/b"]
 
 
 def test_gates_claims_and_groups_stay_pending() -> None:
     """Each is named; the others are scheduled."""
-    found = clusters.tried(
+    report = clusters.tried(
         node("n1"),
         pod("gated", schedulingGates=[{"name": "a"}, {"name": "b"}]),
         pod("claims", resourceClaims=[{"name": "gpu"}]),
         pod("group", schedulingGroup={"podGroupName": "g"}),
         pod("fine"),
     )
-    said = {one["pod"]: one["message"] for one in found["pending"]}
+    said = {entry["pod"]: entry["message"] for entry in report["pending"]}
 
     assert said["d/gated"] == "waiting for scheduling gates: [a b]"
     assert "resource claims" in said["d/claims"]
     assert "waiting for pods's pod group" in said["d/group"]
-    assert [one["pod"] for one in found["placements"]] == ["d/fine"]
+    assert [placement["pod"] for placement in report["placements"]] == ["d/fine"]
 
 
 def test_hostile_objects_cost_only_themselves() -> None:
@@ -124,14 +124,14 @@ def test_hostile_objects_cost_only_themselves() -> None:
             pod("selector", affinity={"podAffinity": {"requiredDuring": 1}}),
         ]
     )
-    found = simulation.Simulation(loaded).run()
+    run = simulation.Simulation(loaded).run()
 
-    assert [one["pod"] for one in found.placements] == ["d/selector"]
+    assert [placement["pod"] for placement in run.placements] == ["d/selector"]
     assert {"d/negative", "d/odd", "d/absurd", "without a name"} >= {
-        one["pod"] for one in found.pending
+        entry["pod"] for entry in run.pending
     }
-    assert any("Node long" in one for one in loaded.warnings)
-    assert any("Node bad" in one for one in loaded.warnings)
+    assert any("Node long" in warning for warning in loaded.warnings)
+    assert any("Node bad" in warning for warning in loaded.warnings)
 
 
 def test_no_nodes() -> None:
@@ -153,13 +153,15 @@ def test_a_plugin_that_finds_nothing_costs_that_pod_or_reservation() -> None:
     usual = profile.default()
     mine = dataclasses.replace(usual, plugins=(*usual.plugins, Full({})))
     loaded = inventory.load([node("n1"), pod("p"), reservations.reservation("r", cpu="1")])
-    found = simulation.Simulation(
+    run = simulation.Simulation(
         loaded, configuration.Configuration({profile.DEFAULT_NAME: mine}), now=reservations.NOW
     ).run()
 
-    assert found.placements == []
-    assert [one["message"] for one in found.pending] == ["n1 has nothing for d/p"]
-    assert [(one["name"], one["node"]) for one in found.reservations] == [("r", None)]
+    assert run.placements == []
+    assert [entry["message"] for entry in run.pending] == ["n1 has nothing for d/p"]
+    assert [(reservation["name"], reservation["node"]) for reservation in run.reservations] == [
+        ("r", None)
+    ]
 
 
 def _protected(app: str, allowed: int) -> dict[str, object]:
@@ -175,7 +177,7 @@ def _protected(app: str, allowed: int) -> dict[str, object]:
 def test_a_budget_counts_down_with_each_preemption() -> None:
     """With a budget of one the second preemptor takes the pod that nobody protects."""
     several = [pod(name, on=name, cpu="4", labels={"app": "web"}) for name in ("n1", "n2")]
-    found = clusters.tried(
+    report = clusters.tried(
         *(node(name) for name in ("n1", "n2", "n3")),
         _protected("web", 1),
         *several,
@@ -183,7 +185,7 @@ def test_a_budget_counts_down_with_each_preemption() -> None:
         *(pod(name, cpu="2", priority=9) for name in ("a", "b")),
         *(pod(name, cpu="2", priority=8) for name in ("c", "e")),
     )
-    victims = [one["victims"] for one in found["preemptions"]]
+    victims = [preemption["victims"] for preemption in report["preemptions"]]
 
     assert victims[0] == ["d/n1"]
     assert victims[1] == ["d/free"]
@@ -192,15 +194,19 @@ def test_a_budget_counts_down_with_each_preemption() -> None:
 def test_a_pod_is_tried_again_when_the_pod_that_it_seeks_was_placed() -> None:
     """Whoever must be near another pod may stand before it in the file."""
     near = clusters.affinity("podAffinity", clusters.HOST, app="cache")
-    found = clusters.tried(
+    report = clusters.tried(
         node("n1"),
         pod("web", cpu="1", affinity=near),
         pod("other", cpu="1"),
         pod("cache", cpu="1", labels={"app": "cache"}),
     )
 
-    assert [one["pod"] for one in found["placements"]] == ["d/other", "d/cache", "d/web"]
-    assert found["pending"] == []
+    assert [placement["pod"] for placement in report["placements"]] == [
+        "d/other",
+        "d/cache",
+        "d/web",
+    ]
+    assert report["pending"] == []
 
 
 def test_a_pod_is_tried_again_when_others_were_spread() -> None:
@@ -208,26 +214,26 @@ def test_a_pod_is_tried_again_when_others_were_spread() -> None:
     nodes = [node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"})]
     web = {"app": "web"}
     even = [clusters.spread("zone", nodeAffinityPolicy="Ignore")]
-    found = clusters.places(
+    places = clusters.places(
         *nodes,
         pod("old", on="a", labels=web),
         pod("bound", labels=web, nodeSelector={"zone": "a"}, topologySpreadConstraints=even),
         pod("free", labels=web, topologySpreadConstraints=even),
     )
 
-    assert found == {"free": "b", "bound": "a"}
+    assert places == {"free": "b", "bound": "a"}
 
 
 def test_what_is_taken_helps_nobody_who_waits_for_room() -> None:
     """A pod that lacks CPU is not tried after each pod that was placed, and keeps its words."""
-    found = clusters.tried(
+    report = clusters.tried(
         node("n1"),
         pod("large", cpu="8"),
         *(pod(f"p{number}", cpu="1") for number in range(4)),
     )
 
-    assert len(found["placements"]) == 4
-    assert found["pending"] == [
+    assert len(report["placements"]) == 4
+    assert report["pending"] == [
         {
             "pod": "d/large",
             "message": "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate,"
@@ -248,10 +254,10 @@ def test_what_an_api_server_would_refuse_is_rejected_by_name() -> None:
         }
     }
     bad = pod("bad", affinity=affinity)
-    found = clusters.tried(node("n1"), bad, clusters.stored(pod("old", affinity=affinity)))
-    messages = {one["pod"]: one["message"] for one in found["pending"]}
+    report = clusters.tried(node("n1"), bad, clusters.stored(pod("old", affinity=affinity)))
+    messages = {entry["pod"]: entry["message"] for entry in report["pending"]}
 
-    assert found["placements"] == []
+    assert report["placements"] == []
     assert messages["d/bad"].startswith("rejected: spec.affinity.nodeAffinity.required")
     assert "didn't match Pod's node affinity/selector" in messages["d/old"]
 

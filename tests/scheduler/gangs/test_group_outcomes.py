@@ -1,0 +1,34 @@
+"""What becomes of each member after its group was decided."""
+
+from __future__ import annotations
+
+from koordlet.scheduler.framework.queue import QueuePlace
+from tests.kit import clusters, gangs
+from tests.kit.gang_scene import Scene
+
+
+def test_members_that_fitted_wait_for_their_siblings_and_the_failed_one_for_events() -> None:
+    """All of them with the backoff of the most tried."""
+    apart = {"nodeSelector": {"no": "where"}}
+    scene = Scene(clusters.node("n"), gangs.member("a", "g", 2), gangs.member("b", "g", 2, **apart))
+    scene.decided()
+    queue = scene.core.queue
+    waiting = {name: queue.get(f"d/{name}") for name in "ab"}
+    assert {entry.place for entry in waiting.values() if entry} == {QueuePlace.UNSCHEDULABLE}
+    fitted, failed = waiting["a"], waiting["b"]
+    assert fitted is not None
+    assert failed is not None
+    assert fitted.by == {"Coscheduling"}
+    assert failed.by == {"NodeAffinity"}
+    assert fitted.attempts == failed.attempts
+
+
+def test_a_member_beyond_the_minimum_is_refused_alone_and_the_others_are_bound() -> None:
+    """It says why no node takes it, not that its gang was rejected."""
+    scene = Scene(
+        clusters.node("n"),
+        gangs.member("a", "g", 1),
+        gangs.member("b", "g", 1, nodeSelector={"no": "where"}),
+    )
+    assert scene.decided() == {"a": "n", "b": ""}
+    assert scene.messages["b"].startswith("0/1 nodes are available")
