@@ -124,9 +124,9 @@ class Endpoints:
                 await self._withdraw(self._cluster.store, self._current())
 
     async def _withdraw(self, store: objects.Objects, last: view.ReportView | None) -> None:
-        """Withdraw the taints and the offers of a node that no agent watches any more."""
+        """Withdraw what is written about a node that no agent watches any more."""
         from koordlet.kubeapi import refusals  # noqa: PLC0415 -- rule 2
-        from koordlet.report import tainting  # noqa: PLC0415 -- rule 2
+        from koordlet.report import own_objects, tainting  # noqa: PLC0415 -- rule 2
 
         if last is None:
             return
@@ -136,6 +136,7 @@ class Endpoints:
                 await tainting.withdraw(
                     store, name, taints=section.taints is not None, status=section.status
                 )
+                await own_objects.withdraw(store, name)
         except (refusals.ObjectsError, TimeoutError) as error:
             fix = f"koordlet restore; or remove koordlet.io/… from the Node {name} by hand"
             log.get().warning("objects.not_withdrawn", node=name, detail=str(error), fix=fix)

@@ -78,22 +78,24 @@ def restore(
 def withdraw(config: schema.Config, host: root.HostRoot) -> Summary:
     """Withdraw what this configuration has the agent write about its node into the cluster."""
     section = config.report.objects
-    taints, status = section.taints is not None, section.status and section.mode != "off"
-    store = sources.cluster(config, host) if taints or status else None
+    taints, written = section.taints is not None, section.mode != "off"
+    store = sources.cluster(config, host) if taints or written else None
     if store is None:
         return NOTHING
     name = sources.node_name(config, host)
-    return asyncio.run(_withdrawn(store, name, taints=taints, status=status))
+    return asyncio.run(_withdrawn(store, name, taints=taints, status=written and section.status))
 
 
 async def _withdrawn(store: objects.Objects, name: str, *, taints: bool, status: bool) -> Summary:
-    from koordlet.report import tainting  # noqa: PLC0415 -- 20 ms, in a cluster alone
+    from koordlet.report import own_objects, tainting  # noqa: PLC0415 -- 20 ms, in a cluster alone
 
     # A taint that stays keeps pods away for good: that is a failure. The rest is only reported.
     verdict = result.Verdict.REFUSED if taints else result.Verdict.LEFT
     try:
         async with asyncio.timeout(_PATIENCE):
             done = await tainting.withdraw(store, name, taints=taints, status=status)
+            verdict = result.Verdict.LEFT
+            done += await own_objects.withdraw(store, name)
         return Summary(restored=done, left=(), failed=())
     except refusals.NotFound:
         verdict, why = result.Verdict.LEFT, "there is no Node of this name, so nothing of ours"

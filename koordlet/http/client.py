@@ -105,8 +105,10 @@ class _Connection:
     ) -> None:
         self._reader, self._writer = reader, writer
         self._limits = limits
-        #: Of the present answer; ``None``: it was plain.
+        #: Of the present answer; ``None``: it is plain.
         self._http: h11.Connection | None = None
+        #: Of a plain stream: its request, its head, and what was read and not yet handed on.
+        self._begun, self._rest = (_Request("", "", ()), b""), b""
         self.idle_since = 0.0
         #: Any byte of the present answer was seen.
         self.answered = False
@@ -132,7 +134,13 @@ class _Connection:
 
     async def ask(self, request: _Request) -> ClientResponse:
         """Send a request; the head of its answer."""
-        return await self._head(request, await self._send(request))
+        data = await self._send(request)
+        streamed = exchange.streamed(data)
+        if streamed is None:
+            return await self._head(request, data)
+        status, names, end = streamed
+        self._begun, self._rest = (request, data[:end]), data[end:]
+        return ClientResponse(status, names)
 
     async def _send(self, request: _Request) -> bytes:
         """Send a request; the first bytes of its answer."""
@@ -148,15 +156,21 @@ class _Connection:
         while True:
             event = await self._next()
             if isinstance(event, h11.Response):
-                names = {
-                    name.decode().lower(): value.decode("latin-1") for name, value in event.headers
-                }
-                return ClientResponse(event.status_code, names)
+                pairs = [(name.decode(), value.decode("latin-1")) for name, value in event.headers]
+                return ClientResponse(event.status_code, dict(pairs))
             if not isinstance(event, h11.InformationalResponse):
                 raise h11.RemoteProtocolError("the response has no header")
 
     async def data(self) -> bytes:
         """The next piece of the body; empty at its end."""
+        while self._http is None:
+            content, self._rest, more = exchange.chunks(self._rest)
+            if content:
+                return content
+            read = await self._read() if more else b""
+            self._rest += read
+            if not read:
+                await self._head(self._begun[0], self._begun[1] + self._rest)
         while True:
             event = await self._next()
             if isinstance(event, h11.Data):
@@ -229,31 +243,36 @@ class HttpClient:
     ) -> ClientResponse:
         """The whole answer."""
         asked = _Request(method, target, self._headers(headers, body), body)
-        async with self._within(), self._places:
-            while True:
-                connection, kept = await self._connection()
-                try:
-                    return await self._whole(connection, asked)
-                except (OSError, h11.ProtocolError) as error:
-                    if kept and method == "GET" and not connection.answered:
-                        continue
-                    raise _broken(str(self.endpoint), error) from error
+        try:
+            async with asyncio.timeout(self.limits.answer_seconds), self._places:
+                while True:
+                    connection, kept = await self._connection()
+                    try:
+                        return await self._whole(connection, asked)
+                    except (OSError, h11.ProtocolError) as error:
+                        if not kept or method != "GET" or connection.answered:
+                            raise _broken(str(self.endpoint), error) from error
+        except TimeoutError:
+            raise self._late() from None
 
     @contextlib.asynccontextmanager
     async def stream(
         self, method: str, target: str, headers: Headers = ()
     ) -> AsyncGenerator[ResponseStream, None]:
         """An answer piece by piece, on a connection of its own."""
-        async with self._within():
-            connection = await self._connect()
-            try:
-                asked = _Request(method, target, self._headers(headers, b""))
-                head = await connection.ask(asked)
-            except BaseException as error:
-                self._drop(connection)
-                if isinstance(error, OSError | h11.ProtocolError):
-                    raise _broken(str(self.endpoint), error) from error
-                raise
+        asked = _Request(method, target, self._headers(headers, b""))
+        try:
+            async with asyncio.timeout(self.limits.answer_seconds):
+                connection = await self._connect()
+                try:
+                    head = await connection.ask(asked)
+                except BaseException as error:
+                    self._drop(connection)
+                    if isinstance(error, OSError | h11.ProtocolError):
+                        raise _broken(str(self.endpoint), error) from error
+                    raise
+        except TimeoutError:
+            raise self._late() from None
         try:
             yield ResponseStream(head, connection, str(self.endpoint))
         finally:
@@ -283,11 +302,11 @@ class HttpClient:
         try:
             whole = await connection.whole(request)
             if len(whole.body) > self.limits.body_bytes:
-                raise TransportError(
-                    f"the response exceeds {self.limits.body_bytes >> 20} MiB",
-                    culprit=str(self.endpoint),
-                    fix="check the server's address",
+                text, fix = (
+                    f"exceeds {self.limits.body_bytes >> 20} MiB",
+                    "check the server's address",
                 )
+                raise TransportError(f"the response {text}", culprit=str(self.endpoint), fix=fix)
             done = connection.reuse() and not (self._closed or self._retired)
             return whole
         finally:
@@ -301,17 +320,9 @@ class HttpClient:
         length = (("content-length", str(len(body))),) if body else ()
         return (("host", self.endpoint.authority), *headers, *length)
 
-    @contextlib.asynccontextmanager
-    async def _within(self) -> AsyncGenerator[None, None]:
-        """The deadline of an answer."""
-        seconds = self.limits.answer_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                yield
-        except TimeoutError:
-            raise TransportError(
-                f"no answer within {seconds:.0f} s", culprit=str(self.endpoint)
-            ) from None
+    def _late(self) -> TransportError:
+        text = f"no answer within {self.limits.answer_seconds:.0f} s"
+        return TransportError(text, culprit=str(self.endpoint))
 
     async def _connection(self) -> tuple[_Connection, bool]:
         """A kept connection, or a new one."""
@@ -334,9 +345,8 @@ class HttpClient:
             text, fix = f"TLS verification failed: {why}", "check CA and certificates"
             raise CertificateError(text, culprit=str(where), fix=fix) from error
         except TimeoutError:
-            raise TransportError(
-                f"no connection within {self.limits.connect_seconds:.0f} s", culprit=str(where)
-            ) from None
+            text = f"no connection within {self.limits.connect_seconds:.0f} s"
+            raise TransportError(text, culprit=str(where)) from None
         except OSError as error:
             raise _broken(str(where), error) from error
         connection = _Connection(reader, writer, self.limits)

@@ -1,7 +1,7 @@
 """One request as bytes, and the answer that came in one piece: what most of HTTP is between us.
 
-Covers: writing a request, taking apart an answer whose length is known and that is here whole.
-Does not cover: every other answer, which h11 reads (``client``): chunks, pieces, interim heads.
+Covers: writing a request, taking apart an answer that is here whole, a stream in plain chunks.
+Does not cover: every other answer, which h11 reads (``client``): pieces, interim heads, trailers.
 
 Rules:
 1. Only what h11 would take in the same way is taken here, and of that only the plain part; for all
@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import re
 
 import h11
@@ -28,15 +29,17 @@ _ANSWER = re.compile(
     rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: %b)?\r\n((?:%b:%b\r\n)*+)\r\n" % (_TEXT, _TOKEN, _TEXT)
 )
 _VALUE = rb"(?:[\x21-\x7e]++(?:[\t ]++[\x21-\x7e]++)*+)?+"
-_REQUEST = re.compile(
-    rb"%b [\x21-\x7e]++ HTTP/1\.1\r\n(?:%b: %b\r\n)++\r\n" % (_TOKEN, _TOKEN, _VALUE)
-)
+_REQUEST_LINE = re.compile(_TOKEN.decode() + r" [\x21-\x7e]++ HTTP/1\.1\r\n")
+_LINES = re.compile(rb"(?:%b: %b\r\n)++\r\n" % (_TOKEN, _VALUE))
 #: Of a length; Python refuses to read thousands of them.
 _DIGITS = 20
 #: They have no body, whatever their length says.
 _BARE = frozenset({204, 304})
 #: Headers by which a message has another frame, or is the last of its connection.
 _FRAMING = frozenset({"transfer-encoding", "connection"})
+#: The size of a chunk of less than 1 MiB, and the end of all chunks without trailers.
+_SIZE = re.compile(rb"([1-9a-fA-F][0-9a-fA-F]{0,4})\r\n")
+_LONGEST_SIZE, _LAST = len(b"fffff\r\n"), b"0\r\n\r\n"
 
 
 def request(method: str, target: str, headers: Headers, body: bytes) -> bytes:
@@ -44,20 +47,27 @@ def request(method: str, target: str, headers: Headers, body: bytes) -> bytes:
 
     The headers name the host and, where there is a body, its length.
     """
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-    try:
-        head = f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode("ascii")
-    except UnicodeEncodeError:
-        head = b""
-    names = {name.lower() for name, _ in headers}
-    if (
-        _REQUEST.fullmatch(head)
-        and len(names) == len(headers)
-        and ("content-length" in names) == bool(body)
-        and _FRAMING.isdisjoint(names)
-    ):
-        return head + body
+    line = f"{method} {target} HTTP/1.1\r\n"
+    lines = _plain_lines(headers, has_body=bool(body))
+    if lines and _REQUEST_LINE.fullmatch(line):
+        return line.encode("ascii") + lines + body
     return begun(method, target, headers, body)[1]
+
+
+# Nearly all requests of a client have the same headers: few lengths, one long token.
+@functools.lru_cache(maxsize=64)
+def _plain_lines(headers: Headers, *, has_body: bool) -> bytes:
+    """Headers as lines, and the empty line; nothing where h11 has to look."""
+    text = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    names = {name.lower() for name, _ in headers}
+    lines = f"{text}\r\n".encode("ascii") if text.isascii() else b""
+    plain = (
+        _LINES.fullmatch(lines)
+        and len(names) == len(headers)
+        and ("content-length" in names) == has_body
+        and _FRAMING.isdisjoint(names)
+    )
+    return lines if plain else b""
 
 
 def begun(
@@ -75,6 +85,48 @@ def begun(
 
 def answer(data: bytes) -> Answer | None:
     """The answer that these bytes are, no less and no more; ``None``: h11 has to look."""
+    head = _head(data)
+    if head is None:
+        return None
+    status, names, end = head
+    length = names.get("content-length", "")
+    if names.get("transfer-encoding") == "chunked" and not length:
+        content, rest, _ = chunks(data[end:])
+        return (status, names, content) if rest == _LAST else None
+    if (
+        not length.isdecimal()
+        or len(length) > _DIGITS
+        or len(data) - end != int(length)
+        or "transfer-encoding" in names
+    ):
+        return None
+    return status, names, data[end:]
+
+
+def streamed(data: bytes) -> tuple[int, dict[str, str], int] | None:
+    """Status, headers and length of the head of an answer in chunks; ``None``: h11 has to look."""
+    head = _head(data)
+    if head is None or head[1].get("transfer-encoding") != "chunked" or "content-length" in head[1]:
+        return None
+    return head
+
+
+def chunks(data: bytes) -> tuple[bytes, bytes, bool]:
+    """The content of the plain chunks that are whole, what follows, whether that may be another."""
+    pieces: list[bytes] = []
+    start = 0
+    while match := _SIZE.match(data, start):
+        end = match.end() + int(match[1], 16)
+        if data[end : end + 2] != b"\r\n":
+            return b"".join(pieces), data[start:], len(data) < end + 2
+        pieces.append(data[match.end() : end])
+        start = end + 2
+    rest = data[start:]
+    return b"".join(pieces), rest, len(rest) < _LONGEST_SIZE and not rest.startswith(b"0")
+
+
+def _head(data: bytes) -> tuple[int, dict[str, str], int] | None:
+    """Status, headers and length of a plain head, after which there is a body."""
     match = _ANSWER.match(data)
     if match is None:
         return None
@@ -83,14 +135,7 @@ def answer(data: bytes) -> Answer | None:
     for line in lines[:-1]:
         name, _, value = line.partition(":")
         names[name.lower()] = value.strip(" \t")
-    status, length = int(match[1]), names.get("content-length", "")
-    if (
-        not length.isdecimal()
-        or len(length) > _DIGITS
-        or len(data) - match.end() != int(length)
-        or len(names) != len(lines) - 1
-        or status in _BARE
-        or not _FRAMING.isdisjoint(names)
-    ):
+    status = int(match[1])
+    if len(names) != len(lines) - 1 or status in _BARE or "connection" in names:
         return None
-    return status, names, data[match.end() :]
+    return status, names, match.end()

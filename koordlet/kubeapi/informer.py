@@ -198,7 +198,7 @@ class Informer(Generic[Value]):
         async for page in pages:
             for body in page.items:
                 if self._matches(body):
-                    self._take(body, entries, rejected)
+                    self._take(objects.key(body), body, entries, rejected)
             revision = page.revision
         self._rejected = rejected
         for key in self._entries.keys() - entries.keys():
@@ -241,7 +241,7 @@ class Informer(Generic[Value]):
         self._rejected.pop(key, None)
         entries: dict[Key, _Entry[Value]] = {}
         if change.verb is not objects.Verb.DELETED and self._matches(change.object):
-            self._take(change.object, entries, self._rejected)
+            self._take(key, change.object, entries, self._rejected)
         self._set(key, entries.get(key))
 
     def _set(self, key: Key, entry: _Entry[Value] | None) -> None:
@@ -269,16 +269,20 @@ class Informer(Generic[Value]):
             self._set(key, None)
 
     def _take(
-        self, body: objects.Object, entries: dict[Key, _Entry[Value]], rejected: dict[Key, Rejected]
+        self,
+        key: Key,
+        body: objects.Object,
+        entries: dict[Key, _Entry[Value]],
+        rejected: dict[Key, Rejected],
     ) -> None:
         """Convert one object; where that fails, its last good value stays."""
-        key, uid = objects.key(body), objects.text(body, "uid")
+        uid, revision = objects.text(body, "uid"), objects.revision(body)
         old = self._entries.get(key)
-        if old is not None and (old.uid, old.revision) == (uid, objects.revision(body)):
+        if old is not None and (old.uid, old.revision) == (uid, revision):
             entries[key] = old
             return
         try:
-            entries[key] = _Entry(uid, objects.revision(body), self._convert(body))
+            entries[key] = _Entry(uid, revision, self._convert(body))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             rejected[key] = Rejected(uid, f"{type(error).__name__}: {error}"[:300])
             if old is not None and old.uid == uid:

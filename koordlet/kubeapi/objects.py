@@ -186,16 +186,20 @@ async def collect(pages: AsyncGenerator[Page, None]) -> Page:
     return Page(items, revision)
 
 
+#: What a JSON object is. The class of nearly all comes first: the other asks many more questions.
+_MAPPING = dict, Mapping
+
+
 def part(body: Object, name: str) -> Mapping[str, Any]:
     """A field that is an object; empty where it is none."""
     value = body.get(name)
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, _MAPPING) else {}
 
 
 def parts(body: Object, name: str) -> list[Mapping[str, Any]]:
     """The objects of a field that is a list; empty where it is none."""
     value = body.get(name)
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, _MAPPING)] if isinstance(value, list) else []
 
 
 def metadata(body: Object) -> Mapping[str, Any]:

@@ -182,25 +182,25 @@ def membership(
 ) -> Membership | None:
     """What a pod says of its gang; ``None``: it is of none."""
     own = spec.get("schedulingGroup")
-    names = {
-        GangForm.NATIVE: own.get("podGroupName") if isinstance(own, Mapping) else None,
-        GangForm.POD_GROUP: labels.get(POD_GROUP),
-        GangForm.LIGHT: labels.get(LIGHT_NAME),
-        GangForm.ANNOTATION: notes.get(GANG_NAME),
-    }
-    forms = [form for form, name in names.items() if name]
+    names = (
+        (GangForm.NATIVE, own.get("podGroupName") if isinstance(own, Mapping) else None),
+        (GangForm.POD_GROUP, labels.get(POD_GROUP)),
+        (GangForm.LIGHT, labels.get(LIGHT_NAME)),
+        (GangForm.ANNOTATION, notes.get(GANG_NAME)),
+    )
+    forms = [(form, name) for form, name in names if name]
     if not forms:
         return None
-    form = forms[0]
+    form, name = forms[0]
     index = whole(notes.get(TOPOLOGY_INDEX))
     common: dict[str, Any] = {
         "namespace": namespace,
-        "name": str(names[form]),
+        "name": str(name),
         "form": form,
         "index": index,
         "selector": str(notes.get(TOPOLOGY_SELECTOR) or ""),
         # Forms 3 and 4 of one name are one gang: neither is in vain.
-        "ignored": tuple(other for other in forms[1:] if names[other] != names[form]),
+        "ignored": tuple(other for other, its in forms[1:] if its != name),
     }
     if form.has_object:
         return Membership(**common)

@@ -79,6 +79,10 @@ class FileSystem:
     inodes_used: int | None = None
 
 
+#: The source that brings ``Summary``.
+STATISTICS = "kubelet stats"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStatistics:
     """Statistics of one pod."""

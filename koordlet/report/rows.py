@@ -22,7 +22,7 @@ from koordlet.report import applying, view, writing
 from koordlet.report.objects import device_object, metric_object, node_status, topology_object
 
 #: Newest first: an installed definition is adapted to.
-_TOPOLOGIES = tuple(
+TOPOLOGIES = tuple(
     dataclasses.replace(kinds.NODE_RESOURCE_TOPOLOGIES, version=version)
     for version in ("v1alpha2", "v1alpha1")
 )
@@ -89,12 +89,12 @@ class TopologyRow:
 
     async def _served(self, store: objects.Objects, ours: Mapping[str, Any]) -> int:
         """Write in the newest version that the server has."""
-        for kind in _TOPOLOGIES if self._kind is None else (self._kind,):
+        for kind in TOPOLOGIES if self._kind is None else (self._kind,):
             try:
                 wrote = await self._lay(store, kind, ours)
             except refusals.NotServed:
                 self._kind = None
-                if kind is _TOPOLOGIES[-1]:
+                if kind is TOPOLOGIES[-1]:
                     raise
             else:
                 self._kind = kind

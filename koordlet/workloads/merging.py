@@ -15,7 +15,8 @@ Rules, in order:
    wins while its answer is believed; afterwards the kubelet's copy counts.
 5. A pod that the API server binds here and a fresh kubelet does not list counts while it is
    pending: it is yet to start. It also counts where it began to run after the kubelet was asked.
-   Otherwise it is gone, and the API server has not heard of it.
+   Otherwise it is stale: a kubelet that has just started answers before it knows its pods, with an
+   empty list, while their containers run.
 6. Pods that have ended hold nothing and are left out.
 7. CPUs that the kubelet's static policy holds are the pod's, unless a scheduler granted others or
    its label says LS or BE; the kubelet owns those cgroup files.
@@ -74,13 +75,11 @@ def _both(runs: Said, wants: Said) -> Iterator[pod.Pod]:
             continue
         both = _merged(listed, other) if wants.fresh or not runs.fresh else listed
         yield replace(both, stale=True) if stale else both
-    rest = (
-        listed
-        for listed in _by_uid(wanted.values()).values()
-        if listed.uid not in known
-        and (not runs.fresh or listed.phase is pod.Phase.PENDING or listed.uid in wants.begun)
-    )
-    yield from _marked(rest, stale=not wants.fresh)
+    for listed in _by_uid(wanted.values()).values():
+        if listed.uid not in known:
+            early = listed.phase is pod.Phase.PENDING or listed.uid in wants.begun
+            unlisted = runs.fresh and not early
+            yield replace(listed, stale=True) if unlisted or not wants.fresh else listed
 
 
 def _merged(runs: pod.Pod, wants: pod.Pod) -> pod.Pod:

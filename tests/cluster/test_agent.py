@@ -123,11 +123,17 @@ def test_it_reports_with_its_own_role(lab: Any) -> None:
 
 @pytest.mark.soak
 def test_at_rest_it_asks_little(lab: Any) -> None:
-    """Between its second and its fifth report: at most four requests a minute, and no zones."""
+    """At most four requests a minute, and no zones."""
+    rests(lab, until=5)
+
+
+def rests(lab: Any, *, until: int) -> None:
+    """Between its second report and this one it asks little, and writes no zones."""
     several = deadline.until(
-        lambda: found if len(found := reports(lab)) >= 5 else None, "five reports", seconds=400
+        lambda: some if len(some := reports(lab)) >= until else None, "reports", seconds=400
     )
-    first, last = several[1]["requestReceivedTimestamp"], several[4]["requestReceivedTimestamp"]
+    moments = [several[number]["requestReceivedTimestamp"] for number in (1, until - 1)]
+    first, last = moments
     between = [e for e in asked(lab) if first < e["requestReceivedTimestamp"] <= last]
     span = dt.datetime.fromisoformat(last) - dt.datetime.fromisoformat(first)
 

@@ -1,8 +1,9 @@
 """The agent's life on a real node: installed from ``deploy/``, its neighbours restarted, removed.
 
-Covers: kubelet and containerd with NRI on cgroup v1, first instructions of every class, restarts,
-resizes in place, what the manual's uninstallation leaves. Does not cover: the static CPU policy
-(``test_static_policy``), pressure (``test_node_pressure``), cgroup v2 (``tests.vm``).
+Covers: kubelet and containerd or CRI-O with NRI on cgroup v1, first instructions of every class,
+restarts, resizes in place, what the manual's uninstallation leaves.
+Does not cover: the static CPU policy (``test_static_policy``), pressure (``test_node_pressure``),
+cgroup v2 (``tests.vm``).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ policies:
   reserved_cpus: {mode: enforce}
   shared_pools: {mode: enforce}
   node_pressure: {evictionHard: {memory.available: 99%}}
-report: {objects: {taints: NoSchedule, tolerancePercent: 0}}
+report: {objects: {taints: NoSchedule, tolerancePercent: 0, device: true}}
 """
 #: Percent of the memory that all work together shall use.
 MEMORY_PERCENT = 65
@@ -47,19 +48,23 @@ COLOCATION = {
     "memoryCalculatePolicy": "request",
     "memoryReclaimThresholdPercent": MEMORY_PERCENT,
 }
-#: Percent of the memory that all work together shall use.
-MEMORY_PERCENT = 65
+
+
+#: Of CRI-O the stage has the first instructions, the soak the rest: it takes a minute and a half.
+CRIO_IN_THE_SOAK = ["containerd", pytest.param("crio", marks=pytest.mark.soak)]
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kubelet_node.Node]:
+def node(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[kubelet_node.Node]:
     """A node with pods that came before the agent."""
     if why := kubelet_node.why_not():
         pytest.skip(why)
     needs.unless(live.why_not())
     needs.two_cpus()
     folder = tmp_path_factory.mktemp("life")
-    with kubelet_node.node(folder, "containerd", {}, audit=True, scheduler=True) as made:
+    with kubelet_node.node(folder, request.param, {}, audit=True, scheduler=True) as made:
         made.start("standing-ls", "LS", requests=LITTLE)
         made.start("standing-be", "BE")
         made.start("standing-plain", requests=TENTH, limits=TENTH)
@@ -125,6 +130,7 @@ def printed(node: kubelet_node.Node, *names: str) -> None:
     deadline.until(lambda: all(map(node.first_cpus, names)), f"first commands of {names}")
 
 
+@pytest.mark.parametrize("node", ["containerd", "crio"], indirect=True)
 def test_containers_of_every_class_run_their_first_command_on_their_cpus(
     node: kubelet_node.Node, agent: installed.Installed
 ) -> None:
@@ -183,6 +189,7 @@ def checked(agent: installed.Installed) -> float:
     return agent.metric("koordlet_nri_checked_total")
 
 
+@pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
 def test_restarts_of_runtime_kubelet_and_agent_move_nobody(
     node: kubelet_node.Node, agent: installed.Installed
 ) -> None:
@@ -197,13 +204,13 @@ def test_restarts_of_runtime_kubelet_and_agent_move_nobody(
     settled(node, expected)
     boxes = node.boxes()
     for program, how in (
-        ("containerd", signal.SIGTERM),
-        ("containerd", signal.SIGKILL),
+        (node.runtime, signal.SIGTERM),
+        (node.runtime, signal.SIGKILL),
         ("kubelet", signal.SIGKILL),
     ):
         count, connections = checked(agent), agent.metric("koordlet_nri_connections_total")
         restarted(node, program, how)
-        if program == "containerd":
+        if program == node.runtime:
             again = lambda: agent.metric("koordlet_nri_connections_total") > connections  # noqa: B023, E731
             held(node, expected, again, f"a new connection after {how.name}")
         node.start("next", "LS", requests=LITTLE)
@@ -274,6 +281,7 @@ def quotas(node: kubelet_node.Node) -> set[str]:
     return set(node.values("grows", "cpu.cfs_quota_us"))
 
 
+@pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
 @pytest.mark.parametrize(
     "whole", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["container", "pod"]
 )
@@ -310,10 +318,28 @@ def test_a_resize_in_place_is_followed(
     assert node.boxes()["grows"] == identity
 
 
+@pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
+def test_objects_about_the_node_say_what_it_has(
+    node: kubelet_node.Node, agent: installed.Installed
+) -> None:
+    """Zones with every CPU, devices; each goes with its Node. ``test_node_rest`` has the use."""
+    kinds = {"NodeMetric", "NodeResourceTopology", "Device"}
+    deadline.until(lambda: agent.reported().keys() == kinds, "every object")
+    several = agent.reported()
+    zones = [z for z in several["NodeResourceTopology"]["zones"] if z["type"] == "Node"]
+    amounts = [row for zone in zones for row in zone["resources"] if row["name"] == "cpu"]
+
+    assert sum(int(row["capacity"]) for row in amounts) == os.cpu_count()
+    assert {row["type"] for row in several["Device"]["spec"]["devices"]} <= {"gpu", "rdma"}
+    owners = [o["name"] for body in several.values() for o in body["metadata"]["ownerReferences"]]
+    assert owners == [node.name] * len(kinds)
+
+
+@pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
 def test_the_manuals_uninstallation_leaves_nothing(
     node: kubelet_node.Node, agent: installed.Installed, before: images.Image
 ) -> None:
-    """Files, conditions, amounts, taints, annotations are as before; no request was forbidden."""
+    """Files, the Node and the objects about it are as before; no request was forbidden."""
     deadline.until(lambda: offered(node) > 0, "an offer")
     deadline.until(lambda: "taints" in the_node(node)["spec"], "a taint")
     conditions = {c["type"] for c in the_node(node)["status"]["conditions"]}
@@ -323,8 +349,9 @@ def test_the_manuals_uninstallation_leaves_nothing(
 
     now = the_node(node)
     assert [key for key in paths(now) if "koord" in key or "batch" in key or "mid-" in key] == []
+    assert agent.reported() == {}
     as_before(node, before)
-    assert forbidden(node) == []
+    assert agent.forbidden() == []
     assert [pod for pod, (_, restarts) in node.boxes().items() if restarts] == []
 
 
@@ -357,15 +384,3 @@ def paths(value: Any) -> list[str]:
     if isinstance(value, list):
         return [path for more in value for path in paths(more)]
     return [str(value)]
-
-
-def forbidden(node: kubelet_node.Node) -> list[str]:
-    """Requests of the agents that the server refused for their role or a policy."""
-    lines = Path(node.cluster.folder, "log/audit.log").read_text().splitlines()
-    events = [
-        event
-        for event in map(json.loads, lines)
-        if event["user"].get("username") == installed.ACCOUNT
-    ]
-    assert len(events) > len(STANDING)
-    return [f"{e['verb']} {e['requestURI']}" for e in events if e["responseStatus"]["code"] == 403]

@@ -17,15 +17,17 @@ from koordlet.kubeapi import kinds
 from tests.deploy.documents import DEPLOY, allowed, documents, needed, rules
 from tools.docs import metrics
 
-#: Mirrors of ``workloads.cluster``, and the rows of ``report.rows``.
+#: Mirrors of ``workloads.cluster``, the rows of ``report.rows``, and ``report.own_objects``.
 AGENT = (
     *(needed(kinds.PODS, "list watch"), needed(kinds.PODS, "create", "eviction")),
     *(needed(kinds.NODES, "get list watch"), needed(kinds.NODES, "patch", "status")),
     *(needed(kinds.NODES, "get", sub) for sub in ("pods", "configz", "stats")),
     needed(kinds.CONFIG_MAPS, "get list watch"),
     needed(kinds.NODE_SLOS, "list watch"),
-    *(needed(kinds.NODE_METRICS, "get create"), needed(kinds.NODE_METRICS, "patch", "status")),
-    *(needed(one, "get create patch") for one in (kinds.NODE_RESOURCE_TOPOLOGIES, kinds.DEVICES)),
+    needed(kinds.NODE_METRICS, "get create delete"),
+    needed(kinds.NODE_METRICS, "patch", "status"),
+    needed(kinds.NODE_RESOURCE_TOPOLOGIES, "get create patch delete"),
+    needed(kinds.DEVICES, "get create patch delete"),
     needed(kinds.RESERVATIONS, "list watch"),
     needed(kinds.EVENTS, "create patch"),
 )

@@ -73,6 +73,47 @@ def test_bodies_of_every_framing() -> None:
     assert with_server(answers(OK, chunked, until_end), body) == 1
 
 
+def test_a_stream_in_drops() -> None:
+    """Byte by byte, with chunks of every kind, its content comes whole and its end is told."""
+    chunks = b"1\r\no\r\n2\r\nk,\r\n3;x=y\r\n or\r\n4\r\n not\r\n0\r\nT: t\r\n\r\n"
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for byte in chunks:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0)
+        await reader.read()
+
+    async def body(asking: client.HttpClient) -> None:
+        async with asking.stream("GET", "/") as stream:
+            assert stream.response.status == 200
+            assert await _rest(stream) == b"ok, or not"
+
+    with_server(drip, body)
+
+
+@pytest.mark.parametrize("cut", [b"", b"1\r\no\r\n", b"1\r\no\r\n5\r\nk", b"1\r\no\r\nz"])
+def test_a_stream_that_is_cut(cut: bytes) -> None:
+    """A connection that ends before the stream does is an error, wherever that was."""
+
+    async def body(asking: client.HttpClient) -> None:
+        async with asking.stream("GET", "/") as stream:
+            with pytest.raises(client.TransportError):
+                await _rest(stream)
+
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with_server(answers(head + cut), body)
+
+
+async def _rest(stream: client.ResponseStream) -> bytes:
+    content = b""
+    while piece := await stream.read(PATIENCE):
+        content += piece
+    return content
+
+
 def test_more_than_was_asked_for() -> None:
     """What follows an answer is no answer to the next request: the connection is not used again."""
     unasked = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import h11
 import pytest
 from hypothesis import given
@@ -110,6 +112,49 @@ def test_a_damaged_answer(some: bytes, where: int) -> None:
     found = exchange.answer(data)
 
     assert found is None or found == oracle(data)
+
+
+STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def test_an_answer_in_plain_chunks() -> None:
+    """Its content is that of its chunks, in one piece, where the last chunk is here, too."""
+    names = {"transfer-encoding": "chunked"}
+    data = STREAM + b"1\r\no\r\n0A\r\nk"
+    plain = STREAM + b"2\r\nok\r\nc\r\n and a dozen\r\n0\r\n\r\n"
+
+    assert exchange.answer(plain) == (200, names, b"ok and a dozen")
+    assert exchange.answer(plain[:-2]) is None
+    assert exchange.answer(data) is None
+    assert exchange.streamed(data) == (200, names, len(STREAM))
+    assert exchange.chunks(data[len(STREAM) :]) == (b"o", b"0A\r\nk", False)
+
+
+_CHUNK = st.sampled_from([b"2\r\nok\r\n", b"c\r\nand a dozen!\r\n", b"0\r\n\r\n", b"1;x\r\no\r\n"])
+
+
+@given(st.lists(_CHUNK, max_size=5), st.binary(max_size=3), st.integers(0, 60))
+def test_chunks_are_what_h11_says(several: list[bytes], some: bytes, where: int) -> None:
+    """Whole ones first, then h11 from the first that is none: the same content, damaged or not."""
+    data = b"".join(several)
+    data = data[:where] + some + data[where:]
+
+    content, rest, _ = exchange.chunks(data)
+
+    assert content + _content(STREAM + rest) == _content(STREAM + data)
+    found = exchange.answer(STREAM + data)
+    assert found is None or found == oracle(STREAM + data)
+
+
+def _content(data: bytes) -> bytes:
+    """What h11 has read of a body before its end, an error or the last of the bytes."""
+    machine, _ = exchange.begun("GET", "/", (("host", "h"),), b"")
+    machine.receive_data(data)
+    body = bytearray()
+    with contextlib.suppress(h11.RemoteProtocolError):
+        while isinstance(event := machine.next_event(), h11.Response | h11.Data):
+            body += event.data if isinstance(event, h11.Data) else b""
+    return bytes(body)
 
 
 _WORD = st.text(st.characters(max_codepoint=255), max_size=4)

@@ -35,6 +35,12 @@ _DAEMONSET = f"/apis/apps/v1/namespaces/{SPACE}/daemonsets/koordlet"
 _CONFIG = f"/api/v1/namespaces/{SPACE}/configmaps/koordlet"
 _PODS = f"/api/v1/namespaces/{SPACE}/pods"
 _STRATEGIC = "application/strategic-merge-patch+json"
+#: What an agent reports of its node beside the Node.
+_OBJECTS = (
+    "slo.koordinator.sh/v1alpha1/nodemetrics",
+    "topology.node.k8s.io/v1alpha2/noderesourcetopologies",
+    "scheduling.koordinator.sh/v1alpha1/devices",
+)
 #: Of the machine, at the same place in the container.
 _MACHINE = ("/usr", "/lib", "/lib64")
 
@@ -93,7 +99,7 @@ class Installed:
         """Of the running container, as this machine counts."""
         [status] = self.ready()["status"]["containerStatuses"]
         groups = Path("/sys/fs/cgroup/cpuset", self.node.group)
-        [group] = groups.glob(f"kubepods/**/{status['containerID'].rpartition('/')[2]}")
+        [group] = groups.glob(f"kubepods/**/*{status['containerID'].rpartition('/')[2]}")
         return int((group / "cgroup.procs").read_text().split()[0])
 
     def restarts(self) -> int:
@@ -115,6 +121,20 @@ class Installed:
         """Run only on nodes with these labels, beside those of the manifest."""
         body = {"spec": {"template": {"spec": {"nodeSelector": labels}}}}
         self.node.cluster.request("PATCH", _DAEMONSET, body, _STRATEGIC)
+
+    def reported(self) -> dict[str, dict[str, Any]]:
+        """Objects about the node, by their kind."""
+        name, ask = self.node.name, self.node.admin.ask
+        answers = [ask("GET", f"/apis/{path}/{name}") for path in _OBJECTS]
+        return {body["kind"]: body for status, body in answers if status == http.client.OK}
+
+    def forbidden(self) -> list[str]:
+        """Requests of the agents that the server refused for their role or a policy."""
+        lines = Path(self.node.cluster.folder, "log/audit.log").read_text().splitlines()
+        events = [e for e in map(json.loads, lines) if e["user"].get("username") == ACCOUNT]
+        assert events, "the audit log has no request of an agent"
+        codes = [(e, e["responseStatus"]["code"]) for e in events]
+        return [f"{e['verb']} {e['requestURI']}" for e, code in codes if code == 403]
 
     def uninstall(self) -> None:
         """Every command of the manual, as it stands there."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,11 @@ class Node:
     def name(self) -> str:
         """Of the Node object."""
         return str(self.cluster.the_node().name)
+
+    @property
+    def runtime(self) -> str:
+        """The container runtime's program."""
+        return str(self.cluster.the_node().runtime)
 
     @property
     def group(self) -> str:
@@ -149,13 +155,28 @@ class Node:
 
 @contextlib.contextmanager
 def node(
-    place: Path, runtime: str, kubelet: Mapping[str, object], **control_plane: Any
+    place: Path,
+    runtime: str,
+    kubelet: Mapping[str, object],
+    *,
+    disk_mib: int = 0,
+    **control_plane: Any,
 ) -> Iterator[Node]:
-    """A node with this runtime and these settings of its kubelet; the agent's role is there."""
+    """A node with this runtime and these settings of its kubelet; the agent's role is there.
+
+    ``disk_mib``: the kubelet's directory is a file system of its own, and so large.
+    """
     settings = place / "kubelet.yaml"
     header = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     settings.write_text(yaml.safe_dump({**header, **kubelet}))
-    with k8s_lab.cluster(place / "k8s", **control_plane) as cluster:
+    with contextlib.ExitStack() as stack:
+        disk = place / "k8s/node/kubelet"
+        stack.callback(_unmount, disk)
+        cluster = stack.enter_context(k8s_lab.cluster(place / "k8s", **control_plane))
+        if disk_mib:
+            disk.mkdir(parents=True)
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={disk_mib}m", "disk", str(disk)]
+            subprocess.run(mount, check=True)
         cluster.node(runtime=runtime, kubelet_config=settings)
         for body in yaml.safe_load_all((PROJECT / "deploy/daemonset.yaml").read_text()):
             if body["kind"] in {"ClusterRole", "ClusterRoleBinding"}:
@@ -177,3 +198,8 @@ def settled(node: Node, expected: Mapping[str, str]) -> None:
     except AssertionError as error:
         error.add_note(f"CPUs {seen}, pods {node.boxes()}")
         raise
+
+
+def _unmount(disk: Path) -> None:
+    if disk.is_mount():
+        subprocess.run(["umount", str(disk)], check=True)

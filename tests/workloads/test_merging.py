@@ -43,28 +43,30 @@ def test_an_api_server_that_is_not_believed_any_more_loses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs_fresh", "phase", "expected"),
+    ("runs_fresh", "phase", "stale"),
     [
-        (True, pod.Phase.PENDING, True),
-        (True, pod.Phase.RUNNING, False),
-        (False, pod.Phase.RUNNING, True),
+        (True, pod.Phase.PENDING, False),
+        (True, pod.Phase.RUNNING, True),
+        (False, pod.Phase.RUNNING, False),
     ],
 )
 def test_a_pod_that_the_kubelet_does_not_list(
-    runs_fresh: object, phase: pod.Phase, expected: object
+    runs_fresh: object, phase: pod.Phase, stale: object
 ) -> None:
-    """It counts while it is yet to start, or while the kubelet is not believed."""
-    found = merging.merge(said(fresh=bool(runs_fresh)), said(one("cluster", phase=phase)))
+    """It counts; but one that ran before is stale, because a kubelet that starts lists nobody."""
+    wants = said(one("cluster", phase=phase))
+    (listed,) = merging.merge(said(fresh=bool(runs_fresh)), wants)
 
-    assert bool(expected) is bool(found)
+    assert listed.stale is bool(stale)
 
 
 def test_a_pod_that_began_to_run_after_the_kubelet_was_asked_counts() -> None:
-    """Its absence from an older list says nothing; one that ran before that list is gone."""
+    """Its absence from an older list says nothing; one that ran before that list is stale."""
     pods = (one("cluster", uid, phase=pod.Phase.RUNNING) for uid in ("new", "old"))
     wants = merging.Said(pods=tuple(pods), fresh=True, begun=frozenset({"new"}))
+    merged = merging.merge(said(), wants)
 
-    assert [found.uid for found in merging.merge(said(), wants)] == ["new"]
+    assert [(listed.uid, listed.stale) for listed in merged] == [("new", False), ("old", True)]
 
 
 @pytest.mark.parametrize("phase", [pod.Phase.RUNNING, pod.Phase.PENDING])

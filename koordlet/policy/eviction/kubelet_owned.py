@@ -9,7 +9,9 @@ Rules:
 2. With ``act`` koordlet acts on thresholds that are strictly earlier than each of the kubelet's.
    The kubelet's running configuration (``/configz``) counts, before that the given file; while
    neither is known no pod is evicted.
-3. While the kubelet reports a condition, koordlet evicts no pod for it.
+3. While the kubelet reports a condition, or one of its own thresholds for it is met, koordlet
+   evicts no pod for it: the kubelet looks every ten seconds and reports later, and both would
+   evict a pod.
 4. The kubelet does not have koordlet's own signals, so these are never late. They are about memory.
 """
 
@@ -36,10 +38,11 @@ class Neighbour:
     #: What it has the condition of.
     conditions: Mapping[str, bool] = field(default_factory=dict)
     theirs: tuple[thresholds.Threshold, ...] = ()
+    observed: Mapping[str, pressure_signals.Observation] = field(default_factory=dict)
     #: Why they are not known.
     unknown: str = ""
 
-    def held(self, due: thresholds.Threshold, capacity: int) -> str:
+    def held(self, due: thresholds.Threshold) -> str:
         """The reason that a victim is named but not evicted; empty where it is evicted."""
         if not self.there:
             return "policies.node_pressure.act is false" if self.act is False else ""
@@ -56,20 +59,38 @@ class Neighbour:
             kind = "MemoryPressure"
         if self.conditions.get(kind):
             return f"not evicting: the kubelet reports {kind} and evicts by itself"
-        return self.late(due, capacity)
+        return self.late(due) or self._met(kind)
 
-    def late(self, threshold: thresholds.Threshold, capacity: int | None) -> str:
+    def _met(self, kind: str) -> str:
+        """The kubelet's own threshold for this condition that is met now."""
+        for threshold in self.theirs:
+            seen = self.observed.get(threshold.signal)
+            if seen is None or thresholds.CONDITION[threshold.signal] != kind:
+                continue
+            if threshold.value.of(seen.capacity) > seen.available:
+                own = f"{threshold.signal}<{threshold.value.text}"
+                return f"not evicting: the kubelet's own {own} is met, and it evicts by itself"
+        return ""
+
+    def late(self, threshold: thresholds.Threshold) -> str:
         """The reason that a threshold comes too late to act on; empty where it does not."""
         if not self.there or not self.act or threshold.signal not in thresholds.SIGNALS:
             return ""
         if self.unknown:
             return self.unknown
+        seen = self.observed.get(threshold.signal)
+        capacity = None if seen is None else seen.capacity
         rival, certain = earlier.rival(threshold, self.theirs, capacity)
         return earlier.words(threshold, rival) if rival is not None and certain else ""
 
 
 def neighbour(
-    now: snapshot.Snapshot, *, act: bool | None, file_texts: thresholds.Texts | None, layout: str
+    now: snapshot.Snapshot,
+    observed: Mapping[str, pressure_signals.Observation],
+    *,
+    act: bool | None,
+    file_texts: thresholds.Texts | None,
+    layout: str,
 ) -> Neighbour:
     """The kubelet beside us; ``file_texts`` is what its file says."""
     if not is_there(now):
@@ -90,7 +111,12 @@ def neighbour(
         except thresholds.ThresholdError as error:
             unknown = f"the kubelet's thresholds cannot be read: {error}"
     return Neighbour(
-        there=True, act=act, conditions=now.node.conditions, theirs=theirs, unknown=unknown
+        there=True,
+        act=act,
+        conditions=now.node.conditions,
+        theirs=theirs,
+        observed=observed,
+        unknown=unknown,
     )
 
 
@@ -100,19 +126,12 @@ def is_there(now: snapshot.Snapshot) -> bool:
 
 
 def conditions(
-    beside: Neighbour,
-    configured: Iterable[thresholds.Threshold],
-    observed: Mapping[str, pressure_signals.Observation],
+    beside: Neighbour, configured: Iterable[thresholds.Threshold]
 ) -> Iterator[decision.Condition]:
     """The condition about late thresholds, where ``act`` is set beside a kubelet."""
     if not beside.there or not beside.act:
         return
-    late = [
-        beside.late(
-            threshold, observed[threshold.signal].capacity if threshold.signal in observed else None
-        )
-        for threshold in configured
-    ]
+    late = [beside.late(threshold) for threshold in configured]
     problems = [text for text in dict.fromkeys(late) if text]
     fine = "each threshold is earlier than the kubelet's"
     yield own_signals.condition(LATE, "; ".join(problems), fine)

@@ -11,10 +11,10 @@ Rules:
    waits until that pod is gone, for half a minute at most.
 3. Local-storage limits come first: a pass in which they evict pods evicts no other pod.
 4. On a node with a kubelet, koordlet leaves the kubelet's signals to it. With ``act`` koordlet
-   evicts where its threshold is strictly earlier than the kubelet's and the kubelet reports no
-   condition.
+   evicts where its threshold is strictly earlier than the kubelet's, that is not met either, and
+   the kubelet reports no condition.
 5. Stale input evicts no pod: the policy waits for counters that are read in turns, and the next
-   tick reads all of them.
+   tick reads all of them; for a disk, for the kubelet's statistics from after it ran short.
 6. Only the monotonic clock counts.
 7. Page cache is reclaimed first, once, where that can be enough (``pressure_reclaim``).
 
@@ -34,7 +34,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from koordlet.history import series
-from koordlet.model import action, decision, eviction, meter, snapshot, thresholds
+from koordlet.model import action, decision, eviction, kubelet, meter, snapshot, thresholds
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.best_effort import groups
@@ -61,6 +61,8 @@ _CLEANUP = 30.0
 _AGAIN = 300.0
 #: Seconds for which counters of this moment are waited for.
 _UNREAD = 2.5
+#: Seconds for which newer statistics are waited for: the kubelet is asked every ten.
+_UNASKED = 20.0
 #: What file systems said longer ago is not believed.
 _STALE_DISKS = 30.0
 
@@ -151,7 +153,7 @@ def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _
     if settings.own:
         observed.update(own_signals.observe(now.pressure))
     beside = kubelet_owned.neighbour(
-        now, act=settings.act, file_texts=settings.kubelet, layout=seen.layout
+        now, observed, act=settings.act, file_texts=settings.kubelet, layout=seen.layout
     )
     return _Look(
         now=now,
@@ -236,11 +238,7 @@ def _first(
     """The threshold to act on: the first that may be acted on, else the first."""
     since = math.inf if eased is None else look.now.at - eased
     ready = [threshold for threshold in due if not 0 <= since < own_signals.pause(threshold.signal)]
-    free = (
-        threshold
-        for threshold in ready
-        if not look.beside.held(threshold, look.observed[threshold.signal].capacity)
-    )
+    free = (threshold for threshold in ready if not look.beside.held(threshold))
     return next(free, next(iter(ready), None))
 
 
@@ -252,7 +250,7 @@ def _conditions(
     conditions = (
         *messages.conditions(holding),
         *own_signals.conditions(look.settings.own, holding),
-        *kubelet_owned.conditions(look.beside, look.configured, look.observed),
+        *kubelet_owned.conditions(look.beside, look.configured),
         *others,
     )
     return own_signals.united(conditions) if look.settings.own else conditions
@@ -328,7 +326,7 @@ def _eviction(look: _Look, due: thresholds.Threshold, chosen: ranking.Ranked) ->
         grace_seconds=_grace(chosen.pod, due, look.settings),
         group=chosen.pod.group,
         match=chosen.pod.match,
-        held=look.beside.held(due, observed.capacity),
+        held=look.beside.held(due),
         annotations=messages.event_annotations(chosen.pod, chosen.use, resource),
     )
 
@@ -342,10 +340,12 @@ def _runs(pod: pods.Pod, past: series.History) -> bool:
 
 def _waits(look: _Look, due: thresholds.Threshold, state: State) -> bool:
     """Rule 5: whether to wait for counters that are being read again."""
-    if look.past.complete or due.signal in thresholds.DISK_SIGNALS:
-        return False
     now = look.now.at
-    return now - state.book.first.get(pressure_state.name(due), now) < _UNREAD
+    first = state.book.first.get(pressure_state.name(due), now)
+    if due.signal in thresholds.DISK_SIGNALS:
+        answers = [s.last_good for s in look.now.sources if s.name == kubelet.STATISTICS]
+        return any(at is not None and at <= first for at in answers) and now - first < _UNASKED
+    return not look.past.complete and now - first < _UNREAD
 
 
 def _grace(pod: pods.Pod, due: thresholds.Threshold, settings: Settings) -> int:

@@ -169,7 +169,7 @@ def signals(look: Look, book: Book) -> Iterator[decision.Signal]:
             key in book.acted and is_met(threshold, look.observed, reclaim=True)
         )
         wanted = messages.wanted(threshold, seen.capacity)
-        late = look.beside.late(threshold, seen.capacity)
+        late = look.beside.late(threshold)
         yield decision.Signal(
             name=threshold.signal,
             observed=messages.available(threshold.signal, seen.available),

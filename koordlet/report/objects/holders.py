@@ -52,6 +52,11 @@ def applied(there: Mapping[str, Any], subresource: str = "") -> bool:
     )
 
 
+def alone(there: Mapping[str, Any]) -> bool:
+    """True if nobody but koordlet owns a field of the object."""
+    return {entry.get("manager") for entry in _entries(there)} == {MANAGER}
+
+
 def writing(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
     """Owners that still write, by the clock of the newest write of any owner."""
     newest = max((at for entry in _entries(there) if (at := _at(entry)) is not None), default=0.0)

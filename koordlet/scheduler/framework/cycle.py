@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.framework import Failure, Rescue, Verdict, messages
-from koordlet.scheduler.framework.dryrun import DryRunCache
+from koordlet.scheduler.framework import Failure, Rescue, Verdict, dryrun, messages
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.view import Scored, View, first
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -40,7 +39,7 @@ class Cycle:
         #: Where a sample begins.
         self._start = 0
         self._failures: dict[PodClass, tuple[int, Failure]] = {}
-        self.dry_runs = DryRunCache(columns)
+        self.dry_runs = dryrun.DryRunCache(columns)
         # Nearly all plugins take no part in nearly all points: who is asked is found once.
         self.preparing = profile.having("prepare")
         self.reserving = profile.having("reserve", "marks", "permit")
@@ -110,7 +109,7 @@ class Cycle:
         """The best of a sample of feasible nodes, which begins after the last sample."""
         size = self.columns.size
         wanted = max(_LEAST, len(self.columns.rows) * self.profile.share // _EVERY)
-        feasible = np.setdiff1d(view.scored().rows, np.array(list(shunned), np.intp))
+        feasible = view.scored(shunned=shunned).rows
         order = np.argsort((feasible - self._start) % size, kind="stable")
         some = feasible[order][:wanted]
         if not some.size:
@@ -127,6 +126,11 @@ class Cycle:
         """The first refusal of one node; ``None``: it passes all filters now."""
         with self.sight(pod) as view:
             return None if view.passes(row) else view.verdict(row)
+
+    def beside(self, pod: Pod, row: int, guests: Sequence[Pod]) -> Verdict | None:
+        """The first refusal of a feasible node with other pods on it; ``None``: it stays one."""
+        with self.sight(pod) as view:
+            return dryrun.beside(self.columns, view, row, guests)
 
     def drop(self, concerned: Callable[[PodClass], bool]) -> None:
         """Forget the views of some classes: objects that they depend on have changed."""

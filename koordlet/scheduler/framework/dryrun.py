@@ -9,8 +9,8 @@ Rules:
    node are asked, the pods come back.
 2. Where a node is judged by amounts and by what no pod changes, the same verdicts follow from sums:
    no column is touched. That is nearly every pod, and costs a hundredth.
-3. What rule 2 found of a node holds until something about its pods changes. It does not where a
-   budget covers one of them, or somebody was promised a place there: that is looked at anew.
+3. What rule 2 found of a node holds until something about its pods changes, or somebody else is
+   promised a place there. It does not where a budget covers one of them: that is looked at anew.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns, concerns_reservations
@@ -25,7 +26,7 @@ from koordlet.scheduler.framework import Kind, Verdict, messages
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod, PodClass
-from koordlet.scheduler.plugins.resources import Fit
+from koordlet.scheduler.plugins.resources import Fit, NodeResourcesFit
 from koordlet.scheduler.reservation import keys
 
 #: Nodes whose dry run is remembered, of all classes together: 200 bytes each.
@@ -65,6 +66,8 @@ class CachedDryRun:
     """The result of a dry run by sums, valid until something about the node's pods changes."""
 
     look: int
+    #: Those who were promised a place there.
+    guests: tuple[Pod, ...]
     #: The classes of the pods that may go: no budget may cover one.
     classes: tuple[PodClass, ...]
     result: Tried
@@ -96,6 +99,23 @@ def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
         for guest in guests:
             columns.remove(guest)
             guest.node = ""
+
+
+def beside(columns: Columns, view: View, row: int, guests: Sequence[Pod]) -> Verdict | None:
+    """Why a feasible node is none with nominated pods on it, by sums where they suffice."""
+    sums = ResourceSums.of(columns, view)
+    if sums is None or any(map(_more_than_amounts, guests)):
+        with joined(columns, row, guests):
+            return None if view.passes(row) else view.verdict(row)
+    spare = sums.spare(row, guests, ())
+    if min(spare) >= 0:
+        return None
+    return replace(sums.fit.refusal(row, spare), plugin=NodeResourcesFit.name)
+
+
+def _more_than_amounts(guest: Pod) -> bool:
+    """Whether a guest may keep a pod off its node by more than what it takes."""
+    return bool(guest.pod_class.anti_affinity) or concerns_reservations(guest)
 
 
 class DryRunCache:
@@ -141,11 +161,9 @@ class DryRuns:
 
     def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
         """The victims on a node, or why preemption does not help there."""
-        if self._sums is not None and not any(
-            guest.pod_class.anti_affinity or concerns_reservations(guest) for guest in guests
-        ):
-            known = None if guests else self._memory.get(row)
-            if known is not None and self._holds(known, row):
+        if self._sums is not None and not any(map(_more_than_amounts, guests)):
+            known = self._memory.get(row)
+            if known is not None and self._holds(known, row, guests):
                 return known.result
             tried = self._by_sums(self._sums, row, guests)
             if tried is not None:
@@ -153,8 +171,8 @@ class DryRuns:
         with joined(self._columns, row, guests):
             return in_columns(self._columns, self._view, self._pod, row, self._protection)
 
-    def _holds(self, known: CachedDryRun, row: int) -> bool:
-        if known.look != self._columns.looks[row]:
+    def _holds(self, known: CachedDryRun, row: int, guests: Sequence[Pod]) -> bool:
+        if known.look != self._columns.looks[row] or known.guests != tuple(guests):
             return False
         return not self._protection or not any(map(self._protection.of, known.classes))
 
@@ -167,8 +185,9 @@ class DryRuns:
             return None
         tried = self._sum(sums, row, guests, lower) if lower else _NOBODY
         classes = tuple({pod.pod_class: None for pod in lower})
-        if not guests and not any(map(self._protection.of, classes)):
-            self._memory[row] = CachedDryRun(self._columns.looks[row], classes, tried)
+        if not any(map(self._protection.of, classes)):
+            look = self._columns.looks[row]
+            self._memory[row] = CachedDryRun(look, tuple(guests), classes, tried)
         return tried
 
     def _sum(

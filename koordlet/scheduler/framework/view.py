@@ -178,18 +178,16 @@ class View:
 
     def best(self, shunned: Collection[int] = ()) -> int:
         """The row of the best node, the lowest of equals; -1 where none is feasible."""
-        if shunned:
-            return first(self.scored(np.setdiff1d(self._every, np.array(list(shunned), np.intp))))
         filters, varying = self._active()
-        if not filters and not varying:
+        if not shunned and not filters and not varying:
             return self._best.row()
         if not varying:
-            totals = np.where(self._passing(filters), self._totals, -1)
+            totals = np.where(self._passing(filters, shunned), self._totals, -1)
             row = int(totals.argmax()) if totals.size else -1
             return row if row >= 0 and totals[row] >= 0 else -1
-        if not filters and len(varying) == 1 and hasattr(varying[0][1], "sparse"):
+        if not shunned and not filters and len(varying) == 1 and hasattr(varying[0][1], "sparse"):
             return self._best_of_few(varying[0][0], varying[0][1])
-        return first(self.scored())
+        return first(self.scored(shunned=shunned))
 
     def _best_of_few(self, weight: int, score: Any) -> int:
         """The same where one score varies, and is nothing but on a few rows and never negative.
@@ -207,16 +205,17 @@ class View:
         alone = int(self._totals[row])
         return min(chosen, row) if best == alone else (chosen if best > alone else row)
 
-    def _passing(self, filters: list[Filter]) -> Bools:
+    def _passing(self, filters: list[Filter], shunned: Collection[int] = ()) -> Bools:
         passing = self._totals >= 0
+        passing[list(shunned)] = False
         for filtering in filters:
             passing &= filtering.allowed(self._every)
         return passing
 
-    def scored(self, only: Rows | None = None) -> Scored:
-        """Every feasible node (of these) and its total."""
+    def scored(self, only: Rows | None = None, shunned: Collection[int] = ()) -> Scored:
+        """Every feasible node (of these, but not of those) and its total."""
         filters, varying = self._active()
-        rows = np.flatnonzero(self._passing(filters))
+        rows = np.flatnonzero(self._passing(filters, shunned))
         if only is not None:
             rows = np.intersect1d(rows, only)
         totals = self._totals[rows]

@@ -290,8 +290,7 @@ class Core:
             guests = self._before(pod, row) if row >= 0 and self.nominated else ()
             if not guests:
                 return row, promised
-            with dryrun.joined(cycle.columns, row, guests):
-                verdict = cycle.verdict(pod, row)
+            verdict = cycle.beside(pod, row, guests)
             if verdict is None:
                 return row, promised
             promised[row] = verdict

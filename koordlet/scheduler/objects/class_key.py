@@ -45,7 +45,7 @@ def text(namespace: str, meta: Body, spec: Body, status: Body, notes: Body) -> b
 def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
     """What of a pod may decide, and nothing else."""
     resized = [
-        {name: body.get(name) for name in _STATUS}
+        list(map(body.get, _STATUS))
         for key in ("containerStatuses", "initContainerStatuses")
         for body in wire.bodies(status, key)
         if body.get("resources") is not None or body.get("allocatedResources") is not None
@@ -54,7 +54,7 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
     # that it waited in, and keeps the place that was booked for it.
     containers = [
         [
-            {name: body.get(name) for name in _CONTAINER},
+            list(map(body.get, _CONTAINER)),
             ports(body, spec),
             bool(resized) and body.get("name"),
         ]
@@ -63,7 +63,7 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
     ]
     return [
         meta.get("labels"),
-        {name: spec.get(name) for name in _SPEC},
+        list(map(spec.get, _SPEC)),
         len(wire.sequence(spec, "initContainers")),
         containers,
         resized,
@@ -73,7 +73,7 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
         [
             condition.get("reason")
             for condition in wire.bodies(status, "conditions")
-            if "Resize" in str(condition)
+            if "Resize" in str(condition.get("type"))
         ],
         volumes(meta, spec),
         meta.get("ownerReferences"),

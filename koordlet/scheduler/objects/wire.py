@@ -15,6 +15,8 @@ Body = Mapping[str, Any]
 #: The API server's own bounds: a value, and a prefix with "/" and a name.
 _LABEL_VALUE = 63
 _LABEL_KEY = 253 + 1 + 63
+#: What JSON makes comes first: an abstract class asks many more questions.
+_MAPPING, _SEQUENCE = (dict, Mapping), (list, tuple)
 
 
 class BadObjectError(ValueError):
@@ -26,7 +28,7 @@ def mapping(body: Body, key: str) -> Body:
     field = body.get(key)
     if field is None:
         return {}
-    if not isinstance(field, Mapping):
+    if not isinstance(field, _MAPPING):
         raise BadObjectError(f"{key} is not an object: {show(field)}")
     return field
 
@@ -36,7 +38,7 @@ def sequence(body: Body, key: str) -> Sequence[Any]:
     field = body.get(key)
     if field is None:
         return ()
-    if not isinstance(field, list | tuple):
+    if not isinstance(field, _SEQUENCE):
         raise BadObjectError(f"{key} is not a list: {show(field)}")
     return field
 
@@ -45,7 +47,7 @@ def bodies(body: Body, key: str) -> list[Body]:
     """A field that is a list of objects."""
     field = sequence(body, key)
     for item in field:
-        if not isinstance(item, Mapping):
+        if not isinstance(item, _MAPPING):
             raise BadObjectError(f"{key} has an element that is not an object: {show(item)}")
     return list(field)
 

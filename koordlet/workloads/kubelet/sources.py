@@ -100,7 +100,7 @@ def endpoints(
         if where.secure
         else None,
         summary=source.Polled(
-            "kubelet stats",
+            kubelet.STATISTICS,
             get(summary.PATH),
             _whole(summary.decode),
             period=period,

@@ -74,6 +74,21 @@ def test_a_late_threshold_does_not_hold_up_an_earlier_one() -> None:
     assert made.actions
 
 
+def test_where_both_thresholds_are_crossed_the_kubelet_evicts() -> None:
+    """Before it reports a condition, and also by another signal of the same condition."""
+    texts = thresholds.Texts(hard={"nodefs.available": "40%", "imagefs.available": "30%"})
+    settings = replace(ACT, limits=thresholds.parse(texts))
+    between = decided(beside({"nodefs.available": "5%"}, disk=True), settings)
+    both = decided(beside({"nodefs.available": "15%"}, disk=True), settings)
+
+    assert between.actions
+    assert not both.actions
+    assert not late(both).status
+    assert both.evictions[0].held == (
+        "not evicting: the kubelet's own nodefs.available<15% is met, and it evicts by itself"
+    )
+
+
 def test_what_the_kubelet_derives_comes_at_the_same_time() -> None:
     """Its file system of containers has the node's threshold, though nobody configured it."""
     limits = thresholds.parse(thresholds.Texts(hard={"nodefs.available": "20%"}))

@@ -207,6 +207,31 @@ def test_the_kubelet_does_it_by_itself() -> None:
 
 
 @pytest.mark.parametrize(
+    ("at", "answered", "evicts"),
+    [(101.0, 95.0, False), (119.0, 95.0, False), (120.0, 95.0, True), (103.0, 102.0, True)],
+)
+def test_a_disk_s_victim_awaits_statistics_newer_than_the_shortage(
+    at: float, answered: float, *, evicts: bool
+) -> None:
+    """Who fills the disk now is not in those of before; where none come, for twenty seconds."""
+    limits = thresholds.parse(thresholds.Texts(hard={"nodefs.available": "20%"}))
+    settings = replace(HARD, limits=limits, pass_seconds=0.0)
+    full = pressure.FileSystem(device="d", available=10, capacity=100)
+
+    def short(at: float, answered: float) -> snapshot.Snapshot:
+        statistics = snapshot.Source(
+            name=kubelet.STATISTICS, ok=True, last_good=answered, local=True
+        )
+        now = moment(900, at=at, sources=(statistics,))
+        return replace(now, pressure=replace(now.pressure, nodefs=full))
+
+    first = decided(short(100.0, 95.0), settings)
+    later = decided(short(at, answered), settings, first.next_state)
+
+    assert (first.actions, bool(later.actions)) == ((), evicts)
+
+
+@pytest.mark.parametrize(
     ("theirs", "condition", "acts"),
     [
         ("100Mi", False, True),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import NamedTuple
 
 from koordlet.kubeapi import selectors
+from koordlet.scheduler import framework
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.framework import cycle, dryrun, profile
 from koordlet.scheduler.objects import disruption
@@ -64,6 +66,35 @@ def test_sums_say_what_the_filters_say() -> None:
     assert candidates > CLUSTERS
 
 
+def test_a_node_with_guests_is_judged_by_sums_as_by_the_filters() -> None:
+    """On random clusters, for each pod beside each other one; no node is touched by sums."""
+    refused = 0
+    for seed in range(CLUSTERS):
+        loaded = inventory.load(Maker(seed).bodies())
+        columns, tried = loaded.columns, loaded.pending[:8]
+        cycled = cycle.Cycle(columns, profile.default())
+        for pod in tried:
+            with cycled.sight(pod) as view:
+                rows = [] if view.refused is not None else view.scored().rows.tolist()
+            for row, guest in itertools.product(rows, tried):
+                verdict = cycled.beside(pod, row, [guest])
+                with dryrun.joined(columns, row, [guest]):
+                    plain = cycled.verdict(pod, row)
+                assert verdict == plain, (seed, pod.key, row, guest.key)
+                refused += verdict is not None
+    assert refused > CLUSTERS
+
+
+def test_where_amounts_decide_a_guest_touches_no_node() -> None:
+    """What was remembered of the node before still holds afterwards."""
+    small = _small("a", "b", "c", tried=("guest", "late"))
+    columns, (guest, late) = small.one.columns, small.tried
+    looks, fit = list(columns.looks), "NodeResourcesFit"
+    verdict = small.one.beside(late, 0, [guest])
+    assert verdict == framework.Verdict(("Insufficient cpu",), resolvable=True, plugin=fit)
+    assert columns.looks == looks
+
+
 class Small(NamedTuple):
     """A node of four CPUs with pods of one CPU each, and those that are tried."""
 
@@ -96,6 +127,7 @@ def test_a_guest_takes_his_room_in_sums_too() -> None:
     small = _small("a", "b", "c", "d", tried=("guest", "late"))
     guest = small.tried[0]
     assert small.victims() == ["d"]
+    assert small.victims(guests=(guest,)) == ["c", "d"]
     assert small.victims(guests=(guest,)) == ["c", "d"]
     assert small.victims() == ["d"]
     assert not guest.node
