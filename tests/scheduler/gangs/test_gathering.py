@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
 from koordlet.kubeapi import pod_groups
-from tests.kit import clusters, gangs
+from koordlet.scheduler.gangs import summary
+from koordlet.scheduler.gangs.decisions import GroupDecisions
+from koordlet.scheduler.gangs.gathering import Gathering
+from koordlet.scheduler.loop import reservation_events
+from tests.kit import clusters, gangs, reservations
 from tests.kit.gang_scene import Scene
 
 Body = dict[str, Any]
@@ -213,3 +218,73 @@ def test_a_gang_is_bound_again_at_once_when_the_scheduler_starts_anew() -> None:
     bound = [{**pod, "spec": {**pod["spec"], "nodeName": "s1b1n1"}} for pod in pods[:2]]
     scene = Scene(NETWORK, *cluster, group(4, block="Must"), *bound, *pods[2:])
     assert counts(scene.decided()) == {"s1b1n0": 2}
+
+
+def reserving(name: str, **more: Any) -> Body:
+    """A reservation as a member of the gang g."""
+    notes = {pod_groups.GANG_NAME: "g", pod_groups.GANG_MINIMUM: "2"}
+    notes[pod_groups.TOPOLOGY_SPEC] = json.dumps(gangs.gather(block="Must"))
+    meta = {"namespace": "d", "annotations": notes}
+    body = reservations.reservation(name, template_meta=meta, **more)
+    body["spec"]["template"]["spec"]["schedulerName"] = "default-scheduler"
+    return body
+
+
+def put_reservation(scene: Scene, body: Body, old: Body | None = None) -> None:
+    """A reservation comes, or changes."""
+    reservation_events.changed(scene.core, old, body, scene.now)
+
+
+def test_reservations_as_members_are_gathered_with_the_others() -> None:
+    """Neither block with room for one of the two is taken; both go to the node that has two."""
+    cluster = nodes("s1/b1: 2, s1/b2: 2, s2/b3: 4 1")
+    scene = Scene(NETWORK, *cluster)
+    for name in "rs":
+        put_reservation(scene, reserving(name, cpu="2"))
+    assert counts(scene.decided()) == {"s2b3n0": 2}
+    assert scene.requested() == 4000
+
+
+def test_a_member_joins_the_reservations_of_its_gang() -> None:
+    """The block of a reservation that has its node is the only one, though others are free."""
+    scene = Scene(NETWORK, *nodes("s1/b1: 2 4 4, s2/b2: 4"))
+    waiting, bound = (reserving("r", cpu="2", **more) for more in ({}, {"on": "s1b1n0"}))
+    put_reservation(scene, waiting)
+    put_reservation(scene, bound, waiting)
+    scene.put(gangs.member("a", "g", 2, cpu="2"))
+    assert scene.decided() == {"a": "s1b1n1"}
+    rows = summary.summaries(scene.core, scene.core.gangs.book, scene.core.gangs.network)
+    assert [row.place for row in rows] == ["block/b1"]
+
+
+def test_members_that_wait_with_their_room_held_are_the_place_of_those_that_come_later() -> None:
+    """What a gang that is not strict holds counts as its members' place, until all are bound."""
+    together = {"mode": "NonStrict", "groups": ["d/g", "d/h"]}
+    gathered = gangs.pod_group("g", 2, gather=gangs.gather(block="Must"), **together)
+    scene = Scene(
+        *(NETWORK, *nodes("s1/b1: 3, s2/b2: 4"), clusters.node("wide", cpu="9")),
+        *(gathered, gangs.pod_group("h", 1, **together)),
+        *(*members(2), gangs.labelled("h0", "h", nodeSelector={"zone": "x"})),
+    )
+    assert counts(scene.decided(0.0)) == {"": 3}
+    held = scene.core.pod_cache.assumed
+    assert {pod.node for pod in held.values()} == {"s2b2n0"}
+    scene.put(gangs.labelled("late", "g", cpu="1"))
+    scene.decided(20.0)
+    assert held["d/late"].node == "s2b2n0"
+    scene.put(clusters.node("z", labels={"zone": "x"}))
+    assert counts(scene.decided(20.0)) == {"s2b2n0": 3, "z": 1}
+
+
+def test_whether_a_group_would_fit_without_others_is_judged_in_the_tree() -> None:
+    """Two blocks with room for one each are no room for both members, whoever gives way."""
+    scene = Scene(NETWORK, *nodes("s1/b1: 1, s2/b2: 1"), group(2, block="Must"), *members(2))
+    assert set(scene.decided().values()) == {""}
+    core, own = scene.core.gangs, scene.core.gangs.book.group_of("d/g")
+    assert own is not None
+    gathering = Gathering.of(core.held, core.network, own)
+    fits = [
+        GroupDecisions(core.held, own, scene.now, 0.0, each).fits_without(())
+        for each in (gathering, None)
+    ]
+    assert fits == [False, True]
