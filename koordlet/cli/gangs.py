@@ -88,6 +88,7 @@ def detail(gang: Document) -> list[str]:
         "Phase": gang["phase"],
         "Since": gang["since"] or "",
         "Placed": f"{_share(gang)} of {gang['pods']} pods",
+        "Place": gang.get("place") or "",
         "Group": ", ".join(gang["group"]),
         "Waits for": _reason(gang),
         **({"Would run": gang["remedy"]} if gang.get("remedy") else {}),

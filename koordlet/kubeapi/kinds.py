@@ -67,6 +67,11 @@ STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass",
 STORAGE_CAPACITIES = Kind("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity")
 
 # The peers' kinds. They are custom resources: an API server may not serve them.
+CLUSTER_NETWORK_TOPOLOGIES = Kind(
+    *("scheduling.koordinator.sh", "v1alpha1", "clusternetworktopologies"),
+    "ClusterNetworkTopology",
+    namespaced=False,
+)
 DEVICES = Kind("scheduling.koordinator.sh", "v1alpha1", "devices", "Device", namespaced=False)
 ELASTIC_QUOTAS = Kind("scheduling.sigs.k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
 ELASTIC_QUOTA_PROFILES = Kind(

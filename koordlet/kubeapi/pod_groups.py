@@ -82,6 +82,11 @@ class GatherLayer:
     strategy: str
     multiple: int = 1
 
+    @property
+    def must(self) -> bool:
+        """Whether all members must share one place of the layer."""
+        return self.strategy == "MustGather"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangAnnotations:

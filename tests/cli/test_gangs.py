@@ -60,6 +60,7 @@ def test_gangs_are_listed_and_one_is_described_with_its_members(
             assert [member["node"] for member in gang["members"]] == ["n1", "n1"]
             described = await answer("describe", "gang", "d/late")
             assert "Placed:    0/3 of 1 pods" in described
+            assert "Place:     rack/r" in gang_tables.detail({**gang, "place": "rack/r"})
             [member] = [row for row in described.splitlines() if row.startswith("d/x")]
             assert member.split(maxsplit=2)[1] == "-"
             assert "child pod not collect enough" in member

@@ -49,7 +49,7 @@ def test_the_schedulers_role() -> None:
         *(kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.PRIORITY_CLASSES),
         *(kinds.REPLICATION_CONTROLLERS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS),
         *(kinds.STORAGE_CLASSES, kinds.POD_DISRUPTION_BUDGETS),
-        *(kinds.NODE_METRICS, kinds.NODE_RESOURCE_TOPOLOGIES),
+        *(kinds.NODE_METRICS, kinds.NODE_RESOURCE_TOPOLOGIES, kinds.CLUSTER_NETWORK_TOPOLOGIES),
     )
     for kind in watched:
         assert needed(kind, "list watch") <= found, kind

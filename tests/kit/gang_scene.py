@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from koordlet.kubeapi import elastic_quotas, pod_groups
+from koordlet.kubeapi import elastic_quotas, network_topology, pod_groups
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold, Refusal
@@ -40,6 +40,8 @@ class Scene:
                 self.core.quotas.put_quota(elastic_quotas.elastic_quota(body))
             elif body["kind"] == "ElasticQuotaProfile":
                 self.core.quotas.put_profile(elastic_quotas.elastic_quota_profile(body))
+            elif body["kind"] == "ClusterNetworkTopology":
+                self.core.gangs.put_network(network_topology.network_topology(body))
             else:
                 self._position += 1
                 pod = self.core.decoder.decode(body, self._position)

@@ -66,6 +66,35 @@ def own_group(name: str, minimum: int | None, **spec: Any) -> Body:
     }
 
 
+def network(*layers: str, name: str = "default") -> Body:
+    """A network of layers, the highest first; nodes name their places by labels ``net/<layer>``."""
+    chain = [*layers, "NodeTopologyLayer"]
+    spec = [
+        {
+            "topologyLayer": layer,
+            **({"parentTopologyLayer": chain[place - 1]} if place else {}),
+            **({"labelKey": [f"net/{layer}"]} if layer in layers else {}),
+        }
+        for place, layer in enumerate(chain)
+    ]
+    return {
+        "apiVersion": kinds.CLUSTER_NETWORK_TOPOLOGIES.api_version,
+        "kind": "ClusterNetworkTopology",
+        "metadata": {"name": name},
+        "spec": {"networkTopologySpec": spec},
+    }
+
+
+def gather(**layers: str) -> Body:
+    """How a gang is gathered, by layer: ``Must``, ``Prefer``, with a multiple ``Prefer*4``."""
+    strategies = []
+    for layer, spelled in layers.items():
+        word, _, multiple = spelled.partition("*")
+        more = {"podCountMultiple": int(multiple)} if multiple else {}
+        strategies.append({"layer": layer, "strategy": f"{word}Gather", **more})
+    return {"gatherStrategy": strategies}
+
+
 def decoded(body: Body, position: int = 0) -> Pod:
     """A pod as the scheduler sees it."""
     return Decoder({}).decode(body, position)

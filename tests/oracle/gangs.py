@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+from tests.oracle import gathering
 from tests.oracle.filters import check
 from tests.oracle.objects import Body, key, name, priority, requests, room
 from tests.oracle.scores import totals
@@ -14,6 +16,8 @@ _NAME = "gang.scheduling.koordinator.sh/name"
 _MINIMUM = "gang.scheduling.koordinator.sh/min-available"
 _GROUPS = "gang.scheduling.koordinator.sh/groups"
 _POLICY = "gang.scheduling.koordinator.sh/match-policy"
+_GATHER = "gang.scheduling.koordinator.sh/network-topology-spec"
+_SELECTOR = "scheduling.koordinator.sh/network-topology-selector"
 _MODE = "gang.scheduling.koordinator.sh/mode"
 #: Seconds that members of a gang that is not strict wait with their room held.
 _WAIT = 600.0
@@ -23,8 +27,9 @@ _OBJECT = "pod-group.scheduling.sigs.k8s.io"
 class GangOracle:
     """A cluster, its PodGroups and pods; what is satisfied is remembered until all children go."""
 
-    def __init__(self, nodes: list[Body]) -> None:
+    def __init__(self, nodes: list[Body], layers: Mapping[str, str] | None = None) -> None:
         self._nodes = nodes
+        self._network = None if layers is None else gathering.Network(layers, nodes)
         self.pods: dict[str, Body] = {}
         self.objects: dict[str, Body] = {}
         self.satisfied: set[str] = set()
@@ -252,12 +257,19 @@ class GangOracle:
             if self._admitted(gang)
             for pod in self._children(gang)
             if not pod["spec"].get("nodeName")
+            and not self._barred(gang)
             and key(pod) not in self.held
             and key(pod) not in placed
         ]
         trial = dict(placed)
-        for pod in sorted(members, key=lambda pod: (-priority(pod), key(pod))):
-            self._single(pod, trial)
+        members.sort(key=lambda pod: (-priority(pod), key(pod)))
+        try:
+            gathered = self._gather_all(group, members, trial)
+        except gathering.StrayError:
+            return
+        for pod in members:
+            if key(pod) not in gathered:
+                self._single(pod, trial)
         if all(self._enough(gang, trial) for gang in group):
             placed |= trial
             if any(key(pod) in trial for pod in members):
@@ -265,6 +277,87 @@ class GangOracle:
             self._release(group, placed)
         else:
             self._hold(group, members, trial)
+
+    # Gathering.
+
+    def _strategy(self, gang: str) -> list[Body]:
+        spelled = (self._notes(gang) or {}).get(_GATHER, "{}")
+        return list(json.loads(spelled).get("gatherStrategy", []))
+
+    def _barred(self, gang: str) -> bool:
+        """Whether its members must share a place of a layer that nobody knows."""
+        strategy = self._strategy(gang)
+        if self._network is not None:
+            return not self._network.knows(strategy)
+        return any(each["strategy"] == "MustGather" for each in strategy)
+
+    def _gather_all(self, group: list[str], members: list[Body], trial: dict[str, str]) -> set[str]:
+        """Place the gangs that are gathered, those first that must be in the lowest layer."""
+        network, together = self._network, dict[str, list[str]]()
+        for gang in group if network is not None else ():
+            if strategy := self._strategy(gang):
+                together.setdefault(json.dumps(strategy), []).append(gang)
+        done: set[str] = set()
+        several = [(gathering_of, json.loads(text)) for text, gathering_of in together.items()]
+        for gangs, strategy in sorted(several, key=lambda each: -self._depth(each[1])):
+            own = [pod for pod in members if self._gang(pod) in gangs]
+            done |= {key(pod) for pod in own}
+            if own and network is not None:
+                demand, needs = self._demand(gangs, own, trial)
+                demand.strategy = strategy
+                nodes = network.placed(demand)
+                ranked = sorted(own, key=lambda pod: self._beyond(pod, own, needs))[: len(nodes)]
+                chosen = [pod for pod in own if pod in ranked]
+                trial |= {key(pod): node for pod, node in zip(chosen, nodes, strict=True)}
+        return done
+
+    def _depth(self, strategy: list[Body]) -> int:
+        return 0 if self._network is None else self._network.depth(strategy)
+
+    def _beyond(self, pod: Body, own: list[Body], needs: dict[str, int]) -> bool:
+        gang = self._gang(pod)
+        mine = [key(each) for each in own if self._gang(each) == gang]
+        return mine.index(key(pod)) >= needs[gang]
+
+    def _demand(
+        self, gangs: list[str], own: list[Body], trial: dict[str, str]
+    ) -> tuple[gathering.Demand, dict[str, int]]:
+        world, first = self._world(trial), own[0]
+        feasible = [node for node in world.nodes if not check(world, first, node).reasons]
+        scores = totals(world, first, feasible) if feasible else {}
+        slots: dict[str, int] = {}
+        for node in world.nodes:
+            place, more = name(node), dict(trial)
+            slots[place] = 0
+            for pod in own:
+                if check(self._world(more), pod, node).reasons:
+                    break
+                more[key(pod)] = place
+                slots[place] += 1
+        texts = {pod["metadata"].get("annotations", {}).get(_SELECTOR) for pod in own} - {None}
+        there: dict[str, int] = {}
+        near: dict[str, int] = {}
+        for pod in self.pods.values():
+            held, _ = self.held.get(key(pod), ("", 0.0))
+            node_name = pod["spec"].get("nodeName") or trial.get(key(pod)) or held
+            gang = self._gang(pod)
+            if not node_name or not gang or not self._counts(pod):
+                continue
+            text = pod["metadata"].get("annotations", {}).get(_SELECTOR)
+            there[node_name] = there.get(node_name, 0) + (gang in gangs)
+            near[node_name] = near.get(node_name, 0) + (gang in gangs or text in texts)
+        needs = {gang: self._needed(gang) for gang in gangs}
+        need = max(1, sum(needs.values()))
+        return gathering.Demand(len(own), need, slots, scores, there, near), needs
+
+    def _needed(self, gang: str) -> int:
+        notes = self._notes(gang)
+        if notes is None or self._enough(gang, {}):
+            return 0
+        bound = sum(bool(pod["spec"].get("nodeName")) for pod in self._children(gang))
+        held = sum(key(pod) in self.held for pod in self._children(gang))
+        counts = notes.get(_POLICY, "once-satisfied") == "waiting-and-running"
+        return int(notes[_MINIMUM]) - held - (bound if counts else 0)
 
     def _enough(self, gang: str, trial: dict[str, str]) -> bool:
         notes = self._notes(gang)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+from typing import ClassVar
 
 import pytest
 
@@ -29,17 +30,15 @@ APART = {
 class Life:
     """A cluster whose pods come, go and end, under a scheduler that dies now and then."""
 
+    #: The layers of the network by their labels; ``None``: nobody describes it.
+    layers: ClassVar[dict[str, str] | None] = None
+
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
         number = self._chance.randint(2, 5)
-        self._nodes = [
-            clusters.node(
-                f"n{place}", cpu=str(self._chance.randint(2, 8)), allocatable={"pods": "9"}
-            )
-            for place in range(number)
-        ]
-        self._oracle = GangOracle(copy.deepcopy(self._nodes))
-        self._scene = Scene(*self._nodes, arguments=ALL)
+        self._nodes = [self._node(f"n{place}") for place in range(number)]
+        self._oracle = GangOracle(copy.deepcopy(self._nodes), self.layers)
+        self._scene = self._new_scene()
         #: Whether a gang of this life waits with its room held: two could block each other.
         self._open = False
         self._serial = 0
@@ -49,6 +48,13 @@ class Life:
         #: that named the others has gone and its group is several units.
         self._priorities = list(range(1, 400))
         self._chance.shuffle(self._priorities)
+
+    def _node(self, name: str) -> Body:
+        return clusters.node(name, cpu=str(self._chance.randint(2, 8)), allocatable={"pods": "9"})
+
+    def _new_scene(self, *bodies: Body) -> Scene:
+        networks = [] if self.layers is None else [gangs.network(*self.layers)]
+        return Scene(*self._nodes, *networks, *copy.deepcopy(bodies), arguments=ALL)
 
     def run(self) -> None:
         """A few rounds."""
@@ -74,7 +80,7 @@ class Life:
                 self._scene.put(copy.deepcopy(body))
         if died:
             objects = [*self._oracle.objects.values(), *self._oracle.pods.values()]
-            self._scene = Scene(*self._nodes, *copy.deepcopy(objects), arguments=ALL)
+            self._scene = self._new_scene(*objects)
             self._oracle.restart()
 
     def _put(self, body: Body) -> None:
@@ -107,7 +113,7 @@ class Life:
         keys = [f"g{len(self._gangs) + place}" for place in range(number)]
         for place, key in enumerate(keys):
             mentions = number > 1 and (place == 0 or self._chance.random() < 0.5)
-            notes: Body = {"policy": self._chance.choice(POLICIES)}
+            notes: Body = {"policy": self._chance.choice(POLICIES), **self._gathering(key, keys)}
             if number == 1 and not self._open:
                 notes["mode"], self._open = "NonStrict", True
             if mentions:
@@ -119,12 +125,17 @@ class Life:
             for _ in range(size):
                 self._put(self._pod(key, self._minimum(size)))
 
+    def _gathering(self, gang: str, together: list[str]) -> Body:
+        """How a gang is gathered, as notes of its PodGroup."""
+        del gang, together
+        return {}
+
     def _minimum(self, size: int) -> int:
         return max(0, size + self._chance.choice((-2, -1, 0, 0, 0, 1)))
 
     def _pod(self, gang: str, minimum: int = 2) -> Body:
         shared, notes, has_object = self._gangs[gang]
-        more = {**self._wishes(), "priority": shared}
+        more = {**self._wishes_of(gang), "priority": shared}
         if has_object:
             return gangs.labelled(self._name(), gang, **more)
         texts = {
@@ -134,6 +145,7 @@ class Life:
             for key, value in (
                 ("match-policy", notes["policy"]),
                 ("groups", notes.get("groups", [])),
+                ("network-topology-spec", notes.get("gather", {})),
                 ("mode", notes.get("mode", "Strict")),
             )
         }
@@ -147,6 +159,11 @@ class Life:
     def _name(self) -> str:
         self._serial += 1
         return f"p{self._serial:03}"
+
+    def _wishes_of(self, gang: str) -> Body:
+        """What a member asks for."""
+        del gang
+        return self._wishes()
 
     def _wishes(self) -> Body:
         """Amounts, a port of the node, neighbours that it keeps away from, gates."""

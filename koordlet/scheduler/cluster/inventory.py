@@ -2,7 +2,7 @@
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
 storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, PodGroups, ElasticQuotas and
-their profiles.
+their profiles, the ClusterNetworkTopology.
 Does not cover: files (``kubeapi.manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import field
 from typing import TypeVar
 
-from koordlet.kubeapi import elastic_quotas, pod_groups, validation
+from koordlet.kubeapi import elastic_quotas, network_topology, pod_groups, validation
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.allocation.devices import Devices
@@ -67,6 +67,7 @@ class Cluster:
     quota_profiles: list[elastic_quotas.ElasticQuotaProfile] = field(default_factory=list)
     #: The quotas that Namespaces name for their pods.
     namespace_quotas: dict[str, str] = field(default_factory=dict)
+    network: network_topology.NetworkTopology | None = None
     machines: dict[str, Machine] = field(default_factory=dict)
     usages: dict[str, NodeUsage] = field(default_factory=dict)
     devices: dict[str, Devices] = field(default_factory=dict)
@@ -136,6 +137,10 @@ def load(
     _pods(pods, cluster)
     cluster.reservations = kinds.pop("Reservation", [])
     cluster.pod_groups = [pod_groups.pod_group(body) for body in kinds.pop("PodGroup", [])]
+    for body in kinds.pop("ClusterNetworkTopology", []):
+        network = network_topology.network_topology(body)
+        warnings += [f"{name_of(body)} is ignored: {network.unused}"] if network.unused else []
+        cluster.network = network if network.counts else cluster.network
     _reported(kinds, cluster)
     for kind, several in kinds.items():
         warnings.append(f"{len(several)} objects of kind {kind[:60]} are ignored")

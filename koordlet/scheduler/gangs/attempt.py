@@ -18,7 +18,7 @@ Rules:
 6. Where no gang of the group is strict, or each lacks no more of its minimum than
    ``podGroupRejectPercentage`` allows, the decided members wait and their room is held.
 7. A large group is decided with pauses in which other pods have their turn (``decisions``); one
-   confined to a topology domain, or with reservations as members, without.
+   confined to a topology domain, gathered, or with reservations as members, without.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 
-from koordlet.scheduler import framework
 from koordlet.scheduler.framework import messages
 from koordlet.scheduler.gangs import (
     admission,
@@ -38,9 +37,11 @@ from koordlet.scheduler.gangs import (
 )
 from koordlet.scheduler.gangs.book import GangGroup
 from koordlet.scheduler.gangs.decisions import GroupDecisions
+from koordlet.scheduler.gangs.gathering import Gathering
 from koordlet.scheduler.gangs.group_members import GroupMembers
 from koordlet.scheduler.gangs.group_outcomes import GroupOutcomes
 from koordlet.scheduler.gangs.held_room import HeldRoom
+from koordlet.scheduler.gangs.network_tree import ClusterNetwork
 from koordlet.scheduler.gangs.trial import FailedMember, GroupTrial
 from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
 from koordlet.scheduler.objects.disruption import Protection
@@ -52,10 +53,15 @@ class GroupCycle:
     """One cycle for one group."""
 
     def __init__(
-        self, held: HeldRoom, group: GangGroup, now: float, arguments: CoschedulingArguments
+        self,
+        held: HeldRoom,
+        network: ClusterNetwork,
+        group: GangGroup,
+        now: float,
+        arguments: CoschedulingArguments,
     ) -> None:
         self._core, self._book, self._held, self._now = held.core, held.book, held, now
-        self.group, self._arguments = group, arguments
+        self.group, self._network, self._arguments = group, network, arguments
         self.decisions = self._decisions_of(group)
         self._members = self.decisions.members
         self._outcomes = GroupOutcomes(held, group, now)
@@ -74,7 +80,8 @@ class GroupCycle:
             # The room that was promised to each is room for all.
             core.nominated.drop(pod.key)
         trial = self._members.too_few(members) or self._short(members)
-        if trial is None and (self._topology_key() or any(pod.reserve_pod_of for pod in members)):
+        whole = self._topology_key() or self.decisions.gathers
+        if trial is None and (whole or any(pod.reserve_pod_of for pod in members)):
             trial = self._try(members)
         elif trial is None:
             trial = GroupTrial()
@@ -132,7 +139,7 @@ class GroupCycle:
         message = rejection.gave_way(other, self.group)
         gone = self._held.lose(other, message, self._now)
         never = [failed for failed in trial.failed if failed.never]
-        again = self.decisions.decide([each.pod for each in trial.failed if not each.never])
+        again = self.decisions.place([each.pod for each in trial.failed if not each.never])
         trial.binds += again.binds
         trial.failed = [*again.failed, *never]
         released = self._outcomes.release(trial) if again.enough else self._hold(members, trial)
@@ -161,7 +168,8 @@ class GroupCycle:
         return self._outcomes.refused(members, trial, rejection.message(self.group, trial), texts)
 
     def _decisions_of(self, group: GangGroup) -> GroupDecisions:
-        return blocked.decisions(self._held, group, self._now, self._arguments)
+        arguments, gathering = self._arguments, Gathering.of(self._held, self._network, group)
+        return blocked.decisions(self._held, group, self._now, arguments, gathering)
 
     def _failed(
         self, members: list[Pod], trial: GroupTrial, nominations: Mapping[str, str]
@@ -193,7 +201,7 @@ class GroupCycle:
 
     def _placements(self, members: list[Pod]) -> tuple[preemption.Placement, ...] | None:
         """Where the members would go now; nothing stays assumed."""
-        trial = self.decisions.decide(members)
+        trial = self.decisions.place(members)
         chosen = preemption.placements(trial.binds) if trial.enough else None
         self.decisions.take_back(trial)
         return chosen
@@ -241,34 +249,12 @@ class GroupCycle:
         return GroupTrial(failed=failed, before=place)
 
     def _try(self, members: list[Pod]) -> GroupTrial:
-        """Decide in all nodes, or in the topology domain that takes the most members."""
-        columns, [entry, *_] = self._core.pod_cache.columns, self.group.entries
-        key = self._topology_key()
-        if not key:
-            return self.decisions.decide(members)
+        """Decide in all nodes, in the network's tree, or in the best topology domain."""
+        key, [entry, *_] = self._topology_key(), self.group.entries
+        if not key or self.decisions.gathers:
+            return self.decisions.place(members)
         bound = [(pod, entry.children[pod].node) for pod in sorted(entry.bound)]
-        try:
-            domains = topology.domains(columns, key, bound)
-        except ValueError as error:
-            return GroupTrial(failed=[FailedMember(members[0], str(error), error=True)])
-        best: tuple[tuple[bool, int], dict[int, framework.Verdict]] | None = None
-        for rows in domains.values():
-            self.decisions.confine(topology.outside(columns, rows))
-            trial = self.decisions.decide(members)
-            self.decisions.take_back(trial)
-            score = trial.enough, len(trial.binds)
-            if best is None or score > best[0]:
-                best = score, self.decisions.outside
-        if best is None:
-            message = f"no node has the label {key}: 0/0 placements are available"
-            return GroupTrial(failed=[FailedMember(members[0], message, error=True)])
-        self.decisions.confine(best[1])
-        trial = self.decisions.decide(members)
-        if trial.failed and not trial.enough:
-            first = trial.failed[0]
-            words = f"0/{len(domains)} placements are available, first placement status"
-            trial.failed[0] = replace(first, message=f"{words}: {first.message}")
-        return trial
+        return topology.attempt(self.decisions, self._core.pod_cache.columns, key, members, bound)
 
     def _topology_key(self) -> str:
         gang = self.group.entries[0].gang

@@ -12,16 +12,22 @@ from collections.abc import Callable, Sequence
 
 from koordlet.scheduler.gangs.book import GangGroup
 from koordlet.scheduler.gangs.decisions import GroupDecisions
+from koordlet.scheduler.gangs.gathering import Gathering
 from koordlet.scheduler.gangs.held_room import HeldRoom
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.coscheduling import CoschedulingArguments
 
 
 def decisions(
-    held: HeldRoom, group: GangGroup, now: float, arguments: CoschedulingArguments
+    held: HeldRoom,
+    group: GangGroup,
+    now: float,
+    arguments: CoschedulingArguments,
+    gathering: Gathering | None,
 ) -> GroupDecisions:
     """The decisions about a group: what its gangs may lack is what their mode says."""
-    return GroupDecisions(held, group, now, arguments.reject_share if group.strict else 1.0)
+    tolerated = arguments.reject_share if group.strict else 1.0
+    return GroupDecisions(held, group, now, tolerated, gathering)
 
 
 def by(

@@ -12,17 +12,17 @@ Rules:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.gangs import preemption
 from koordlet.scheduler.gangs.book import GangGroup
+from koordlet.scheduler.gangs.gathering import Gathering
 from koordlet.scheduler.gangs.group_members import GroupMembers, gang_key
 from koordlet.scheduler.gangs.held_room import HeldRoom, stays, take_from_node
-from koordlet.scheduler.gangs.trial import FailedMember, GroupTrial
-from koordlet.scheduler.loop import reservation_events
+from koordlet.scheduler.gangs.trial import FailedMember, GroupTrial, assume, take_back
 from koordlet.scheduler.loop.outcomes import Bind, Hold, Refusal
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -34,13 +34,22 @@ TURN = 256
 class GroupDecisions:
     """The decisions about one group in one cycle."""
 
-    def __init__(self, held: HeldRoom, group: GangGroup, now: float, tolerated: float) -> None:
+    def __init__(
+        self,
+        held: HeldRoom,
+        group: GangGroup,
+        now: float,
+        tolerated: float,
+        gathering: Gathering | None = None,
+    ) -> None:
         self._core, self._book, self._held, self._now = held.core, held.book, held, now
         self.group, self.members = group, GroupMembers(held.core, group)
         #: Of its minimum, what each gang may lack while its decided members wait.
         self._tolerated = tolerated
+        #: Where members go that are gathered; ``None``: none is.
+        self._gathering = gathering
         #: The nodes outside of the topology domain that is tried.
-        self.outside: dict[int, framework.Verdict] = {}
+        self._outside: Mapping[int, framework.Verdict] = {}
         #: Why members are never tried, empty where they are.
         self._never: dict[str, str] = {}
         #: By class: the version of the columns at which no node took it, and what was said.
@@ -51,10 +60,21 @@ class GroupDecisions:
         self.late: list[Pod] = []
         self.yielding: set[str] = set()
 
-    def confine(self, outside: dict[int, framework.Verdict]) -> None:
+    @property
+    def gathers(self) -> bool:
+        """Whether members are gathered in the network's tree."""
+        return self._gathering is not None
+
+    def confine(self, outside: Mapping[int, framework.Verdict]) -> None:
         """Look at the other nodes alone; what failed elsewhere may fit there."""
-        self.outside = outside
+        self._outside = outside
         self._unplaced.clear()
+
+    def place(self, members: list[Pod]) -> GroupTrial:
+        """Decide without a pause, those that are gathered at their place of the network's tree."""
+        if self._gathering is None:
+            return self.decide(members)
+        return self._gathering.attempt(self, self.group, members, self.members.needs(members))
 
     def decide(self, members: Sequence[Pod]) -> GroupTrial:
         """Decide one member after another without a pause; what is decided is assumed."""
@@ -67,7 +87,7 @@ class GroupDecisions:
         away = preemption.Away(self._core.pod_cache.columns, self._core.quotas)
         try:
             away.leave(pods)
-            trial = self.decide(self.members.past_gates())
+            trial = self.place(self.members.past_gates())
             self.take_back(trial)
         finally:
             away.restore()
@@ -148,28 +168,33 @@ class GroupDecisions:
         core = self._core
         if why := self.why_never(pod):
             return FailedMember(pod, why, never=True)
-        version = core.pod_cache.columns.version
-        known = self._unplaced.get(pod.pod_class)
-        if known is not None and known[0] == version:
-            # An equal has failed, and nothing has changed since.
-            return replace(known[1], pod=pod)
-        cycle = core.cycles[pod.pod_class.scheduler]
-        row, promised = core.choose(cycle, pod, self.outside)
-        if row < 0:
-            failure = cycle.failure(pod, promised)
-            failed = FailedMember(pod, failure.message, failure, failure.by)
-            self._unplaced[pod.pod_class] = core.pod_cache.columns.version, failed
-            return failed
-        core.decisions.ranking(cycle, pod, self._now)
-        outcome = (
-            reservation_events.reserve(core, cycle, pod, row)
-            if pod.reserve_pod_of
-            else core.assumptions.make(cycle, pod, row)
-        )
+        gathered = None if self._gathering is None else self._gathering.row(pod)
+        row = self._row(pod) if gathered is None else gathered
+        if isinstance(row, FailedMember):
+            return row
+        core.decisions.ranking(core.cycles[pod.pod_class.scheduler], pod, self._now)
+        outcome = assume(core, pod, row)
         if isinstance(outcome, Refusal):
+            if self._gathering is not None and gathered is not None:
+                return self._gathering.give_up(pod, outcome.message)
             error = outcome.reason == "SchedulerError"
             return FailedMember(pod, outcome.message, by=outcome.by, error=error)
         return outcome
+
+    def _row(self, pod: Pod) -> int | FailedMember:
+        """The best node of a member that goes anywhere."""
+        core, cycle = self._core, self._core.cycles[pod.pod_class.scheduler]
+        known = self._unplaced.get(pod.pod_class)
+        if known is not None and known[0] == core.pod_cache.columns.version:
+            # An equal has failed, and nothing has changed since.
+            return replace(known[1], pod=pod)
+        row, promised = core.choose(cycle, pod, self._outside)
+        if row >= 0:
+            return row
+        failure = cycle.failure(pod, promised)
+        failed = FailedMember(pod, failure.message, failure, failure.by)
+        self._unplaced[pod.pod_class] = core.pod_cache.columns.version, failed
+        return failed
 
     def gives_room(self, pod: Pod) -> bool:
         """Whether a pod was decided before the pause; it is decided anew after it."""
@@ -184,9 +209,7 @@ class GroupDecisions:
             self._take_back(bind, visible=trial.visible)
 
     def _take_back(self, bind: Bind | Hold, *, visible: bool) -> None:
-        if isinstance(bind, Hold):
-            reservation_events.take_back(self._core, bind.pod)
-        elif visible:
+        if visible and isinstance(bind, Bind):
             take_from_node(self._core, bind.pod, self._now)
         else:
-            self._core.assumptions.take_back(bind.pod)
+            take_back(self._core, bind.pod)

@@ -36,6 +36,8 @@ class GangDefaults:
 
     wait_seconds: float = WAIT
     match_policy: MatchPolicy = MatchPolicy.ONCE_SATISFIED
+    #: Whether members are gathered in the cluster's network.
+    gathers: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ class Gang:
     #: Keys of the gangs that it names; not necessarily its own.
     group_ids: tuple[str, ...] = ()
     gather: tuple[GatherLayer, ...] = ()
+    #: Whether ``gather`` counts: there is any, and the configuration does not ignore it.
+    gathers: bool = False
     topology_key: str = ""
     priority: int | None = None
     whole: bool = False
@@ -67,16 +71,11 @@ class Gang:
         return self.source is GangForm.NATIVE
 
     @property
-    def must_gather(self) -> bool:
-        """Whether its members must be near each other in the cluster's tree."""
-        return any(layer.strategy == "MustGather" for layer in self.gather)
-
-    @property
     def passed_over(self) -> tuple[str, ...]:
         """What it asks for and does not get, although it is scheduled; for events."""
         texts = []
-        if self.gather and not self.must_gather:
-            texts.append("PreferGather is not supported: its members are placed without it")
+        if self.gather and not self.gathers:
+            texts.append("awareNetworkTopology is false: its members are not gathered")
         return tuple(f"gang {self.id}: {text}" for text in texts)
 
     def valid(self, *, waiting: int, bound: int, satisfied: bool) -> bool:
@@ -137,5 +136,6 @@ def _stated(minimum: int, stated: GangAnnotations, defaults: GangDefaults) -> di
         "match_policy": stated.match_policy or defaults.match_policy,
         "group_ids": stated.groups,
         "gather": stated.gather,
+        "gathers": bool(stated.gather) and defaults.gathers,
         "problems": stated.problems,
     }

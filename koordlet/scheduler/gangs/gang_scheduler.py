@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 
+from koordlet.kubeapi.network_topology import NetworkTopology
 from koordlet.kubeapi.pod_groups import PodGroup
 from koordlet.model.record import dataclass
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import QueuePlace
-from koordlet.scheduler.gangs import admission, rejection
+from koordlet.scheduler.gangs import admission, gathering, rejection
 from koordlet.scheduler.gangs.attempt import GroupCycle
 from koordlet.scheduler.gangs.book import GangBook, GangEntry, GangGroup
 from koordlet.scheduler.gangs.decisions import TURN
@@ -33,6 +34,7 @@ from koordlet.scheduler.gangs.gang import GangDefaults
 from koordlet.scheduler.gangs.gang_core import GangCore
 from koordlet.scheduler.gangs.group_members import GroupMembers, gang_key
 from koordlet.scheduler.gangs.held_room import GATE, HeldRoom, take_from_node
+from koordlet.scheduler.gangs.network_tree import ClusterNetwork
 from koordlet.scheduler.loop.outcomes import Outcome, Refusal
 from koordlet.scheduler.objects import unserved, wire
 from koordlet.scheduler.objects.pods import Pod
@@ -55,9 +57,14 @@ class GangScheduler:
         self.arguments = several[0].arguments if several else CoschedulingArguments()
         self.book = GangBook(
             GangDefaults(
-                wait_seconds=self.arguments.wait_seconds, match_policy=self.arguments.match_policy
+                wait_seconds=self.arguments.wait_seconds,
+                match_policy=self.arguments.match_policy,
+                gathers=self.arguments.gathers,
             )
         )
+        self.network = ClusterNetwork()
+        #: Whether gathered gangs have not heard of a change of the network.
+        self._network_changed = False
         self._peers = {name for name, served in profiles.items() if served.find(Coscheduling)}
         self._native = {name for name, served in profiles.items() if served.find(GangScheduling)}
         for plugin in (*several, *profile.plugins(profiles, GangScheduling)):
@@ -99,6 +106,15 @@ class GangScheduler:
     def drop_pod_group(self, key: str) -> None:
         """A PodGroup has gone."""
         self.book.drop_pod_group(key)
+
+    def put_network(self, topology: NetworkTopology | None) -> None:
+        """Take in the network of the cluster; ``None``: it is not described any more."""
+        self.network.put(topology)
+        self.network_changed()
+
+    def network_changed(self) -> None:
+        """Try gangs that are gathered again: nodes may have other places in the network now."""
+        self._network_changed = True
 
     def binding_failed(self, pod: Pod) -> None:
         """Record that a released member was not bound: its gang may be below its minimum now."""
@@ -161,12 +177,9 @@ class GangScheduler:
             return ""
         serves, entry = self.serves(pod), self.book.of(pod)
         gang = entry.gang if entry is not None else None
-        must = gang is not None and gang.gather and gang.must_gather
-        if serves and not must:
-            return ""
-        name = f"gang {wire.show(membership.name)} ({membership.form.value})"
         if serves:
-            return f"the topology of {name} is not supported by this scheduler"
+            return gathering.refusal(gang, self.network) if gang and gang.gathers else ""
+        name = f"gang {wire.show(membership.name)} ({membership.form.value})"
         plugin = GangScheduling.name if membership.native else Coscheduling.name
         scheduler = pod.pod_class.scheduler
         return f"{name} is not scheduled: profile {scheduler} has no plugin {plugin}; enable it"
@@ -197,6 +210,10 @@ class GangScheduler:
 
     def next(self, now: float) -> Outcome | None:
         """What is to be reported before anything else is decided; ``None``: nothing."""
+        if self._network_changed:
+            self._network_changed = False
+            gathers = (each.key for each in self.book if each.gang and each.gang.gathers)
+            self.book.unsettled.update(dict.fromkeys(gathers))
         if self.book.unsettled:
             self._settle(now)
         if self.held:
@@ -247,7 +264,7 @@ class GangScheduler:
         return None if paused is None else self._go_on(paused, now)
 
     def _cycle(self, group: GangGroup, now: float) -> GroupCycle:
-        return GroupCycle(self.held, group, now, self.arguments)
+        return GroupCycle(self.held, self.network, group, now, self.arguments)
 
     def _go_on(self, paused: PausedCycle, now: float) -> Outcome | None:
         began, self._turns = self._core.spent(), TURN
@@ -329,12 +346,13 @@ class GangScheduler:
             # Of a complete group only those wait whose form has an object that is not there.
             admitted = ready and own is not None and (have_objects or not own.form.has_object)
             why = "" if admitted else admission.refusal(self.book, waiting.pod)
+            why = why or self._core.why_never(waiting.pod)
             if why == waiting.why:
                 if not roused and waiting.place is QueuePlace.UNSCHEDULABLE:
                     # What changed may be the minimum: one member takes all the others with it.
                     queue.rouse(pod.key, now)
                     roused = True
-            elif not self._core.why_never(waiting.pod):
+            elif self.serves(waiting.pod):
                 if why:
                     queue.gate(waiting.pod, why, now)
                     self._gated[pod.key] = None

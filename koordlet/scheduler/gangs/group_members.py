@@ -100,8 +100,16 @@ class GroupMembers:
 
     def _reserved(self, pod: Pod) -> bool:
         """Whether a reservation as a member has its room."""
-        info = self._core.reservations.of(pod)
-        return info is not None and info.row >= 0
+        return row_of(self._core, pod) is not None
+
+
+def row_of(core: GangCore, pod: Pod) -> int | None:
+    """The row of a child's node; -1: the cluster has no such node; ``None``: it has none."""
+    if pod.reserve_pod_of:
+        info = core.reservations.of(pod)
+        return info.row if info is not None and info.row >= 0 else None
+    placed = core.pod_cache.get(pod.key)
+    return None if placed is None else core.pod_cache.columns.rows.get(placed.node, -1)
 
 
 def gang_key(pod: Pod) -> str:

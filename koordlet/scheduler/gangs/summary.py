@@ -15,7 +15,8 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.gangs import admission, status
 from koordlet.scheduler.gangs.book import GangBook, GangEntry
 from koordlet.scheduler.gangs.gang_core import GangCore
-from koordlet.scheduler.gangs.group_members import GroupMembers
+from koordlet.scheduler.gangs.group_members import GroupMembers, row_of
+from koordlet.scheduler.gangs.network_tree import ClusterNetwork
 from koordlet.scheduler.objects.pods import Pod
 
 
@@ -41,6 +42,8 @@ class GangSummary:
     #: The member that it waits for and why; empty: it does not wait.
     member: str = ""
     message: str = ""
+    #: Of a gang that is gathered: the lowest place of the network that its placed members share.
+    place: str = ""
 
     def document(self) -> dict[str, Any]:
         """The JSON document of the row."""
@@ -55,13 +58,17 @@ class GangSummary:
             "group": list(self.group),
             "member": self.member or None,
             "message": self.message or None,
+            "place": self.place or None,
         }
 
 
-def summaries(core: GangCore, book: GangBook) -> list[GangSummary]:
+def summaries(core: GangCore, book: GangBook, network: ClusterNetwork) -> list[GangSummary]:
     """All gangs that have a PodGroup or a member, by name."""
     entries = (entry for entry in book if entry.pod_group is not None or entry.members)
-    return [_summary(core, book, entry) for entry in sorted(entries, key=lambda entry: entry.key)]
+    return [
+        _summary(core, book, network, entry)
+        for entry in sorted(entries, key=lambda entry: entry.key)
+    ]
 
 
 def members(core: GangCore, entry: GangEntry) -> list[dict[str, Any]]:
@@ -76,7 +83,9 @@ def members(core: GangCore, entry: GangEntry) -> list[dict[str, Any]]:
     return rows
 
 
-def _summary(core: GangCore, book: GangBook, entry: GangEntry) -> GangSummary:
+def _summary(
+    core: GangCore, book: GangBook, network: ClusterNetwork, entry: GangEntry
+) -> GangSummary:
     group = book.group(entry)
     ids, several = group.ids, GroupMembers(core, group).waiting()
     waiting = [pod for pod in several if pod.key in entry.children]
@@ -100,7 +109,14 @@ def _summary(core: GangCore, book: GangBook, entry: GangEntry) -> GangSummary:
         group=ids if len(ids) > 1 else (),
         member=member,
         message=message,
+        place=_place(core, network, entry) if gang is not None and gang.gathers else "",
     )
+
+
+def _place(core: GangCore, network: ClusterNetwork, entry: GangEntry) -> str:
+    tree = network.tree(core.pod_cache.columns)
+    rows = (row_of(core, pod) for pod in entry.children.values())
+    return "" if tree is None else tree.shared({row for row in rows if row is not None})
 
 
 def _phase(entry: GangEntry, placed: int, *, tried: bool) -> str:

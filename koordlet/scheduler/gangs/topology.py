@@ -1,15 +1,18 @@
 """The domains of a topology key: nodes of which all members of a gang must share one.
 
-Covers: nodes by the value of a label, the domain of members that are bound. Does not cover:
-deciding in a domain, and which domain is the best (``attempt``).
+Covers: nodes by the value of a label, the domain of members that are bound, which domain is the
+best. Does not cover: deciding in a domain (``attempt``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import Verdict
+from koordlet.scheduler.gangs.trial import FailedMember, GroupTrial, GroupTrials
+from koordlet.scheduler.objects.pods import Pod
 
 _ELSEWHERE = Verdict(("node(s) are outside of the pod group's topology domain",), resolvable=False)
 
@@ -38,3 +41,36 @@ def domains(columns: Columns, key: str, bound: Iterable[tuple[str, str]]) -> dic
 def outside(columns: Columns, rows: set[int]) -> dict[int, Verdict]:
     """The nodes that are in no domain of these rows, and why they are refused."""
     return {row: _ELSEWHERE for row in columns.rows.values() if row not in rows}
+
+
+def attempt(
+    cycle: GroupTrials,
+    columns: Columns,
+    key: str,
+    members: list[Pod],
+    bound: Iterable[tuple[str, str]],
+) -> GroupTrial:
+    """Decide in the domain that takes the most members, of equals in the first by name."""
+    try:
+        by_value = domains(columns, key, bound)
+    except ValueError as error:
+        return GroupTrial(failed=[FailedMember(members[0], str(error), error=True)])
+    best: tuple[tuple[bool, int], Mapping[int, Verdict]] | None = None
+    for rows in by_value.values():
+        elsewhere = outside(columns, rows)
+        cycle.confine(elsewhere)
+        trial = cycle.decide(members)
+        cycle.take_back(trial)
+        score = trial.enough, len(trial.binds)
+        if best is None or score > best[0]:
+            best = score, elsewhere
+    if best is None:
+        message = f"no node has the label {key}: 0/0 placements are available"
+        return GroupTrial(failed=[FailedMember(members[0], message, error=True)])
+    cycle.confine(best[1])
+    trial = cycle.decide(members)
+    if trial.failed and not trial.enough:
+        first = trial.failed[0]
+        words = f"0/{len(by_value)} placements are available, first placement status"
+        trial.failed[0] = replace(first, message=f"{words}: {first.message}")
+    return trial

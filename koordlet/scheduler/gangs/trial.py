@@ -6,14 +6,18 @@ Covers: members that were decided and that failed, counts by gang. Does not cove
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
+from typing import Protocol
 
 from koordlet.kubeapi.pod_groups import MatchPolicy
 from koordlet.model.record import dataclass
-from koordlet.scheduler.framework import Failure
+from koordlet.scheduler.framework import Failure, Verdict
 from koordlet.scheduler.gangs.book import GangEntry, GangGroup
 from koordlet.scheduler.gangs.gang import Obstacle
-from koordlet.scheduler.loop.outcomes import Bind, Hold
+from koordlet.scheduler.loop import reservation_events
+from koordlet.scheduler.loop.assumptions import Assumptions
+from koordlet.scheduler.loop.outcomes import Bind, Hold, Refusal
 from koordlet.scheduler.objects.pods import Pod
 
 
@@ -92,3 +96,38 @@ class GroupTrial:
         """The first member that was not decided, and why; ``None``: all were."""
         first = self.failed[0] if self.failed else None
         return Obstacle(first.pod.key, first.message, first.error) if first else None
+
+
+class AssumingCore(reservation_events.ReservingCore, Protocol):
+    """The parts of ``loop.core.Core`` that let a pod have its room."""
+
+    assumptions: Assumptions
+
+
+def assume(core: AssumingCore, pod: Pod, row: int) -> Bind | Hold | Refusal:
+    """Let a member, or a reservation as a member, have its room on a node."""
+    cycle = core.cycles[pod.pod_class.scheduler]
+    if pod.reserve_pod_of:
+        return reservation_events.reserve(core, cycle, pod, row)
+    return core.assumptions.make(cycle, pod, row)
+
+
+def take_back(core: AssumingCore, pod: Pod) -> None:
+    """Undo ``assume``."""
+    if pod.reserve_pod_of:
+        reservation_events.take_back(core, pod)
+    else:
+        core.assumptions.take_back(pod)
+
+
+class GroupTrials(Protocol):
+    """The parts of ``decisions.GroupDecisions`` that try members."""
+
+    def decide(self, members: list[Pod]) -> GroupTrial:
+        """Decide one member after another; what is decided is assumed."""
+
+    def take_back(self, trial: GroupTrial) -> None:
+        """Undo all decisions."""
+
+    def confine(self, outside: Mapping[int, Verdict]) -> None:
+        """Look at the other nodes alone."""

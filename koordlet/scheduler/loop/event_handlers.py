@@ -23,6 +23,7 @@ from koordlet.kubeapi import (
     elastic_quotas,
     informer,
     kinds,
+    network_topology,
     objects,
     pod_groups,
     selectors,
@@ -128,12 +129,17 @@ class EventHandlers:
     def _ganging(
         self, profiles: Mapping[str, profile.Profile]
     ) -> dict[kinds.Kind, informer.Informer[Any]]:
-        """The informers of PodGroups, of the kinds that a profile has the plugin of."""
-        plugins = {kinds.POD_GROUPS: Coscheduling, kinds.NATIVE_POD_GROUPS: GangScheduling}
+        """The informers of PodGroups and the network, where a profile has the plugin."""
+        peers, native = (profile.plugins(profiles, each) for each in (Coscheduling, GangScheduling))
+        network = kinds.CLUSTER_NETWORK_TOPOLOGIES
         return {
-            kind: self._informer(kind, pod_groups.pod_group, self._pod_group)
-            for kind, plugin in plugins.items()
-            if profile.plugins(profiles, plugin)
+            kind: self._informer(kind, convert, changed)
+            for kind, convert, changed, used in (
+                (kinds.POD_GROUPS, pod_groups.pod_group, self._pod_group, peers),
+                (kinds.NATIVE_POD_GROUPS, pod_groups.pod_group, self._pod_group, native),
+                (network, network_topology.network_topology, self._network, peers),
+            )
+            if used
         }
 
     def _bounding(self) -> dict[kinds.Kind, informer.Informer[Any]]:
@@ -207,6 +213,8 @@ class EventHandlers:
         if new is not None and new.problems and (old is None or old.problems != new.problems):
             log.get().warning("scheduler.node_unread", node=key[1], detail="; ".join(new.problems))
         self._core.node(old, new, self._clock())
+        if old is not None and new is not None and old.labels != new.labels:
+            self._core.gangs.network_changed()
 
     def _reservation(self, _key: informer.Key, old: Body | None, new: Body | None) -> None:
         reservation_events.changed(self._core, old, new, self._clock())
@@ -221,6 +229,18 @@ class EventHandlers:
             self._core.gangs.put_pod_group(new)
         elif old is not None:
             self._core.gangs.drop_pod_group(old.key)
+
+    def _network(
+        self,
+        key: informer.Key,
+        old: network_topology.NetworkTopology | None,
+        new: network_topology.NetworkTopology | None,
+    ) -> None:
+        topology = old if new is None else new
+        if topology is not None and topology.counts:
+            self._core.gangs.put_network(new)
+        if new is not None and new.unused:
+            log.get().warning("scheduler.network_unused", topology=key[1], detail=new.unused)
 
     def _namespace(self, key: informer.Key, old: Any, new: Any) -> None:
         known = self._core.pod_cache.namespaces

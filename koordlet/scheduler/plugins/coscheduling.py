@@ -29,6 +29,8 @@ class CoschedulingArguments:
     wait_seconds: float = _WAIT
     match_policy: MatchPolicy = MatchPolicy.ONCE_SATISFIED
     preempts: bool = True
+    #: Whether members are gathered in the cluster's network, where it is described.
+    gathers: bool = True
     #: Of any resource of the cluster, what members of non-strict gangs that wait may hold.
     hold_share: float = 0.5
     #: Of the minimum of a strict gang, what it may lack while its decided members wait.
@@ -50,7 +52,6 @@ _KNOWN = frozenset(
 
 #: Arguments that are read and change nothing here, and why; at these values nobody misses them.
 _NO_EFFECT: Mapping[str, tuple[tuple[object, ...], str]] = {
-    "awareNetworkTopology": ((False,), "the tree of ClusterNetworkTopology is not supported yet"),
     "controllerWorkers": ((0, 1), "one writer is enough"),
     "skipCheckScheduleCycle": ((False,), "there are no cycles of gangs to check"),
 }
@@ -85,6 +86,7 @@ def arguments(args: Body) -> CoschedulingArguments:
         wait_seconds=seconds if seconds > 0 else _WAIT,
         match_policy=policy,
         preempts=wire.flag(args, "enablePreemption", default=True),
+        gathers=wire.flag(args, "awareNetworkTopology", default=True),
         hold_share=float(share),
         reject_share=percentage / 100,
         backoff_seconds=float(max(0, wire.integer(args, "podGroupBackoffSeconds"))),

@@ -76,7 +76,7 @@ def document(
 
 def _gangs(core: Core) -> Body:
     """Those that wait first, by name."""
-    gangs = summary.summaries(core, core.gangs.book)
+    gangs = summary.summaries(core, core.gangs.book, core.gangs.network)
     return {
         "gangs": [
             gang.document() for gang in sorted(gangs, key=lambda gang: not gang.message)[:MOST]

@@ -90,7 +90,7 @@ class Pages:
         core, name = self._loop.core, request.one("name")
         gangs = [
             (gang, gang.document())
-            for gang in summary.summaries(core, core.gangs.book)
+            for gang in summary.summaries(core, core.gangs.book, core.gangs.network)
             if not name or name in (gang.id, gang.id.partition("/")[2])
         ]
         for gang, document in gangs if name else ():

@@ -22,6 +22,7 @@ from koordlet.kubeapi import (
     classes,
     disruption_rates,
     kinds,
+    network_topology,
     objects,
     pod_annotations,
     pod_groups,
@@ -47,7 +48,8 @@ _TAKEN = {
         *(kinds.POD_DISRUPTION_BUDGETS, kinds.SERVICES, kinds.RESERVATIONS, kinds.NODE_METRICS),
         *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
-        *(kinds.DEVICES, kinds.POD_GROUPS, kinds.DISRUPTION_RATES),
+        *(kinds.DEVICES, kinds.POD_GROUPS, kinds.CLUSTER_NETWORK_TOPOLOGIES),
+        kinds.DISRUPTION_RATES,
     )
 }
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
@@ -177,6 +179,9 @@ class StandaloneApi:
         rate = disruption_rates.disruption_rate(body) if kind == kinds.DISRUPTION_RATES else None
         if rate is not None and rate.faults:
             raise refusals.Invalid("; ".join(rate.faults))
+        network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
+        if network and (unused := network_topology.network_topology(body).unused):
+            raise refusals.Invalid(unused)
         if kind == kinds.POD_GROUPS and pod_groups.pod_group(body).minimum is None:
             minimum = objects.part(body, "spec").get("minMember")
             raise refusals.Invalid(

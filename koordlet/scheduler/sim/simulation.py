@@ -116,6 +116,7 @@ class Simulation:
         for body in self._cluster.reservations:
             self._admit(body)
         self._advance()
+        core.gangs.put_network(self._cluster.network)
         for pod_group in self._cluster.pod_groups:
             core.gangs.put_pod_group(pod_group)
         self._bound()
@@ -140,7 +141,9 @@ class Simulation:
             if not entry.pod.reserve_pod_of
         ]
         result.reservations = reservation_documents(core.reservations, self._now)
-        result.gangs = [gang.document() for gang in summary.summaries(core, core.gangs.book)]
+        result.gangs = [
+            gang.document() for gang in summary.summaries(core, core.gangs.book, core.gangs.network)
+        ]
         self._cluster.warnings += [
             f"Pod {notice.pod.key}: {notice.message}" for notice in core.gangs.book.take_notices()
         ]
@@ -155,7 +158,7 @@ class Simulation:
     def _gang(self, name: str) -> dict[str, Any] | None:
         """One gang with its members, and what would let it run; ends what the core knows."""
         core = self._core
-        gangs = summary.summaries(core, core.gangs.book)
+        gangs = summary.summaries(core, core.gangs.book, core.gangs.network)
         gang = next((gang for gang in gangs if gang.id == name), None)
         entry = None if gang is None else core.gangs.book.get(gang.key)
         if gang is None or entry is None:

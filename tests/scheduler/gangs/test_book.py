@@ -10,6 +10,7 @@ import pytest
 
 from koordlet.kubeapi import pod_groups
 from koordlet.scheduler.gangs.book import GangBook, GangEntry, Lack
+from koordlet.scheduler.gangs.gang import GangDefaults
 from koordlet.scheduler.objects.pods import Pod
 from tests.kit import gangs
 
@@ -163,8 +164,8 @@ def test_ten_thousand_gangs_of_one_group_cost_seconds_and_not_hours() -> None:
 def test_what_a_gang_asks_for_and_does_not_get_is_noticed_whichever_object_comes_first(
     *, late: bool
 ) -> None:
-    """A preference and what cannot be read, of a PodGroup: once, on a member."""
-    book = GangBook()
+    """Gathering that is ignored and what cannot be read, of a PodGroup: once, on a member."""
+    book = GangBook(GangDefaults(gathers=False))
     gather = {"gatherStrategy": [{"layer": "Rack", "strategy": "PreferGather"}]}
     pod_group = gangs.pod_group("g", 2, policy="sometimes", gather=gather)
     pods = [gangs.labelled("a", "g"), gangs.labelled("b", "g")]
@@ -174,4 +175,4 @@ def test_what_a_gang_asks_for_and_does_not_get_is_noticed_whichever_object_comes
         ("a", "GangUnreadable"),
         ("a", "GangSettingIgnored"),
     ]
-    assert notices[1][2].startswith("gang d/g: PreferGather is not supported")
+    assert notices[1][2] == "gang d/g: awareNetworkTopology is false: its members are not gathered"

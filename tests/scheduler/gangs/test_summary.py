@@ -10,7 +10,7 @@ from tests.kit.gang_scene import Scene
 
 def shown(scene: Scene) -> dict[str, tuple[int, int | None, str, str]]:
     """By gang: how many are placed, of which minimum, and why it waits."""
-    rows = summary.summaries(scene.core, scene.core.gangs.book)
+    rows = summary.summaries(scene.core, scene.core.gangs.book, scene.core.gangs.network)
     return {row.id: (row.placed, row.min, row.member, row.message) for row in rows}
 
 
@@ -49,3 +49,23 @@ def test_a_member_beyond_the_minimum_that_has_no_node_is_what_its_gang_waits_for
     placed, least, member, message = shown(scene)["d/g"]
     assert (placed, least, member) == (2, 2, "d/c")
     assert "Insufficient cpu" in message
+
+
+def test_a_gathered_gang_shows_the_lowest_place_that_its_members_share() -> None:
+    """One member: its node; two in one rack: the rack; elsewhere, and without a wish: nothing."""
+    racks = {"n": "r", "m": "r", "o": ""}
+    cluster = [clusters.node(name, labels={"net/rack": rack}) for name, rack in racks.items()]
+    gathered = gangs.pod_group("g", 1, gather=gangs.gather(rack="Prefer"))
+    scene = Scene(gangs.network("rack"), *cluster, gathered, gangs.pod_group("h", 1))
+
+    def place(gang: str) -> str | None:
+        gangs_ = scene.core.gangs
+        rows = summary.summaries(scene.core, gangs_.book, gangs_.network)
+        return next(str(row.document()["place"]) for row in rows if row.id == gang)
+
+    scene.put(gangs.labelled("a", "g", on="n"), gangs.labelled("x", "h", on="n"))
+    assert (place("d/g"), place("d/h")) == ("NodeTopologyLayer/n", "None")
+    scene.put(gangs.labelled("b", "g", on="m"))
+    assert place("d/g") == "rack/r"
+    scene.put(gangs.labelled("c", "g", on="o"))
+    assert place("d/g") == "None"

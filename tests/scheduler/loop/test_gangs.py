@@ -87,3 +87,28 @@ def test_what_the_owner_of_a_gang_should_know_is_an_event(ram: Path, *, over_htt
 
 def _noticed(known: dict[str, Mapping[str, Any]]) -> bool:
     return any(event.get("reason") == "GangConfigurationIgnored" for event in known.values())
+
+
+def test_a_gang_is_gathered_as_soon_as_the_network_is_described(ram: Path) -> None:
+    """The object is watched: without it the gang waits and says so, with it all members go."""
+    custom = (*CUSTOM, kinds.CLUSTER_NETWORK_TOPOLOGIES)
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False, custom=custom) as world:
+            for name, rack in (("n1", "a"), ("n2", "b"), ("n3", "b")):
+                await world.node(name, cpu="1", labels={"net/rack": rack})
+            await world.store.create(
+                kinds.CLUSTER_NETWORK_TOPOLOGIES, gangs.network("rack", name="other")
+            )
+            async with schedulers.scheduler(world.client):
+                group = gangs.pod_group("g", 2, gather=gangs.gather(rack="Must"))
+                await world.store.create(kinds.POD_GROUPS, group)
+                for name in "ab":
+                    await world.pod(name, cpu="1", labels={pod_groups.POD_GROUP: "g"})
+                await world.until_told("a", 'there is no ClusterNetworkTopology "default"')
+                network = gangs.network("rack")
+                await world.store.create(kinds.CLUSTER_NETWORK_TOPOLOGIES, network)
+                placed = await world.until_placed("a", "b")
+                assert set((await world.placed()).values()) == {"n2", "n3"}, placed
+
+    schedulers.run(body())

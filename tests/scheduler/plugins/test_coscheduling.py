@@ -23,19 +23,19 @@ def test_arguments_of_both_peers_are_read_and_unknown_ones_are_named() -> None:
         }
     )
     assert (read.wait_seconds, read.match_policy) == (90.0, MatchPolicy.ONLY_WAITING)
-    assert not read.preempts
+    assert (read.preempts, read.gathers) == (False, True)
     assert read.warnings == (
         "Coscheduling: 'colour' is unknown and ignored",
         "Coscheduling: skipCheckScheduleCycle has no effect: there are no cycles of gangs to check",
     )
     assert coscheduling.arguments({"permitWaitingTimeSeconds": 60}).wait_seconds == 60.0
     assert coscheduling.arguments({}).wait_seconds == 600.0
+    assert not coscheduling.arguments({"awareNetworkTopology": False}).gathers
 
 
 @pytest.mark.parametrize(
     "args",
     [
-        {"awareNetworkTopology": True},
         {"controllerWorkers": 4},
     ],
 )
@@ -44,7 +44,7 @@ def test_an_argument_without_effect_is_a_warning_that_names_it(args: Any) -> Non
     [key] = args
     [warning] = coscheduling.arguments(args).warnings
     assert warning.startswith(f"Coscheduling: {key} has no effect: ")
-    harmless = {"awareNetworkTopology": False, "controllerWorkers": 1}
+    harmless = {"awareNetworkTopology": True, "controllerWorkers": 1, "podGroupBackoffSeconds": 0}
     assert coscheduling.arguments(harmless).warnings == ()
 
 

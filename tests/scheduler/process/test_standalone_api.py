@@ -301,3 +301,28 @@ def test_a_disruption_rate_is_handed_in_and_refused_by_its_field(ram: Path) -> N
             ]
 
     schedulers.run(body())
+
+
+def test_the_network_is_handed_in_and_one_that_has_no_effect_is_refused(ram: Path) -> None:
+    """Gangs are gathered in it; an unreadable one, or of another name, would be waited for."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            await world.node("n1", cpu="4", labels={"net/rack": "r"})
+            broken = gangs.network("rack")
+            broken["spec"]["networkTopologySpec"].pop()
+            handed = [broken, gangs.network("rack", name="mine"), gangs.network("rack")]
+            handed.append(gangs.pod_group("g", 1, gather=gangs.gather(rack="Must")))
+            handed.append(gangs.labelled("a", "g", cpu="1"))
+            taken = await desk.submit(_handed(*map(clusters.stored, handed)), dry_run=False)
+            unreadable, other, *rest = (each.error for each in taken)
+            assert "layer NodeTopologyLayer is missing" in unreadable
+            assert 'the network is the object named "default"' in other
+            assert rest == ["", "", ""]
+            await world.until_placed("a")
+
+    schedulers.run(body())

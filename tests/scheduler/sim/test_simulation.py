@@ -9,7 +9,7 @@ from koordlet.scheduler.framework import Plugin, RefusedError, profile
 from koordlet.scheduler.loop import configuration
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.sim import simulation
-from tests.kit import clusters, reservations
+from tests.kit import clusters, gangs, reservations
 from tests.kit.clusters import node, pod
 
 
@@ -260,3 +260,18 @@ def test_what_an_api_server_would_refuse_is_rejected_by_name() -> None:
     assert report["placements"] == []
     assert messages["d/bad"].startswith("rejected: spec.affinity.nodeAffinity.required")
     assert "didn't match Pod's node affinity/selector" in messages["d/old"]
+
+
+def test_gangs_are_gathered_in_the_network_of_the_files() -> None:
+    """The object named ``default`` counts; another one is a warning; the row names the place."""
+    cluster = [
+        clusters.node(name, cpu="1", labels={"net/rack": rack})
+        for name, rack in (("n1", "a"), ("n2", "b"), ("n3", "b"))
+    ]
+    group = gangs.pod_group("g", 2, gather=gangs.gather(rack="Must"))
+    networks = [gangs.network("rack"), gangs.network("rack", name="other")]
+    pods = [gangs.labelled(name, "g", cpu="1") for name in "ab"]
+    document = clusters.tried(*cluster, group, *networks, *pods)
+    assert [gang["place"] for gang in document["gangs"]] == ["rack/b"]
+    words = 'ClusterNetworkTopology other is ignored: the network is the object named "default"'
+    assert words in inventory.load(networks).warnings
