@@ -106,30 +106,37 @@ def _phase_of_write(wanted: action.WriteFile) -> Phase:
     return Phase.SWITCH_OFF if wanted.value.startswith("-") else Phase.SWITCH_ON
 
 
-def satisfied(wanted: action.Action, current: str | None) -> bool:  # noqa: PLR0911 -- as above
+def satisfied(wanted: action.Action, current: str | None) -> bool:
     """Whether the machine already is as the action wants it; ``None``: the target is absent."""
     match wanted:
         # The most by far, so the first.
         case action.WriteFile() | action.SetUnitProperty():
             return current is not None and same(wanted, wanted.value, current)
-        case action.MakeDir():
-            return current == PRESENT
-        case action.RemoveDir():
-            return current is None
         case action.Mount():
             return (current is None) is wanted.gone
-        case action.MoveTasks():
-            # ``current`` is the origin of the first live pid that is elsewhere.
-            return current == ""
         case action.Evict() | action.Reclaim():
             # Whether an eviction is under way already, only the evictor knows.
             return False
-        case action.SetQdisc():
-            return current == wanted.value
         case action.ShareCore():
             return wanted.settled
         case _:
-            assert_never(wanted)
+            return current == _goal(wanted)
+
+
+def _goal(
+    wanted: action.MakeDir | action.RemoveDir | action.MoveTasks | action.SetQdisc,
+) -> str | None:
+    """What is read where the action has nothing left to do."""
+    match wanted:
+        case action.MakeDir():
+            return PRESENT
+        case action.RemoveDir():
+            return None
+        case action.MoveTasks():
+            # What is read is the origin of the first live pid that is elsewhere.
+            return ""
+        case action.SetQdisc():
+            return wanted.value
 
 
 def same(write: FileAction, wanted: str, current: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from koordlet.apply import core_cookies, devices, kinds, network, present, refusals, resctrl, units
 from koordlet.host.fs import root
@@ -48,7 +48,7 @@ def attempt(
     return perform(host, layout, wanted, undo=step.undo, manager=manager)
 
 
-def perform(  # noqa: C901, PLR0911 -- one return for each kind
+def perform(
     host: root.HostRoot,
     layout: cgroup.Layout,
     wanted: action.Action,
@@ -63,6 +63,22 @@ def perform(  # noqa: C901, PLR0911 -- one return for each kind
     match wanted:
         case action.WriteFile():
             return write(host, layout, wanted, undo=undo)
+        case action.SetUnitProperty():
+            return Effect(*units.carry_out(host, manager, wanted))
+        case action.Evict():
+            # An eviction takes its time: the executor hands it to the evictor instead.
+            raise errors.BugError("an eviction is not a call", culprit=wanted.target)
+        case action.Mount() | action.SetQdisc() | action.ShareCore():
+            return _outside_cgroups(host, wanted)
+        case _:
+            return _on_cgroup(host, wanted)
+
+
+def _on_cgroup(
+    host: root.HostRoot,
+    wanted: action.MakeDir | action.RemoveDir | action.MoveTasks | action.Reclaim,
+) -> Effect:
+    match wanted:
         case action.MakeDir():
             return _make(host, wanted)
         case action.RemoveDir():
@@ -70,21 +86,20 @@ def perform(  # noqa: C901, PLR0911 -- one return for each kind
             return Effect("")
         case action.MoveTasks():
             return _move(host, wanted)
-        case action.Evict():
-            # An eviction takes its time: the executor hands it to the evictor instead.
-            raise errors.BugError("an eviction is not a call", culprit=wanted.target)
-        case action.Mount():
-            return Effect(resctrl.mount(host, wanted))
         case action.Reclaim():
             return _reclaim(host, wanted)
+
+
+def _outside_cgroups(
+    host: root.HostRoot, wanted: action.Mount | action.SetQdisc | action.ShareCore
+) -> Effect:
+    match wanted:
+        case action.Mount():
+            return Effect(resctrl.mount(host, wanted))
         case action.SetQdisc():
             return Effect(*network.carry_out(host, wanted))
         case action.ShareCore():
             return Effect(*core_cookies.carry_out(host, wanted))
-        case action.SetUnitProperty():
-            return Effect(*units.carry_out(host, manager, wanted))
-        case _:
-            assert_never(wanted)
 
 
 def kill(host: root.HostRoot, directory: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
 from koordlet.apply import bursts, kinds, resctrl
+from koordlet.host.devices import queueing as reader
 from koordlet.host.fs import root
 from koordlet.host.process import identity
 from koordlet.model import absence, action, cgroup, knob, queueing, snapshot
@@ -179,9 +180,7 @@ class _Look:
         if known is not None:
             self.texts[target] = known.side(direction)
             return
-        # Late: a link of before that no policy asks about any more.
-        from koordlet.host.devices import queueing as reader  # noqa: PLC0415
-
+        # A link of before that no policy asks about any more.
         text = reader.side(self.host, link, direction)
         if text is not None:
             self.texts[target] = text

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 def text(document: dict[str, typing.Any]) -> str:
     """Render one definition as a file of ``deploy/crds``."""
-    import yaml  # noqa: PLC0415 -- as above
+    import yaml  # noqa: PLC0415 -- 9 ms, of no use to another command
 
     return _HEADER + yaml.safe_dump(document, sort_keys=False, width=100, allow_unicode=True)
 

@@ -159,7 +159,7 @@ def changes(parser: argparse.ArgumentParser) -> None:
 
 def changed(args: argparse.Namespace) -> dict[str, object]:
     """Read ``--set``, by path of the configuration."""
-    from koordlet.config import catalog  # noqa: PLC0415 -- pydantic, where somebody may need it
+    from koordlet.config import catalog  # noqa: PLC0415 -- pydantic's models: 100 ms, for `--set` alone
 
     known = {field.path for field in catalog.fields()}
     settings: dict[str, object] = {}

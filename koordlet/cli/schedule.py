@@ -37,8 +37,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Hand in, wait, print. Exit 1 where an object was not taken in."""
-    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- `--help` pays nothing
-    from koordlet.rpc import client as rpc_client  # noqa: PLC0415 -- gRPC, for this command alone
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML: 8 ms of a `--help`
+    from koordlet.rpc import client as rpc_client  # noqa: PLC0415 -- gRPC: 70 ms of a `--help`
 
     bodies = [body for path in args.file for body in manifests.load(path)]
     if not bodies:

@@ -327,7 +327,8 @@ class Informer(Generic[Value]):
         # A server that comes back after an hour, and refuses, has refused for the first time.
         count = self._denied if denied else self._health.failures
         self._denied = self._denied + 1 if denied else 0
-        wait = self._pace.wait(count, error, random.random())  # noqa: S311 - spread
+        # By chance, so that a cluster of agents does not come back all at once.
+        wait = self._pace.wait(count, error, random.random())  # noqa: S311
         absent = isinstance(error, refusals.NotServed)
         if absent and self._health.state is State.NOT_SERVED:
             self._clear()

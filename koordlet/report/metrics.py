@@ -190,7 +190,7 @@ class ProcessMetrics:
 
     def __init__(self) -> None:
         import prometheus_client  # noqa: PLC0415 - 50 ms that the first tick must not wait for
-        from prometheus_client.openmetrics import exposition  # noqa: PLC0415
+        from prometheus_client.openmetrics import exposition  # noqa: PLC0415 - part of it
 
         self._registry = prometheus_client.CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self._registry)

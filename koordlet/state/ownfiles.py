@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import grp
 import json
 import math
 import os
+import pwd
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,9 +192,6 @@ def _others_write(place: Path, stat_result: os.stat_result, *, ours: bool) -> bo
 
 def _is_private(group: int) -> bool:
     """Whether a group is its user's alone, as where each user has one and the umask is 002."""
-    import grp  # noqa: PLC0415 -- only few have a directory like that
-    import pwd  # noqa: PLC0415 -- as above
-
     try:
         user, group_entry = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:

@@ -46,16 +46,16 @@ def test_workloads() -> None:
   - {name: b, qos: LSR, cpus: 2, match: {cgroup: x/b}}
 """
     ).config
-    one, two = policy_settings.workloads(config)
+    first, second = policy_settings.workloads(config)
 
     assert (
-        one.key,
-        one.qos,
-        one.match,
-        one.priority,
+        first.key,
+        first.qos,
+        first.match,
+        first.priority,
     ) == ("host/a", qos.Qos.LSE, "unit=a.service", 9000)
-    assert (cpuset.CPUSet.parse("1-2"), None) == (one.cpus, one.cpu_count)
-    assert (two.cpus, two.cpu_count, two.match) == (None, 2, "cgroup=x/b")
+    assert (cpuset.CPUSet.parse("1-2"), None) == (first.cpus, first.cpu_count)
+    assert (second.cpus, second.cpu_count, second.match) == (None, 2, "cgroup=x/b")
 
 
 def test_the_node() -> None:
@@ -88,14 +88,14 @@ USUAL = pressure.PressurePaths(pods=("kubepods.slice", "kubepods"))
 )
 def test_where_pods_are(group: str | None, first: str) -> None:
     """A nested kubelet's tree counts as soon as one pod was found in it; the usual ones stay."""
-    one = moments.workload(
+    workload = moments.workload(
         "web", colocation.Qos.LS, None, group=group, kube_qos=qos.KubeQos.BURSTABLE
     )
 
-    found = policy_settings.proved(USUAL, (one,))
+    paths = policy_settings.proved(USUAL, (workload,))
 
-    assert first == found.pods[0]
-    assert set(USUAL.pods) <= set(found.pods)
+    assert first == paths.pods[0]
+    assert set(USUAL.pods) <= set(paths.pods)
 
 
 def test_nobody_there() -> None:

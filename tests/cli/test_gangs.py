@@ -38,11 +38,11 @@ def test_gangs_are_listed_and_one_is_described_with_its_members(
             shown = server.HttpServer("127.0.0.1:0", pages.Pages(loop).routes())
             address = await shown.start()
 
-            async def told(*words: str) -> str:
+            async def answer(*words: str) -> str:
                 return await asyncio.to_thread(printed, *words, "--address", address)
 
             await deadline.comes(lambda: loop.ready)
-            assert json.loads(await told("get", "gangs", "-o", "json"))["gangs"] == []
+            assert json.loads(await answer("get", "gangs", "-o", "json"))["gangs"] == []
             await world.node("n1", cpu="2")
             await world.store.create(kinds.POD_GROUPS, gangs.pod_group("late", 3))
             await world.pod("x", cpu="1", labels={pod_groups.POD_GROUP: "late"})
@@ -52,13 +52,13 @@ def test_gangs_are_listed_and_one_is_described_with_its_members(
             await world.until_placed("a", "b")
             await world.until_told("x")
 
-            _, late, whole = (await told("get", "gangs")).splitlines()
+            _, late, whole = (await answer("get", "gangs")).splitlines()
             assert late.split()[:4] == ["d/late", "0/3", "1", "Pending"]
             assert "d/x: gangGroup [d/late] basic check" in late
             assert whole.split()[:4] == ["d/whole", "2/2", "2", "Scheduled"]
-            [gang] = json.loads(await told("get", "gangs", "whole", "-o", "json"))["gangs"]
+            [gang] = json.loads(await answer("get", "gangs", "whole", "-o", "json"))["gangs"]
             assert [member["node"] for member in gang["members"]] == ["n1", "n1"]
-            described = await told("describe", "gang", "d/late")
+            described = await answer("describe", "gang", "d/late")
             assert "Placed:    0/3 of 1 pods" in described
             [member] = [row for row in described.splitlines() if row.startswith("d/x")]
             assert member.split(maxsplit=2)[1] == "-"

@@ -49,8 +49,8 @@ numbers = st.lists(st.floats(0, 100), min_size=1, max_size=60)
 def test_quantiles_of_the_newest(values: list[float], length: int, share: float) -> None:
     """As sorting the newest ones would say: the nearest rank, and no sample that is older."""
     kept = window.Recent(length)
-    for one in values:
-        kept.add(one)
+    for value in values:
+        kept.add(value)
     newest = sorted(values[-length:])
 
     assert len(newest) == len(kept)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from koordlet.agent import bootstrap, endpoints, lifecycle, loop, reload
+from koordlet.agent import bootstrap, container_runtime, endpoints, lifecycle, loop, reload
 from koordlet.config import loader, reloader
 from koordlet.host.systemd import notify
 from koordlet.report import view
@@ -25,9 +26,9 @@ class Heard(notify.Notifier):
         self.statuses: list[str] = []
 
     def _send(self, message: str) -> None:
-        said, _, status = message.partition("\n")
-        self.told.append(said)
-        if said == "READY=1":
+        state, _, status = message.partition("\n")
+        self.told.append(state)
+        if state == "READY=1":
             self.statuses.append(status)
 
 
@@ -72,10 +73,12 @@ class Life:
         config: str = "",
         start: bootstrap.Start | None = None,
         sources: Callable[[], gatherer.Gatherer] | None = None,
+        runtime: Callable[[lifecycle.Agent], container_runtime.Runtime] | None = None,
     ) -> None:
         """``start``: the agent does not begin with what its file says."""
         self.start = start
         self.sources = sources
+        self.runtime = runtime
         self.site = test_interrupted.workloads("v1", ram)
         self.file = ram / "config.yaml"
         self.file.write_text(agents.HEADER + self.site.config + config)
@@ -89,18 +92,20 @@ class Life:
 
     async def _run(self, act: Callable[[Life], Awaitable[None]]) -> None:
         start = self.start or bootstrap.Start(config=loader.load(str(self.file), {}, {}))
-        found = start.config
+        config = start.config
         self.site.sources = None if self.sources is None else self.sources()
         run = self.site.line()
-        run.configure(found)
-        wired = bootstrap.wire(found, run.host, self.site.sources)
+        run.configure(config)
+        wired = bootstrap.wire(config, run.host, self.site.sources)
+        if self.runtime is not None:
+            wired = replace(wired, runtime=self.runtime)
         self.who = lifecycle.Agent(run, self.site.paths, enforce=start.configured, wired=wired)
         self.shown = Shown()
         self.daemon = loop.Loop(
             self.who,
             config=reload.LiveConfig(
                 self.who,
-                reloader.Reloader(str(self.file), {}, {}, found, error=start.refused),
+                reloader.Reloader(str(self.file), {}, {}, config, error=start.refused),
                 start=start,
                 keep=self.site.paths.last_config,
             ),
@@ -126,7 +131,7 @@ class Life:
     def checks(self) -> dict[str, bool]:
         """Check to whether it is good, in the newest view."""
         newest = self.shown.views[-1]
-        return {} if newest is None else {one.name: one.ok for one in newest.checks}
+        return {} if newest is None else {check.name: check.ok for check in newest.checks}
 
     async def ready(self) -> None:
         """Wait for the first view that is ready."""

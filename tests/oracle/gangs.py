@@ -155,8 +155,8 @@ class GangOracle:
         feasible = [node for node in world.nodes if not check(world, body, node).reasons]
         if not feasible:
             return False
-        found = totals(world, body, feasible)
-        placed[key(body)] = next(each for each in found if found[each] == max(found.values()))
+        scores = totals(world, body, feasible)
+        placed[key(body)] = next(each for each in scores if scores[each] == max(scores.values()))
         return True
 
     def _admitted(self, gang: str) -> bool:

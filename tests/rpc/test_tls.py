@@ -129,21 +129,21 @@ def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
     it = hall.listen(ingest.Ingest(reports.append), n1=permissions.Right.REPORT,
                      n2=permissions.Right.REPORT)  # fmt: skip
 
-    async def told(name: str, *names: str) -> str:
+    async def problem(name: str, *names: str) -> str:
         files = tls.TlsFiles(*hall.certificate(name, *names))
         pace = reporting.ReportPace(first_seconds=0.01, most_seconds=0.05)
-        one = reporting.Reporting(f"127.0.0.1:{it.port}", "1", files=files, pace=pace)
-        one.publish(views.view())
-        one.start()
+        reporter = reporting.Reporting(f"127.0.0.1:{it.port}", "1", files=files, pace=pace)
+        reporter.publish(views.view())
+        reporter.start()
         try:
-            await deadline.comes(lambda: reports or "PERMISSION" in one.problem, seconds=20)
-            return one.problem
+            await deadline.comes(lambda: reports or "PERMISSION" in reporter.problem, seconds=20)
+            return reporter.problem
         finally:
-            await one.stop()
+            await reporter.stop()
 
-    assert "not of node n1" in hall.loop.run(told("n2"))
+    assert "not of node n1" in hall.loop.run(problem("n2"))
     assert reports == []
-    assert hall.loop.run(told("n1")) == ""
+    assert hall.loop.run(problem("n1")) == ""
     assert reports[0].node == "n1"
 
 

@@ -70,8 +70,7 @@ def decide(
     idle = strategy.idle(now, force, STEM, asked=asked != (None, None))
     if idle is not None:
         return idle
-    # Late: what nobody enabled costs nobody anything.
-    from koordlet.policy.eviction import release_round  # noqa: PLC0415
+    from koordlet.policy.eviction import release_round  # noqa: PLC0415 -- 2 ms, off by default
 
     if state is None:
         state = State(round=release_round.State(chosen_at=now.at))
@@ -112,8 +111,8 @@ def _starved(
     upper = force.cpu_evict_be_satisfaction_upper_percent
     if lower is None or upper is None:
         return ()
-    from koordlet.policy.best_effort import satisfaction  # noqa: PLC0415 -- as above
-    from koordlet.policy.eviction import candidates, release_round  # noqa: PLC0415 -- as above
+    from koordlet.policy.best_effort import satisfaction  # noqa: PLC0415 -- 2 ms, off by default
+    from koordlet.policy.eviction import candidates, release_round  # noqa: PLC0415 -- 2 ms, off by default
 
     usage = force.cpu_evict_be_usage_threshold_percent
     bounds = satisfaction.Bounds(lower=lower, upper=upper, usage=_USAGE if usage is None else usage)
@@ -176,7 +175,7 @@ def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.S
     )
     signals.append(signal)
     if signal.met and bound is not None:
-        from koordlet.policy.eviction import candidates, release_round  # noqa: PLC0415 -- as above
+        from koordlet.policy.eviction import candidates, release_round  # noqa: PLC0415 -- 2 ms, off by default
 
         size = candidates.cpu(now, seen.past)
         ordered = candidates.consenting(now, "CPUEvict", bound, size)

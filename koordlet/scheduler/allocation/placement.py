@@ -125,14 +125,12 @@ class PlacementTrial:
         cpu = times(cpu, self.offer.ratio or 1.0) if self.bound else cpu
         return {requests.CPU: cpu, **self.request.others}
 
-    def zones(self) -> Zones:
-        """The amounts of the NUMA nodes now."""
-        offer = self.offer
-        assert offer.machine is not None  # noqa: S101 -- asked only where there is one
+    def zones(self, machine: Machine) -> Zones:
+        """The amounts of the node's NUMA nodes now."""
         return Zones(
-            *(offer.machine, self.columns, self.row),
-            kept=offer.kept,
-            ratio=offer.ratio or 1.0,
+            *(machine, self.columns, self.row),
+            kept=self.offer.kept,
+            ratio=self.offer.ratio or 1.0,
             without=self.draws,
         )
 
@@ -156,34 +154,42 @@ class PlacementTrial:
         if machine is None or not machine.shape.cores:
             no_cpus = allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
             return no_cpus if self.bound or self.offer.numa else None
-        return self._numbered() if self.bound else self._zones_only(machine)
+        return self._numbered(machine) if self.bound else self._zones_only(machine)
 
-    def _unfit(self) -> allocation.Refusal | None:  # noqa: PLR0911 -- one for each reason
+    def _unfit(self) -> allocation.Refusal | None:
         """The first objection before CPUs are looked at, in Koordinator's order."""
         request, offer = self.request, self.offer
         if offer.numa and request.numa and offer.numa != request.numa:
             return allocation.Refusal(_NUMA_CONFLICT, final=True)
-        if not self.bound:
-            return None
-        if request.cpu % 1000:
+        return self._bad_amount() or self._bad_binding() if self.bound else None
+
+    def _bad_amount(self) -> allocation.Refusal | None:
+        """The objection to the number of CPUs of a bound pod."""
+        cpu, ratio, node = self.request.cpu, self.offer.ratio, self.offer.node
+        if cpu % 1000:
             return allocation.Refusal(INTEGER, final=True)
-        if offer.ratio is None:
+        if ratio is None:
             return allocation.Refusal(_BAD_RATIO, final=True)
-        if offer.ratio > 1:
+        if ratio > 1:
             # Where CPUs count more than once, a bound pod counts as often as they do.
-            room = offer.node.allocatable.get(requests.CPU, 0)
-            room -= amplified(offer.ratio, self.columns, self.row)
-            if times(request.cpu, offer.ratio) > room:
+            room = node.allocatable.get(requests.CPU, 0)
+            room -= amplified(ratio, self.columns, self.row)
+            if times(cpu, ratio) > room:
                 return allocation.Refusal(_AMPLIFIED)
+        return None
+
+    def _bad_binding(self) -> allocation.Refusal | None:
+        """The objection to how a pod is bound."""
+        request, offer = self.request, self.offer
         if offer.machine is None or not offer.machine.shape.cores:
             return allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
         if offer.bind and request.required and offer.bind is not request.required:
             return allocation.Refusal(_CONFLICT, final=True)
         return None
 
-    def _numbered(self) -> _Answer:
+    def _numbered(self, machine: Machine) -> _Answer:
         """Allocate CPUs by number."""
-        zones = self.zones()
+        zones = self.zones(machine)
         left = handover.rest(self.draws) if self.draws is not None else None
         policy = numa_hints.NumaPolicy(self.numa)
         aligned = policy is not numa_hints.NumaPolicy.NONE
@@ -211,14 +217,13 @@ class PlacementTrial:
 
     def room(self, zones: Zones) -> allocation.Node:
         """What is free on the node's known machine."""
-        offer, draws = self.offer, self.draws
-        assert offer.machine is not None  # noqa: S101 -- asked only where there is one
+        offer, draws, shape = self.offer, self.draws, zones.machine.shape
         kept = offer.kept
         left = handover.rest(draws) if draws is not None else None
         if draws is not None and left is not None and handover.exclusive(draws, requests.CPU):
-            kept |= cpuset.CPUSet(offer.machine.shape.online) - left.cpus
+            kept |= cpuset.CPUSet(shape.online) - left.cpus
         return allocation.Node(
-            offer.machine.shape,
+            shape,
             reserved=kept,
             holdings=[
                 allocation.Holding(
@@ -249,7 +254,7 @@ class PlacementTrial:
 
     def _zones_only(self, machine: Machine) -> _Answer:
         """Amounts by NUMA node for a pod that is not bound to CPUs."""
-        zones, wants, policy = self.zones(), self.asked, numa_hints.NumaPolicy(self.numa)
+        zones, wants, policy = self.zones(machine), self.asked, numa_hints.NumaPolicy(self.numa)
         free, far = zones.free(), machine.shape.far
         members = [numa_hints.Zone(node=number, free=part) for number, part in sorted(free.items())]
         choice = numa_hints.choose(members, wants, policy, taste=self._taste(zones), far=far)

@@ -56,7 +56,7 @@ class Zones:
         ratio: float,
         without: ReservationInfo | None = None,
     ) -> None:
-        self._machine = machine
+        self.machine = machine
         self._ratio = ratio
         self._draws = without
         self.room: _Parts = {number: dict(zone) for number, zone in machine.zones.items()}
@@ -78,9 +78,9 @@ class Zones:
 
     def _amounts(self, share: handover.ChosenShare) -> Iterator[tuple[int, Amounts]]:
         """What somebody has of each NUMA node where he has something."""
-        for number in self._machine.shape.nodes.keys() | share.parts.keys():
+        for number in self.machine.shape.nodes.keys() | share.parts.keys():
             part = dict(share.parts.get(number, {}))
-            cpus = share.cpus.bits & self._machine.shape.nodes.get(number, 0)
+            cpus = share.cpus.bits & self.machine.shape.nodes.get(number, 0)
             if cpus:
                 part[requests.CPU] = times(1000 * cpus.bit_count(), self._ratio)
             if part:

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from koordlet.model import errors
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster.label_index import LabelIndex
 from koordlet.scheduler.cluster.vectors import Bools, ChangeLog, Ints, Tally
@@ -111,6 +112,13 @@ class Columns:
         if self._reservations is None or not pod.draws_on:
             return None
         return self._reservations.find(pod.draws_on)
+
+    def chosen(self, row: int) -> Node:
+        """The node of a row that a decision chose among those that have a node."""
+        node = self.nodes[row]
+        if node is None:
+            raise errors.BugError("a row without a node was chosen", culprit=str(row))
+        return node
 
     @property
     def size(self) -> int:

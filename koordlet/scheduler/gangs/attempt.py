@@ -91,7 +91,8 @@ class GroupCycle:
         core.measures.preemptions += 1
         protection = Protection(tuple(core.budgets.at(self._now)))
         room = preemption.attempt(
-            *(core, self._book, members, protection), lambda: self._placements(members)
+            *(core, self._book, self._group, members, protection),
+            trial=lambda: self._placements(members),
         )
         if isinstance(room, str):
             return self._refused(members, trial, messages.joined(message, room))
@@ -396,5 +397,4 @@ class GroupCycle:
 
 
 def _gang(pod: Pod) -> str:
-    assert pod.gang is not None  # noqa: S101 -- it is a member
-    return pod.gang.key
+    return pod.gang.key if pod.gang is not None else ""

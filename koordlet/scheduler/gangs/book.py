@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from operator import attrgetter
 
-from koordlet.kubeapi.pod_groups import GangForm, PodGroup
+from koordlet.kubeapi.pod_groups import GangForm, Membership, PodGroup
 from koordlet.model.record import dataclass
 from koordlet.scheduler.gangs import gang as gang_model
 from koordlet.scheduler.gangs.gang import Gang, GangDefaults, Obstacle
@@ -182,7 +182,7 @@ class GangBook:
             else:
                 entry.bound.discard(pod.key)
         if first:
-            self._joined(entry, pod)
+            self._joined(entry, pod, pod.gang)
         if alone and entry.pod_group is not None:
             # An event needs a pod, and the PodGroup came before its first one.
             self._notice_gang(entry)
@@ -237,7 +237,8 @@ class GangBook:
 
     def group(self, entry: GangEntry) -> GangGroup:
         """The group of a gang."""
-        if entry.group is None:
+        group = entry.group
+        if group is None:
             entries = tuple(self._entry(key) for key in sorted(self._connected(entry.key)))
             lacks: dict[Lack, set[str]] = {lack: set() for lack in Lack}
             satisfied = any(each.satisfied for each in entries)
@@ -246,8 +247,7 @@ class GangBook:
                 each.group, each.lack = group, each.lacking()
                 lacks[each.lack].add(each.key)
             self._notice_strangers(group)
-        assert entry.group is not None  # noqa: S101 -- its own key is connected
-        return entry.group
+        return group
 
     def _connected(self, key: str) -> set[str]:
         reached, ahead, seen = {key}, [key], set()
@@ -346,16 +346,14 @@ class GangBook:
                 group.satisfied = False
                 self.unsettled[entry.key] = None
 
-    def _joined(self, entry: GangEntry, pod: Pod) -> None:
+    def _joined(self, entry: GangEntry, pod: Pod, membership: Membership) -> None:
         """Let a new member configure its gang, or say that it does not."""
-        assert pod.gang is not None  # noqa: S101 -- it is a member
-        if pod.gang.ignored:
-            others = ", ".join(form.value for form in pod.gang.ignored)
-            message = (
-                f"the pod is of gang {entry.key} by its {pod.gang.form.value}: {others} ignored"
-            )
+        if membership.ignored:
+            others = ", ".join(form.value for form in membership.ignored)
+            form = membership.form.value
+            message = f"the pod is of gang {entry.key} by its {form}: {others} ignored"
             self._notice((pod,), "GangFormIgnored", message)
-        own = gang_model.of_membership(pod.gang, self._defaults)
+        own = gang_model.of_membership(membership, self._defaults)
         if entry.gang is None and entry.pod_group is None:
             self._define(entry, own)
         elif own is not None and entry.gang is not None and not _agree(own, entry.gang):

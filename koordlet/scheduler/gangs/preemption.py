@@ -116,14 +116,14 @@ def awaited(columns: Columns, members: Sequence[Pod]) -> bool:
 def attempt(
     core: PreemptingCore,
     book: GangBook,
+    group: GangGroup,
     members: Sequence[Pod],
     protection: Protection,
+    *,
     trial: Attempt,
 ) -> GroupPreemption | str:
     """The least victims by rule 3, or why preemption does not help; empty: nobody may leave."""
-    columns, entry = core.pod_cache.columns, book.of(members[0])
-    assert entry is not None  # noqa: S101 -- it is a member
-    group = book.group(entry)
+    columns = core.pod_cache.columns
     units = _units(core.pod_cache, book, group, priority(group, members))
     if not units:
         return ""

@@ -25,9 +25,7 @@ class Assumptions:
 
     def make(self, cycle: Cycle, pod: Pod, row: int) -> Bind | Refusal:
         """Assume a pod on a chosen node; nothing is assumed where a plugin refuses."""
-        chosen = self._pod_cache.columns.nodes[row]
-        assert chosen is not None  # noqa: S101 -- a chosen row has a node
-        node, patience = chosen.name, 0.0
+        node, patience = self._pod_cache.columns.chosen(row).name, 0.0
         try:
             for plugin in cycle.preparing:
                 plugin.prepare(pod, node)

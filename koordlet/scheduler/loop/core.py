@@ -338,8 +338,7 @@ class Core:
         return self._nominate(pod, failure.message, attempt, now)
 
     def _nominate(self, pod: Pod, message: str, candidate: dryrun.Candidate, now: float) -> Refusal:
-        node = self.pod_cache.columns.nodes[candidate.row]
-        assert node is not None  # noqa: S101 -- a candidate is a node
+        node = self.pod_cache.columns.chosen(candidate.row)
         self.measures.victims.observe(len(candidate.victims))
         waited = self.victims.leaving(node.name)
         fresh = self.victims.take(candidate.victims, now)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from koordlet.kubeapi import objects
+from koordlet.model import errors
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.framework.cycle import Cycle
@@ -44,14 +45,14 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
     Plugins reserve for its reserve pod as for any other pod.
     """
     plugin, info = cycle.profile.find(Reservation), core.reservations.of(pod)
-    assert plugin is not None  # noqa: S101 -- it placed the reserve pod
-    assert info is not None  # noqa: S101 -- whose object went is not in the queue
+    if plugin is None or info is None:
+        # Without the plugin none is placed, and without its object none is in the queue.
+        raise errors.BugError("a reserve pod without a reservation was placed", culprit=pod.key)
     marks: dict[str, str] = {}
-    node = core.pod_cache.columns.nodes[row]
-    assert node is not None  # noqa: S101 -- it was chosen
+    node = core.pod_cache.columns.chosen(row).name
     try:
         for asked in cycle.profile.plugins:
-            asked.prepare(pod, node.name)
+            asked.prepare(pod, node)
         core.reservations.placed(pod, row, plugin.adopts(info.spec, row))
         for asked in cycle.profile.plugins:
             asked.reserve(pod, info.node)

@@ -75,15 +75,15 @@ class Chooser:
             return True
         request, offer = plugin.request(mine.pod_class), plugin.offer(node)
         trial = placement.PlacementTrial(request, offer, columns, info.row)
-        known = offer.machine is not None and bool(offer.machine.shape.cores)
-        if not trial.bound or not known or request.cpu % 1000:
+        machine = offer.machine
+        if not trial.bound or machine is None or not machine.shape.cores or request.cpu % 1000:
             return True
         chosen = mine.cpus or cpuset.CPUSet()
         for pod in info.owners.values():
             chosen |= pod.cpus or cpuset.CPUSet()
         lacking = request.cpu // 1000 - len(chosen)
         if lacking > 0:
-            room = trial.room(trial.zones())
+            room = trial.room(trial.zones(machine))
             answer = room.allocate(allocation.Request(cpus=trial.cpus(lacking)))
             if isinstance(answer, allocation.Refusal):
                 return False

@@ -217,13 +217,13 @@ class NumaScore(framework.Score):
         return self._amplified(trial, ratio) if ratio is not None and ratio > 1 else whole
 
     def _of_zones(self, trial: PlacementTrial, whole: int) -> int:
-        answer = trial.admit()
-        if isinstance(answer, allocation.Refusal) or answer is None:
+        answer, machine = trial.admit(), trial.offer.machine
+        if isinstance(answer, allocation.Refusal) or answer is None or machine is None:
             return 0
         if not answer.parts:
             return whole
         weights, bound = Weights(self._most, self._request.weights), bool(answer.cpus)
-        return trial.zones().score(tuple(answer.parts), trial.asked, weights, bound=bound)
+        return trial.zones(machine).score(tuple(answer.parts), trial.asked, weights, bound=bound)
 
     def _amplified(self, trial: PlacementTrial, ratio: float) -> int:
         columns, row = self._columns, trial.row

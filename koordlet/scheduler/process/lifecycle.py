@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from koordlet import log
-from koordlet.http import client, server
+from koordlet.http import client, limits, server
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
@@ -39,7 +39,6 @@ from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
 
 if TYPE_CHECKING:
-    from koordlet.http import limits
     from koordlet.rpc import server as grpc_server
     from koordlet.rpc import services
     from koordlet.scheduler.store import adapter as store
@@ -230,11 +229,9 @@ async def _speaking(
 
 def _room() -> limits.CallLimits:
     """For thousands of agents, each with one stream that stays: descriptors are for them."""
-    from koordlet.http import limits as bounds  # noqa: PLC0415 -- as above
-
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return bounds.CallLimits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
+    return limits.CallLimits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
 
 
 @contextlib.asynccontextmanager

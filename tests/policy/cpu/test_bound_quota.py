@@ -34,15 +34,19 @@ def moment(
         ledger.Claim(
             owner=ledger.Owner.LSR,
             cpus=SERVER.online,
-            holder=one.key,
+            holder=pod.key,
             policy="exclusive_cpus",
             reason="test",
-            uid=one.uid,
+            uid=pod.uid,
             kubelet=kubelet,
         )
-        for one in pods
+        for pod in pods
     )
-    paths = [path for one in pods for path in (one.group, *(b.group for b in one.containers))]
+    paths = [
+        path
+        for workload in pods
+        for path in (workload.group, *(b.group for b in workload.containers))
+    ]
     groups = [group("", "0-11"), *(group(path, "0-11") for path in paths if path)]
     return moments.moment(
         SERVER, pods, groups=groups, held=ledger.Ledger(claims=claims), layout=layout
@@ -62,31 +66,35 @@ def test_the_quota_of_a_bound_pod_is_taken_away(layout: cgroup.Layout, value: st
     """That of the pod's group and of each limited container, and of nobody else."""
     now = moment([bound("p")], layout=layout)
     now = dataclasses.replace(now, pods=(*now.pods, bound("free", uid="other")))
-    files = [one for one in decided(now).actions if isinstance(one, action.WriteFile)]
+    files = [write for write in decided(now).actions if isinstance(write, action.WriteFile)]
 
-    assert {"p": value, "p/main": value} == {one.group: one.value for one in files}
+    assert {"p": value, "p/main": value} == {write.group: write.value for write in files}
 
 
 def test_a_limit_of_the_whole_pod_is_a_quota_of_each_container() -> None:
     """The kubelet writes it into containers without a limit of their own, so it goes there, too."""
     files = [
-        one
-        for one in decided(moment([bound("p", limits={"cpu": 2000})])).actions
-        if isinstance(one, action.WriteFile)
+        write
+        for write in decided(moment([bound("p", limits={"cpu": 2000})])).actions
+        if isinstance(write, action.WriteFile)
     ]
 
-    assert {one.group: one.value for one in files} == {"p": "-1", "p/main": "-1", "p/side": "-1"}
+    assert {write.group: write.value for write in files} == {
+        "p": "-1",
+        "p/main": "-1",
+        "p/side": "-1",
+    }
 
 
 def test_what_crun_nests_in_a_scope() -> None:
     """The limit is inside, where crun puts it; none around it may stay, either."""
-    one = bound("p")
-    nested = dataclasses.replace(one.containers[0], group="p/main.scope/container")
-    now = moment([dataclasses.replace(one, containers=(nested,))], layout=moments.FULL_V2)
+    workload = bound("p")
+    nested = dataclasses.replace(workload.containers[0], group="p/main.scope/container")
+    now = moment([dataclasses.replace(workload, containers=(nested,))], layout=moments.FULL_V2)
     seen = {**now.groups, "p/main.scope": group("p/main.scope", "")}
     made = decided(dataclasses.replace(now, groups=seen)).actions
 
-    assert [one.group for one in made if isinstance(one, action.WriteFile)] == [
+    assert [write.group for write in made if isinstance(write, action.WriteFile)] == [
         "p",
         "p/main.scope",
         "p/main.scope/container",
@@ -94,17 +102,17 @@ def test_what_crun_nests_in_a_scope() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "kubelet"),
+    ("workload", "kubelet"),
     [
         (bound("p"), True),
         (bound("p", kube_qos=None), False),
         (bound("p", containers=()), False),
     ],
 )
-def test_who_keeps_a_quota(one: pod.Pod, kubelet: bool) -> None:
+def test_who_keeps_a_quota(workload: pod.Pod, kubelet: bool) -> None:
     """The kubelet's own, standalone workloads, and who has no limit at all: nothing is written."""
-    now = moment([one], kubelet=kubelet)
-    answer = bound_quota.admit(now, bound_quota.Settings(), bound_quota.State(), one, "main")
+    now = moment([workload], kubelet=kubelet)
+    answer = bound_quota.admit(now, bound_quota.Settings(), bound_quota.State(), workload, "main")
 
     assert decided(now).actions == ()
     assert answer.empty

@@ -80,10 +80,10 @@ def test_what_the_owner_of_a_gang_should_know_is_an_event(ram: Path, *, over_htt
                 await world.pod(name, cpu="1", meta={"annotations": notes})
             async with schedulers.scheduler(world.client):
                 await world.until_placed("a", "b")
-                await world.until(_told, kinds.EVENTS)
+                await world.until(_noticed, kinds.EVENTS)
 
     schedulers.run(body())
 
 
-def _told(known: dict[str, Mapping[str, Any]]) -> bool:
+def _noticed(known: dict[str, Mapping[str, Any]]) -> bool:
     return any(event.get("reason") == "GangConfigurationIgnored" for event in known.values())

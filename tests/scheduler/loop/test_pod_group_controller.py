@@ -46,8 +46,8 @@ def test_the_status_of_a_pod_group_follows_its_members_from_the_first_to_the_las
                 await world.until(has(phase="Pending", scheduled=0), kinds.POD_GROUPS)
                 for name in "ab":
                     await world.pod(name, cpu="1", labels=LABELS)
-                told = await world.until(has(phase="Scheduling"), kinds.POD_GROUPS)
-                assert told["g"]["status"]["scheduleStartTime"]
+                pod_groups = await world.until(has(phase="Scheduling"), kinds.POD_GROUPS)
+                assert pod_groups["g"]["status"]["scheduleStartTime"]
                 await world.node("n2", cpu="1")
                 await world.until(has(phase="Scheduled", scheduled=2), kinds.POD_GROUPS)
                 for name in "ab":

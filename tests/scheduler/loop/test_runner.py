@@ -43,8 +43,10 @@ def test_who_has_no_place_is_told_and_placed_when_there_is_one(
             await world.node("n1", cpu="1")
             await world.pod("big", cpu="2")
             async with schedulers.scheduler(world.client):
-                told = await world.until_told("big")
-                assert told.startswith("0/1 nodes are available: 1 Insufficient cpu. no new claims")
+                message = await world.until_told("big")
+                assert message.startswith(
+                    "0/1 nodes are available: 1 Insufficient cpu. no new claims"
+                )
                 await world.node("n2", cpu="4")
                 assert await world.until_placed("big") == {"big": "n2"}
 
@@ -160,8 +162,8 @@ def test_a_pod_that_cannot_be_read_is_told_so_and_costs_only_itself(ram: Path) -
             await world.pod("good", cpu="1")
             async with schedulers.scheduler(world.client):
                 assert await world.until_placed("good") == {"good": "n1"}
-                told = await world.until_told("bad")
-                assert "requests.cpu is negative" in told
+                message = await world.until_told("bad")
+                assert "requests.cpu is negative" in message
 
     schedulers.run(body())
 
@@ -219,8 +221,8 @@ def test_quotas_are_followed_and_whom_they_mean_is_told(ram: Path, *, over_http:
             )
             await world.pod("p", cpu="1")
             async with schedulers.scheduler(world.client):
-                told = await world.until_told("p")
-                assert "ElasticQuota d/d" in told
+                message = await world.until_told("p")
+                assert "ElasticQuota d/d" in message
                 await world.store.delete(objects.Ref(kinds.ELASTIC_QUOTAS, "d", "d"))
                 assert await world.until_placed("p") == {"p": "n1"}
 

@@ -267,12 +267,12 @@ def there(name: str, notes: Body, *, cpu: str = "1", node_name: str = "n") -> Bo
 def room(name: str, *bodies: Body) -> dict[str, int]:
     """What the plugin says of each node for a pod that was placed."""
     loaded = inventory.load(bodies)
-    told = simulation.Simulation(loaded, explain=f"d/{name}").run().explanation
-    assert told is not None
+    explanation = simulation.Simulation(loaded, explain=f"d/{name}").run().explanation
+    assert explanation is not None
     return {
-        one: said["scores"]["NodeNUMAResource"]["score"]
-        for one, said in told["nodes"].items()
-        if said["scores"]
+        node: verdict["scores"]["NodeNUMAResource"]["score"]
+        for node, verdict in explanation["nodes"].items()
+        if verdict["scores"]
     }
 
 
