@@ -100,13 +100,13 @@ class ElasticQuota:
     #: Priorities, the highest first, and what pods of that priority and above may use.
     max_by_priority: tuple[tuple[int, Amounts], ...] = ()
     keeps_to_nodes: bool = True
-    #: As the stored status says.
-    used: Amounts = field(default_factory=dict)
+    #: As the stored status says; the scheduler's own writes are no new version.
+    used: Amounts = field(default_factory=dict, compare=False)
     errors: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     #: What the scheduler wrote, for the writer of statuses: amounts by name, as they are stored.
-    reported: Mapping[str, str] = field(default_factory=dict)
-    status: Mapping[str, Any] = field(default_factory=dict)
+    reported: Mapping[str, str] = field(default_factory=dict, compare=False)
+    status: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def id(self) -> str:
@@ -217,6 +217,14 @@ def elastic_quota_profile(body: Mapping[str, Any]) -> ElasticQuotaProfile:
         resource_keys=_noted(notes, RESOURCE_KEYS, _names, errors) or default.resource_keys,
         errors=tuple(errors),
     )
+
+
+def namespace_quota(meta: Mapping[str, Any]) -> str:
+    """The quota that a Namespace names for its pods, by label or annotation; empty: none."""
+    for key in ("labels", "annotations"):
+        if name := shapes.section(meta, key, []).get(NAME):
+            return str(name)
+    return ""
 
 
 def _amounts(value: object, problems: list[str], where: str = "amounts") -> dict[str, int]:

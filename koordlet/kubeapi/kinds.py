@@ -69,6 +69,9 @@ STORAGE_CAPACITIES = Kind("storage.k8s.io", "v1", "csistoragecapacities", "CSISt
 # The peers' kinds. They are custom resources: an API server may not serve them.
 DEVICES = Kind("scheduling.koordinator.sh", "v1alpha1", "devices", "Device", namespaced=False)
 ELASTIC_QUOTAS = Kind("scheduling.sigs.k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
+ELASTIC_QUOTA_PROFILES = Kind(
+    "quota.koordinator.sh", "v1alpha1", "elasticquotaprofiles", "ElasticQuotaProfile"
+)
 NODE_METRICS = Kind("slo.koordinator.sh", "v1alpha1", "nodemetrics", "NodeMetric", namespaced=False)
 NODE_RESOURCE_TOPOLOGIES = Kind(
     *("topology.node.k8s.io", "v1alpha1", "noderesourcetopologies", "NodeResourceTopology"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from koordlet.kubeapi import pod_groups
+from koordlet.kubeapi import elastic_quotas, pod_groups
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
@@ -34,6 +34,10 @@ class Scene:
                 self.core.node(None, nodes.decode(body), self.now)
             elif body["kind"] == "PodGroup":
                 self.core.gangs.put_pod_group(pod_groups.pod_group(body))
+            elif body["kind"] == "ElasticQuota":
+                self.core.quotas.put_quota(elastic_quotas.elastic_quota(body))
+            elif body["kind"] == "ElasticQuotaProfile":
+                self.core.quotas.put_profile(elastic_quotas.elastic_quota_profile(body))
             else:
                 self._position += 1
                 pod = self.core.decoder.decode(body, self._position)

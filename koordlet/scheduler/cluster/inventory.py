@@ -1,7 +1,8 @@
 """The objects of a cluster, decoded into what the scheduler needs.
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
-storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, ElasticQuotas, PodGroups.
+storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, PodGroups, ElasticQuotas and
+their profiles.
 Does not cover: files (``kubeapi.manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
@@ -13,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import field
 from typing import TypeVar
 
-from koordlet.kubeapi import pod_groups, validation
+from koordlet.kubeapi import elastic_quotas, pod_groups, validation
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.allocation.devices import Devices
@@ -62,6 +63,10 @@ class Cluster:
     storage: list[Body] = field(default_factory=list)
     reservations: list[Body] = field(default_factory=list)
     pod_groups: list[pod_groups.PodGroup] = field(default_factory=list)
+    quotas: list[elastic_quotas.ElasticQuota] = field(default_factory=list)
+    quota_profiles: list[elastic_quotas.ElasticQuotaProfile] = field(default_factory=list)
+    #: The quotas that Namespaces name for their pods.
+    namespace_quotas: dict[str, str] = field(default_factory=dict)
     machines: dict[str, Machine] = field(default_factory=dict)
     usages: dict[str, NodeUsage] = field(default_factory=dict)
     devices: dict[str, Devices] = field(default_factory=dict)
@@ -109,13 +114,15 @@ def load(
     warnings: list[str] = []
     judge = unserved.UnservedKeys(ignores_keys=ignores_keys)
     columns = Columns()
-    for name, labels, words in _decoded(kinds, "Namespace", warnings, namespace):
-        columns.namespaces[name] = labels
-        judge.quotas.name(name, words)
     cluster = Cluster(columns, warnings=warnings)
-    for quota in _decoded(kinds, "ElasticQuota", warnings, unserved.quota):
-        judge.quotas.put(quota)
-        warnings += [quota.warning] if quota.warning else []
+    for name, labels, quota in _decoded(kinds, "Namespace", warnings, namespace):
+        columns.namespaces[name] = labels
+        cluster.namespace_quotas |= {name: quota} if quota else {}
+    quotas = (elastic_quotas.elastic_quota(body) for body in kinds.pop("ElasticQuota", []))
+    profiles = kinds.pop("ElasticQuotaProfile", [])
+    if not ignores_keys:
+        cluster.quotas += quotas
+        cluster.quota_profiles += map(elastic_quotas.elastic_quota_profile, profiles)
     for problems in _decoded(kinds, "Node", warnings, lambda node: _node(node, columns)):
         warnings += problems
     cluster.budgets += _decoded(kinds, "PodDisruptionBudget", warnings, budget)
@@ -175,7 +182,7 @@ def namespace(body: Body) -> tuple[str, dict[str, str], str]:
     meta = wire.mapping(body, "metadata")
     name = wire.text(meta, "name")
     labels = {"kubernetes.io/metadata.name": name, **wire.labels(meta)}
-    return name, labels, unserved.named_by(meta)
+    return name, labels, elastic_quotas.namespace_quota(meta)
 
 
 def _node(body: Body, columns: Columns) -> list[str]:

@@ -229,6 +229,13 @@ class Plugin:
         """Placed pods that a class does not see; their amounts count all the same."""
         return ()
 
+    def pre_filter(self, pod: Pod) -> str:
+        """Why a pod is refused as a whole, before any node is looked at; empty: it is not.
+
+        Less of something may help, but on no node in particular.
+        """
+        return ""
+
     def names(self, pod_class: PodClass) -> frozenset[str] | None:
         """The names of the only nodes that can pass, or ``None`` for all."""
         return None

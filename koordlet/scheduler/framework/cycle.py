@@ -49,6 +49,7 @@ class Cycle:
         self.gates = profile.having("pre_enqueue")
         self._rescuing = profile.having("post_filter")
         self._refining = profile.having("refine")
+        self._pre_filtering = profile.having("pre_filter")
         self._hiding = profile.having("hidden")
 
     def class_for(self, pod: Pod) -> PodClass:
@@ -88,13 +89,20 @@ class Cycle:
 
     def choose(self, pod: Pod, shunned: Collection[int] = ()) -> int:
         """The row of the best feasible node that is not excluded; -1 where there is none."""
-        if not self.columns.rows:
+        if not self.columns.rows or self._refused(pod) is not None:
             return -1
         pod_class = self.class_for(pod)
         if pod_class is pod.pod_class:
             return self._best(pod, self.view(pod_class), shunned)
         with self.sight(pod, pod_class) as view:
             return self._best(pod, view, shunned)
+
+    def _refused(self, pod: Pod) -> Failure | None:
+        for plugin in self._pre_filtering:
+            if why := plugin.pre_filter(pod):
+                message = messages.refused(len(self.columns.rows), why)
+                return Failure(message, None, frozenset((plugin.name,)))
+        return None
 
     def _best(self, pod: Pod, view: View, shunned: Collection[int]) -> int:
         if view.refused is not None:
@@ -146,6 +154,8 @@ class Cycle:
 
         ``promised``: nodes that are feasible but for the pods that are nominated there.
         """
+        if self.columns.rows and (inadmissible := self._refused(pod)) is not None:
+            return inadmissible
         pod_class, version = self.class_for(pod), self.columns.version
         known = self._failures.get(pod_class)
         if known is None or known[0] != version:

@@ -19,6 +19,7 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
+from koordlet.kubeapi.elastic_quotas import PREEMPTIBLE
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns, concerns_reservations
 from koordlet.scheduler.framework import Kind, Verdict, messages
@@ -58,6 +59,8 @@ class Candidate:
 
 
 Tried = Candidate | Verdict
+#: Whether a pod may be a victim, where more than its priority decides.
+Eligible = Callable[[Pod], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +78,17 @@ def importance(pod: Pod) -> tuple[int, str, int]:
     return -pod.priority, pod.started or "~", pod.position
 
 
-def _may_go(victim: Pod, pod: Pod) -> bool:
+def may_go(victim: Pod, pod: Pod) -> bool:
     """Whether a pod may be a victim: less important, running, not exempt by Koordinator's label."""
     if victim.priority >= pod.priority or victim.reserve_pod_of:
         return False
-    return victim.pod_class.labels.get(keys.NEVER_VICTIM) != "true"
+    labels = victim.pod_class.labels
+    return labels.get(keys.NEVER_VICTIM) != "true" and labels.get(PREEMPTIBLE) != "false"
+
+
+def anybody(_victim: Pod) -> bool:
+    """Nothing but its priority keeps a pod from being a victim."""
+    return True
 
 
 @contextlib.contextmanager
@@ -130,12 +139,20 @@ class DryRuns:
     """The dry runs of one pod."""
 
     def __init__(
-        self, columns: Columns, view: View, pod: Pod, protection: Protection, memory: DryRunCache
+        self,
+        columns: Columns,
+        view: View,
+        pod: Pod,
+        protection: Protection,
+        memory: DryRunCache,
+        *,
+        eligible: Eligible = anybody,
     ) -> None:
         self._columns = columns
         self._view = view
         self._pod = pod
         self._protection = protection
+        self._eligible = eligible
         self._sums = ResourceSums.of(columns, view)
         self._memory = memory.of(view.pod_class, pod.priority)
 
@@ -151,7 +168,10 @@ class DryRuns:
             if tried is not None:
                 return tried
         with joined(self._columns, row, guests):
-            return in_columns(self._columns, self._view, self._pod, row, self._protection)
+            return in_columns(
+                *(self._columns, self._view, self._pod, row, self._protection),
+                eligible=self._eligible,
+            )
 
     def _holds(self, known: CachedDryRun, row: int) -> bool:
         if known.look != self._columns.looks[row]:
@@ -160,7 +180,7 @@ class DryRuns:
 
     def _by_sums(self, sums: ResourceSums, row: int, guests: Sequence[Pod]) -> Tried | None:
         """The same as in the columns, or ``None`` where sums do not suffice."""
-        lower = _lower(self._columns, row, self._pod)
+        lower = _lower(self._columns, row, self._pod, self._eligible)
         if lower and (
             any(map(concerns_reservations, lower)) or not self._view.passes(row, but=sums.fit)
         ):
@@ -201,14 +221,23 @@ def _reprieved(
     return Candidate.of(row, victims, violations)
 
 
-def _lower(columns: Columns, row: int, pod: Pod) -> list[Pod]:
+def _lower(columns: Columns, row: int, pod: Pod, eligible: Eligible) -> list[Pod]:
     several = columns.pods[row].values()
-    return sorted((candidate for candidate in several if _may_go(candidate, pod)), key=importance)
+    lower = (candidate for candidate in several if may_go(candidate, pod))
+    return sorted(filter(eligible, lower), key=importance)
 
 
-def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Protection) -> Tried:
+def in_columns(
+    columns: Columns,
+    view: View,
+    pod: Pod,
+    row: int,
+    protection: Protection,
+    *,
+    eligible: Eligible = anybody,
+) -> Tried:
     """The dry run of one node by the filters themselves."""
-    lower = _lower(columns, row, pod)
+    lower = _lower(columns, row, pod, eligible)
     if not lower:
         return _NOBODY
     for victim in lower:

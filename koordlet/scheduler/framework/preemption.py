@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from koordlet.scheduler.framework import Failure, Verdict, messages
 from koordlet.scheduler.framework.cycle import Cycle
-from koordlet.scheduler.framework.dryrun import Candidate, DryRuns
+from koordlet.scheduler.framework.dryrun import Candidate, DryRuns, Eligible, anybody
 from koordlet.scheduler.objects.disruption import DisruptionBudget, Protection
 from koordlet.scheduler.objects.pods import Pod
 
@@ -41,6 +41,8 @@ def attempt(
     failure: Failure,
     budgets: Sequence[DisruptionBudget],
     promised: Promised = nobody,
+    *,
+    eligible: Eligible = anybody,
 ) -> Candidate | str:
     """The node to preempt on, or why there is none."""
     if not pod.preempts:
@@ -54,7 +56,8 @@ def attempt(
     candidates: list[Candidate] = []
     harmless = False
     with cycle.sight(pod) as view:
-        runs = DryRuns(cycle.columns, view, pod, Protection(budgets), cycle.dry_runs)
+        protection = Protection(budgets)
+        runs = DryRuns(cycle.columns, view, pod, protection, cycle.dry_runs, eligible=eligible)
         for row in potential:
             tried = runs.at(row, promised(row))
             if isinstance(tried, Verdict):

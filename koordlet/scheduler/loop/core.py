@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from koordlet.scheduler import framework
@@ -30,6 +30,7 @@ from koordlet.scheduler.loop.assumptions import Assumptions
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Nominations, Outcome, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.loop.quota_scheduler import QuotaScheduler
 from koordlet.scheduler.loop.recent_decisions import RecentDecisions
 from koordlet.scheduler.loop.victims import Victims
 from koordlet.scheduler.objects import disruption, unserved
@@ -86,6 +87,7 @@ class Core:
                 plugin.attach(self.reservations)
         self._begin()
         self.gangs = GangScheduler(self, profiles, self.decoder.judge)
+        self.quotas = QuotaScheduler(self, profiles, self.decoder.judge)
 
     def _begin(self) -> None:
         self.cycles = {
@@ -96,6 +98,7 @@ class Core:
 
     def node(self, old: Node | None, new: Node | None, now: float) -> None:
         """Take in a change of a node; ``new`` is ``None`` where it was deleted."""
+        self.quotas.put_node(old, new)
         if new is None:
             if old is not None:
                 self.pod_cache.drop(old.name)
@@ -114,6 +117,7 @@ class Core:
         if new is None:
             if old is not None:
                 self.gangs.drop(old)
+                self.quotas.drop(old)
                 self._gone(old, now)
             return
         if new.terminating:
@@ -125,6 +129,7 @@ class Core:
             self._seen_on_node(new, now)
         else:
             self._seen_waiting(new, now)
+        self.quotas.put(new)
 
     def _gone(self, old: Pod, now: float) -> None:
         self.nominated.drop(old.key)
@@ -195,6 +200,7 @@ class Core:
 
     def wake(self, event: ClusterEvent, now: float) -> None:
         """Wake the pods that an event may help."""
+        self.quotas.changed(event)
         waits = preemptors.waits(self, event)
         for name in self.queue.rejectors():
             plugin = self._plugins.get(name)
@@ -206,12 +212,6 @@ class Core:
                 woken = self.queue.wake_by(name, helps, now, still)
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
-
-    def enqueue_again(self, namespaces: Container[str], now: float) -> None:
-        """Enqueue the waiting pods of these namespaces again: their quotas have changed."""
-        for entry in list(self.queue):
-            if entry.pod.namespace in namespaces and entry.place is not QueuePlace.TAKEN:
-                self.enqueue(entry.pod, now)
 
     def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
         """Forget the views of some classes: objects that they depend on have changed."""
@@ -240,6 +240,7 @@ class Core:
     def step(self, now: float) -> Outcome | None:
         """Try the next pod; ``None``: the queue is empty."""
         preemptors.wake_by_withdrawn(self, now)
+        self.quotas.settle(now)
         if (outcome := self.gangs.next(now)) is not None:
             return outcome
         pod = self.queue.pop(now)
@@ -273,7 +274,7 @@ class Core:
 
     def why_never(self, pod: Pod) -> str:
         """Why a pod is not tried at all; empty: it is."""
-        return self.decoder.judge.why(pod) or self.gangs.unserved(pod)
+        return pod.pod_class.unsupported or self.gangs.unserved(pod) or self.quotas.unserved(pod)
 
     def choose(
         self, cycle: Cycle, pod: Pod, outside: Mapping[int, framework.Verdict] = _NOWHERE
@@ -315,6 +316,7 @@ class Core:
     def refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
         """Park a pod that no node takes, or make room for it."""
         self.queue.failed(pod, now, failure.by)
+        self.quotas.refused(pod, failure)
         rescue = cycle.rescue(pod, failure)
         if rescue.node:
             pod.nominated = rescue.node
@@ -331,25 +333,11 @@ class Core:
         # Asked for each node: at no cost where nobody was promised any room.
         promised = functools.partial(self._before, pod) if self.nominated else preemption.nobody
         budgets = tuple(self.budgets.at(now))
-        attempt = preemption.attempt(cycle, pod, failure, budgets, promised)
+        attempt = self.quotas.preempt(cycle, pod, failure, budgets, promised)
         if not isinstance(attempt, dryrun.Candidate):
             self.nominated.drop(pod.key)
             return Refusal(pod, messages.joined(failure.message, rescue.message, attempt))
-        return self._nominate(pod, failure.message, attempt, now)
-
-    def _nominate(self, pod: Pod, message: str, candidate: dryrun.Candidate, now: float) -> Refusal:
-        node = self.pod_cache.columns.chosen(candidate.row)
-        self.measures.victims.observe(len(candidate.victims))
-        waited = self.victims.leaving(node.name)
-        fresh = self.victims.take(candidate.victims, now)
-        for other in self.nominated.behind(pod, node.name):
-            self.nominated.drop(other.key)
-            other.nominated = ""
-            if waited:
-                self.queue.rouse(other.key, now)
-        pod.nominated = node.name
-        self.nominated.put(pod, node.name)
-        return Refusal(pod, message, node=node.name, victims=fresh, leaving=candidate.victims)
+        return preemptors.nominate(self, pod, failure.message, attempt, now)
 
     # What the store answers.
 

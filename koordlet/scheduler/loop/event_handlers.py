@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet import log
-from koordlet.kubeapi import informer, kinds, objects, pod_groups, selectors
+from koordlet.kubeapi import elastic_quotas, informer, kinds, objects, pod_groups, selectors
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
@@ -26,7 +26,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.agents import Agents
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.objects import machines, nodes, owners, storage, unserved, usage, wire
+from koordlet.scheduler.objects import machines, nodes, owners, storage, usage, wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.storage import Storage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -123,11 +123,16 @@ class EventHandlers:
         }
 
     def _bounding(self) -> dict[kinds.Kind, informer.Informer[Any]]:
-        """The informer of ElasticQuotas, unless their keys are ignored: their pods are refused."""
+        """The informers of quotas and their profiles, unless their keys are ignored."""
         if self._core.decoder.judge.ignores_keys:
             return {}
-        kind = kinds.ELASTIC_QUOTAS
-        return {kind: self._informer(kind, unserved.quota, self._quota)}
+        quotas, profiles = kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES
+        return {
+            quotas: self._informer(quotas, elastic_quotas.elastic_quota, self._quota),
+            profiles: self._informer(
+                profiles, elastic_quotas.elastic_quota_profile, self._quota_profile
+            ),
+        }
 
     def _informer(
         self,
@@ -209,8 +214,7 @@ class EventHandlers:
         else:
             known[key[1]] = new[1]
         classes = self._core.pod_cache.columns.classes()
-        if self._core.decoder.judge.quotas.name(key[1], "" if new is None else new[2]):
-            self._core.enqueue_again({key[1]}, self._clock())
+        self._core.quotas.name_namespace(key[1], "" if new is None else new[2])
         if old != new and any(pod_class.namespace == key[1] for pod_class in classes):
             # Terms select namespaces by labels: who is meant by whom is counted anew.
             self._core.rebuild()
@@ -224,21 +228,24 @@ class EventHandlers:
     def _quota(
         self,
         _key: informer.Key,
-        old: unserved.UnservedQuota | None,
-        new: unserved.UnservedQuota | None,
+        old: elastic_quotas.ElasticQuota | None,
+        new: elastic_quotas.ElasticQuota | None,
     ) -> None:
-        if old == new:
-            return
-        concerned: set[str] = set()
-        for quota in (old, new):
-            concerned |= quota.means if quota is not None else frozenset()
         if new is not None:
-            self._core.decoder.judge.quotas.put(new)
+            self._core.quotas.put_quota(new)
         elif old is not None:
-            self._core.decoder.judge.quotas.drop(old)
-        if new is not None and new.warning:
-            log.get().warning("scheduler.quota_unheeded", detail=new.warning)
-        self._core.enqueue_again(concerned, self._clock())
+            self._core.quotas.drop_quota(old)
+
+    def _quota_profile(
+        self,
+        _key: informer.Key,
+        old: elastic_quotas.ElasticQuotaProfile | None,
+        new: elastic_quotas.ElasticQuotaProfile | None,
+    ) -> None:
+        if new is not None:
+            self._core.quotas.put_profile(new)
+        elif old is not None:
+            self._core.quotas.drop_profile(old)
 
     def _budget(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._core.budgets.put("/".join(key), new)

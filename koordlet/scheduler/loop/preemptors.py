@@ -1,6 +1,7 @@
 """Preemptors whose victims are leaving: which pod that leaves is worth another attempt of theirs.
 
-Covers: the room on the node of a pod that left, and where a nomination was withdrawn.
+Covers: nominating them; the room on the node of a pod that left, and where a nomination was
+withdrawn.
 Does not cover: who preempts whom (``scheduler.framework.preemption``), other events (``core``).
 
 Without this, each victim that leaves wakes all preemptors: their attempts grow with their square.
@@ -20,11 +21,13 @@ from typing import Protocol
 
 from koordlet.scheduler.cluster.columns import concerns_reservations
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.framework import dryrun
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.dryrun import ResourceSums
 from koordlet.scheduler.framework.queue import Queue
 from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
-from koordlet.scheduler.loop.outcomes import Nominations
+from koordlet.scheduler.loop.metrics import SchedulerMetrics
+from koordlet.scheduler.loop.outcomes import Nominations, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.loop.victims import Victims
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -40,6 +43,7 @@ class Core(Protocol):
     victims: Victims
     cycles: dict[str, Cycle]
     gangs: GangScheduler
+    measures: SchedulerMetrics
 
 
 def waits(core: Core, event: ClusterEvent) -> Callable[[Pod], bool] | None:
@@ -62,6 +66,24 @@ def wake_by_withdrawn(core: Core, now: float) -> None:
     while core.nominated.withdrawn:
         room = _Room(core, core.nominated.withdrawn.pop())
         core.queue.wake_by(NodeResourcesFit.name, lambda _: True, now, room.too_little)
+
+
+def nominate(
+    core: Core, pod: Pod, message: str, candidate: dryrun.Candidate, now: float
+) -> Refusal:
+    """Nominate a preemptor for its node, and decide the end of its victims."""
+    node = core.pod_cache.columns.chosen(candidate.row)
+    core.measures.victims.observe(len(candidate.victims))
+    waited = core.victims.leaving(node.name)
+    fresh = core.victims.take(candidate.victims, now)
+    for other in core.nominated.behind(pod, node.name):
+        core.nominated.drop(other.key)
+        other.nominated = ""
+        if waited:
+            core.queue.rouse(other.key, now)
+    pod.nominated = node.name
+    core.nominated.put(pod, node.name)
+    return Refusal(pod, message, node=node.name, victims=fresh, leaving=candidate.victims)
 
 
 def node_changed(core: Core, node: str, now: float) -> None:

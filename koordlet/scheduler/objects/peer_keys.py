@@ -1,7 +1,7 @@
-"""Labels and annotations of the peers about CPUs, classes, load, quotas, as they spell them.
+"""Labels and annotations of the peers about CPUs, classes, load, as they spell them.
 
 Covers: names. Does not cover: what they mean; those of reservations
-(``scheduler.reservation.keys``).
+(``scheduler.reservation.keys``) and of quotas (``kubeapi.elastic_quotas``).
 """
 
 from __future__ import annotations
@@ -21,10 +21,6 @@ HINTS = (
 #: Of scheduler-plugins since its group was renamed; gangs have all other keys
 #: (``kubeapi.pod_groups``).
 RENAMED_GANG = "scheduling.x-k8s.io/pod-group"
-QUOTA = "quota.scheduling.koordinator.sh/name"
-
-# On ElasticQuotas.
-QUOTA_NAMESPACES = "quota.scheduling.koordinator.sh/namespaces"
 
 # On nodes.
 BIND_POLICY = "node.koordinator.sh/cpu-bind-policy"

@@ -15,6 +15,7 @@ from koordlet.scheduler import framework
 from koordlet.scheduler.plugins import (
     coscheduling,
     deviceshare,
+    elastic_quota,
     external,
     inter_pod_affinity,
     load_aware,
@@ -35,6 +36,7 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (pod.SchedulingGates, 0),
     (coscheduling.Coscheduling, 0),
     (coscheduling.GangScheduling, 0),
+    (elastic_quota.ElasticQuota, 0),
     # Before all others, as the peer's profile has it; a reservation outweighs every other score.
     (reservation.Reservation, 5000),
     (node.NodeUnschedulable, 0),
@@ -65,7 +67,7 @@ BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 #: Plugins of Kubernetes and of the peers that this scheduler does not have.
 LACKING = frozenset(
     {
-        "DefaultPreBind", "ElasticQuota", "NodeResourcesFitPlus", "PodGroupPodsCount",
+        "DefaultPreBind", "NodeResourcesFitPlus", "PodGroupPodsCount",
         "ScarceResourceAvoidance", "SchedulingHint", "TopologyPlacementGenerator",
     }
 )  # fmt: skip

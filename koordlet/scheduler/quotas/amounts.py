@@ -27,6 +27,15 @@ def add(amounts: dict[str, int], change: Amounts, sign: int = 1) -> None:
             amounts.pop(name, None)
 
 
+def difference(amounts: Amounts, before: Amounts) -> Amounts:
+    """What has to be added to ``before``; without zeros."""
+    if amounts is before:
+        return NONE
+    names = dict.fromkeys((*amounts, *before))
+    changes = ((name, amounts.get(name, 0) - before.get(name, 0)) for name in names)
+    return {name: change for name, change in changes if change}
+
+
 def largest(amounts: Amounts, others: Amounts) -> dict[str, int]:
     """The larger of two by name."""
     return {name: much for name, much in resources.most((amounts, others)).items() if much}

@@ -21,7 +21,7 @@ from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.model.record import dataclass
 from koordlet.scheduler.quotas import runtime
-from koordlet.scheduler.quotas.amounts import Amounts, add, largest
+from koordlet.scheduler.quotas.amounts import NONE, Amounts, add, difference, exceeding, largest
 from koordlet.scheduler.quotas.runtime import Claim, Trace
 
 
@@ -36,11 +36,16 @@ class Usage:
     priority: int = 0
 
 
+#: What a pod counts for that is not there.
+NOTHING = Usage(NONE)
+
+
 @dataclass(slots=True, eq=False)
 class QuotaNode:
     """A quota in its tree. ``request`` and ``used`` include everything below."""
 
     spec: ElasticQuota
+    tree: QuotaTree
     #: From the root down to this one.
     path: tuple[QuotaNode, ...] = ()
     children: dict[str, QuotaNode] = field(default_factory=dict)
@@ -121,7 +126,7 @@ class QuotaTree:
         spec = ElasticQuota(
             namespace="", name=elastic_quotas.ROOT, parent="", is_parent=True, lends=False
         )
-        self.root = QuotaNode(spec)
+        self.root = QuotaNode(spec, self)
         self.root.path = (self.root,)
         self.nodes: dict[str, QuotaNode] = {spec.name: self.root}
 
@@ -130,10 +135,12 @@ class QuotaTree:
         """What the tree divides."""
         return self.root.runtime
 
-    def set_total(self, total: Amounts) -> None:
-        """Divide another total from now on."""
-        if self.root.runtime != total:
+    def set_total(self, total: Amounts) -> bool:
+        """Divide another total from now on; whether there is more of anything."""
+        before = self.root.runtime
+        if before != total:
             self.root.runtime = dict(total)
+        return bool(exceeding(total, before))
 
     # Quotas.
 
@@ -145,7 +152,7 @@ class QuotaTree:
         above = self.root if parent is None else parent
         node = self.nodes.get(spec.name)
         if node is None:
-            node = self.nodes[spec.name] = QuotaNode(spec)
+            node = self.nodes[spec.name] = QuotaNode(spec, self)
         elif node in above.path:
             raise ValueError(f"quota {spec.name} cannot be below {above.name}: that is below it")
         else:
@@ -164,6 +171,18 @@ class QuotaTree:
             self._detach(child)
             self._attach(child, self.root)
         self._detach(node)
+
+    def adopt(self, node: QuotaNode) -> None:
+        """Take over a quota of another tree with everything below; ``put`` says where it goes."""
+        node.tree.release(node)
+        for each in node.below():
+            self.nodes[each.name], each.tree = each, self
+
+    def release(self, node: QuotaNode) -> None:
+        """Give up a quota with everything below."""
+        self._detach(node)
+        for each in node.below():
+            del self.nodes[each.name]
 
     def _detach(self, node: QuotaNode) -> None:
         above = node.parent
@@ -199,20 +218,26 @@ class QuotaTree:
 
     # Pods.
 
-    def count(self, node: QuotaNode, usage: Usage, sign: int = 1) -> None:
-        """Count what a pod of a quota is, or count it out."""
-        add(node.self_request, usage.amounts, sign)
-        self._demand(node, {name: sign * much for name, much in usage.amounts.items()})
-        fixed = usage.non_preemptible
-        if usage.used:
-            add(node.self_used, usage.used, sign)
-        for each in node.path if fixed or usage.used else ():
-            add(each.used, usage.used, sign)
+    def count(self, node: QuotaNode, before: Usage, after: Usage) -> None:
+        """Count what a pod of a quota is now, in place of what it was."""
+        asked = difference(after.amounts, before.amounts)
+        if asked:
+            add(node.self_request, asked)
+            self._demand(node, asked)
+        used = difference(after.used, before.used)
+        add(node.self_used, used)
+        fixed = before.non_preemptible or after.non_preemptible
+        for each in node.path:
+            add(each.used, used)
             if fixed:
-                add(each.non_preemptible_request, usage.amounts, sign)
-                add(each.non_preemptible_used, usage.used, sign)
-            self._count_priority(each, usage, sign)
-        if usage.used:
+                for usage, sign in ((before, -1), (after, 1)):
+                    if usage.non_preemptible:
+                        add(each.non_preemptible_request, usage.amounts, sign)
+                        add(each.non_preemptible_used, usage.used, sign)
+            if each.used_by_priority:
+                self._count_priority(each, before, -1)
+                self._count_priority(each, after, 1)
+        if used:
             self._guarantee(node)
 
     def settle_priorities(self, node: QuotaNode, usages: Iterable[Usage]) -> None:

@@ -129,7 +129,7 @@ class Validation:
         if not parent.is_parent:
             words = "but the parentQuotaInfo's IsParent is false"
             yield f"{new.name} has parentName {new.parent} {words}"
-        if self._circles(new):
+        if self.circles(new):
             yield f"{new.name} has parentName {new.parent}, which is below {new.name}"
         if new.tree_id and parent.tree_id and new.tree_id != parent.tree_id:
             words = f"{new.name} tree id is different from parent {parent.name}"
@@ -142,7 +142,8 @@ class Validation:
                 words = "checkMinQuotaSum all brothers' MinQuota > parent MinQuota"
                 yield f"{words}, parent: {parent.name}"
 
-    def _circles(self, new: ElasticQuota) -> bool:
+    def circles(self, new: ElasticQuota) -> bool:
+        """Whether the parents of a quota lead back to it."""
         name, seen = new.parent, {new.name}
         while name not in seen:
             seen.add(name)

@@ -117,6 +117,7 @@ class Simulation:
         self._advance()
         for pod_group in self._cluster.pod_groups:
             core.gangs.put_pod_group(pod_group)
+        self._bound()
         for pod in (pod for pods in self._cluster.columns.pods for pod in pods.values()):
             core.gangs.put(pod)
         for pod in self._cluster.pending:
@@ -142,7 +143,21 @@ class Simulation:
         self._cluster.warnings += [
             f"Pod {notice.pod.key}: {notice.message}" for notice in core.gangs.book.take_notices()
         ]
+        self._cluster.warnings += [
+            f"{notice.kind} {notice.namespace}/{notice.name}: {notice.message}"
+            for notice in core.quotas.book.take_notices()
+        ]
         return result
+
+    def _bound(self) -> None:
+        """Take in quotas, profiles and what Namespaces say of them."""
+        quotas, cluster = self._core.quotas, self._cluster
+        for namespace, name in cluster.namespace_quotas.items():
+            quotas.name_namespace(namespace, name)
+        for quota_profile in cluster.quota_profiles:
+            quotas.put_profile(quota_profile)
+        for quota in cluster.quotas:
+            quotas.put_quota(quota)
 
     def _admit(self, body: Body) -> None:
         """Take in a Reservation that is bound, or enqueue its reserve pod."""
@@ -176,6 +191,7 @@ class Simulation:
     def _attempt(self) -> Outcome | None:
         """Try the next pod, which is explained before that where it shall be."""
         core = self._core
+        core.quotas.settle(self._now)
         pod = core.queue.pop(self._now)
         if pod is None:
             return None

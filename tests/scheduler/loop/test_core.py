@@ -13,7 +13,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold, Refusal
-from koordlet.scheduler.objects import disruption, machines, nodes, unserved
+from koordlet.scheduler.objects import disruption, machines, nodes
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from tests.kit import clusters, reservations
@@ -134,21 +134,6 @@ def test_namespaces_that_come_later_are_seen() -> None:
     scene.pod(name="p", affinity=apart)
 
     assert "didn't match pod anti-affinity rules" in scene.refused().message
-
-
-def test_whom_a_quota_means_is_refused_while_it_does() -> None:
-    """A quota that comes refuses waiting pods of its namespace by name; when it goes they run."""
-    scene = Scene()
-    one = unserved.UnservedQuota("teams", "team-a", frozenset({"d"}))
-    quotas = scene.core.decoder.judge.quotas
-    scene.pod(name="p")
-    quotas.put(one)
-
-    assert "ElasticQuota teams/team-a" in scene.refused().message
-    assert scene.core.step(scene.now) is None
-    quotas.drop(one)
-    scene.core.enqueue_again({"d"}, scene.now)
-    assert scene.bound().name == "p"
 
 
 def test_a_refused_pod_keeps_no_room_from_others() -> None:

@@ -210,19 +210,20 @@ def test_a_placement_wakes_whom_it_may_help(ram: Path) -> None:
 
 @both
 def test_quotas_are_followed_and_whom_they_mean_is_told(ram: Path, *, over_http: bool) -> None:
-    """A pod of a quota's namespace waits and its condition names the quota; without it, it runs."""
+    """A pod beyond its namespace's quota waits and its condition says so; without it, it runs."""
 
     async def body() -> None:
         custom = [kinds.RESERVATIONS, kinds.ELASTIC_QUOTAS]
         async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
             await world.node("n1", cpu="2")
+            meta = {"name": "d", "namespace": "d"}
             await world.store.create(
-                kinds.ELASTIC_QUOTAS, {"metadata": {"name": "d", "namespace": "d"}}
+                kinds.ELASTIC_QUOTAS, {"metadata": meta, "spec": {"max": {"cpu": "500m"}}}
             )
             await world.pod("p", cpu="1")
             async with schedulers.scheduler(world.client):
                 message = await world.until_told("p")
-                assert "ElasticQuota d/d" in message
+                assert "Insufficient quotas, quotaName: d, runtime: cpu:500m" in message
                 await world.store.delete(objects.Ref(kinds.ELASTIC_QUOTAS, "d", "d"))
                 assert await world.until_placed("p") == {"p": "n1"}
 

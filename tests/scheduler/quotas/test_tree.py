@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from koordlet.scheduler.quotas.tree import QuotaNode, QuotaTree, Usage
+from koordlet.scheduler.quotas.tree import NOTHING, QuotaNode, QuotaTree, Usage
 from tests.kit import quotas
 from tests.oracle.quotas import ROOT, QuotaOracle
 
@@ -22,7 +22,7 @@ def test_a_limit_hides_what_is_beyond_it_from_those_above() -> None:
     tree = QuotaTree()
     parent = tree.put(quotas.spec("p", {}, {"cpu": 100}, is_parent=True))
     child = tree.put(quotas.spec("c", {}, {"cpu": 4}), parent)
-    tree.count(child, _usage({"cpu": 9_000, "memory": 7}))
+    tree.count(child, NOTHING, _usage({"cpu": 9_000, "memory": 7}))
     assert child.request == {"cpu": 9_000, "memory": 7}
     assert parent.request == {"cpu": 4_000, "memory": 7}
     assert tree.root.child_request == {"cpu": 4_000, "memory": 7}
@@ -33,7 +33,7 @@ def test_who_does_not_lend_asks_for_its_minimum_at_least() -> None:
     tree = QuotaTree()
     child = tree.put(quotas.spec("c", {"cpu": 5}, {"cpu": 9}, lends=False))
     assert (child.request, tree.root.child_request) == ({"cpu": 5_000}, {"cpu": 5_000})
-    tree.count(child, _usage({"cpu": 6_000}))
+    tree.count(child, NOTHING, _usage({"cpu": 6_000}))
     assert tree.root.child_request == {"cpu": 6_000}
 
 
@@ -42,10 +42,10 @@ def test_a_change_of_a_pod_leaves_the_siblings_runtime_alone_where_a_limit_hides
     tree = QuotaTree()
     tree.set_total({"cpu": 10_000})
     child = tree.put(quotas.spec("c", {}, {"cpu": 4}))
-    tree.count(child, _usage({"cpu": 4_000}))
+    tree.count(child, NOTHING, _usage({"cpu": 4_000}))
     assert tree.runtime(child) == {"cpu": 4_000}
     version = tree.root.version
-    tree.count(child, _usage({"cpu": 3_000}))
+    tree.count(child, NOTHING, _usage({"cpu": 3_000}))
     assert tree.root.version == version
 
 
@@ -55,7 +55,7 @@ def test_a_name_that_the_parent_does_not_bound_is_nothing_for_its_children() -> 
     tree.set_total({"cpu": 10_000, "memory": 100})
     parent = tree.put(quotas.spec("p", {}, {"cpu": 8}, is_parent=True))
     child = tree.put(quotas.spec("c", {}, {"cpu": 8, "memory": 50}), parent)
-    tree.count(child, _usage({"cpu": 2_000, "memory": 40}))
+    tree.count(child, NOTHING, _usage({"cpu": 2_000, "memory": 40}))
     assert tree.runtime(child) == {"cpu": 2_000, "memory": 0}
 
 
@@ -65,7 +65,7 @@ def test_a_quota_moves_with_all_its_amounts() -> None:
     old, new = (tree.put(quotas.spec(name, {}, {"cpu": 50}, is_parent=True)) for name in "on")
     child = tree.put(quotas.spec("c", {}, {"cpu": 50}, is_parent=True), old)
     leaf = tree.put(quotas.spec("l", {}, {"cpu": 50}), child)
-    tree.count(leaf, _usage({"cpu": 5}, placed=True, fixed=True))
+    tree.count(leaf, NOTHING, _usage({"cpu": 5}, placed=True, fixed=True))
     tree.put(child.spec, new)
     assert (old.used, old.request, old.non_preemptible_used) == ({}, {}, {})
     assert (new.used, new.request, new.non_preemptible_used) == tuple([{"cpu": 5}] * 3)
@@ -81,7 +81,7 @@ def test_what_is_guaranteed_follows_what_is_used() -> None:
     parent = tree.put(quotas.spec("p", {}, {"cpu": "90m"}, is_parent=True))
     child = tree.put(quotas.spec("c", {"cpu": "2m"}, {"cpu": "90m"}), parent)
     assert (child.guaranteed, parent.guaranteed) == ({"cpu": 2}, {"cpu": 2})
-    tree.count(child, _usage({"cpu": 7}, placed=True))
+    tree.count(child, NOTHING, _usage({"cpu": 7}, placed=True))
     assert (child.allocated, child.guaranteed) == ({"cpu": 7}, {"cpu": 7})
     assert (parent.allocated, parent.guaranteed) == ({"cpu": 7}, {"cpu": 7})
     assert tree.runtime(child) == {"cpu": 7}
@@ -95,7 +95,7 @@ def test_pods_of_a_priority_and_above_are_counted_together() -> None:
     parent = tree.put(quotas.spec("p", {}, {"cpu": 200}, is_parent=True, annotations=notes))
     child = tree.put(quotas.spec("c", {}, {"cpu": 200}), parent)
     for priority in (9_500, 6_000, 10):
-        tree.count(child, Usage({"cpu": 3}, {"cpu": 3}, priority=priority))
+        tree.count(child, NOTHING, Usage({"cpu": 3}, {"cpu": 3}, priority=priority))
     assert parent.used_by_priority == [{"cpu": 3}, {"cpu": 6}]
 
 
@@ -107,7 +107,7 @@ def test_deep_trees_are_ordinary() -> None:
     for level in range(3_000):
         node = tree.put(quotas.spec(f"q{level}", {}, {"cpu": 10}, is_parent=True), node)
     assert node is not None
-    tree.count(node, _usage({"cpu": 4_000}, placed=True))
+    tree.count(node, NOTHING, _usage({"cpu": 4_000}, placed=True))
     assert (tree.runtime(node), tree.root.used) == ({"cpu": 4_000}, {"cpu": 4_000})
 
 
@@ -116,7 +116,7 @@ def test_each_step_of_a_runtime_can_be_read() -> None:
     tree = QuotaTree()
     tree.set_total({"cpu": 10_000})
     child = tree.put(quotas.spec("c", {"cpu": 1}, {"cpu": 8}))
-    tree.count(child, _usage({"cpu": 4_000}))
+    tree.count(child, NOTHING, _usage({"cpu": 4_000}))
     assert list(tree.explain(child)) == [
         ("cpu", "koordinator-root-quota has 10000 to divide"),
         ("cpu", "min 1000, request 4000: the floor, and shares what is left = 1000"),
@@ -160,7 +160,8 @@ class _Twins:
             self._tree.set_total(self._oracle.total)
 
     def _count(self, name: str, usage: Usage, sign: int) -> None:
-        self._tree.count(self._tree.nodes[name], usage, sign)
+        change = (NOTHING, usage) if sign > 0 else (usage, NOTHING)
+        self._tree.count(self._tree.nodes[name], *change)
         pods = self._oracle.quotas[name]["pods"]
         pair = (usage.amounts, usage.used)
         pods.append(pair) if sign > 0 else pods.remove(pair)

@@ -1,0 +1,282 @@
+"""Quotas in the scheduling loop: what changes, who is admitted, who goes, who is woken.
+
+Covers: the book fed by the core while there is any quota, the plugin's questions, preemption inside
+a quota. Does not cover: the arithmetic (``scheduler.quotas``), statuses and revoking.
+
+Rules:
+1. Without a quota and a profile there is no book to feed: nobody pays for quotas. The first one
+   takes in all nodes and pods; the last one that goes forgets them.
+2. Pods in a quota make room inside it alone; all others leave the pods of quotas to preemption as
+   Kubernetes has it, but for those that are marked as not preemptible.
+3. A refused pod is woken when its quota admits its class, whatever made the room.
+4. A pod whose profile lacks the plugin is refused by the name of its quota.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
+from koordlet.scheduler import framework
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.framework import dryrun, messages, preemption, profile
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.preemption import Promised
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework.queue import Queue
+from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.objects import unserved
+from koordlet.scheduler.objects.disruption import DisruptionBudget, Protection
+from koordlet.scheduler.objects.nodes import Node
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.plugins import elastic_quota
+from koordlet.scheduler.quotas import admission
+from koordlet.scheduler.quotas import preemption as quota_preemption
+from koordlet.scheduler.quotas.book import QuotaBook
+from koordlet.scheduler.quotas.settings import QuotaSettings
+from koordlet.scheduler.quotas.tree import QuotaNode
+from koordlet.scheduler.reservation.cache import ReservationCache
+from koordlet.scheduler.reservation.claims import Claim, claim_of
+
+_NAME = elastic_quota.ElasticQuota.name
+_AWAITED = "preemption: not eligible due to a terminating pod of its quota."
+
+
+class Core(Protocol):
+    """The parts of ``loop.core.Core`` that quotas use."""
+
+    pod_cache: PodCache
+    reservations: ReservationCache
+    queue: Queue
+    cycles: dict[str, Cycle]
+
+    def choose(self, cycle: Cycle, pod: Pod) -> tuple[int, dict[int, framework.Verdict]]:
+        """The best node, and those that are promised to others."""
+
+    def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
+        """Forget the views of some classes."""
+
+
+class QuotaScheduler:
+    """The quotas of one scheduler."""
+
+    def __init__(
+        self, core: Core, profiles: Mapping[str, Profile], judge: unserved.UnservedKeys
+    ) -> None:
+        self._core, self._judge = core, judge
+        several = profile.plugins(profiles, elastic_quota.ElasticQuota)
+        self.settings = several[0].arguments if several else QuotaSettings()
+        self._served = {
+            name for name, served in profiles.items() if served.find(elastic_quota.ElasticQuota)
+        }
+        self.book = QuotaBook(self.settings)
+        #: Whether there is any quota (rule 1).
+        self.active = False
+        #: Pods that were refused, by quota.
+        self.refusals: dict[str, int] = {}
+        for plugin in several:
+            plugin.attach(self)
+
+    # What changes in the cluster.
+
+    def put_quota(self, quota: ElasticQuota) -> None:
+        """Take in an ElasticQuota, or its newer version."""
+        self.book.put_quota(quota)
+        self._begin()
+
+    def drop_quota(self, quota: ElasticQuota) -> None:
+        """An ElasticQuota has gone."""
+        self.book.drop_quota(quota)
+
+    def put_profile(self, quota_profile: ElasticQuotaProfile) -> None:
+        """Take in an ElasticQuotaProfile, or its newer version."""
+        self.book.put_profile(quota_profile)
+        self._begin()
+
+    def drop_profile(self, quota_profile: ElasticQuotaProfile) -> None:
+        """An ElasticQuotaProfile has gone."""
+        self.book.drop_profile(quota_profile)
+
+    def name_namespace(self, namespace: str, quota: str) -> None:
+        """Take in the quota that a Namespace names for its pods; empty: none."""
+        self.book.name_namespace(namespace, quota)
+
+    def put_node(self, old: Node | None, new: Node | None) -> None:
+        """Take in a change of a node."""
+        if self.active:
+            self.book.put_node(old, new)
+
+    def put(self, pod: Pod) -> None:
+        """Take in a pod as it is known now: in the queue, or on its node."""
+        if self.active and (pod.node or pod.pod_class.scheduler in self._core.cycles):
+            self.book.put(pod)
+
+    def drop(self, pod: Pod) -> None:
+        """A pod has gone."""
+        if self.active:
+            self.book.drop(pod.key)
+
+    def changed(self, event: ClusterEvent) -> None:
+        """A reservation may hold something now, or not any more."""
+        pod = event.pod
+        if not self.active or pod is None or not pod.reserve_pod_of:
+            return
+        info = self._core.reservations.by_uid.get(pod.reserve_pod_of)
+        if info is not None and info.row >= 0 and info.phase.holds:
+            self.book.put(pod)
+        elif event.what is ActionType.POD_GONE:
+            self.book.drop(pod.key)
+
+    def _begin(self) -> None:
+        if self.active or not self.book:
+            return
+        self.active = True
+        for node in self._core.pod_cache.columns.nodes:
+            if node is not None:
+                self.book.put_node(None, node)
+        for pod in self._core.pod_cache:
+            self.book.put(pod)
+        for entry in self._core.queue:
+            self.put(entry.pod)
+        for info in self._core.reservations.by_uid.values():
+            if info.reserve_pod is not None and info.row >= 0 and info.phase.holds:
+                self.book.put(info.reserve_pod)
+
+    def settle(self, now: float) -> None:
+        """Bring changes into force, and wake whom they help (rule 3)."""
+        if not self.active:
+            return
+        book = self.book
+        if book.settle():
+            self._core.forget_views(lambda _: True)
+        if not book:
+            self.active, self.book = False, QuotaBook(self.settings, book.named)
+            self._core.queue.wake_by(_NAME, lambda _: True, now)
+        elif book.relieved:
+            book.relieved = False
+            self._core.queue.wake_by(_NAME, self._admits, now)
+
+    def _admits(self, pod_class: PodClass) -> bool:
+        """Whether a pod of a class with the lowest priority is admitted, or may be by drawing."""
+        return claim_of(pod_class) is not None or not admission.refusal(
+            self.book, pod_class, -(2**31)
+        )
+
+    # What the plugin asks.
+
+    def unserved(self, pod: Pod) -> str:
+        """Why a pod is not tried at all; empty: it is (rule 4)."""
+        scheduler = pod.pod_class.scheduler
+        if not self.active or scheduler in self._served or self._judge.ignores_keys:
+            return ""
+        node = self._quota(pod.pod_class)
+        if node is None:
+            return ""
+        return (
+            f"quota {node.name} is not heeded: profile {scheduler} has no plugin {_NAME}; enable it"
+        )
+
+    def refusal(self, pod: Pod) -> str:
+        """Why a quota does not admit a pod; empty: it does, or may where it draws."""
+        if not self.active:
+            return ""
+        why = admission.refusal(self.book, pod.pod_class, pod.priority)
+        return "" if why and self._may_draw(pod) else why
+
+    def refused(self, pod: Pod, failure: framework.Failure) -> None:
+        """Count a pod that its quota refused."""
+        if _NAME in failure.by and (node := self.book.of(pod.pod_class)) is not None:
+            self.refusals[node.name] = self.refusals.get(node.name, 0) + 1
+
+    def _may_draw(self, pod: Pod) -> bool:
+        """Whether a pod is admitted with what some reservation gives it."""
+        claim = self._claim(pod)
+        if claim is None:
+            return False
+        several = (info for row in claim.rows for info in claim.usable(row))
+        return any(
+            not admission.refusal(self.book, pod.pod_class, pod.priority, info.free())
+            for info in several
+        )
+
+    def _claim(self, pod: Pod) -> Claim | None:
+        """The reservations that a pod may draw on."""
+        cycle = self._core.cycles.get(pod.pod_class.scheduler)
+        return claim_of(cycle.class_for(pod)) if cycle is not None else None
+
+    def selector(self, pod_class: PodClass) -> Mapping[str, str]:
+        """The labels of the nodes that a class is kept on; empty: all nodes."""
+        return self.book.selector(pod_class) if self.active else {}
+
+    def assumed(self, pod: Pod) -> None:
+        """A pod got a node; ``RefusedError`` where it was to draw on a reservation and does not."""
+        if not self.active:
+            return
+        if not pod.draws_on and self._claim(pod) is not None:
+            why = admission.refusal(self.book, pod.pod_class, pod.priority)
+            if why:
+                raise framework.RefusedError(why)
+        self.book.put(pod)
+
+    def released(self, pod: Pod) -> None:
+        """A pod gave its node back."""
+        if self.active:
+            self.book.release(pod)
+
+    # Making room.
+
+    def _quota(self, pod_class: PodClass) -> QuotaNode | None:
+        """The quota of a class; ``None``: it is in none, the default or the system quota."""
+        node = self.book.of(pod_class) if self.active else None
+        return None if node is None or node.tree is self.book.aside else node
+
+    def eligible(self, pod: Pod) -> dryrun.Eligible:
+        """Who may be a victim of a pod (rule 2)."""
+        node = self._quota(pod.pod_class)
+        if node is None:
+            return dryrun.anybody
+        return lambda victim: self.book.of(victim.pod_class) is node
+
+    def preempt(
+        self,
+        cycle: Cycle,
+        pod: Pod,
+        failure: framework.Failure,
+        budgets: Sequence[DisruptionBudget],
+        promised: Promised,
+    ) -> dryrun.Candidate | str:
+        """The node to preempt on and the victims, or why there is none."""
+        on_nodes = functools.partial(
+            preemption.attempt,
+            *(cycle, pod),
+            budgets=budgets,
+            promised=promised,
+            eligible=self.eligible(pod),
+        )
+        node = self._quota(pod.pod_class)
+        if node is None or _NAME not in failure.by or failure.verdicts is not None:
+            return on_nodes(failure)
+        if not pod.preempts:
+            return "preemption: not eligible due to preemptionPolicy=Never."
+
+        def choose() -> dryrun.Candidate | None:
+            row, promises = self._core.choose(cycle, pod)
+            if row >= 0:
+                return dryrun.Candidate.of(row, (), 0)
+            chosen = on_nodes(cycle.failure(pod, promises))
+            return chosen if isinstance(chosen, dryrun.Candidate) else None
+
+        chosen = quota_preemption.attempt(
+            *(self.book, cycle.columns, quota_preemption.candidates(self.book, node, pod)),
+            admitted=lambda: not admission.refusal(self.book, pod.pod_class, pod.priority),
+            protection=Protection(budgets),
+            choose=choose,
+        )
+        total = len(cycle.columns.rows)
+        if chosen is None:
+            return f"preemption: {messages.histogram(total, [messages.NO_VICTIMS] * total)}"
+        if all(victim.terminating for victim in chosen.victims):
+            return _AWAITED
+        return chosen

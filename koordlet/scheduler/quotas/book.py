@@ -1,0 +1,326 @@
+"""The book of quotas: whose pods are in which quota, and what they count for.
+
+Covers: the quota of a pod, pods that come, change, get a node and go, holds of reservations.
+Does not cover: which quotas are in force (``registry``), admission (``admission``).
+
+Rules:
+1. The quota of a pod is that of its label; else that of its Namespace's label or annotation; else
+   one that is named as its namespace and lies in it; else the oldest that lists its namespace; else
+   the default quota. A label that names no quota means the default quota.
+2. Pods with one label in one namespace move together, at once, when a quota comes or goes.
+3. What a reservation holds is used by its own quota. A pod that draws on it uses what it has beyond
+   that: each unit counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+
+from koordlet.kubeapi import elastic_quotas
+from koordlet.model.record import dataclass
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.quotas.amounts import NONE, Amounts, exceeding
+from koordlet.scheduler.quotas.registry import QuotaRegistry
+from koordlet.scheduler.quotas.settings import QuotaSettings
+from koordlet.scheduler.quotas.tree import NOTHING, QuotaNode, Usage
+
+_Key = tuple[str, str]
+
+
+@dataclass(slots=True, eq=False)
+class QuotaPod:
+    """A pod and what it counts for."""
+
+    pod: Pod
+    bucket: QuotaBucket
+    usage: Usage = NOTHING
+    #: UIDs of the reservation that it holds the place of, and that it draws on.
+    holds: str = ""
+    draws: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class QuotaBucket:
+    """The pods of one label in one namespace."""
+
+    key: _Key
+    #: ``None``: in no quota at all.
+    node: QuotaNode | None = None
+    pods: dict[str, QuotaPod] = field(default_factory=dict)
+
+
+class QuotaBook(QuotaRegistry):
+    """All quotas and their pods."""
+
+    def __init__(
+        self, settings: QuotaSettings | None = None, named: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(QuotaSettings() if settings is None else settings)
+        self._pods: dict[str, QuotaPod] = {}
+        self._buckets: dict[_Key, QuotaBucket] = {}
+        self._inside: dict[str, dict[_Key, QuotaBucket]] = {}
+        self._by_label: dict[str, dict[_Key, None]] = {}
+        self._by_namespace: dict[str, dict[_Key, None]] = {}
+        #: What Namespace objects say, and the quotas that list a namespace.
+        self.named: dict[str, str] = {} if named is None else named
+        self._listing: dict[str, dict[str, str]] = {}
+        #: By UID of a reservation: its reserve pod, and the pods that draw on it.
+        self._holds: dict[str, QuotaPod] = {}
+        self._drawing: dict[str, dict[str, QuotaPod]] = {}
+        #: Quotas whose amounts differ since the reader dropped them.
+        self.touched: dict[str, None] = {}
+
+    def settle(self) -> bool:
+        """Bring into force what has changed; whether pods may be in other quotas now."""
+        if not self._unsettled and not self._stale:
+            return False
+        moved = self._settle_quotas()
+        for spec in moved:
+            self._list(spec)
+            self._place((spec.name,), (*spec.namespaces, spec.namespace))
+            self.touched[spec.name] = None
+            self.relieved = True
+        for node in self.nodes.values() if moved else ():
+            if node.spec.max_by_priority:
+                pods = (each for below in node.below() for each in self.counted(below))
+                node.tree.settle_priorities(node, (each.usage for each in pods))
+        # Whom a quota has now does not use the default quota any more.
+        self._divide()
+        return bool(moved)
+
+    # Which quota.
+
+    def of(self, pod_class: PodClass) -> QuotaNode | None:
+        """The quota of pods of a class; ``None``: they are in none."""
+        label, namespace = _key(pod_class)
+        known = self._buckets.get((label, namespace))
+        return known.node if known is not None else self._resolve(label, namespace)
+
+    def selector(self, pod_class: PodClass) -> Mapping[str, str]:
+        """The labels of the nodes that pods of a class are kept on; empty: all nodes."""
+        node = self.of(pod_class)
+        pools = self.pools_of(node.tree) if node is not None and node.tree.id else []
+        return pools[0] if len(pools) == 1 else {}
+
+    def get(self, key: str) -> QuotaPod | None:
+        """A pod that is counted."""
+        return self._pods.get(key)
+
+    def counted(self, node: QuotaNode) -> Iterable[QuotaPod]:
+        """The pods that are directly in a quota."""
+        for bucket in self._inside.get(node.name, {}).values():
+            yield from bucket.pods.values()
+
+    def pods(self, name: str) -> tuple[str, ...]:
+        node = self.nodes.get(name)
+        return () if node is None else tuple(each.pod.name for each in self.counted(node))
+
+    def name_namespace(self, namespace: str, quota: str) -> None:
+        """Take in the quota that a Namespace names for its pods; empty: none."""
+        if self.named.pop(namespace, "") != quota or quota:
+            self.named |= {namespace: quota} if quota else {}
+            self._place((), (namespace,))
+
+    def _resolve(self, label: str, namespace: str) -> QuotaNode | None:
+        """Rule 1."""
+        has_default = self.settings.has_default_quota
+        default = self.nodes[elastic_quotas.DEFAULT] if has_default else None
+        named = label or (self.named.get(namespace) if has_default else "")
+        if named:
+            return self.nodes.get(named, default)
+        if not has_default:
+            return None
+        own = self.nodes.get(namespace)
+        if own is not None and own.spec.namespace == namespace:
+            return own
+        listing = self._listing.get(namespace)
+        if listing:
+            return self.nodes[min(listing, key=lambda name: (listing[name], name))]
+        return default
+
+    def _list(self, spec: elastic_quotas.ElasticQuota) -> None:
+        """Note which namespaces the version in force lists, in place of an older one."""
+        now = self.spec(spec.name)
+        for namespace in spec.namespaces:
+            self._listing.get(namespace, {}).pop(spec.name, None)
+        for namespace in now.namespaces if now is not None else ():
+            listing = self._listing.setdefault(namespace, {})
+            listing[spec.name] = now.created if now is not None else ""
+            if len(listing) > 1:
+                first = min(listing, key=lambda name: (listing[name], name))
+                for name in listing.keys() - {first}:
+                    if (other := self.spec(name)) is not None:
+                        message = f"namespace {namespace} is listed by quota {first} as well"
+                        self._notice(other, f"{message}, which is older: its pods are there")
+
+    def _place(self, labels: Iterable[str], namespaces: Iterable[str]) -> None:
+        """Move the pods of these labels and namespaces to where they belong now (rule 2)."""
+        keys: dict[_Key, None] = {}
+        for label in labels:
+            keys |= self._by_label.get(label, {})
+        for namespace in namespaces:
+            keys |= self._by_namespace.get(namespace, {})
+        for key in keys:
+            bucket = self._buckets[key]
+            self._move(bucket, self._resolve(*key))
+
+    def _move(self, bucket: QuotaBucket, node: QuotaNode | None) -> None:
+        if bucket.node is node:
+            return
+        for each in bucket.pods.values():
+            self._count(bucket.node, each.usage, NOTHING)
+            self._count(node, NOTHING, each.usage)
+        self._index(bucket, node)
+
+    def _leave(self, node: QuotaNode) -> None:
+        spec = node.spec
+        self._list(spec)
+        self._place((spec.name,), (*spec.namespaces, spec.namespace))
+
+    # Pods.
+
+    def put(self, pod: Pod) -> None:
+        """Take in a pod or its newer value; ``node`` is where it is, or is assumed."""
+        key = _key(pod.pod_class)
+        known = self._pods.get(pod.key)
+        if known is not None and known.bucket.key != key:
+            self.drop(pod.key)
+            known = None
+        if known is None:
+            bucket = self._buckets.get(key) or self._bucket(key)
+            known = self._pods[pod.key] = bucket.pods[pod.key] = QuotaPod(pod, bucket)
+        known.pod = pod
+        self._draw(known)
+        self._set(known, self._beyond_hold(known))
+
+    def release(self, pod: Pod) -> None:
+        """A pod has no node any more, and waits for one."""
+        known = self._pods.get(pod.key)
+        if known is not None:
+            self._undraw(known)
+            self._set(known, usage_of(pod, placed=False))
+
+    def drop(self, key: str) -> None:
+        """A pod is gone, or has ended."""
+        known = self._pods.pop(key, None)
+        if known is None:
+            return
+        self._set(known, NOTHING)
+        self._undraw(known)
+        bucket = known.bucket
+        del bucket.pods[key]
+        if not bucket.pods:
+            del self._buckets[bucket.key]
+            self._index(bucket, None)
+            for index, word in zip((self._by_label, self._by_namespace), bucket.key, strict=True):
+                del index[word][bucket.key]
+                if not index[word]:
+                    del index[word]
+
+    def _bucket(self, key: _Key) -> QuotaBucket:
+        bucket = self._buckets[key] = QuotaBucket(key)
+        self._index(bucket, self._resolve(*key))
+        for index, word in zip((self._by_label, self._by_namespace), key, strict=True):
+            index.setdefault(word, {})[key] = None
+        return bucket
+
+    def _index(self, bucket: QuotaBucket, node: QuotaNode | None) -> None:
+        """Let a bucket be in a quota from now on; ``None``: in none."""
+        if bucket.node is not None:
+            inside = self._inside[bucket.node.name]
+            del inside[bucket.key]
+            if not inside:
+                del self._inside[bucket.node.name]
+        if node is not None:
+            self._inside.setdefault(node.name, {})[bucket.key] = bucket
+        bucket.node = node
+
+    # Amounts.
+
+    def _set(self, known: QuotaPod, usage: Usage) -> None:
+        if known.usage == usage:
+            return
+        self._count(known.bucket.node, known.usage, usage)
+        known.usage = usage
+
+    def _count(self, node: QuotaNode | None, before: Usage, after: Usage) -> None:
+        if node is None:
+            return
+        node.tree.count(node, before, after)
+        self.touched[node.name] = None
+        if node.tree is self.aside:
+            self._stale |= before.used != after.used
+        elif not self.relieved:
+            less = exceeding(before.used, after.used) or exceeding(before.amounts, after.amounts)
+            self.relieved = bool(less)
+
+    # Reservations (rule 3).
+
+    def _draw(self, known: QuotaPod) -> None:
+        """Note what a pod holds for others and what it draws on."""
+        pod = known.pod
+        holds = (pod.reserve_pod_of or (pod.uid if pod.operates else "")) if pod.node else ""
+        draws = pod.draws_on if pod.node else ""
+        if (known.holds, known.draws) == (holds, draws):
+            return
+        self._undraw(known)
+        known.holds, known.draws = holds, draws
+        if holds:
+            self._holds[holds] = known
+            self._recount_drawing(holds)
+        if draws:
+            self._drawing.setdefault(draws, {})[pod.key] = known
+
+    def _undraw(self, known: QuotaPod) -> None:
+        if known.holds and self._holds.get(known.holds) is known:
+            del self._holds[known.holds]
+            self._recount_drawing(known.holds)
+        if known.draws:
+            several = self._drawing[known.draws]
+            del several[known.pod.key]
+            self._recount_drawing(known.draws)
+            if not several:
+                del self._drawing[known.draws]
+        known.holds = known.draws = ""
+
+    def _recount_drawing(self, uid: str) -> None:
+        for known in self._drawing.get(uid, {}).values():
+            self._set(known, self._beyond_hold(known))
+
+    def _beyond_hold(self, known: QuotaPod) -> Usage:
+        usage = usage_of(known.pod, placed=bool(known.pod.node))
+        holder = self._holds.get(known.draws)
+        if holder is None or not usage.used:
+            return usage
+        left = dict(holder.usage.used)
+        for drawer in self._drawing[known.draws].values():
+            if drawer is known:
+                break
+            for name, much in drawer.pod.pod_class.requests.real.items():
+                left[name] = max(0, left.get(name, 0) - much)
+        names = usage.amounts.items()
+        beyond = {name: more for name, much in names if (more := much - left.get(name, 0)) > 0}
+        return Usage(beyond, beyond, usage.non_preemptible, usage.priority)
+
+
+def usage_of(pod: Pod, *, placed: bool) -> Usage:
+    """What a pod counts for, without a look at reservations."""
+    asked: Mapping[str, int] = pod.pod_class.requests.real
+    amounts = asked if all(asked.values()) else {k: v for k, v in asked.items() if v}
+    return Usage(amounts, amounts if placed else NONE, is_fixed(pod.pod_class), pod.priority)
+
+
+def is_fixed(pod_class: PodClass) -> bool:
+    """Whether pods of a class are never preempted, and count against the minimum."""
+    return pod_class.labels.get(elastic_quotas.PREEMPTIBLE) == "false"
+
+
+def _key(pod_class: PodClass) -> _Key:
+    return pod_class.labels.get(elastic_quotas.NAME, ""), pod_class.namespace
+
+
+def asked(pod_class: PodClass, node: QuotaNode) -> Amounts:
+    """What a pod of a class asks for, of the names that its quota bounds."""
+    most = node.spec.max
+    return {name: much for name, much in pod_class.requests.real.items() if much and name in most}

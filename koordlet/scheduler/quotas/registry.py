@@ -1,0 +1,384 @@
+"""Which quotas are in force: objects and profiles as the store has them, and trees of them.
+
+Covers: the oldest object of a name, order of arrival, versions that give way, parents that are
+missing or in a circle, trees by id, the totals that trees divide.
+Does not cover: pods (``book``), the checks (``validation``).
+
+Rules:
+1. The object that is oldest has the name; where it lies means nothing. Others hear that they are
+   ignored.
+2. A version meets an objection: the version before stays in force; where there is none, it is in
+   force all the same unless the objection is fatal.
+3. A quota whose parent is missing or below it, or of another tree, is below the root of its tree.
+4. A tree's total is that of its profile's nodes, or what its root says; the default tree has what
+   the others leave, and what the default and the system quota use is off it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
+
+from koordlet.kubeapi import elastic_quotas
+from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
+from koordlet.model.record import dataclass
+from koordlet.scheduler.objects.nodes import Node
+from koordlet.scheduler.quotas import validation
+from koordlet.scheduler.quotas.amounts import Amounts, add
+from koordlet.scheduler.quotas.settings import QuotaSettings
+from koordlet.scheduler.quotas.tree import QuotaNode, QuotaTree
+from koordlet.scheduler.quotas.validation import Objection, Validation
+
+#: Notices that wait to be read; more are dropped.
+_NOTICES = 1000
+#: What a tree's root may use of each name: practically everything.
+_WHOLE = (2**63 - 1) // 2000
+_FNV, _PRIME = 0xCBF29CE484222325, 0x100000001B3
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaNotice:
+    """Something about a quota that its owner should know, for an event on the object."""
+
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+    kind: str = "ElasticQuota"
+
+
+@dataclass(slots=True, eq=False)
+class _Pool:
+    """A profile, and what its nodes have together."""
+
+    profile: ElasticQuotaProfile
+    total: dict[str, int] = field(default_factory=dict)
+    unschedulable: dict[str, int] = field(default_factory=dict)
+
+    def selects(self, node: Node) -> bool:
+        """Whether a node is of the pool."""
+        labels = node.labels
+        return all(labels.get(key) == value for key, value in self.profile.selector.items())
+
+    @property
+    def tree_id(self) -> str:
+        """The id of its tree: the label, or the hash of its name that the peer writes there."""
+        return self.profile.tree_id or str(fnv(self.profile.id))
+
+
+class QuotaRegistry:
+    """Quotas, profiles and nodes; what is in force after ``settle``."""
+
+    def __init__(self, settings: QuotaSettings) -> None:
+        self.settings = settings
+        self.trees: dict[str, QuotaTree] = {"": self._tree("")}
+        #: The default and the system quota: beside the trees.
+        self.aside = QuotaTree(elastic_quotas.DEFAULT)
+        self.nodes: dict[str, QuotaNode] = {}
+        for name, most in (
+            (elastic_quotas.DEFAULT, settings.default_max),
+            (elastic_quotas.SYSTEM, settings.system_max),
+        ):
+            spec = ElasticQuota(namespace=settings.namespace, name=name, max=most)
+            self.nodes[name] = self.aside.put(spec)
+        #: Why the version of the store is not in force, or should not be; by the object's id.
+        self.invalid: dict[str, str] = {}
+        self._validation = Validation(self, settings.gates)
+        self._objects: dict[str, dict[str, ElasticQuota]] = {}
+        self._declared: dict[str, dict[str, None]] = {}
+        self._unsettled: dict[str, None] = {}
+        self._pools: dict[str, _Pool] = {}
+        self._machines: dict[str, Node] = {}
+        self._sum: dict[str, int] = {}
+        self._notices: list[QuotaNotice] = []
+        #: Totals are to be divided anew.
+        self._stale = True
+        #: Something may be admitted now that was not: room grew, or bounds changed.
+        self.relieved = False
+
+    def _tree(self, tree_id: str) -> QuotaTree:
+        scales, guarantees = self.settings.scales_minimum, self.settings.gates.guarantees
+        return QuotaTree(tree_id, scales_minimum=scales, guarantees=guarantees)
+
+    def __bool__(self) -> bool:
+        """Whether there is any quota or profile: without, nobody pays for them."""
+        return bool(self._objects or self._pools)
+
+    # What the store has.
+
+    def put_quota(self, quota: ElasticQuota) -> None:
+        """Take in an ElasticQuota, or its newer version."""
+        versions = self._objects.setdefault(quota.name, {})
+        known, versions[quota.id] = versions.get(quota.id), quota
+        if known != quota:
+            self._unsettled[quota.name] = None
+
+    def drop_quota(self, quota: ElasticQuota) -> None:
+        """An ElasticQuota has gone."""
+        versions = self._objects.get(quota.name, {})
+        versions.pop(quota.id, None)
+        if not versions:
+            self._objects.pop(quota.name, None)
+        self.invalid.pop(quota.id, None)
+        self._unsettled[quota.name] = None
+
+    def put_profile(self, profile: ElasticQuotaProfile) -> None:
+        """Take in an ElasticQuotaProfile, or its newer version."""
+        if profile.errors:
+            self._notice(profile, f"the profile is not in force: {profile.errors[0]}")
+            return
+        self.drop_profile(profile)
+        pool = self._pools[profile.id] = _Pool(profile)
+        for node in self._machines.values():
+            self._pour(pool, node, 1)
+        self._unsettled[profile.quota_name] = None
+
+    def drop_profile(self, profile: ElasticQuotaProfile) -> None:
+        """An ElasticQuotaProfile has gone."""
+        pool = self._pools.pop(profile.id, None)
+        if pool is not None:
+            self._unsettled[pool.profile.quota_name] = None
+
+    def put_node(self, old: Node | None, new: Node | None) -> None:
+        """Take in a change of a node: what trees divide follows."""
+        self._stale = True
+        known = self._machines.pop(old.name, None) if old is not None else None
+        if new is not None:
+            self._machines[new.name] = new
+        for node, sign in ((known, -1), (new, 1)):
+            if node is None:
+                continue
+            if self.settings.counts_unschedulable or not node.unschedulable:
+                add(self._sum, node.allocatable, sign)
+            for pool in self._pools.values():
+                self._pour(pool, node, sign)
+
+    def _pour(self, pool: _Pool, node: Node, sign: int) -> None:
+        if pool.selects(node):
+            add(pool.total, node.allocatable, sign)
+            if node.unschedulable:
+                add(pool.unschedulable, node.allocatable, sign)
+            self._unsettled[pool.profile.quota_name] = None
+
+    def take_notices(self) -> list[QuotaNotice]:
+        """What owners of quotas should know, once."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    # What is in force; also for the validation.
+
+    def spec(self, name: str) -> ElasticQuota | None:
+        """The quota of a name."""
+        node = self.nodes.get(name)
+        return node.spec if node is not None else None
+
+    def children(self, name: str) -> Iterable[ElasticQuota]:
+        """The quotas in force that name a quota as their parent."""
+        several = (self.nodes.get(child) for child in self._declared.get(name, ()))
+        return [node.spec for node in several if node is not None]
+
+    def pods(self, name: str) -> tuple[str, ...]:
+        """The names of the pods that are directly in a quota."""
+        raise NotImplementedError
+
+    def guaranteed(self, name: str) -> Amounts:
+        """What a quota is guaranteed."""
+        node = self.nodes.get(name)
+        return node.guaranteed if node is not None else {}
+
+    def self_used(self, name: str) -> Amounts:
+        """What the pods that are directly in a quota use."""
+        node = self.nodes.get(name)
+        return node.self_used if node is not None else {}
+
+    def limit(self, node: QuotaNode) -> Amounts:
+        """What a quota may use now: its runtime, or its maximum where that alone bounds."""
+        if not self.settings.uses_runtime or node.tree is self.aside:
+            return node.spec.max
+        return node.tree.runtime(node)
+
+    def pools_of(self, tree: QuotaTree) -> list[Mapping[str, str]]:
+        """The selectors of the nodes of a tree, where its pods are kept on them."""
+        roots = [node.spec for node in tree.root.children.values() if node.spec.is_root]
+        if any(not spec.keeps_to_nodes for spec in roots):
+            return []
+        names = {spec.name for spec in roots}
+        return [
+            pool.profile.selector
+            for pool in self._pools.values()
+            if pool.profile.quota_name in names and pool.profile.selector
+        ]
+
+    # Settling.
+
+    def _settle_quotas(self) -> list[ElasticQuota]:
+        """Bring into force what has changed; the specs of before and after whose pods may move."""
+        moved: list[ElasticQuota] = []
+        while self._unsettled:
+            batch = sorted(self._unsettled, key=self._age)
+            self._unsettled.clear()
+            for name in self._parents_first(batch):
+                moved += self._settle_quota(name)
+        return moved
+
+    def _age(self, name: str) -> tuple[str, str]:
+        created = (quota.created for quota in self._objects.get(name, {}).values())
+        return min(created, default=""), name
+
+    def _parents_first(self, batch: list[str]) -> Iterator[str]:
+        left = dict.fromkeys(batch)
+        for first in batch:
+            line, name = [], first
+            while name in left:
+                del left[name]
+                line.append(name)
+                owner = self.owner(name)
+                name = owner.parent if owner is not None else ""
+            yield from reversed(line)
+
+    def owner(self, name: str) -> ElasticQuota | None:
+        """The object that has a name (rule 1), as its profile completes it."""
+        versions = self._objects.get(name, {}).values()
+        owner = min(versions, key=lambda quota: (quota.created, quota.namespace), default=None)
+        pools = (pool for pool in self._pools.values() if pool.profile.quota_name == name)
+        pool = min(pools, key=lambda pool: (pool.profile.created, pool.profile.id), default=None)
+        return owner if pool is None else _root_of(pool, owner)
+
+    def _settle_quota(self, name: str) -> list[ElasticQuota]:
+        owner, known = self.owner(name), self.nodes.get(name)
+        if name == elastic_quotas.ROOT or (owner is None and known is None):
+            return []
+        if owner is None:
+            return self._remove(name)
+        for other in self._objects.get(name, {}).values():
+            if other.id != owner.id:
+                self._object(other, Objection(f"quota {name} is ignored: {owner.id} has its name"))
+        if name in elastic_quotas.BUILT_IN:
+            self.aside.put(owner if owner.max else replace(owner, max=self.nodes[name].spec.max))
+            return []
+        old = known.spec if known is not None and known.spec.id == owner.id else None
+        objection = self._validation.objection(owner, old)
+        self._object(owner, objection)
+        if objection is not None and old is None and objection.fatal:
+            return self._remove(name) if known is not None else []
+        return self._enforce(owner if objection is None or old is None else old)
+
+    def _enforce(self, spec: ElasticQuota) -> list[ElasticQuota]:
+        """Put a version into force where it belongs (rule 3)."""
+        name, known = spec.name, self.nodes.get(spec.name)
+        above = self.nodes.get(spec.parent)
+        tree_id = spec.tree_id or (above.tree.id if above is not None else "")
+        if above is not None and (above.tree.id != tree_id or self._validation.circles(spec)):
+            above = None
+        tree = self.trees.get(tree_id)
+        if tree is None:
+            tree = self.trees[tree_id] = self._tree(tree_id)
+        parent = above if above is not None else tree.root
+        if known is not None and known.spec == spec and known.parent is parent:
+            return []
+        before = [known.spec] if known is not None else []
+        if known is not None:
+            self._declared.get(known.spec.parent, {}).pop(name, None)
+            if known.tree is not tree:
+                tree.adopt(known)
+        self.nodes[name] = tree.put(spec, parent)
+        self._declared.setdefault(spec.parent, {})[name] = None
+        self._unsettled.update(self._declared.get(name, {}))
+        return [*before, spec]
+
+    def _remove(self, name: str) -> list[ElasticQuota]:
+        """A quota is no more; its pods move before its amounts go (``book``)."""
+        node = self.nodes.pop(name)
+        self._declared.get(node.spec.parent, {}).pop(name, None)
+        self._unsettled.update(self._declared.get(name, {}))
+        self._leave(node)
+        tree = node.tree
+        tree.drop(name)
+        if tree.id and len(tree.nodes) == 1:
+            del self.trees[tree.id]
+        return [node.spec]
+
+    def _leave(self, node: QuotaNode) -> None:
+        """Move the pods of a quota that is no more."""
+        raise NotImplementedError
+
+    def _object(self, quota: ElasticQuota, objection: Objection | None) -> None:
+        """Remember what is wrong with an object, and say it once."""
+        before = self.invalid.pop(quota.id, "")
+        if objection is not None:
+            self.invalid[quota.id] = objection.message
+            if objection.message != before:
+                self._notice(quota, objection.message)
+
+    def _notice(self, quota: ElasticQuota | ElasticQuotaProfile, message: str) -> None:
+        if len(self._notices) < _NOTICES:
+            kind, uid = type(quota).__name__, quota.uid
+            notice = QuotaNotice(quota.namespace, quota.name, uid, "Invalid", message, kind)
+            self._notices.append(notice)
+
+    # Totals.
+
+    def _divide(self) -> None:
+        """Let each tree divide its total (rule 4)."""
+        self._stale = False
+        rest = dict(self._sum)
+        add(rest, self.aside.root.used, -1)
+        for tree_id, tree in self.trees.items():
+            if not tree_id:
+                continue
+            roots = [node.spec for node in tree.root.children.values() if node.spec.is_root]
+            total: Amounts = {}
+            for spec in roots:
+                total = spec.min if spec.total is None else spec.total
+                if not spec.ignores_default_tree:
+                    add(rest, total, -1)
+            self.relieved |= tree.set_total(total)
+        rest = {name: max(0, much) for name, much in rest.items()}
+        self.relieved |= self.trees[""].set_total(rest)
+
+    @property
+    def total(self) -> Mapping[str, int]:
+        """What all nodes have together."""
+        return self._sum
+
+    def overcommitted(self) -> str:
+        """What to say of minimums that add up to more than there is; empty: nothing."""
+        root = self.trees[""].root
+        minimums = (child.spec.min for child in root.children.values())
+        return validation.overcommitted(minimums, root.runtime)
+
+
+def _root_of(pool: _Pool, owner: ElasticQuota | None) -> ElasticQuota:
+    """The root of a profile's tree, as the peer writes it over the stored object."""
+    profile, keys = pool.profile, elastic_quotas
+    stored = owner or ElasticQuota(
+        namespace=profile.namespace, name=profile.quota_name, created=profile.created
+    )
+    total = {name: int(much * profile.ratio) for name, much in sorted(pool.total.items())}
+    rest = {name: int(much * profile.ratio) for name, much in pool.unschedulable.items()}
+    labels = profile.quota_labels
+    return replace(
+        stored,
+        parent=keys.ROOT,
+        is_parent=True,
+        is_root=True,
+        tree_id=labels.get(keys.TREE_ID) or pool.tree_id,
+        ignores_default_tree=stored.ignores_default_tree
+        or labels.get(keys.IGNORES_DEFAULT_TREE) == "true",
+        profile=profile.name,
+        min={name: total.get(name, 0) for name in profile.resource_keys},
+        max=dict.fromkeys(profile.resource_keys, _WHOLE),
+        weight=dict.fromkeys(profile.resource_keys, _WHOLE),
+        total=total,
+        unschedulable=rest,
+        errors=(),
+    )
+
+
+def fnv(text: str) -> int:
+    """FNV-1a with 64 bits, by which the peer names the tree of a profile."""
+    result = _FNV
+    for byte in text.encode():
+        result = (result ^ byte) * _PRIME % 2**64
+    return result
