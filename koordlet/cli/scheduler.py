@@ -29,7 +29,7 @@ koordlet scheduler --listen 10.0.0.5:9318 --tls DIR --client '*.nodes.example=re
 _AGENTS = "koordlet-system/koordlet"
 _RIGHTS = ("read", "report", "reserve", "admin")
 _OPTIONS = {
-    "--config FILE": "a KubeSchedulerConfiguration",
+    "--config FILE": "a KubeSchedulerConfiguration, a ReschedulingConfiguration or both",
     "--kubeconfig FILE": "how to reach the API server",
     "--context NAME": "a context of the kubeconfig",
     "--standalone": "without an API server, over a file of its own",
@@ -139,10 +139,7 @@ def read_configuration(path: str | None) -> configuration.Configuration | None:
 
     if path is None:
         return None
-    bodies = manifests.load(path)
-    if len(bodies) != 1:
-        raise errors.ConfigError("not one document", culprit=path)
-    return configuration.read(bodies[0], path)
+    return configuration.read_all(manifests.load(path), path)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -156,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
             "--standalone and --kubeconfig exclude each other", fix="leave one of them out"
         )
     log.configure("info", "auto")
-    chosen = read_configuration(args.config) or lifecycle.usual()
+    chosen = read_configuration(args.config) or configuration.usual()
     for warning in chosen.warnings:
         log.get().warning("config.warning", detail=warning)
     kubeconfig: str | None = args.kubeconfig

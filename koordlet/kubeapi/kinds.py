@@ -82,3 +82,6 @@ POD_GROUPS = Kind("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")
 RESERVATIONS = Kind(
     *("scheduling.koordinator.sh", "v1alpha1", "reservations", "Reservation"), namespaced=False
 )
+
+# Ours: what no peer has.
+DISRUPTION_RATES = Kind("scheduling.koordlet.io", "v1alpha1", "disruptionrates", "DisruptionRate")

@@ -56,6 +56,9 @@ def test_the_schedulers_role() -> None:
     assert needed(kinds.RESERVATIONS, "patch", "status") <= found
     for kind in (kinds.POD_GROUPS, kinds.NATIVE_POD_GROUPS):
         assert needed(kind, "list watch") | needed(kind, "patch", "status") <= found
+    rates = needed(kinds.DISRUPTION_RATES, "list watch")
+    assert rates | needed(kinds.DISRUPTION_RATES, "patch", "status") <= found
+    assert needed(kinds.PODS, "create", "eviction") <= found
     assert needed(kinds.EVENTS, "create patch") <= found
     leases = [rule for rule in rules("scheduler.yaml") if "leases" in rule["resources"]]
     assert [rule["verbs"] for rule in leases] == [["create"], ["get", "patch"]]

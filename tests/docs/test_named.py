@@ -160,7 +160,8 @@ def test_variables() -> None:
 def test_metrics() -> None:
     """Of the agent and of the scheduler; a star stands for the rest of a name."""
     known = {one.name for one in metrics.table()}
-    known |= set(re.findall(r'"(scheduler_[a-z_]+)"', sources()))
+    served = r'"((?:scheduler|koordlet_(?:scheduler|evictions|disruption))_[a-z_]+)"'
+    known |= set(re.findall(served, sources()))
     known |= {f"{one}_total" for one in known}
     asked = named(r"\b(?:koordlet|scheduler)_[a-z0-9_]+\*?(?![\w.]*\.(?:py|yaml|json))")
     ends = ("", "_bucket", "_sum", "_count")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from koordlet.config import catalog, layers, places, plain, schema, sections
+from koordlet.scheduler.disruption import settings
 
 _INTRODUCTION = f"""\
 # Configuration
@@ -65,6 +66,14 @@ not the usual directory, set it by `--state-dir` or the variable, because koordl
 it reads the file. An error on the command line or in a variable prevents the start.
 """
 
+_RESCHEDULING = f"""
+## {settings.KIND}
+
+A document of the file of `koordlet scheduler --config FILE`: who may evict, and how often
+([disruption](disruption.md)). It begins with `apiVersion: {settings.API_VERSION}` and
+`kind: {settings.KIND}`, and is read at the start.
+"""
+
 #: A value of the reference table that has no variable or default.
 _NONE = "—"
 
@@ -75,7 +84,15 @@ def render() -> str:
     parts = [_INTRODUCTION, "## Top level\n", *_table(_top_level())]
     for title, rows in _sections():
         parts += [f"\n## {title}\n", *_table(rows)]
+    parts += [_RESCHEDULING, *_rescheduling()]
     return "\n".join(parts) + "\n"
+
+
+def _rescheduling() -> Iterator[str]:
+    yield "| key | type | default | meaning |"
+    yield "| --- | --- | --- | --- |"
+    for key in settings.KEYS:
+        yield f"| `{key.path}` | {key.takes} | {key.default} | {key.meaning} |"
 
 
 def _top_level() -> list[tuple[str, ...]]:

@@ -4,7 +4,8 @@ Covers: names, versions, printed columns, subresources, the document of ``koordl
 Does not cover: the fields (``topology``, ``nodemetric``, …), installing anything.
 
 Rules:
-1. Names, groups and versions are the peers': our definition can stand in for theirs.
+1. Names, groups and versions are the peers': our definition can stand in for theirs. What no peer
+   has is in a group of ours.
 2. What is installed already is never replaced by the agent: installing is the operator's act.
 """
 
@@ -17,7 +18,15 @@ from pydantic import BaseModel
 
 from koordlet.kubeapi import kinds
 from koordlet.model.record import dataclass
-from koordlet.report.crds import device, nodemetric, nodeslo, reservation, structural, topology
+from koordlet.report.crds import (
+    device,
+    disruption_rate,
+    nodemetric,
+    nodeslo,
+    reservation,
+    structural,
+    topology,
+)
 
 #: Groups below ``k8s.io`` are protected: a server refuses a definition without this annotation.
 #: The proposal by which the API was approved:
@@ -76,6 +85,18 @@ DEFINITIONS = (
         ),
         # Each agent watches the reservations of its own node, and the server selects them.
         selectable=(".status.nodeName",),
+    ),
+    Definition(
+        kind=kinds.DISRUPTION_RATES,
+        model=disruption_rate.DisruptionRateSchema,
+        short=("dr",),
+        columns=(
+            _column("Expected", ".status.expectedPods", "integer"),
+            _column("Up", ".status.upPods", "integer"),
+            _column("Allowed", '.status.conditions[?(@.type=="Allowed")].status'),
+            _column("Reason", '.status.conditions[?(@.type=="Allowed")].reason'),
+            _AGE,
+        ),
     ),
 )
 

@@ -1,7 +1,8 @@
-"""KubeSchedulerConfiguration v1, read as it is.
+"""KubeSchedulerConfiguration v1, read as it is, and our own document beside it.
 
 Covers: profiles, plugin sets by extension point, weights, arguments, leader election; warnings and
-errors about plugins that are not here. Does not cover: clients, ports (options of the command).
+errors about plugins that are not here. Does not cover: clients, ports (options of the command),
+what our own document says (``disruption.settings``).
 
 Rules:
 1. ``multiPoint`` first, then the points: ``disabled`` (``*``: all) takes away, ``enabled`` adds.
@@ -12,12 +13,15 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from koordlet.model import errors, moment
 from koordlet.model.record import dataclass
+from koordlet.scheduler.disruption import settings
+from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import Plugin, profile
 from koordlet.scheduler.framework.queue import FIRST, LONGEST, Backoff
 from koordlet.scheduler.loop.election import Terms
@@ -41,6 +45,7 @@ _TOP = frozenset(
     }
 )  # fmt: skip
 _PROFILE = frozenset({"schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"})
+_API_VERSION = "kubescheduler.config.k8s.io/v1"
 #: Weights are 32-bit integers.
 _WEIGHTS = 2**31
 _SHARE, _EVERY = "percentageOfNodesToScore", 100
@@ -55,11 +60,17 @@ class Configuration:
     #: ``None``: nobody is to be elected.
     election: Terms | None = field(default_factory=Terms)
     backoff: Backoff = field(default_factory=Backoff)
+    disruption: DisruptionSettings = field(default_factory=DisruptionSettings)
 
     @property
     def deciding(self) -> frozenset[str]:
         """Annotations of pods that the plugins of any profile read."""
         return profile.deciding(self.profiles.values())
+
+
+def usual() -> Configuration:
+    """Without a file: the default plugins, under the names that we serve."""
+    return Configuration({name: profile.default(name) for name in profile.SERVED})
 
 
 def read(body: Body, where: str) -> Configuration:
@@ -70,12 +81,28 @@ def read(body: Body, where: str) -> Configuration:
         raise errors.ConfigError(str(error), culprit=where) from error
 
 
+def read_all(bodies: Sequence[Body], where: str) -> Configuration:
+    """Read the documents of a file: at most one of each kind, in any order."""
+    ours = [body for body in bodies if body.get("kind") == settings.KIND]
+    others = [body for body in bodies if body.get("kind") != settings.KIND]
+    if not bodies or len(ours) > 1 or len(others) > 1:
+        raise errors.ConfigError(
+            "not one document of a kind",
+            culprit=where,
+            fix=f"keep one KubeSchedulerConfiguration and at most one {settings.KIND}",
+        )
+    configuration = read(others[0], where) if others else usual()
+    if not ours:
+        return configuration
+    return dataclasses.replace(configuration, disruption=settings.read(ours[0], where))
+
+
 def _read(body: Body, where: str) -> Configuration:
     if wire.text(body, "kind") != "KubeSchedulerConfiguration":
         raise BadObjectError("kind is not KubeSchedulerConfiguration")
     version = wire.text(body, "apiVersion")
-    if version != "kubescheduler.config.k8s.io/v1":
-        raise BadObjectError(f"apiVersion {version!r} is not kubescheduler.config.k8s.io/v1")
+    if version != _API_VERSION:
+        raise BadObjectError(f"apiVersion {version!r} is not {_API_VERSION}")
     if wire.integer(body, "parallelism", 1) <= 0:
         raise BadObjectError("parallelism: must be above 0")
     warnings: list[str] = []

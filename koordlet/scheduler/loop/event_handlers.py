@@ -18,10 +18,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet import log
-from koordlet.kubeapi import elastic_quotas, informer, kinds, objects, pod_groups, selectors
+from koordlet.kubeapi import (
+    disruption_rates,
+    elastic_quotas,
+    informer,
+    kinds,
+    objects,
+    pod_groups,
+    selectors,
+)
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.disruption.disruptions import Disruptions
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.agents import Agents
@@ -66,8 +75,10 @@ class EventHandlers:
         moved: Callable[[], None],
         *,
         agents: Agents,
+        disruptions: Disruptions,
     ) -> None:
         self._store, self._core, self._agents = store, core, agents
+        self._disruptions = disruptions
         self._clock, self._moved = clock, moved
         self._owners, self._storage = owners.PodOwners(), Storage()
         self._positions = 0
@@ -81,6 +92,9 @@ class EventHandlers:
             ),
             kinds.POD_DISRUPTION_BUDGETS: self._informer(
                 kinds.POD_DISRUPTION_BUDGETS, inventory.budget, self._budget
+            ),
+            kinds.DISRUPTION_RATES: self._informer(
+                kinds.DISRUPTION_RATES, disruption_rates.disruption_rate, self._rate
             ),
             **{kind: self._informer(kind, owners.decode, self._owner) for kind in _OWNERS},
             **{kind: self._informer(kind, _stored, self._stored) for kind in _STORAGE},
@@ -187,6 +201,7 @@ class EventHandlers:
 
     def _pod(self, _key: informer.Key, old: Pod | None, new: Pod | None) -> None:
         self._core.pod(old, new, self._clock())
+        self._disruptions.pod(old, new)
 
     def _node(self, key: informer.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
         if new is not None and new.problems and (old is None or old.problems != new.problems):
@@ -250,9 +265,18 @@ class EventHandlers:
     def _budget(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._core.budgets.put("/".join(key), new)
 
+    def _rate(
+        self,
+        _key: informer.Key,
+        old: disruption_rates.DisruptionRate | None,
+        new: disruption_rates.DisruptionRate | None,
+    ) -> None:
+        self._disruptions.rate(old, new)
+
     def _owner(
         self, _key: informer.Key, old: owners.PodOwner | None, new: owners.PodOwner | None
     ) -> None:
+        self._disruptions.owner(old, new)
         if old is not None and old == new:
             return
         if old is not None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from koordlet.kubeapi import kinds
+from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.objects.pods import Pod
@@ -19,6 +20,7 @@ from koordlet.scheduler.reservation.spec import ReservationSpec
 #: The API server takes no longer notes.
 _LONGEST = 1024
 _KINDS = {
+    "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
     "StatefulSet": "apps/v1",
     "DaemonSet": "apps/v1",
@@ -90,6 +92,19 @@ class EventBuilder:
         }
         kind = "Warning" if warning else "Normal"
         return self._body(regarding, spec.scheduler, "Scheduling", reason, kind, text)
+
+    def about_quota(
+        self, spec: ElasticQuota, scheduler: str, action: str, reason: str, text: str
+    ) -> Body:
+        """An event about an ElasticQuota."""
+        regarding = {
+            "apiVersion": kinds.ELASTIC_QUOTAS.api_version,
+            "kind": kinds.ELASTIC_QUOTAS.name,
+            "namespace": spec.namespace,
+            "name": spec.name,
+            "uid": spec.uid,
+        }
+        return self._body(regarding, scheduler, action, reason, "Normal", text)
 
     def _body(  # noqa: PLR0917 -- the fields of an event
         self, regarding: Body, scheduler: str, action: str, reason: str, kind: str, text: str

@@ -61,6 +61,10 @@ class SchedulerMetrics:
         self._gang_cycles: dict[str, Histogram] = {}
         #: Requests to the store by what they were for and how they ended.
         self.requests: Counter[tuple[str, str]] = Counter()
+        #: What movers asked the limiter for: by whom, why, and what came of it.
+        self.evictions: Counter[tuple[str, str, str]] = Counter()
+        #: Pods that were called back, by quota.
+        self.revoked: Counter[tuple[str]] = Counter()
 
     def attempted(self, profile: str, result: str, seconds: float) -> None:
         """Record an attempt."""
@@ -126,10 +130,13 @@ class SchedulerMetrics:
         ):
             yield f"# TYPE {name} histogram"
             yield from histogram.lines(name)
-        for name, keys, counts in (
+        families: tuple[tuple[str, tuple[str, ...], Mapping[Any, int]], ...] = (
             ("scheduler_queue_incoming_pods_total", ("event", "queue"), self._incoming),
             ("scheduler_store_requests_total", ("call", "result"), self.requests),
-        ):
+            ("koordlet_evictions_total", ("by", "cause", "result"), self.evictions),
+            ("koordlet_scheduler_quota_revoked_pods_total", ("quota",), self.revoked),
+        )
+        for name, keys, counts in families:
             values = {
                 tuple(zip(keys, key, strict=True)): count for key, count in sorted(counts.items())
             }

@@ -44,6 +44,14 @@ class PodCache:
     def __iter__(self) -> Iterator[Pod]:
         return iter(self._pods.values())
 
+    def stored(self) -> Iterator[Pod]:
+        """The pods that the store shows on a node: neither assumed ones nor reserve pods."""
+        return (
+            pod
+            for key, pod in self._pods.items()
+            if key not in self.assumed and not pod.reserve_pod_of
+        )
+
     def get(self, key: str) -> Pod | None:
         """A pod that has a node."""
         return self._pods.get(key)

@@ -15,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Mapping
 
@@ -22,17 +23,24 @@ from koordlet import log
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import nodereport
 from koordlet.model.record import dataclass
+from koordlet.scheduler.disruption import disruptions
+from koordlet.scheduler.disruption.answers import Clock
+from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.loop import (
     agents,
     binder,
+    disruption_rate_controller,
     election,
     event_handlers,
     event_messages,
+    evictions,
+    health,
     pod_group_controller,
     reporter,
     reservation_controller,
+    revoke_controller,
 )
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
@@ -68,13 +76,27 @@ class Loop:
         first: float = 0.2,
         backoff: Backoff | None = None,
         judge: unserved.UnservedKeys | None = None,
+        disruption: DisruptionSettings | None = None,
     ) -> None:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
         self.core = Core(profiles, backoff=backoff, judge=judge)
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
+        self.disruptions = disruptions.Disruptions(
+            disruption or DisruptionSettings(),
+            self.core.pod_cache.stored,
+            self.core.budgets,
+            functools.partial(health.of, self.core),
+            lambda: Clock(wall=self._clocks.wall(), steady=steady()),
+        )
         self.sources = event_handlers.EventHandlers(
-            store, self.core, profiles, steady, self._poke, agents=self.agents
+            store,
+            self.core,
+            profiles,
+            steady,
+            self._poke,
+            agents=self.agents,
+            disruptions=self.disruptions,
         )
         events = event_messages.EventBuilder(instance, self._clocks.wall)
         self.reporter = reporter.Reporter(store, self.core, steady, events, budget)
@@ -83,6 +105,16 @@ class Loop:
         )
         self.pod_group_controller = pod_group_controller.PodGroupController(
             store, self.core, steady, self._clocks.wall
+        )
+        self.evictions = evictions.Evictions(
+            store, self.disruptions.limiter, self.core.measures, events, steady
+        )
+        quotas = self.core.quotas
+        self.revoke_controller = revoke_controller.RevokeController(
+            lambda: quotas.book, quotas.settings, self.evictions
+        )
+        self.disruption_rate_controller = disruption_rate_controller.DisruptionRateController(
+            store, self.disruptions, self.core.measures
         )
         self.binder = binder.Binder(store, self.core, self._bound, steady, lanes=lanes, first=first)
         #: ``None``: nobody else can be there, as with a file that only we open.
@@ -126,6 +158,8 @@ class Loop:
                 group.create_task(self.reporter.run())
                 group.create_task(self.reservation_controller.run())
                 group.create_task(self.pod_group_controller.run())
+                group.create_task(self.disruption_rate_controller.run())
+                group.create_task(self.revoke_controller.run())
                 group.create_task(self._deciding())
         finally:
             self.ready, self.beat = False, None
@@ -204,6 +238,7 @@ class Loop:
             ("reporting_nodes", len(self.agents.reporting())),
         ):
             gauges["scheduler_cache_size", (("type", kind),)] = size
+        gauges |= self.disruption_rate_controller.gauges()
         gauges["koordlet_scheduler_gangs_waiting", ()] = core.gangs.waiting()
         gauges["scheduler_homeless_pods", ()] = core.pod_cache.homeless()
         gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(

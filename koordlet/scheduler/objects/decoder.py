@@ -12,7 +12,16 @@ from typing import Any
 from koordlet.kubeapi import classes, objects, pod_annotations, pod_groups, shapes
 from koordlet.model import moment, qos
 from koordlet.scheduler.allocation import devices
-from koordlet.scheduler.objects import class_key, nodes, peer_keys, requests, terms, unserved, wire
+from koordlet.scheduler.objects import (
+    class_key,
+    eviction_marks,
+    nodes,
+    peer_keys,
+    requests,
+    terms,
+    unserved,
+    wire,
+)
 from koordlet.scheduler.objects.pods import HostPort, OwnerReference, Pod, PodClass, Priority
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
@@ -176,6 +185,7 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
         "draws_on": use.uid if use is not None else "",
         "drawn_name": use.name if use is not None else "",
         **assigned(notes),
+        **eviction_marks.read(meta, status),
         "assigned": bound,
         "preempted": _condition(status, "DisruptionTarget", "True").get("reason")
         == "PreemptionByScheduler",

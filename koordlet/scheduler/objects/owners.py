@@ -7,6 +7,7 @@ Does not cover: anything else about those objects.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
@@ -29,6 +30,10 @@ class PodOwner:
     wanted: Mapping[str, str]
     #: The selector of the others.
     selector: tuple[selectors.Requirement, ...] | None = None
+    #: Pods that it wants; ``None``: it does not say. Grouping does not depend on it.
+    replicas: int | None = field(default=None, compare=False)
+    #: Kind and name of what controls it; empty where nothing does.
+    controller: tuple[str, str] = field(default=("", ""), compare=False)
 
     def concerns(self, pod_class: PodClass) -> bool:
         """Whether a class may be grouped by it."""
@@ -40,11 +45,23 @@ def decode(body: Body) -> PodOwner:
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     kind = wire.text(body, "kind")
     where = kind, wire.text(meta, "namespace") or "default", wire.text(meta, "name")
+    if kind == "Service":
+        return PodOwner(*where, wire.labels(spec, "selector"))
+    own = wire.integer(spec, "replicas", 1), _controller(meta)
     if kind in _BY_SELECTOR:
         selector: selectors.Compiled | None = terms.selector(spec, "selector")
-        return PodOwner(*where, {}, None if selector is None else selector.labels)
+        return PodOwner(*where, {}, None if selector is None else selector.labels, *own)
     wanted = wire.labels(spec, "selector")
-    return PodOwner(*where, wanted, None if kind == "Service" else _exact(wanted))
+    return PodOwner(*where, wanted, _exact(wanted), *own)
+
+
+def _controller(meta: Body) -> tuple[str, str]:
+    references = wire.bodies(meta, "ownerReferences")
+    several = (reference for reference in references if reference.get("controller") is True)
+    return next(
+        ((str(reference.get("kind")), str(reference.get("name"))) for reference in several),
+        ("", ""),
+    )
 
 
 class PodOwners:

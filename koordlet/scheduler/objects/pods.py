@@ -16,7 +16,7 @@ from koordlet.kubeapi.pod_groups import Membership
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
-from koordlet.scheduler.objects import requests, terms
+from koordlet.scheduler.objects import eviction_marks, requests, terms
 from koordlet.scheduler.objects.wire import Body
 from koordlet.scheduler.reservation.spec import ReservePodTraits
 
@@ -133,6 +133,14 @@ class Pod:
     preempted: bool = False
     #: Its phase is Running.
     running: bool = False
+    #: Its condition Ready is True.
+    ready: bool = False
+    #: It says so, and may be moved without a controller.
+    movable: bool = False
+    #: Why it must not be moved, of what it says itself; empty: it may be.
+    immovable: str = ""
+    #: How its end began; ``None``: it has not.
+    leaving: eviction_marks.Leaving | None = None
     #: When it got its node, in seconds since 1970; 0 where nobody says.
     assigned: float = 0.0
     #: ``namespace/name``: one text for all who keep the pod by it.
@@ -140,6 +148,11 @@ class Pod:
 
     def __post_init__(self) -> None:
         self.key = f"{self.namespace}/{self.name}"
+
+    @property
+    def up(self) -> bool:
+        """Whether it serves: ready and not ending."""
+        return self.ready and not self.terminating
 
     @property
     def chosen(self) -> bool:

@@ -30,7 +30,6 @@ from koordlet.http import client, limits, server
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import configuration, runner
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.process import pages
@@ -107,11 +106,6 @@ def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:
     return bool(environment.get(_IN_CLUSTER))
 
 
-def usual() -> configuration.Configuration:
-    """Without a file: the default plugins, under the names that we serve."""
-    return configuration.Configuration({name: profile.default(name) for name in profile.SERVED})
-
-
 async def run(options: Options) -> None:
     """Until a signal comes or something ends that must not."""
     stop = asyncio.Event()
@@ -127,6 +121,7 @@ async def run(options: Options) -> None:
             terms=None if alone else options.configuration.election,
             backoff=options.configuration.backoff,
             judge=unserved.UnservedKeys(ignores_keys=options.ignores_keys),
+            disruption=options.configuration.disruption,
         )
         site = pages.Pages(scheduler)
         shown = _shown(options, store, site)

@@ -20,6 +20,7 @@ from typing import Any
 
 from koordlet.kubeapi import (
     classes,
+    disruption_rates,
     kinds,
     objects,
     pod_annotations,
@@ -46,7 +47,7 @@ _TAKEN = {
         *(kinds.POD_DISRUPTION_BUDGETS, kinds.SERVICES, kinds.RESERVATIONS, kinds.NODE_METRICS),
         *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
-        *(kinds.DEVICES, kinds.POD_GROUPS),
+        *(kinds.DEVICES, kinds.POD_GROUPS, kinds.DISRUPTION_RATES),
     )
 }
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
@@ -173,6 +174,9 @@ class StandaloneApi:
         if kind == kinds.RESERVATIONS:
             with contextlib.suppress(BadObjectError):  # the store says what cannot be read
                 self._check_served(parsing.read(body).scheduler)
+        rate = disruption_rates.disruption_rate(body) if kind == kinds.DISRUPTION_RATES else None
+        if rate is not None and rate.faults:
+            raise refusals.Invalid("; ".join(rate.faults))
         if kind == kinds.POD_GROUPS and pod_groups.pod_group(body).minimum is None:
             minimum = objects.part(body, "spec").get("minMember")
             raise refusals.Invalid(

@@ -219,3 +219,28 @@ def test_coscheduling_that_is_disabled_leaves_the_profile() -> None:
     }
     [served] = configuration.read(body, "test").profiles.values()
     assert served.find(Coscheduling) is None
+
+
+def test_a_file_may_hold_our_own_document_alone_or_beside_the_peers() -> None:
+    """Alone it leaves the usual profiles; two of a kind are refused, whichever they are."""
+    ours: dict[str, Any] = {
+        "apiVersion": "scheduling.koordlet.io/v1alpha1",
+        "kind": "ReschedulingConfiguration",
+        "limiter": {"perMinute": 4},
+    }
+    peers: dict[str, Any] = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "mine"}],
+    }
+
+    alone = configuration.read_all([ours], "f")
+    assert alone.profiles.keys() == configuration.usual().profiles.keys()
+    assert alone.disruption.per_minute == 4
+    for bodies in ([ours, peers], [peers, ours]):
+        read = configuration.read_all(bodies, "f")
+        assert (list(read.profiles), read.disruption.per_minute) == (["mine"], 4)
+    assert configuration.read_all([peers], "f").disruption.per_minute == 10
+    for bodies in ([ours, ours], [peers, peers], []):
+        with pytest.raises(errors.ConfigError, match="not one document of a kind"):
+            configuration.read_all(bodies, "f")

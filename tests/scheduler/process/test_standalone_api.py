@@ -279,3 +279,25 @@ def test_gangs_of_kubernetes_own_kind_are_refused_by_name(ram: Path) -> None:
             assert await world.pods() == {}
 
     schedulers.run(body())
+
+
+def test_a_disruption_rate_is_handed_in_and_refused_by_its_field(ram: Path) -> None:
+    """One that could not be in force is refused at once, instead of in its status."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            meta = {"name": "web"}
+            head = {"apiVersion": "scheduling.koordlet.io/v1alpha1", "kind": "DisruptionRate"}
+            good = {**head, "metadata": meta, "spec": {"byController": True}}
+            bad = {**head, "metadata": meta, "spec": {"byController": True, "limits": []}}
+            taken = await desk.submit(_handed(good, bad), dry_run=False)
+            assert [each.error for each in taken] == [
+                "",
+                "spec.limits: a list of 1 to 4 limits is needed",
+            ]
+
+    schedulers.run(body())

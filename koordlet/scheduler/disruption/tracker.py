@@ -1,0 +1,87 @@
+"""What pods show of themselves, debited: ends that the system caused, replacements, departures.
+
+Covers: the cause of each end, once for each UID, also of pods that were ending at the start.
+Does not cover: evictions that were asked for here (``limiter``), reading pods that vanished
+(``loop.disruption_rate_controller``).
+
+Rules:
+1. An end is a disruption from the start of the termination on, by the condition DisruptionTarget.
+2. An end without that condition is a user's or a controller's, and counts nowhere. It is the
+   controller's where as many pods are left as it wants.
+3. A pod that vanishes without having been seen to end may have failed, as when its kubelet evicts
+   it: whoever covers it asks the store.
+"""
+
+from __future__ import annotations
+
+from koordlet.kubeapi.disruption_rates import Disruption
+from koordlet.scheduler.disruption import workloads
+from koordlet.scheduler.disruption.limiter import Limiter
+from koordlet.scheduler.objects.eviction_marks import Leaving
+from koordlet.scheduler.objects.pods import Pod
+
+USER, CONTROLLER = "User", "Controller"
+#: Pods that vanished and are still to be read.
+_MOST_VANISHED = 1000
+
+
+class DisruptionTracker:
+    """Takes in each change of a pod."""
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+        #: Pods whose end is recorded, by UID.
+        self._ending: set[str] = set()
+        #: Covered pods that vanished (rule 3).
+        self.vanished: list[Pod] = []
+
+    def pod(self, old: Pod | None, new: Pod | None, steady: float) -> None:
+        """A pod comes, changes or goes."""
+        known = self._limiter.workloads
+        if new is None or (old is not None and old.uid != new.uid):
+            if old is not None:
+                self._gone(old, steady)
+            if new is None:
+                return
+        if not new.node:
+            return
+        known.put(new)
+        if new.leaving is not None and new.leaving.at and new.uid not in self._ending:
+            self._ending.add(new.uid)
+            self.record(new, new.leaving)
+        if new.up:
+            self._limiter.pace.up(new, known.signature(new.pod_class))
+
+    def _gone(self, old: Pod, steady: float) -> None:
+        self._limiter.workloads.drop(old)
+        self._limiter.pace.gone(old.uid, steady)
+        if old.uid in self._ending:
+            self._ending.discard(old.uid)
+        elif old.node and len(self.vanished) < _MOST_VANISHED:
+            several = self._limiter.rates.covering(old.pod_class)
+            if any(held.stored is not None for held, _ in several):
+                self.vanished.append(old)
+
+    def record(self, pod: Pod, leaving: Leaving) -> None:
+        """Debit the end of a pod (rules 1 and 2)."""
+        signature = self._limiter.workloads.signature(pod.pod_class)
+        cause = leaving.cause
+        if not cause:
+            cause = USER
+            if signature is not None:
+                members = self._limiter.workloads.members(signature)
+                left = sum(not other.terminating for other in workloads.each(members))
+                cause = CONTROLLER if left >= self._limiter.workloads.expected(members) else USER
+        counts = bool(leaving.cause)
+        entry = Disruption(
+            pod=pod.name,
+            uid=pod.uid,
+            at=leaving.at,
+            cause=cause,
+            by=leaving.by if counts else "",
+            accepted=counts,
+            controller="" if signature is None else str(signature),
+        )
+        self._limiter.rates.record(pod, entry)
+        if counts and signature is not None:
+            self._limiter.pace.disrupted(signature, leaving.at)

@@ -1,0 +1,203 @@
+"""Evicts a pod for a mover: asks the limiter, then the API, and tells who is concerned.
+
+Covers: the annotation, the Eviction, its retries, events, the count. Does not cover: whether a pod
+may be evicted (``disruption.limiter``), which pods a mover wants gone (the mover).
+
+Rules:
+1. An eviction is asked for, never forced: the server's disruption budgets decide in the end.
+2. The UID is a precondition: a pod of the same name that came later stays.
+3. 429 is tried again after what the server says or ``PAUSE`` seconds, ``ATTEMPTS`` times in all;
+   several budgets (500) are not tried again; other failures ``FAILURES`` times.
+4. A refused eviction debits nothing. Where an answer was lost, the watch shows the pod ending.
+5. A mover that only watches debits its own ledger, and nothing is sent.
+6. One event a minute for each workload and reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+
+from koordlet import log
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model import moment
+from koordlet.model.record import dataclass
+from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, Mover
+from koordlet.scheduler.disruption.limiter import Limiter
+from koordlet.scheduler.loop import event_messages
+from koordlet.scheduler.loop.binder import ref
+from koordlet.scheduler.loop.metrics import SchedulerMetrics
+from koordlet.scheduler.objects import eviction_marks
+from koordlet.scheduler.objects.pods import Pod
+
+ATTEMPTS, PAUSE, FAILURES = 6, 5.0, 3
+_EVENT_SECONDS = 60.0
+_MOST_EVENTS = 4096
+#: Of a server's answer where several budgets cover a pod.
+_SEVERAL_BUDGETS = "PodDisruptionBudget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionRequest:
+    """What a mover wants."""
+
+    pod: Pod
+    mover: Mover
+    #: A word, such as ``QuotaRevoked``.
+    cause: str
+    #: A sentence for people.
+    reason: str
+    plan: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionResult:
+    """What came of it: ``Evicted``, or why not."""
+
+    reason: str
+    message: str = ""
+    #: Seconds since 1970 before which asking again is in vain; ``None``: nobody knows.
+    until: float | None = None
+
+    @property
+    def evicted(self) -> bool:
+        """Whether the server has accepted it."""
+        return self.reason == "Evicted"
+
+
+class Evictions:
+    """The one way by which the scheduler's movers evict."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        limiter: Limiter,
+        measures: SchedulerMetrics,
+        events: event_messages.EventBuilder,
+        steady: Callable[[], float],
+        *,
+        pause: float = PAUSE,
+    ) -> None:
+        self._store, self._steady, self._pause = store, steady, pause
+        self.limiter, self.measures, self.events = limiter, measures, events
+        #: When an event of a workload and a reason was last sent.
+        self._sent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+
+    def now(self) -> Clock:
+        """This moment, by both clocks."""
+        return Clock(wall=self.events.wall(), steady=self._steady())
+
+    async def evict(self, request: EvictionRequest) -> EvictionResult:
+        """Evict a pod if the limiter and the server allow it."""
+        pod, mover, now = request.pod, request.mover, self.now()
+        answer = self.limiter.may_evict(pod, request.cause, mover, now)
+        if not isinstance(answer, Allow):
+            until = None
+            if isinstance(answer, Deny):
+                until = answer.until
+                if isinstance(answer.would, Allow):
+                    self.limiter.begin(pod, request.cause, mover, now)
+            return await self._end(request, EvictionResult(answer.reason, answer.message, until))
+        self.limiter.begin(pod, request.cause, mover, now)
+        result = EvictionResult("Error", "it was cancelled")
+        try:
+            await self._annotate(request, now)
+            result = await self._ask(request)
+        finally:
+            if result.evicted:
+                self.limiter.accepted(pod, self.now())
+            else:
+                self.limiter.refused(pod)
+        return await self._end(request, result)
+
+    async def _annotate(self, request: EvictionRequest, now: Clock) -> None:
+        """Write on the pod who evicts it and why; the eviction does not depend on it."""
+        note = {
+            "by": request.mover.name,
+            "reason": request.reason,
+            **({"plan": request.plan} if request.plan else {}),
+            "time": moment.spell(now.wall),
+        }
+        spelled = json.dumps(note, ensure_ascii=False, separators=(",", ":"))
+        body = {
+            "metadata": {
+                "uid": request.pod.uid,
+                "annotations": {eviction_marks.EVICTION: spelled},
+            }
+        }
+        try:
+            await self._store.patch(ref(request.pod), objects.Merge(body))
+        except refusals.ObjectsError as error:
+            self.measures.asked("eviction_annotation", error.code)
+
+    async def _ask(self, request: EvictionRequest) -> EvictionResult:
+        """The Eviction, with its retries (rule 3)."""
+        pod, failures = request.pod, 0
+        last: refusals.ObjectsError | None = None
+        for _ in range(ATTEMPTS):
+            if last is not None:
+                wait = last.retry_after
+                await asyncio.sleep(self._pause if wait is None else wait)
+            try:
+                await self._store.evict(ref(pod), uid=pod.uid)
+            except (refusals.NotFound, refusals.Conflict):
+                return EvictionResult("Gone", f"{pod.key} is gone")
+            except refusals.TooMany as error:
+                last = error
+            except refusals.ObjectsError as error:
+                if _SEVERAL_BUDGETS in error.message:
+                    return EvictionResult("PDB", str(error))
+                last, failures = error, failures + 1
+                if failures >= FAILURES or not isinstance(error, refusals.Unavailable):
+                    return EvictionResult("Error", str(error))
+            else:
+                return EvictionResult("Evicted")
+        return EvictionResult("PDB", str(last))
+
+    async def _end(self, request: EvictionRequest, result: EvictionResult) -> EvictionResult:
+        self.measures.evictions[request.mover.name, request.cause, result.reason] += 1
+        if result.evicted:
+            log.get().info(
+                "scheduler.evicted",
+                pod=request.pod.key,
+                node=request.pod.node,
+                by=request.mover.name,
+                cause=request.cause,
+                detail=request.reason,
+            )
+        await self._tell(request, result)
+        return result
+
+    async def _tell(self, request: EvictionRequest, result: EvictionResult) -> None:
+        """The event on the pod's workload, or on the pod (rule 6)."""
+        pod = request.pod
+        signature = self.limiter.workloads.signature(pod.pod_class)
+        who = pod.key if signature is None else f"{pod.namespace}/{signature}"
+        key = who, request.mover.name, result.reason
+        now = self._steady()
+        if now - self._sent.get(key, now - _EVENT_SECONDS) < _EVENT_SECONDS:
+            return
+        self._sent.pop(key, None)
+        self._sent[key] = now
+        while len(self._sent) > _MOST_EVENTS:
+            self._sent.popitem(last=False)
+        about = None
+        if signature is not None:
+            about = event_messages.Regarding(kind=signature.kind, name=signature.name)
+        reason = "Moved" if result.evicted else "MoveRefused"
+        text = f"{request.mover.name}: pod {pod.name} on node {pod.node}: {request.reason}"
+        if not result.evicted:
+            text = f"{text}; not evicted ({result.reason}): {result.message}"
+        message = event_messages.EventMessage(
+            pod, reason, "Evicting", text, warning=not result.evicted, regarding=about
+        )
+        await self.tell(self.events.event(message))
+
+    async def tell(self, event: objects.Object) -> None:
+        """Write an event; one that is lost is counted."""
+        try:
+            await self._store.create(kinds.EVENTS, event)
+        except refusals.ObjectsError as error:
+            self.measures.asked("event", error.code)

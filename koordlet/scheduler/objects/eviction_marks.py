@@ -1,0 +1,91 @@
+"""What a pod says of its own end: whether it may be moved, whether it is up, why it ends.
+
+Covers: conditions Ready and DisruptionTarget, the annotations of movers and of static pods.
+Does not cover: what follows from it (``scheduler.disruption``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from koordlet.model import moment
+from koordlet.model.record import dataclass
+from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.wire import Body
+
+#: Annotations: ``true`` or ``false``; who evicts the pod and why, as JSON.
+MOVABLE, EVICTION = "koordlet.io/movable", "koordlet.io/eviction"
+_MIRROR, _SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
+_SHUTDOWN = "shutdown"
+_CAUSES = {
+    "PreemptionByScheduler": "Preemption",
+    "EvictionByEvictionAPI": "Eviction",
+    "DeletionByTaintManager": "TaintNoExecute",
+    "TerminationByKubelet": "NodePressure",
+    "DeletionByPodGC": "PodGC",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """The beginning of a pod's end."""
+
+    #: Empty: no condition says; a user or the pod's controller deleted it.
+    cause: str
+    #: The component that evicts it, by its annotation.
+    by: str
+    at: float
+
+
+def read(meta: Body, status: Body) -> dict[str, Any]:
+    """Fields of a placed ``Pod``; what cannot be read says nothing."""
+    ready, cause = False, ""
+    for condition in wire.bodies(status, "conditions"):
+        if condition.get("status") == "True":
+            kind = condition.get("type")
+            if kind == "Ready":
+                ready = True
+            elif kind == "DisruptionTarget":
+                cause = _cause(condition)
+    notes = wire.mapping(meta, "annotations")
+    fields: dict[str, Any] = {"ready": ready}
+    if MOVABLE in notes:
+        fields["movable"] = notes[MOVABLE] == "true"
+        fields["immovable"] = (
+            f'its annotation {MOVABLE} is "false"' if notes[MOVABLE] == "false" else ""
+        )
+    if _MIRROR in notes or notes.get(_SOURCE, "api") != "api":
+        fields["immovable"] = "it is a static pod, which only its node starts and ends"
+    if meta.get("deletionTimestamp") is not None or cause:
+        by = asker(notes)
+        fields["leaving"] = Leaving(cause, by, _began(meta))
+    return fields
+
+
+def asker(notes: Mapping[str, Any]) -> str:
+    """Who evicts a pod, by its annotation; empty where nobody does."""
+    try:
+        body = json.loads(notes.get(EVICTION, "{}"))
+    except (TypeError, ValueError, RecursionError):
+        return ""
+    by = body.get("by") if isinstance(body, Mapping) else ""
+    return by if isinstance(by, str) else ""
+
+
+def _cause(condition: Body) -> str:
+    reason = str(condition.get("reason") or "")
+    if reason == "TerminationByKubelet" and _SHUTDOWN in str(condition.get("message")):
+        return "NodeShutdown"
+    return _CAUSES.get(reason, reason)
+
+
+def _began(meta: Body) -> float:
+    """When its end began; 0 where nobody says. The API's timestamp is that of its deadline."""
+    grace = meta.get("deletionGracePeriodSeconds")
+    try:
+        deadline = moment.parse(meta.get("deletionTimestamp"))
+    except ValueError:
+        return 0.0
+    return deadline - (grace if isinstance(grace, int) else 0)

@@ -1,0 +1,261 @@
+"""Evictions over both stores: debited when accepted, retried as the server says, told once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.disruption import answers
+from koordlet.scheduler.loop import event_messages, evictions, runner
+from koordlet.scheduler.objects.pods import Pod
+from tests.kit import deadline, schedulers
+from tests.kit.apiserver import faults
+from tests.scheduler.loop.test_gangs import both
+
+CUSTOM = (kinds.RESERVATIONS, kinds.DISRUPTION_RATES)
+MOVER = answers.Mover(name="descheduler/test", acts=True)
+PATH = "/api/v1/namespaces/d/pods/a/eviction"
+OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
+         "uid": "r", "controller": True}]}  # fmt: skip
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+class Scene:
+    """A scheduler over a store with one ready pod, and a way to evict it that does not wait."""
+
+    def __init__(self, world: schedulers.World, loop: runner.Loop) -> None:
+        self.world, self.loop = world, loop
+        events = event_messages.EventBuilder("test", lambda: loop.disruptions.now().wall)
+        self.evictions = evictions.Evictions(
+            world.client, loop.disruptions.limiter, loop.core.measures, events, loop.now, pause=0.0
+        )
+
+    async def pod(self, name: str = "a") -> Pod:
+        """The pod, once the scheduler sees it up."""
+        cache = self.loop.core.pod_cache
+
+        def up() -> bool:
+            pod = cache.get(f"d/{name}")
+            return pod is not None and pod.up
+
+        await deadline.comes(up, seconds=schedulers.PATIENCE)
+        pod = cache.get(f"d/{name}")
+        assert pod is not None
+        return pod
+
+    async def evict(self, name: str = "a", **fields: Any) -> evictions.EvictionResult:
+        """Ask for it."""
+        request = {"mover": MOVER, "cause": "Rebalanced", "reason": "too full", **fields}
+        return await self.evictions.evict(
+            evictions.EvictionRequest(pod=await self.pod(name), **request)
+        )
+
+    def entries(self) -> list[tuple[str, bool]]:
+        """Cause of each debited disruption, and whether an answer is awaited."""
+        held = self.loop.disruptions.limiter.rates.get("d/web")
+        assert held is not None
+        return [(entry.cause, entry.asked) for entry in held.ledger("ReplicaSet/web")]
+
+
+@asynccontextmanager
+async def scene(ram: Path, *, over_http: bool, **spec: Any) -> AsyncGenerator[Scene]:
+    """Two ready pods of one controller, and a rate."""
+    async with schedulers.world(ram, over_http=over_http, custom=CUSTOM) as world:
+        await world.node("n1")
+        meta = {"name": "web", "namespace": "d"}
+        body = {"metadata": meta, "spec": {"byController": True, **spec}}
+        await world.store.create(kinds.DISRUPTION_RATES, body)
+        for name in "ab":
+            ref = await world.pod(name, on="n1", labels={"app": "web"}, meta=OWNER)
+            await world.store.patch(ref, objects.Merge({"status": READY}), subresource="status")
+        async with schedulers.scheduler(world.client) as loop:
+            yield Scene(world, loop)
+
+
+async def events(world: schedulers.World, reason: str) -> list[Mapping[str, Any]]:
+    """The events with a reason."""
+    listing = await objects.collect(world.store.list(kinds.EVENTS))
+    return [event for event in listing.items if event["reason"] == reason]
+
+
+@both
+def test_an_accepted_eviction_is_debited_marked_and_told(ram: Path, *, over_http: bool) -> None:
+    """The annotation says who and why; the event is the workload's; the count has the result."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as made:
+            result = await made.evict()
+            assert result == evictions.EvictionResult("Evicted")
+            assert made.entries() == [("Rebalanced", False)]
+            pod = (await made.world.pods())["a"]
+            note = json.loads(pod["metadata"]["annotations"]["koordlet.io/eviction"])
+            assert (note["by"], note["reason"]) == ("descheduler/test", "too full")
+            assert pod["metadata"]["deletionTimestamp"]
+            (event,) = await events(made.world, "Moved")
+            assert event["regarding"]["kind"] == "ReplicaSet"
+            assert event["note"] == "descheduler/test: pod a on node n1: too full"
+
+            refused = await made.evict("b")
+            assert (refused.reason, refused.evicted) == ("RateSpent", False)
+            assert refused.until is not None
+            await made.evict("b")
+            assert len(await events(made.world, "MoveRefused")) == 1
+            counts = made.loop.core.measures.evictions
+            assert counts["descheduler/test", "Rebalanced", "RateSpent"] == 2
+            wanted = (
+                'koordlet_evictions_total{by="descheduler/test",cause="Rebalanced",'
+                'result="Evicted"} 1'
+            )
+            assert wanted in made.loop.metrics()
+
+    schedulers.run(body())
+
+
+@both
+def test_a_budget_without_any_left_refuses_and_nothing_is_debited(
+    ram: Path, *, over_http: bool
+) -> None:
+    """429: tried six times in all, then PDB; what was asked for is withdrawn."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as made:
+            budget = {
+                "metadata": {"name": "strict", "namespace": "d"},
+                "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}},
+            }
+            pod = await made.pod()
+            await _frozen(made, budget)
+            result = await made.evictions.evict(
+                evictions.EvictionRequest(pod=pod, mover=MOVER, cause="C", reason="r")
+            )
+            assert result.reason == "PDB"
+            assert "disruption budget" in result.message
+            assert made.entries() == []
+            assert not made.loop.disruptions.limiter.pace.leaving
+            if made.world.serving is not None:
+                assert len(made.world.serving.asked("POST", PATH)) == evictions.ATTEMPTS
+            assert "deletionTimestamp" not in (await made.world.pods())["a"]["metadata"]
+
+    schedulers.run(body())
+
+
+async def _frozen(made: Scene, budget: Mapping[str, Any]) -> None:
+    """Create a budget that allows nothing, and have the limiter not know it."""
+    await made.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
+    ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "strict", "d")
+    status = {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2,
+              "observedGeneration": 1}  # fmt: skip
+    await made.world.store.patch(ref, objects.Merge({"status": status}), subresource="status")
+
+    def seen() -> bool:
+        several = list(made.loop.core.budgets.at(0.0))
+        return bool(several) and several[0].allowed == 0
+
+    await deadline.comes(seen, seconds=schedulers.PATIENCE)
+    made.loop.core.budgets.put("d/strict", None)
+
+
+@both
+def test_several_budgets_of_a_pod_are_a_refusal_that_is_not_repeated(
+    ram: Path, *, over_http: bool
+) -> None:
+    """500 with the server's own sentence: somebody must repair that first."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as made:
+            for name in ("one", "two"):
+                budget = {
+                    "metadata": {"name": name, "namespace": "d"},
+                    "spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": "web"}}},
+                }
+                await made.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
+                ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, name, "d")
+                status = objects.Merge({"status": {"disruptionsAllowed": 1}})
+                await made.world.store.patch(ref, status, subresource="status")
+            for name in ("one", "two"):
+                made.loop.core.budgets.put(f"d/{name}", None)
+            result = await made.evict()
+            assert result.reason == "PDB"
+            assert "more than one PodDisruptionBudget" in result.message
+            assert made.entries() == []
+            if made.world.serving is not None:
+                assert len(made.world.serving.asked("POST", PATH)) == 1
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize(
+    ("status", "times", "reason", "asked"),
+    [
+        (503, 2, "Evicted", 3),
+        (503, 9, "Error", evictions.FAILURES),
+        (403, 9, "Error", 1),
+        (404, 1, "Gone", 1),
+    ],
+)
+def test_other_failures_are_repeated_three_times_and_debit_nothing(
+    ram: Path, *, status: int, times: int, reason: str, asked: int
+) -> None:
+    """A refusal is none to repeat; a pod that is gone is no failure."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=True) as made:
+            serving = made.world.serving
+            assert serving is not None
+            fault = faults.Fault(
+                faults.Manner.ANSWER, method="POST", path=PATH, times=times, status=status
+            )
+            serving.faults.add(fault)
+            result = await made.evict()
+            assert result.reason == reason
+            assert len(serving.asked("POST", PATH)) == asked
+            wanted = [("Rebalanced", False)] if reason == "Evicted" else []
+            assert made.entries() == wanted
+
+    schedulers.run(body())
+
+
+def test_a_pod_of_the_same_name_that_came_later_stays(ram: Path) -> None:
+    """The UID is a precondition."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=True) as made:
+            old = await made.pod()
+            ref = objects.Ref(kinds.PODS, "a", "d")
+            await made.world.store.delete(ref, grace_seconds=0)
+            await made.world.pod("a", on="n1", labels={"app": "web"}, meta=OWNER)
+            result = await made.evictions.evict(
+                evictions.EvictionRequest(pod=old, mover=MOVER, cause="C", reason="r")
+            )
+            assert result.reason == "Gone"
+            after = (await made.world.pods())["a"]["metadata"]
+            assert "deletionTimestamp" not in after
+            assert "annotations" not in after
+
+    schedulers.run(body())
+
+
+def test_a_mover_that_only_watches_sends_nothing_and_debits_its_shadow(ram: Path) -> None:
+    """Its next question counts what it would have done."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=True) as made:
+            watches = answers.Mover(name="descheduler/test")
+            assert (await made.evict(mover=watches)).reason == "Shadow"
+            held = made.loop.disruptions.limiter.rates.get("d/web")
+            assert held is not None
+            assert [entry.shadow for entry in held.ledger("ReplicaSet/web")] == [True]
+            assert made.world.serving is not None
+            assert not made.world.serving.asked("POST", PATH)
+            pods = await made.world.pods()
+            assert "annotations" not in pods["a"]["metadata"]
+            await made.evict("b", mover=watches)
+            assert [entry.pod for entry in held.ledger("ReplicaSet/web")] == ["a"]
+
+    schedulers.run(body())
