@@ -104,7 +104,7 @@ def _remote(args: argparse.Namespace) -> lifecycle.GrpcListener | None:
 
 
 def _secure(args: argparse.Namespace) -> lifecycle.HttpsListener | None:
-    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- numpy: 280 ms of a `--help`
+    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- it too
 
     if args.https is None:
         return None
@@ -144,7 +144,8 @@ def read_configuration(path: str | None) -> configuration.Configuration | None:
 
 def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
-    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- numpy: 280 ms of a `--help`
+    from koordlet.scheduler.loop import configuration  # noqa: PLC0415 -- numpy: 280 ms of a `--help`
+    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- it too
 
     if args.with_parent is not None and not scheduler_child.end_with(args.with_parent):
         return 0
