@@ -20,12 +20,12 @@ from koordlet.scheduler.objects import unserved
 EXAMPLES = """\
 koordlet check             what works here
 koordlet check --strict    exit 1 when anything is missing
-kubectl get pods,namespaces,elasticquotas -A -o json > all.json; koordlet check --pods all.json
+kubectl get pods -A -o json > all.json; koordlet check --pods all.json
 """
 #: Unmanaged containers that are listed one by one.
 _SHOWN = 10
 _OPTIONS = {
-    "--pods FILE": "pods of a cluster, with its namespaces and quotas, as kubectl prints them: how"
+    "--pods FILE": "pods of a cluster, as kubectl prints them: how"
     " many name what koordlet's scheduler refuses (default: the pods of this node, by their keys)",
     "--strict": "exit 1 when anything is missing",
 }

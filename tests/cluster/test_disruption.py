@@ -117,32 +117,34 @@ def test_what_the_server_accepts_is_debited_and_what_it_refuses_is_not(
         budget = {"metadata": {"name": name}, "spec": {"minAvailable": 4, "selector": SELECTOR}}
         deployed.admin.need("POST", BUDGETS, budget)
 
-    async def body(made: Scheduler) -> None:
-        limiter = made.loop.disruptions.limiter
-        await made.comes(lambda: limiter.rates.get("default/web"))
+    async def body(scheduler: Scheduler) -> None:
+        limiter = scheduler.loop.disruptions.limiter
+        await scheduler.comes(lambda: limiter.rates.get("default/web"))
         # As if the limiter knew none of them: the server decides.
-        made.loop.core.budgets.at = lambda _: iter(())  # type: ignore[method-assign, assignment]
-        result = await made.evict("a")
+        scheduler.loop.core.budgets.at = lambda _: iter(())  # type: ignore[method-assign, assignment]
+        result = await scheduler.evict("a")
         assert result.reason == "PDB"
         assert "more than one PodDisruptionBudget" in result.message
         deployed.admin.need("DELETE", f"{BUDGETS}/two")
-        made.loop.evictions._pause = 0.1
-        await made.comes(lambda: "disruptionsAllowed" in str(deployed.admin.need("GET", BUDGETS)))
-        result = await made.evict("a")
+        scheduler.loop.evictions._pause = 0.1
+        await scheduler.comes(
+            lambda: "disruptionsAllowed" in str(deployed.admin.need("GET", BUDGETS))
+        )
+        result = await scheduler.evict("a")
         assert result.reason == "PDB"
         assert "disruption budget" in result.message
         held = limiter.rates.get("default/web")
         assert held is not None
         assert list(held.ledger("")) == []
         deployed.admin.need("DELETE", f"{BUDGETS}/one")
-        await made.comes(lambda: not deployed.admin.items(BUDGETS))
+        await scheduler.comes(lambda: not deployed.admin.items(BUDGETS))
 
-        assert (await made.evict("a")).evicted
+        assert (await scheduler.evict("a")).evicted
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "b"}}
         deployed.admin.need("POST", f"{PODS}/b/eviction", eviction)
-        await made.comes(lambda: len(status(deployed).get("disruptions", ())) == 2)
-        assert (await made.evict("c")).reason == "RateSpent"
-        await made.comes(lambda: status(deployed)["conditions"][0]["reason"] == "RateSpent")
+        await scheduler.comes(lambda: len(status(deployed).get("disruptions", ())) == 2)
+        assert (await scheduler.evict("c")).reason == "RateSpent"
+        await scheduler.comes(lambda: status(deployed)["conditions"][0]["reason"] == "RateSpent")
 
     scheduled(deployed, tmp_path, body)
 
@@ -161,7 +163,7 @@ def test_a_scheduler_that_starts_anew_counts_what_the_status_keeps(
 ) -> None:
     """Nothing else survives."""
 
-    async def body(made: Scheduler) -> None:
-        assert (await made.evict("c")).reason == "RateSpent"
+    async def body(scheduler: Scheduler) -> None:
+        assert (await scheduler.evict("c")).reason == "RateSpent"
 
     scheduled(deployed, tmp_path, body)

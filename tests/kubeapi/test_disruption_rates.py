@@ -18,14 +18,14 @@ def rate(spec: Any, **status: Any) -> disruption_rates.DisruptionRate:
 
 def test_one_disruption_an_hour_and_three_exempt_causes_are_the_defaults() -> None:
     """Everything but the pods may be left out."""
-    made = rate({"byController": True})
+    decoded = rate({"byController": True})
 
-    assert made.faults == ()
-    assert made.spec is not None
-    assert made.spec.limits == (RateLimit(CountOrPercent(1), 3600.0),)
-    assert made.spec.exempt == {"NodePressure", "TaintNoExecute", "NodeShutdown"}
-    assert (made.spec.min_up, made.spec.min_gap_seconds) == (None, 0.0)
-    assert made.spec.longest == 3600.0
+    assert decoded.faults == ()
+    assert decoded.spec is not None
+    assert decoded.spec.limits == (RateLimit(CountOrPercent(1), 3600.0),)
+    assert decoded.spec.exempt == {"NodePressure", "TaintNoExecute", "NodeShutdown"}
+    assert (decoded.spec.min_up, decoded.spec.min_gap_seconds) == (None, 0.0)
+    assert decoded.spec.longest == 3600.0
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_a_specification_with_a_fault_is_not_in_force_and_names_the_field(
     spec: Any, fault: str
 ) -> None:
     """Half a budget would be another budget."""
-    made = rate(spec)
-    assert made.spec is None
-    assert any(fault in each for each in made.faults), made.faults
+    decoded = rate(spec)
+    assert decoded.spec is None
+    assert any(fault in each for each in decoded.faults), decoded.faults
 
 
 def test_percentages_round_down_to_at_least_one_and_up() -> None:
@@ -76,8 +76,8 @@ def test_an_entry_of_the_ledger_comes_back_as_it_was_written() -> None:
         pod="web-0", uid="u", at=1767225600.0, cause="Eviction", by="quota", accepted=False,
         lapsed=True, controller="ReplicaSet/web",
     )  # fmt: skip
-    made = rate(
+    decoded = rate(
         {"byController": True},
         disruptions=[entry.body(), {"uid": "v"}, {"pod": 1, "uid": "w"}, "x"],
     )
-    assert made.disruptions == (entry,)
+    assert decoded.disruptions == (entry,)

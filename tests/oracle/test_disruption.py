@@ -28,7 +28,7 @@ class Life:
         replicas = {f"c{place}": draw.randint(1, 12) for place in range(3)}
         self.rates = [self._rate(place) for place in range(draw.randint(1, 3))]
         self.naive = Naive(replicas, self.rates, shares, {"descheduler", "defragment"}, 50)
-        self.made = Picture(self.configured)
+        self.picture = Picture(self.configured)
         self.names = 0
         self._furnish({})
         for name, number in replicas.items():
@@ -49,7 +49,7 @@ class Life:
 
     def _furnish(self, statuses: dict[str, Any]) -> None:
         for name, number in self.naive.replicas.items():
-            self.made.controller(name, number)
+            self.picture.controller(name, number)
         for place, rate in enumerate(self.rates):
             spec: dict[str, Any] = {
                 "limits": [
@@ -65,7 +65,7 @@ class Life:
                 spec["minUp"] = f"{number}%" if percent else number
             if rate.app:
                 spec["selector"] = rate.app
-            self.made.rate(f"r{place}", status=statuses.get(f"r{place}"), **spec)
+            self.picture.rate(f"r{place}", status=statuses.get(f"r{place}"), **spec)
 
     def _come(self, controller: str) -> None:
         self.names += 1
@@ -75,7 +75,7 @@ class Life:
 
     def _show(self, name: str, ends: str | None = None) -> None:
         pod = self.naive.pods[name]
-        self.made.pod(name, of=pod.controller, app=pod.app, ready=pod.up, ends=ends)
+        self.picture.pod(name, of=pod.controller, app=pod.app, ready=pod.up, ends=ends)
 
     # What may happen.
 
@@ -85,14 +85,14 @@ class Life:
         exempt = self.chance.random() < 0.1
         cause = "Fire" if exempt else "Eviction"
         asker = answers.Mover(name=f"{mover}/x", acts=True)
-        pod = self.made.pods[f"d/{name}"]
-        answer = self.made.ask(pod, asker, cause)
-        now = int(self.made.at)
+        pod = self.picture.pods[f"d/{name}"]
+        answer = self.picture.ask(pod, asker, cause)
+        now = int(self.picture.at)
         assert reason(answer) == self.naive.refusal(name, mover, exempt, now), (name, mover, now)
         if reason(answer):
             return
-        self.made.limiter.begin(pod, cause, asker, self.made.now())
-        self.made.limiter.accepted(pod, self.made.now())
+        self.picture.limiter.begin(pod, cause, asker, self.picture.now())
+        self.picture.limiter.accepted(pod, self.picture.now())
         self._end(name, mover, "EvictionByEvictionAPI")
 
     def preempt(self) -> None:
@@ -104,7 +104,7 @@ class Life:
     def _end(self, name: str, component: str, condition: str) -> None:
         pod = self.naive.pods[name]
         pod.ending = True
-        self.naive.history.append((int(self.made.at), pod, component))
+        self.naive.history.append((int(self.picture.at), pod, component))
         self._show(name, condition)
 
     def flap(self) -> None:
@@ -120,12 +120,12 @@ class Life:
         for name, pod in list(self.naive.pods.items()):
             if pod.ending and self.chance.random() < 0.5:
                 del self.naive.pods[name]
-                self.made.gone(name)
+                self.picture.gone(name)
                 self._come(pod.controller)
 
     def restart(self) -> None:
         """Nothing is left but the objects and their statuses."""
-        before, book = self.made, self.made.limiter.rates
+        before, book = self.picture, self.picture.limiter.rates
         statuses = {}
         before.limiter.settle(before.now())
         for held in book:
@@ -134,18 +134,18 @@ class Life:
                 book, held, held.stored, leaving=frozenset(), now=before.now().wall
             )
         ending = {name for name, pod in self.naive.pods.items() if pod.ending}
-        self.made = Picture(self.configured)
-        self.made.at = before.at
+        self.picture = Picture(self.configured)
+        self.picture.at = before.at
         self._furnish(statuses)
         for name in self.naive.pods:
             self._show(name, "EvictionByEvictionAPI" if name in ending else None)
 
     def live(self, steps: int) -> None:
         """So many random things."""
-        happenings = [self.ask] * 12 + [self.preempt, self.flap, self.replace, self.replace]
+        choices = [self.ask] * 12 + [self.preempt, self.flap, self.replace, self.replace]
         for _ in range(steps):
-            self.made.at += self.chance.choice((0, 1, 7, 30, 60, 299))
-            self.chance.choice(happenings)()
+            self.picture.at += self.chance.choice((0, 1, 7, 30, 60, 299))
+            self.chance.choice(choices)()
             if self.chance.random() < 0.02:
                 self.restart()
 

@@ -50,4 +50,4 @@ class Disruptions:
 
     def pod(self, old: Pod | None, new: Pod | None) -> None:
         """A pod comes, changes or goes."""
-        self.tracker.pod(old, new, self.now().steady)
+        self.tracker.pod(old, new, self.now())

@@ -77,6 +77,11 @@ class Pace:
         return uid in self._by_uid
 
     @property
+    def waits(self) -> bool:
+        """Whether any eviction may wait for a replacement."""
+        return bool(self._by_uid)
+
+    @property
     def leaving(self) -> frozenset[str]:
         """The UIDs of pods whose eviction was asked for or accepted, and that are still there."""
         return frozenset(
@@ -118,7 +123,7 @@ class Pace:
 
     def up(self, pod: Pod, signature: Signature | None) -> None:
         """A pod is up: it may replace one that was evicted (rule 2)."""
-        if not self._by_uid or signature is None or pod.uid in self._replacements:
+        if signature is None or pod.uid in self._replacements:
             return
         try:
             created = moment.parse(pod.created)

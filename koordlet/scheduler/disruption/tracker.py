@@ -10,13 +10,17 @@ Rules:
    controller's where as many pods are left as it wants.
 3. A pod that vanishes without having been seen to end may have failed, as when its kubelet evicts
    it: whoever covers it asks the store.
+4. An eviction of a mover that is not known here was asked for before a restart, or by another
+   replica: it is in flight like any other, by the annotation that names the mover.
 """
 
 from __future__ import annotations
 
 from koordlet.kubeapi.disruption_rates import Disruption
 from koordlet.scheduler.disruption import workloads
+from koordlet.scheduler.disruption.answers import Clock, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
+from koordlet.scheduler.disruption.pace import Eviction
 from koordlet.scheduler.objects.eviction_marks import Leaving
 from koordlet.scheduler.objects.pods import Pod
 
@@ -35,12 +39,12 @@ class DisruptionTracker:
         #: Covered pods that vanished (rule 3).
         self.vanished: list[Pod] = []
 
-    def pod(self, old: Pod | None, new: Pod | None, steady: float) -> None:
+    def pod(self, old: Pod | None, new: Pod | None, now: Clock) -> None:
         """A pod comes, changes or goes."""
         known = self._limiter.workloads
         if new is None or (old is not None and old.uid != new.uid):
             if old is not None:
-                self._gone(old, steady)
+                self._gone(old, now.steady)
             if new is None:
                 return
         if not new.node:
@@ -49,8 +53,27 @@ class DisruptionTracker:
         if new.leaving is not None and new.leaving.at and new.uid not in self._ending:
             self._ending.add(new.uid)
             self.record(new, new.leaving)
-        if new.up:
+            self._adopt(new, new.leaving, now)
+        if new.up and self._limiter.pace.waits:
             self._limiter.pace.up(new, known.signature(new.pod_class))
+
+    def _adopt(self, pod: Pod, leaving: Leaving, now: Clock) -> None:
+        """Count an eviction that was asked for before a restart, or by another replica (rule 4)."""
+        pace = self._limiter.pace
+        if not leaving.by or pod.uid in pace:
+            return
+        since = Clock(wall=leaving.at, steady=now.steady - max(0.0, now.wall - leaving.at))
+        pace.begin(
+            Eviction(
+                uid=pod.uid,
+                node=pod.node,
+                signature=self._limiter.workloads.signature(pod.pod_class),
+                namespace=pod.namespace,
+                mover=Mover(name=leaving.by, acts=True),
+                since=since,
+                shadow=False,
+            )
+        )
 
     def _gone(self, old: Pod, steady: float) -> None:
         self._limiter.workloads.drop(old)

@@ -33,7 +33,6 @@ from koordlet.scheduler.gangs.trial import FailedMember, GangTally, GroupTrial
 from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
 from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod, PodClass
-from koordlet.scheduler.plugins.resources import NodeResourcesFit
 
 #: Written with the binding of each member that is released with others.
 _MARKS = (
@@ -194,11 +193,11 @@ class GroupCycle:
         """A trial that failed before it began, as the sums say; ``None``: they may suffice."""
         if any(self._never.values()) or self._topology_key():
             return None
-        gap = resource_gap.of(self._core.cycles, members, self._needs(members))
+        gap = resource_gap.first(self._core, members, self._needs(members))
         if gap is None:
             return None
-        place, message = gap
-        by = frozenset((NodeResourcesFit.name,))
+        place, message, plugin = gap
+        by = frozenset((plugin,))
         failed = [FailedMember(members[place], message, by=by)]
         # One of each class hears of the events that may help.
         others = {pod.pod_class: pod for pod in members if pod is not members[place]}

@@ -15,6 +15,7 @@ from koordlet.scheduler.loop.assumptions import Assumptions
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Nominations, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.loop.quota_scheduler import QuotaScheduler
 from koordlet.scheduler.loop.recent_decisions import RecentDecisions
 from koordlet.scheduler.loop.victims import Victims
 from koordlet.scheduler.objects.disruption import DisruptionBudgets
@@ -33,6 +34,7 @@ class GangCore(Protocol):
     measures: SchedulerMetrics
     victims: Victims
     budgets: DisruptionBudgets
+    quotas: QuotaScheduler
 
     def spent(self) -> float:
         """CPU or wall seconds, for metrics."""

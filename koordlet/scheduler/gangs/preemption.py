@@ -7,7 +7,7 @@ Does not cover: single pods (``scheduler.framework.preemption``), evicting
 Rules:
 1. The group is as important as its least important member. A unit is a pod, or all pods of a gang
    that is disrupted as a whole. Units of lower priority may leave; reserve pods, pods of the group
-   itself and pods that a label exempts may not.
+   itself and pods that a label exempts may not; for a gang in a quota, only pods of that quota.
 2. All units leave the columns, and the group's own cycle is tried. If the minimum does not fit,
    everything is as before, and nobody is harmed.
 3. Units come back in this order where the minimum still fits with them: those that a budget
@@ -29,6 +29,7 @@ from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.gangs.book import GangBook, GangGroup
 from koordlet.scheduler.loop.outcomes import Bind
 from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.loop.quota_scheduler import QuotaScheduler
 from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation import keys
@@ -48,6 +49,7 @@ class PreemptingCore(Protocol):
 
     pod_cache: PodCache
     cycles: dict[str, Cycle]
+    quotas: QuotaScheduler
 
 
 #: Decides the members; the placements, or ``None`` where the minimum does not fit. Nothing of it
@@ -124,10 +126,10 @@ def attempt(
 ) -> GroupPreemption | str:
     """The least victims by rule 3, or why preemption does not help; empty: nobody may leave."""
     columns = core.pod_cache.columns
-    units = _units(core.pod_cache, book, group, priority(group, members))
+    units = _units(core, book, group, members)
     if not units:
         return ""
-    away = _Away(columns)
+    away = _Away(columns, core.quotas)
     try:
         for unit in units:
             away.leave(unit)
@@ -219,10 +221,10 @@ def _narrowed(
 
 
 class _Away:
-    """Units that have left the columns for a while."""
+    """Units that have left the columns, and use nothing of their quotas, for a while."""
 
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
+    def __init__(self, columns: Columns, quotas: QuotaScheduler) -> None:
+        self._columns, self._quotas = columns, quotas
         self._rows: dict[str, int] = {}
         self._gone: dict[str, Pod] = {}
 
@@ -235,21 +237,35 @@ class _Away:
         for pod in unit.pods:
             self._rows[pod.key] = self._columns.remove(pod)
             self._gone[pod.key] = pod
+            self._quotas.released(pod)
 
     def come_back(self, unit: _Unit) -> None:
         """Give a unit its places back."""
         for pod in unit.pods:
             del self._gone[pod.key]
-            self._columns.place(pod, self._rows[pod.key])
+            self._place(pod)
 
     def restore(self) -> None:
         """Give everybody who is away their places back."""
-        for key, pod in self._gone.items():
-            self._columns.place(pod, self._rows[key])
+        for pod in self._gone.values():
+            self._place(pod)
         self._gone.clear()
 
+    def _place(self, pod: Pod) -> None:
+        self._columns.place(pod, self._rows[pod.key])
+        self._quotas.put(pod)
 
-def _units(pod_cache: PodCache, book: GangBook, group: GangGroup, below: int) -> list[_Unit]:
+
+def _units(
+    core: PreemptingCore, book: GangBook, group: GangGroup, members: Sequence[Pod]
+) -> list[_Unit]:
+    pod_cache, below = core.pod_cache, priority(group, members)
+    whose = {pod.pod_class: pod for pod in members}.values()
+    eligible = [core.quotas.eligible(pod) for pod in whose]
+
+    def may_leave(pod: Pod) -> bool:
+        return _may_leave(pod) and any(allows(pod) for allows in eligible)
+
     own = {entry.key for entry in group.entries}
     columns = pod_cache.columns
     units: list[_Unit] = []
@@ -262,13 +278,13 @@ def _units(pod_cache: PodCache, book: GangBook, group: GangGroup, below: int) ->
             continue
         if whole and entry is not None and entry.key not in own:
             wholes.setdefault(entry.key, []).append(pod)
-        elif pod.priority < below and _may_leave(pod) and (entry is None or entry.key not in own):
+        elif pod.priority < below and may_leave(pod) and (entry is None or entry.key not in own):
             units.append(_Unit((pod,), pod.priority, whole=False))
     for key, pods in wholes.items():
         gang = entry.gang if (entry := book.get(key)) is not None else None
         stated = gang.priority if gang is not None else None
         rank = min(pod.priority for pod in pods) if stated is None else stated
-        if rank < below and all(map(_may_leave, pods)):
+        if rank < below and all(map(may_leave, pods)):
             units.append(_Unit(tuple(pods), rank, whole=True))
     return units
 

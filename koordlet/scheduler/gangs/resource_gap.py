@@ -1,4 +1,4 @@
-"""The quick refusal of a group: the free amounts of all nodes together do not suffice.
+"""The quick refusal of a group: what its quota or all nodes together have does not suffice.
 
 Covers: the sums, the words. Does not cover: where each member fits (``attempt``).
 
@@ -16,11 +16,25 @@ import numpy as np
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Ints
 from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.gangs.gang_core import GangCore
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import Pod, PodClass
-from koordlet.scheduler.plugins.resources import Fit
+from koordlet.scheduler.plugins.elastic_quota import ElasticQuotaPlugin
+from koordlet.scheduler.plugins.resources import Fit, NodeResourcesFit
 
 _PODS = 3
+
+#: The place of the first member that is left out, the message, the plugin that refuses.
+Gap = tuple[int, str, str]
+
+
+def first(core: GangCore, members: Sequence[Pod], needs: Mapping[str, int]) -> Gap | None:
+    """The gap of the members' quotas, else of all nodes; ``None``: there may be room."""
+    message = core.quotas.gang_refusal(members, needs)
+    if message:
+        return 0, message, ElasticQuotaPlugin.name
+    gap = of(core.cycles, members, needs)
+    return (*gap, NodeResourcesFit.name) if gap is not None else None
 
 
 def of(

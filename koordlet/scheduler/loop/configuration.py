@@ -29,6 +29,7 @@ from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins import registry
 from koordlet.scheduler.plugins.coscheduling import Coscheduling
+from koordlet.scheduler.plugins.elastic_quota import ElasticQuotaPlugin
 
 #: Points at which a set of its own makes a difference here.
 _POINTS = (
@@ -211,7 +212,7 @@ class _Reader:
             name: self._known[name][0](args.get(name, {})) for name in wanted if name in self._known
         }
         for plugin in made.values():
-            if isinstance(plugin, Coscheduling):
+            if isinstance(plugin, Coscheduling | ElasticQuotaPlugin):
                 self._warnings += [f"{self._where}: {why}" for why in plugin.arguments.warnings]
         scores = [(made[name], weight) for name, weight in at["score"].items() if name in made]
         return profile.Profile(

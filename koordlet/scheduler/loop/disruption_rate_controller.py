@@ -136,7 +136,7 @@ class DisruptionRateController:
         try:
             body = await self._store.get(ref(pod))
             meta, status = wire.mapping(body, "metadata"), wire.mapping(body, "status")
-            fields = eviction_marks.read(meta, status)
+            fields = eviction_marks.read(meta, eviction_marks.true_conditions(status))
         except (refusals.ObjectsError, BadObjectError):
             return None
         leaving = fields.get("leaving")

@@ -11,6 +11,7 @@ Rules:
 4. A refused eviction debits nothing. Where an answer was lost, the watch shows the pod ending.
 5. A mover that only watches debits its own ledger, and nothing is sent.
 6. One event a minute for each workload and reason.
+7. Who does not lead evicts nobody: two that decide would spend one budget twice.
 """
 
 from __future__ import annotations
@@ -78,9 +79,11 @@ class Evictions:
         events: event_messages.EventBuilder,
         steady: Callable[[], float],
         *,
+        leads: Callable[[], bool] = lambda: True,
         pause: float = PAUSE,
     ) -> None:
-        self._store, self._steady, self._pause = store, steady, pause
+        self._store, self._steady = store, steady
+        self._leads, self._pause = leads, pause
         self.limiter, self.measures, self.events = limiter, measures, events
         #: When an event of a workload and a reason was last sent.
         self._sent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
@@ -92,6 +95,8 @@ class Evictions:
     async def evict(self, request: EvictionRequest) -> EvictionResult:
         """Evict a pod if the limiter and the server allow it."""
         pod, mover, now = request.pod, request.mover, self.now()
+        if not self._leads():
+            return EvictionResult("NotLeading", "another scheduler may lead: it decides")
         answer = self.limiter.may_evict(pod, request.cause, mover, now)
         if not isinstance(answer, Allow):
             until = None

@@ -15,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -34,13 +35,14 @@ from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins import elastic_quota
 from koordlet.scheduler.quotas import admission
 from koordlet.scheduler.quotas import preemption as quota_preemption
+from koordlet.scheduler.quotas.amounts import add, smallest
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from koordlet.scheduler.quotas.tree import QuotaNode
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.claims import Claim, claim_of
 
-_NAME = elastic_quota.ElasticQuota.name
+_NAME = elastic_quota.ElasticQuotaPlugin.name
 _AWAITED = "preemption: not eligible due to a terminating pod of its quota."
 
 
@@ -66,10 +68,12 @@ class QuotaScheduler:
         self, core: Core, profiles: Mapping[str, Profile], judge: unserved.UnservedKeys
     ) -> None:
         self._core, self._judge = core, judge
-        several = profile.plugins(profiles, elastic_quota.ElasticQuota)
+        several = profile.plugins(profiles, elastic_quota.ElasticQuotaPlugin)
         self.settings = several[0].arguments if several else QuotaSettings()
         self._served = {
-            name for name, served in profiles.items() if served.find(elastic_quota.ElasticQuota)
+            name
+            for name, served in profiles.items()
+            if served.find(elastic_quota.ElasticQuotaPlugin)
         }
         self.book = QuotaBook(self.settings)
         #: Whether there is any quota (rule 1).
@@ -150,12 +154,12 @@ class QuotaScheduler:
             return
         book = self.book
         if book.settle():
-            self._core.forget_views(lambda _: True)
+            # Trees keep their pods on their nodes; who may preempt whom may differ anyway.
+            self._core.forget_views(lambda _: book.pooled)
         if not book:
             self.active, self.book = False, QuotaBook(self.settings, book.named)
             self._core.queue.wake_by(_NAME, lambda _: True, now)
-        elif book.relieved:
-            book.relieved = False
+        elif book.take_relief():
             self._core.queue.wake_by(_NAME, self._admits, now)
 
     def _admits(self, pod_class: PodClass) -> bool:
@@ -182,6 +186,9 @@ class QuotaScheduler:
         """Why a quota does not admit a pod; empty: it does, or may where it draws."""
         if not self.active:
             return ""
+        if pod.reserve_pod_of and self.book.get(pod.key) is None:
+            # No pod of the store: what it asks for is known from its first attempt on.
+            self.book.put(pod)
         why = admission.refusal(self.book, pod.pod_class, pod.priority)
         return "" if why and self._may_draw(pod) else why
 
@@ -224,6 +231,31 @@ class QuotaScheduler:
         """A pod gave its node back."""
         if self.active:
             self.book.release(pod)
+
+    def gang_refusal(self, members: Sequence[Pod], needs: Mapping[str, int]) -> str:
+        """Why a quota cannot admit the members of gangs together; empty: it may.
+
+        ``needs``: by gang, how many of its members must be decided.
+        """
+        if not self.active or any(self._claim(pod) is not None for pod in members):
+            return ""
+        by_quota: dict[str, dict[str, list[Pod]]] = {}
+        numbers = Counter(pod.gang.key for pod in members if pod.gang is not None)
+        for pod in members:
+            node = self.book.of(pod.pod_class)
+            if node is not None and pod.gang is not None:
+                gangs = by_quota.setdefault(node.name, {})
+                gangs.setdefault(pod.gang.key, []).append(pod)
+        for name, gangs in by_quota.items():
+            asked: dict[str, int] = {}
+            for key, several in gangs.items():
+                # Others of the gang may be those that are decided.
+                least = needs.get(key, 0) - (numbers[key] - len(several))
+                add(asked, smallest([pod.pod_class.requests.real for pod in several], least))
+            ids = ",".join(sorted(key.partition("@")[0] for key in gangs))
+            if why := admission.gang_refusal(self.book, ids, self.book.nodes[name], asked):
+                return why
+        return ""
 
     # Making room.
 

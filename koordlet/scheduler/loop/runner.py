@@ -107,7 +107,12 @@ class Loop:
             store, self.core, steady, self._clocks.wall
         )
         self.evictions = evictions.Evictions(
-            store, self.disruptions.limiter, self.core.measures, events, steady
+            store,
+            self.disruptions.limiter,
+            self.core.measures,
+            events,
+            steady,
+            leads=lambda: self.leading,
         )
         quotas = self.core.quotas
         self.revoke_controller = revoke_controller.RevokeController(

@@ -173,21 +173,22 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
     use = pod_annotations.read(
         pod_annotations.RESERVATION_ALLOCATED, notes, pod_annotations.reservation_use, []
     )
+    conditions = eviction_marks.true_conditions(status)
     try:
-        bound = moment.parse(_condition(status, "PodScheduled", "True").get("lastTransitionTime"))
+        bound = moment.parse(conditions.get("PodScheduled", {}).get("lastTransitionTime"))
     except ValueError:
         bound = 0.0
     return {
         # In operating mode, and ready to be drawn on.
         "operates": wire.mapping(meta, "labels").get(keys.OPERATING_MODE) == "Reservation"
-        and bool(_condition(status, "Ready", "True"))
+        and "Ready" in conditions
         and status.get("phase") == "Running",
         "draws_on": use.uid if use is not None else "",
         "drawn_name": use.name if use is not None else "",
         **assigned(notes),
-        **eviction_marks.read(meta, status),
+        **eviction_marks.read(meta, conditions),
         "assigned": bound,
-        "preempted": _condition(status, "DisruptionTarget", "True").get("reason")
+        "preempted": conditions.get("DisruptionTarget", {}).get("reason")
         == "PreemptionByScheduler",
     }
 

@@ -39,18 +39,21 @@ class Leaving:
     at: float
 
 
-def read(meta: Body, status: Body) -> dict[str, Any]:
-    """Fields of a placed ``Pod``; what cannot be read says nothing."""
-    ready, cause = False, ""
-    for condition in wire.bodies(status, "conditions"):
-        if condition.get("status") == "True":
-            kind = condition.get("type")
-            if kind == "Ready":
-                ready = True
-            elif kind == "DisruptionTarget":
-                cause = _cause(condition)
+def true_conditions(status: Body) -> dict[str, Body]:
+    """The conditions of a pod that are true, by type; of several of a type the first."""
+    return {
+        str(condition.get("type")): condition
+        for condition in reversed(wire.bodies(status, "conditions"))
+        if condition.get("status") == "True"
+    }
+
+
+def read(meta: Body, conditions: Mapping[str, Body]) -> dict[str, Any]:
+    """Fields of a placed ``Pod``, by its true conditions; what cannot be read says nothing."""
+    target = conditions.get("DisruptionTarget")
+    cause = "" if target is None else _cause(target)
     notes = wire.mapping(meta, "annotations")
-    fields: dict[str, Any] = {"ready": ready}
+    fields: dict[str, Any] = {"ready": "Ready" in conditions}
     if MOVABLE in notes:
         fields["movable"] = notes[MOVABLE] == "true"
         fields["immovable"] = (

@@ -20,7 +20,7 @@ from koordlet.scheduler.quotas import settings
 NOT_IN_TREE = "node(s) not in the quota tree"
 
 
-class Quotas(Protocol):
+class AdmittingQuotas(Protocol):
     """What the plugin asks."""
 
     def refusal(self, pod: Pod) -> str:
@@ -36,7 +36,7 @@ class Quotas(Protocol):
         """A pod gave its node back."""
 
 
-class ElasticQuota(framework.Plugin):
+class ElasticQuotaPlugin(framework.Plugin):
     """Quotas of Koordinator's meaning."""
 
     name = "ElasticQuota"
@@ -46,9 +46,9 @@ class ElasticQuota(framework.Plugin):
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
         self.arguments = settings.arguments(args)
-        self._quotas: Quotas | None = None
+        self._quotas: AdmittingQuotas | None = None
 
-    def attach(self, quotas: Quotas) -> None:
+    def attach(self, quotas: AdmittingQuotas) -> None:
         """Ask these quotas."""
         self._quotas = quotas
 

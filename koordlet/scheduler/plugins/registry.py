@@ -36,7 +36,7 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (pod.SchedulingGates, 0),
     (coscheduling.Coscheduling, 0),
     (coscheduling.GangScheduling, 0),
-    (elastic_quota.ElasticQuota, 0),
+    (elastic_quota.ElasticQuotaPlugin, 0),
     # Before all others, as the peer's profile has it; a reservation outweighs every other score.
     (reservation.Reservation, 5000),
     (node.NodeUnschedulable, 0),

@@ -6,15 +6,15 @@ where a quota has no room (``preemption``).
 Checks, in this order; only names that the pod asks for and that a quota bounds are compared:
 1. What the quota uses, with the pod, is within its runtime.
 2. Pods that are never preempted are within the minimum together.
-3. The same as 1 for each quota above, below the root.
-4. The same against the bound of the annotation ``admission``, and the bounds by priority.
+3. The same as 1 for each quota above, below the root, and for each quota on the way the bound of
+   the annotation ``admission`` and the bounds by priority.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 
-from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.quotas import book as quota_book
 from koordlet.scheduler.quotas.amounts import Amounts, listed
@@ -22,17 +22,18 @@ from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.tree import QuotaNode
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A bound that a pod has to keep."""
+class BoundKind(enum.Enum):
+    """Which bound: how the message names it, and what is compared with it."""
 
-    node: QuotaNode
-    used: Amounts
-    most: Amounts
-    #: How the message begins, and how it names the bound.
-    words: str
-    label: str = "runtime"
-    used_label: str = "used"
+    OWN = ("runtime", "used")
+    PARENT = ("runtime", "used", "parent")
+    NON_PREEMPTIBLE = ("min", "nonPreemptibleUsed")
+    ADMISSION = ("admission", "used")
+    PRIORITY = ("max", "used", "priority")
+
+
+#: The bounded quota, what it uses, what it may use, of which kind, from which priority on.
+_Bound = tuple[QuotaNode, Amounts, Amounts, BoundKind, int]
 
 
 def refusal(
@@ -49,50 +50,48 @@ def refusal(
     if drawn:
         rest = ((name, much - drawn.get(name, 0)) for name, much in asked.items())
         asked = {name: more for name, more in rest if more > 0}
-    fixed = quota_book.is_fixed(pod_class)
-    for bound in _bounds(book, node, asked, priority, fixed=fixed):
+    for bound in _bounds(book, node, asked, priority, fixed=quota_book.is_fixed(pod_class)):
         if over := _over(bound, asked):
-            return _message(bound, asked, over)
+            return f"{_words(node, bound)}, {_amounts(bound, asked, over)}"
     return ""
 
 
 def gang_refusal(book: QuotaBook, name: str, node: QuotaNode, asked: Amounts) -> str:
     """Why the members of a gang are not admitted together; empty: they may be."""
     asked = {key: much for key, much in asked.items() if key in node.spec.max}
-    words = f"Insufficient quotas for gang {name}, quotaName: {node.name}"
-    bound = Bound(node, node.used, book.limit(node), words)
+    bound = node, node.used, book.limit(node), BoundKind.OWN, 0
     over = _over(bound, asked)
-    return _message(bound, asked, over) if over else ""
+    words = f"Insufficient quotas for gang {name}, quotaName: {node.name}"
+    return f"{words}, {_amounts(bound, asked, over)}" if over else ""
 
 
 def _bounds(
     book: QuotaBook, node: QuotaNode, asked: Amounts, priority: int, *, fixed: bool
-) -> Iterator[Bound]:
-    yield Bound(node, node.used, book.limit(node), f"Insufficient quotas, quotaName: {node.name}")
+) -> Iterator[_Bound]:
+    # Asked first: after it the runtime of every quota above is up to date.
+    limit = book.limit(node)
+    yield node, node.used, limit, BoundKind.OWN, 0
     if fixed:
         least = {name: node.spec.min.get(name, 0) for name in asked}
-        words = f"Insufficient non-preemptible quotas, quotaName: {node.name}"
-        yield Bound(node, node.non_preemptible_used, least, words, "min", "nonPreemptibleUsed")
-    if book.settings.checks_parents:
-        for above in reversed(node.path[1:-1]):
-            topology = " ".join(each.name for each in node.path)
-            words = f"Insufficient quotas, quotaNameTopo: [{topology}]"
-            yield Bound(above, above.used, book.limit(above), words)
-    for each in reversed(node.path):
-        if each.spec.admission:
-            words = f"Insufficient quotas, quotaName: {each.name}"
-            yield Bound(each, each.used, each.spec.admission, words, "admission")
-        for (least_priority, most), used in zip(
-            each.spec.max_by_priority, each.used_by_priority, strict=True
+        yield node, node.non_preemptible_used, least, BoundKind.NON_PREEMPTIBLE, 0
+    settings = book.settings
+    for each in reversed(node.path[1:]):
+        spec = each.spec
+        if each is not node and settings.checks_parents:
+            most = each.runtime if settings.uses_runtime else spec.max
+            yield each, each.used, most, BoundKind.PARENT, 0
+        if spec.admission:
+            yield each, each.used, spec.admission, BoundKind.ADMISSION, 0
+        for (least_priority, bound), used in zip(
+            spec.max_by_priority, each.used_by_priority, strict=True
         ):
             if priority >= least_priority:
-                words = f"Insufficient quotas for priority >= {least_priority}"
-                yield Bound(each, used, most, f"{words}, quotaName: {each.name}", "max")
+                yield each, used, bound, BoundKind.PRIORITY, least_priority
 
 
-def _over(bound: Bound, asked: Amounts) -> list[str]:
+def _over(bound: _Bound, asked: Amounts) -> list[str]:
     """The names that would be beyond the bound; a name without one is not bounded."""
-    most, used = bound.most, bound.used
+    _, used, most, _, _ = bound
     return sorted(
         name
         for name, much in asked.items()
@@ -100,9 +99,21 @@ def _over(bound: Bound, asked: Amounts) -> list[str]:
     )
 
 
-def _message(bound: Bound, asked: Amounts, over: list[str]) -> str:
+def _words(node: QuotaNode, bound: _Bound) -> str:
+    bounded, _, _, kind, priority = bound
+    if kind is BoundKind.PARENT:
+        return f"Insufficient quotas, quotaNameTopo: [{' '.join(each.name for each in node.path)}]"
+    which = {
+        BoundKind.NON_PREEMPTIBLE: "non-preemptible quotas",
+        BoundKind.PRIORITY: f"quotas for priority >= {priority}",
+    }
+    return f"Insufficient {which.get(kind, 'quotas')}, quotaName: {bounded.name}"
+
+
+def _amounts(bound: _Bound, asked: Amounts, over: list[str]) -> str:
+    _, used, most, kind, _ = bound
+    label, used_label = kind.value[:2]
     return (
-        f"{bound.words}, {bound.label}: {listed(bound.most)},"
-        f" {bound.used_label}: {listed(bound.used, bound.most)},"
+        f"{label}: {listed(most)}, {used_label}: {listed(used, most)},"
         f" pod's request: {listed(asked)}, exceedDimensions: [{' '.join(over)}]"
     )

@@ -6,7 +6,7 @@ Does not cover: reading quantities (``model.resources``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from koordlet.model import resources
 
@@ -39,6 +39,15 @@ def difference(amounts: Amounts, before: Amounts) -> Amounts:
 def largest(amounts: Amounts, others: Amounts) -> dict[str, int]:
     """The larger of two by name."""
     return {name: much for name, much in resources.most((amounts, others)).items() if much}
+
+
+def smallest(several: Sequence[Amounts], number: int) -> dict[str, int]:
+    """What so many of them need at least: of each name the smallest amounts."""
+    names = dict.fromkeys(name for amounts in several for name in amounts)
+    return {
+        name: sum(sorted(amounts.get(name, 0) for amounts in several)[: max(0, number)])
+        for name in names
+    }
 
 
 def exceeding(amounts: Amounts, bound: Amounts) -> list[str]:

@@ -89,6 +89,11 @@ class QuotaBook(QuotaRegistry):
         self._divide()
         return bool(moved)
 
+    def take_relief(self, *, left: bool = False) -> bool:
+        """Whether something may be admitted that was not; ``left``: what the next reader hears."""
+        relieved, self.relieved = self.relieved, left
+        return relieved
+
     # Which quota.
 
     def of(self, pod_class: PodClass) -> QuotaNode | None:
@@ -193,6 +198,8 @@ class QuotaBook(QuotaRegistry):
         known.pod = pod
         self._draw(known)
         self._set(known, self._beyond_hold(known))
+        if known.holds:
+            self._recount_drawing(known.holds)
 
     def release(self, pod: Pod) -> None:
         """A pod has no node any more, and waits for one."""
@@ -268,7 +275,6 @@ class QuotaBook(QuotaRegistry):
         known.holds, known.draws = holds, draws
         if holds:
             self._holds[holds] = known
-            self._recount_drawing(holds)
         if draws:
             self._drawing.setdefault(draws, {})[pod.key] = known
 

@@ -59,7 +59,7 @@ def attempt(
         return Candidate.of(chosen.row, victims, len(protection.split(victims)[0]))
     finally:
         absence.end()
-        book.relieved = relieved
+        book.take_relief(left=relieved)
 
 
 def candidates(book: QuotaBook, node: QuotaNode, pod: Pod) -> list[Pod]:

@@ -75,17 +75,16 @@ class QuotaRegistry:
         self.trees: dict[str, QuotaTree] = {"": self._tree("")}
         #: The default and the system quota: beside the trees.
         self.aside = QuotaTree(elastic_quotas.DEFAULT)
-        self.nodes: dict[str, QuotaNode] = {}
-        for name, most in (
-            (elastic_quotas.DEFAULT, settings.default_max),
-            (elastic_quotas.SYSTEM, settings.system_max),
-        ):
-            spec = ElasticQuota(namespace=settings.namespace, name=name, max=most)
-            self.nodes[name] = self.aside.put(spec)
+        names = elastic_quotas.DEFAULT, elastic_quotas.SYSTEM
+        self.nodes = {name: self.aside.put(self._built_in(name)) for name in names}
+        #: Whether there was any profile.
+        self.pooled = False
         #: Why the version of the store is not in force, or should not be; by the object's id.
         self.invalid: dict[str, str] = {}
         self._validation = Validation(self, settings.gates)
         self._objects: dict[str, dict[str, ElasticQuota]] = {}
+        #: Quotas whose parents lead back to them.
+        self._circling: frozenset[str] = frozenset()
         self._declared: dict[str, dict[str, None]] = {}
         self._unsettled: dict[str, None] = {}
         self._pools: dict[str, _Pool] = {}
@@ -100,6 +99,12 @@ class QuotaRegistry:
     def _tree(self, tree_id: str) -> QuotaTree:
         scales, guarantees = self.settings.scales_minimum, self.settings.gates.guarantees
         return QuotaTree(tree_id, scales_minimum=scales, guarantees=guarantees)
+
+    def _built_in(self, name: str) -> ElasticQuota:
+        """The default or the system quota as the arguments have it."""
+        settings = self.settings
+        most = settings.default_max if name == elastic_quotas.DEFAULT else settings.system_max
+        return ElasticQuota(namespace=settings.namespace, name=name, max=most)
 
     def __bool__(self) -> bool:
         """Whether there is any quota or profile: without, nobody pays for them."""
@@ -129,6 +134,7 @@ class QuotaRegistry:
             self._notice(profile, f"the profile is not in force: {profile.errors[0]}")
             return
         self.drop_profile(profile)
+        self.pooled = True
         pool = self._pools[profile.id] = _Pool(profile)
         for node in self._machines.values():
             self._pour(pool, node, 1)
@@ -172,6 +178,11 @@ class QuotaRegistry:
         """The quota of a name."""
         node = self.nodes.get(name)
         return node.spec if node is not None else None
+
+    def parent(self, name: str) -> str:
+        """The parent that the store's object of a name has; empty: there is no object."""
+        owner = self.owner(name)
+        return owner.parent if owner is not None else ""
 
     def children(self, name: str) -> Iterable[ElasticQuota]:
         """The quotas in force that name a quota as their parent."""
@@ -249,14 +260,16 @@ class QuotaRegistry:
         owner, known = self.owner(name), self.nodes.get(name)
         if name == elastic_quotas.ROOT or (owner is None and known is None):
             return []
+        if name in elastic_quotas.BUILT_IN:
+            built_in = self._built_in(name)
+            bounded = owner is not None and owner.max and not owner.errors
+            self.aside.put(owner if bounded and owner is not None else built_in)
+            return []
         if owner is None:
             return self._remove(name)
         for other in self._objects.get(name, {}).values():
             if other.id != owner.id:
                 self._object(other, Objection(f"quota {name} is ignored: {owner.id} has its name"))
-        if name in elastic_quotas.BUILT_IN:
-            self.aside.put(owner if owner.max else replace(owner, max=self.nodes[name].spec.max))
-            return []
         old = known.spec if known is not None and known.spec.id == owner.id else None
         objection = self._validation.objection(owner, old)
         self._object(owner, objection)
@@ -269,14 +282,17 @@ class QuotaRegistry:
         name, known = spec.name, self.nodes.get(spec.name)
         above = self.nodes.get(spec.parent)
         tree_id = spec.tree_id or (above.tree.id if above is not None else "")
-        if above is not None and (above.tree.id != tree_id or self._validation.circles(spec)):
+        circles = self._validation.circles(spec)
+        if above is not None and (above.tree.id != tree_id or circles):
             above = None
         tree = self.trees.get(tree_id)
         if tree is None:
             tree = self.trees[tree_id] = self._tree(tree_id)
         parent = above if above is not None else tree.root
-        if known is not None and known.spec == spec and known.parent is parent:
+        same = known is not None and known.spec == spec and known.parent is parent
+        if same and circles == (name in self._circling):
             return []
+        self._circling = self._circling | {name} if circles else self._circling - {name}
         before = [known.spec] if known is not None else []
         if known is not None:
             self._declared.get(known.spec.parent, {}).pop(name, None)
@@ -290,6 +306,7 @@ class QuotaRegistry:
     def _remove(self, name: str) -> list[ElasticQuota]:
         """A quota is no more; its pods move before its amounts go (``book``)."""
         node = self.nodes.pop(name)
+        self._circling -= {name}
         self._declared.get(node.spec.parent, {}).pop(name, None)
         self._unsettled.update(self._declared.get(name, {}))
         self._leave(node)

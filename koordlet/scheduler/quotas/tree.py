@@ -289,7 +289,9 @@ class QuotaTree:
     def runtime(self, node: QuotaNode) -> Amounts:
         """What a quota may use now, for the names of its maximum."""
         for above in node.path[:-1]:
-            self._share(above)
+            known = above.shared
+            if known is None or known[0] != above.version or known[1] is not above.runtime:
+                self._share(above)
         return node.runtime
 
     def explain(self, node: QuotaNode) -> Iterator[tuple[str, str]]:
@@ -310,10 +312,8 @@ class QuotaTree:
             yield from ((name, step) for step in steps)
 
     def _share(self, above: QuotaNode) -> None:
-        """Compute the runtime of the children of a quota, where anything has changed (rule 2)."""
-        total, known = above.runtime, above.shared
-        if known is not None and known[0] == above.version and known[1] is total:
-            return
+        """Compute the runtime of the children of a quota (rule 2)."""
+        total = above.runtime
         above.shared = above.version, total
         fresh: dict[str, dict[str, int]] = {name: {} for name in above.children}
         for name in dict.fromkeys(

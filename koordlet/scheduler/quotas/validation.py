@@ -42,11 +42,14 @@ class ValidationGates:
     guarantees: bool = False
 
 
-class Quotas(Protocol):
+class QuotasInForce(Protocol):
     """The quotas that are in force."""
 
     def spec(self, name: str) -> ElasticQuota | None:
         """The quota of a name."""
+
+    def parent(self, name: str) -> str:
+        """The parent that the store's object of a name has; empty: there is no object."""
 
     def children(self, name: str) -> Iterable[ElasticQuota]:
         """The quotas whose parent this is."""
@@ -65,7 +68,7 @@ class Quotas(Protocol):
 class Validation:
     """The checks beside the quotas that are in force."""
 
-    quotas: Quotas
+    quotas: QuotasInForce
     gates: ValidationGates = field(default_factory=ValidationGates)
 
     def objection(self, new: ElasticQuota, old: ElasticQuota | None = None) -> Objection | None:
@@ -144,13 +147,10 @@ class Validation:
 
     def circles(self, new: ElasticQuota) -> bool:
         """Whether the parents of a quota lead back to it."""
-        name, seen = new.parent, {new.name}
-        while name not in seen:
+        name, seen = new.parent, set[str]()
+        while name and name != new.name and name not in seen:
             seen.add(name)
-            above = self.quotas.spec(name)
-            if above is None or above.parent == elastic_quotas.ROOT:
-                return False
-            name = above.parent
+            name = self.quotas.parent(name)
         return name == new.name
 
     def _keys(self, parent: ElasticQuota, child: ElasticQuota) -> Iterator[str]:
@@ -187,7 +187,7 @@ class Validation:
             below = parent
 
 
-def deletion(quotas: Quotas, name: str) -> str:
+def deletion(quotas: QuotasInForce, name: str) -> str:
     """Why a quota should not be deleted; empty: it may be."""
     if name in {elastic_quotas.ROOT, elastic_quotas.SYSTEM, elastic_quotas.DEFAULT}:
         return f"delete quota failed, quota {name} is built in"

@@ -43,7 +43,7 @@ def read(**body: Any) -> settings.DisruptionSettings:
 
 def test_every_key_of_the_reference_is_read_into_its_field() -> None:
     """The table and the record agree: no key is without effect."""
-    made, usual = read(**FULL), read()
+    configured, usual = read(**FULL), read()
 
     paths = {
         f"{section}.{key}" if isinstance(FULL[section], dict) else section
@@ -52,15 +52,18 @@ def test_every_key_of_the_reference_is_read_into_its_field() -> None:
     }
     assert paths == {key.path for key in settings.KEYS}
     for key in settings.KEYS:
-        of = [each.limiter if key.path.startswith("limiter.") else each for each in (made, usual)]
+        of = [
+            each.limiter if key.path.startswith("limiter.") else each
+            for each in (configured, usual)
+        ]
         assert getattr(of[0], key.name) != getattr(of[1], key.name), key.path
-    assert made.defaults == (
+    assert configured.defaults == (
         settings.DefaultRate(9000, RateLimit(CountOrPercent(1), 21600.0)),
         settings.DefaultRate(0, RateLimit(CountOrPercent(10, percent=True), 3600.0)),
     )
-    assert made.floor == settings.RateFloor(9000, CountOrPercent(90, percent=True), 1)
-    assert (made.per_minute, usual.per_minute) == (4, 10)
-    assert made.limiter.shares == {"quota": 20, "migrate": 100}
+    assert configured.floor == settings.RateFloor(9000, CountOrPercent(90, percent=True), 1)
+    assert (configured.per_minute, usual.per_minute) == (4, 10)
+    assert configured.limiter.shares == {"quota": 20, "migrate": 100}
 
 
 @pytest.mark.parametrize(

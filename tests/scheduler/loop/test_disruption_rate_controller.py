@@ -35,13 +35,13 @@ def test_the_status_counts_pods_and_keeps_the_ledger_over_a_restart(
     """Another scheduler refuses by what the first one has written."""
 
     async def body() -> None:
-        async with scene(ram, over_http=over_http) as made:
-            world = made.world
+        async with scene(ram, over_http=over_http) as stage:
+            world = stage.world
             known = await world.until(is_now("True", "Allowed"), kinds.DISRUPTION_RATES)
             status = known["web"]["status"]
             assert (status["expectedPods"], status["upPods"]) == (2, 2)
             assert (status["disruptions"], status["ratePerHour"]) == ([], "0")
-            assert (await made.evict()).evicted
+            assert (await stage.evict()).evicted
             known = await world.until(is_now("False", "RateSpent"), kinds.DISRUPTION_RATES)
             status = known["web"]["status"]
             (entry,) = status["disruptions"]
@@ -60,15 +60,15 @@ def test_the_status_counts_pods_and_keeps_the_ledger_over_a_restart(
             )
 
             def shown() -> bool:
-                text = made.loop.metrics()
+                text = stage.loop.metrics()
                 return all(line in text for line in lines)
 
             await deadline.comes(shown, seconds=schedulers.PATIENCE)
             await world.store.delete(objects.Ref(kinds.PODS, "a", "d"), grace_seconds=0)
             async with schedulers.scheduler(world.client, instance="two") as second:
-                made.loop = second
+                stage.loop = second
                 limiter = second.disruptions.limiter
-                await made.pod("b")
+                await stage.pod("b")
                 held = limiter.rates.get("d/web")
                 assert held is not None
                 assert [each.cause for each in held.ledger("ReplicaSet/web")] == ["Rebalanced"]
@@ -84,9 +84,9 @@ def test_a_preempted_pod_and_one_that_its_kubelet_failed_are_in_the_ledger(
 
     async def body() -> None:
         limits = [{"count": 9, "window": "1h"}]
-        async with scene(ram, over_http=over_http, limits=limits) as made:
-            world = made.world
-            await made.pod("b")
+        async with scene(ram, over_http=over_http, limits=limits) as stage:
+            world = stage.world
+            await stage.pod("b")
             target = {"type": "DisruptionTarget", "status": "True"}
             ref = objects.Ref(kinds.PODS, "a", "d")
             marked = {**target, "reason": "PreemptionByScheduler"}

@@ -89,30 +89,30 @@ def test_an_accepted_eviction_is_debited_marked_and_told(ram: Path, *, over_http
     """The annotation says who and why; the event is the workload's; the count has the result."""
 
     async def body() -> None:
-        async with scene(ram, over_http=over_http) as made:
-            result = await made.evict()
+        async with scene(ram, over_http=over_http) as stage:
+            result = await stage.evict()
             assert result == evictions.EvictionResult("Evicted")
-            assert made.entries() == [("Rebalanced", False)]
-            pod = (await made.world.pods())["a"]
+            assert stage.entries() == [("Rebalanced", False)]
+            pod = (await stage.world.pods())["a"]
             note = json.loads(pod["metadata"]["annotations"]["koordlet.io/eviction"])
             assert (note["by"], note["reason"]) == ("descheduler/test", "too full")
             assert pod["metadata"]["deletionTimestamp"]
-            (event,) = await events(made.world, "Moved")
+            (event,) = await events(stage.world, "Moved")
             assert event["regarding"]["kind"] == "ReplicaSet"
             assert event["note"] == "descheduler/test: pod a on node n1: too full"
 
-            refused = await made.evict("b")
+            refused = await stage.evict("b")
             assert (refused.reason, refused.evicted) == ("RateSpent", False)
             assert refused.until is not None
-            await made.evict("b")
-            assert len(await events(made.world, "MoveRefused")) == 1
-            counts = made.loop.core.measures.evictions
+            await stage.evict("b")
+            assert len(await events(stage.world, "MoveRefused")) == 1
+            counts = stage.loop.core.measures.evictions
             assert counts["descheduler/test", "Rebalanced", "RateSpent"] == 2
             wanted = (
                 'koordlet_evictions_total{by="descheduler/test",cause="Rebalanced",'
                 'result="Evicted"} 1'
             )
-            assert wanted in made.loop.metrics()
+            assert wanted in stage.loop.metrics()
 
     schedulers.run(body())
 
@@ -124,41 +124,41 @@ def test_a_budget_without_any_left_refuses_and_nothing_is_debited(
     """429: tried six times in all, then PDB; what was asked for is withdrawn."""
 
     async def body() -> None:
-        async with scene(ram, over_http=over_http) as made:
+        async with scene(ram, over_http=over_http) as stage:
             budget = {
                 "metadata": {"name": "strict", "namespace": "d"},
                 "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}},
             }
-            pod = await made.pod()
-            await _frozen(made, budget)
-            result = await made.evictions.evict(
+            pod = await stage.pod()
+            await _frozen(stage, budget)
+            result = await stage.evictions.evict(
                 evictions.EvictionRequest(pod=pod, mover=MOVER, cause="C", reason="r")
             )
             assert result.reason == "PDB"
             assert "disruption budget" in result.message
-            assert made.entries() == []
-            assert not made.loop.disruptions.limiter.pace.leaving
-            if made.world.serving is not None:
-                assert len(made.world.serving.asked("POST", PATH)) == evictions.ATTEMPTS
-            assert "deletionTimestamp" not in (await made.world.pods())["a"]["metadata"]
+            assert stage.entries() == []
+            assert not stage.loop.disruptions.limiter.pace.leaving
+            if stage.world.serving is not None:
+                assert len(stage.world.serving.asked("POST", PATH)) == evictions.ATTEMPTS
+            assert "deletionTimestamp" not in (await stage.world.pods())["a"]["metadata"]
 
     schedulers.run(body())
 
 
-async def _frozen(made: Scene, budget: Mapping[str, Any]) -> None:
+async def _frozen(stage: Scene, budget: Mapping[str, Any]) -> None:
     """Create a budget that allows nothing, and have the limiter not know it."""
-    await made.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
+    await stage.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
     ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "strict", "d")
     status = {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2,
               "observedGeneration": 1}  # fmt: skip
-    await made.world.store.patch(ref, objects.Merge({"status": status}), subresource="status")
+    await stage.world.store.patch(ref, objects.Merge({"status": status}), subresource="status")
 
     def seen() -> bool:
-        several = list(made.loop.core.budgets.at(0.0))
+        several = list(stage.loop.core.budgets.at(0.0))
         return bool(several) and several[0].allowed == 0
 
     await deadline.comes(seen, seconds=schedulers.PATIENCE)
-    made.loop.core.budgets.put("d/strict", None)
+    stage.loop.core.budgets.put("d/strict", None)
 
 
 @both
@@ -168,24 +168,24 @@ def test_several_budgets_of_a_pod_are_a_refusal_that_is_not_repeated(
     """500 with the server's own sentence: somebody must repair that first."""
 
     async def body() -> None:
-        async with scene(ram, over_http=over_http) as made:
+        async with scene(ram, over_http=over_http) as stage:
             for name in ("one", "two"):
                 budget = {
                     "metadata": {"name": name, "namespace": "d"},
                     "spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": "web"}}},
                 }
-                await made.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
+                await stage.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
                 ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, name, "d")
                 status = objects.Merge({"status": {"disruptionsAllowed": 1}})
-                await made.world.store.patch(ref, status, subresource="status")
+                await stage.world.store.patch(ref, status, subresource="status")
             for name in ("one", "two"):
-                made.loop.core.budgets.put(f"d/{name}", None)
-            result = await made.evict()
+                stage.loop.core.budgets.put(f"d/{name}", None)
+            result = await stage.evict()
             assert result.reason == "PDB"
             assert "more than one PodDisruptionBudget" in result.message
-            assert made.entries() == []
-            if made.world.serving is not None:
-                assert len(made.world.serving.asked("POST", PATH)) == 1
+            assert stage.entries() == []
+            if stage.world.serving is not None:
+                assert len(stage.world.serving.asked("POST", PATH)) == 1
 
     schedulers.run(body())
 
@@ -205,18 +205,18 @@ def test_other_failures_are_repeated_three_times_and_debit_nothing(
     """A refusal is none to repeat; a pod that is gone is no failure."""
 
     async def body() -> None:
-        async with scene(ram, over_http=True) as made:
-            serving = made.world.serving
+        async with scene(ram, over_http=True) as stage:
+            serving = stage.world.serving
             assert serving is not None
             fault = faults.Fault(
                 faults.Manner.ANSWER, method="POST", path=PATH, times=times, status=status
             )
             serving.faults.add(fault)
-            result = await made.evict()
+            result = await stage.evict()
             assert result.reason == reason
             assert len(serving.asked("POST", PATH)) == asked
             wanted = [("Rebalanced", False)] if reason == "Evicted" else []
-            assert made.entries() == wanted
+            assert stage.entries() == wanted
 
     schedulers.run(body())
 
@@ -225,16 +225,16 @@ def test_a_pod_of_the_same_name_that_came_later_stays(ram: Path) -> None:
     """The UID is a precondition."""
 
     async def body() -> None:
-        async with scene(ram, over_http=True) as made:
-            old = await made.pod()
+        async with scene(ram, over_http=True) as stage:
+            old = await stage.pod()
             ref = objects.Ref(kinds.PODS, "a", "d")
-            await made.world.store.delete(ref, grace_seconds=0)
-            await made.world.pod("a", on="n1", labels={"app": "web"}, meta=OWNER)
-            result = await made.evictions.evict(
+            await stage.world.store.delete(ref, grace_seconds=0)
+            await stage.world.pod("a", on="n1", labels={"app": "web"}, meta=OWNER)
+            result = await stage.evictions.evict(
                 evictions.EvictionRequest(pod=old, mover=MOVER, cause="C", reason="r")
             )
             assert result.reason == "Gone"
-            after = (await made.world.pods())["a"]["metadata"]
+            after = (await stage.world.pods())["a"]["metadata"]
             assert "deletionTimestamp" not in after
             assert "annotations" not in after
 
@@ -245,17 +245,33 @@ def test_a_mover_that_only_watches_sends_nothing_and_debits_its_shadow(ram: Path
     """Its next question counts what it would have done."""
 
     async def body() -> None:
-        async with scene(ram, over_http=True) as made:
+        async with scene(ram, over_http=True) as stage:
             watches = answers.Mover(name="descheduler/test")
-            assert (await made.evict(mover=watches)).reason == "Shadow"
-            held = made.loop.disruptions.limiter.rates.get("d/web")
+            assert (await stage.evict(mover=watches)).reason == "Shadow"
+            held = stage.loop.disruptions.limiter.rates.get("d/web")
             assert held is not None
             assert [entry.shadow for entry in held.ledger("ReplicaSet/web")] == [True]
-            assert made.world.serving is not None
-            assert not made.world.serving.asked("POST", PATH)
-            pods = await made.world.pods()
+            assert stage.world.serving is not None
+            assert not stage.world.serving.asked("POST", PATH)
+            pods = await stage.world.pods()
             assert "annotations" not in pods["a"]["metadata"]
-            await made.evict("b", mover=watches)
+            await stage.evict("b", mover=watches)
             assert [entry.pod for entry in held.ledger("ReplicaSet/web")] == ["a"]
+
+    schedulers.run(body())
+
+
+def test_who_does_not_lead_evicts_nobody(ram: Path) -> None:
+    """Neither request nor debit, and no event: the leader decides."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=False) as stage:
+            stage.evictions = evictions.Evictions(
+                stage.world.client, stage.loop.disruptions.limiter, stage.loop.core.measures,
+                stage.loop.evictions.events, stage.loop.now, leads=lambda: False,
+            )  # fmt: skip
+            assert (await stage.evict()).reason == "NotLeading"
+            assert stage.entries() == []
+            assert "deletionTimestamp" not in (await stage.world.pods())["a"]["metadata"]
 
     schedulers.run(body())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.loop.outcomes import Refusal
+from koordlet.scheduler.loop.outcomes import Hold, Refusal
 from koordlet.scheduler.objects import nodes
-from tests.kit import clusters
+from tests.kit import clusters, reservations
 from tests.kit.quota_scene import QuotaScene
 from tests.kit.quotas import KEY, quota
 
@@ -268,3 +269,94 @@ def test_bounds_of_our_own_refuse_by_name(key: str) -> None:
     }[key]
     assert list(places.values()).count("") == 1
     assert f"Insufficient quotas{words}" in next(iter(scene.messages.values()))
+
+
+def _gang(scene: QuotaScene, number: int, cpu: str = "1", **more: object) -> None:
+    notes = {
+        "gang.scheduling.koordinator.sh/name": "g",
+        "gang.scheduling.koordinator.sh/min-available": str(number),
+    }
+    for place in range(number):
+        scene.pod(f"g{place}", "q", cpu, meta={"annotations": notes}, **more)
+
+
+def test_a_gang_whose_sum_is_beyond_its_quota_is_refused_at_once() -> None:
+    """No member is decided; when the quota has room for all of them, all go."""
+    scene = _scene(quota("q", {}, {"cpu": 2}))
+    _gang(scene, 3)
+    assert set(scene.decided().values()) == {""}
+    assert (
+        "Insufficient quotas for gang d/g, quotaName: q, runtime: cpu:2, used: cpu:0,"
+        " pod's request: cpu:3, exceedDimensions: [cpu]"
+    ) in scene.messages["g0"]
+    scene.put(quota("q", {}, {"cpu": 3}))
+    assert set(scene.decided(5.0).values()) == {"n0"}
+
+
+def test_a_gang_preempts_pods_of_its_own_quota_alone() -> None:
+    """The quota is full: the least important pod of it leaves, those of others stay."""
+    scene = _scene(quota("q", {}, {"cpu": 4}), quota("other", {}, {"cpu": 4}))
+    scene.pod("low", "q", "3", on="n0", priority=1)
+    scene.pod("alien", "other", "1", on="n0", priority=0)
+    _gang(scene, 2, priority=9)
+    scene.now += 400
+    outcome = scene.core.step(scene.now)
+    assert isinstance(outcome, Refusal)
+    assert [victim.name for victim in outcome.victims] == ["low"]
+    assert scene.used("q") == {"cpu": 3000}
+
+
+def test_batch_resources_are_bounded_like_any_others() -> None:
+    """``kubernetes.io/batch-cpu`` is a name of the quota, of the node and of the pod."""
+    name = "kubernetes.io/batch-cpu"
+    scene = QuotaScene(
+        clusters.node("n0", allocatable={name: "9000"}), quota("q", {}, {name: 1500})
+    )
+    for pod in ("a", "b"):
+        scene.pod(pod, "q", "0", requests={name: "1000"})
+    assert scene.decided() == {"a": "n0", "b": ""}
+    assert f"exceedDimensions: [{name}]" in scene.messages["b"]
+
+
+def test_pods_of_a_tree_are_kept_on_its_nodes() -> None:
+    """The other node has room, and is not of the pool; a switch on the root leaves them free."""
+    pool = {"pool": "a"}
+    profile_ = {
+        "kind": "ElasticQuotaProfile",
+        "metadata": {"name": "p", "namespace": "d"},
+        "spec": {"quotaName": "root", "nodeSelector": {"matchLabels": pool}},
+    }
+    child = quota("q", {}, {"cpu": 9, "memory": "9Gi"}, parent="root")
+    scene = QuotaScene(
+        *(clusters.node("n0"), clusters.node("n1", cpu="2", labels=pool), profile_, child)
+    )
+    scene.pod("a", "q", "2")
+    scene.pod("b", "q", "2")
+    assert scene.decided() == {"a": "n1", "b": ""}
+    scene.pod("c")
+    assert scene.decided(1.0) == {"c": "n0"}
+    ignoring = {"koordlet.io/quota-nodes": "ignore"}
+    scene.put(quota("root", {}, {"cpu": 9}, annotations=ignoring))
+    assert not scene.book.selector(scene.stored["d/a"].pod_class)
+
+
+def test_a_reservation_and_its_pod_count_once_in_a_full_quota() -> None:
+    """The hold fills the quota: its owner is admitted by drawing on it, another pod is not."""
+    mine = {f"{KEY}name": "q"}
+    body = reservations.reservation("r", cpu="4")
+    template = body["spec"]["template"]
+    template["metadata"] = {**template.get("metadata", {}), "labels": mine}
+    template["spec"]["schedulerName"] = "default-scheduler"
+    body["spec"]["owners"] = [{"labelSelector": {"matchLabels": {"app": "mine"}}}]
+    scene = _scene(quota("q", {}, {"cpu": 4}))
+    reservation_events.changed(scene.core, None, body, 0.0)
+    assert isinstance(scene.core.step(400.0), Hold)
+    scene.now = 400.0
+    assert scene.used("q") == {"cpu": 4000}
+    scene.pod("owner", "q", "2", labels={"app": "mine"})
+    scene.pod("other", "q", "1")
+    assert scene.decided() == {"owner": "n0", "other": ""}
+    assert scene.used("q") == {"cpu": 4000}
+    reservation_events.changed(scene.core, body, None, scene.now)
+    assert scene.used("q") == {"cpu": 2000}
+    assert scene.decided() == {"other": "n0"}

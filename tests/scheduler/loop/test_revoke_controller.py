@@ -122,27 +122,27 @@ def test_what_is_above_the_runtime_is_evicted_after_the_delay_and_told(
     """Events on pod and quota with numbers; counted by quota; nobody more at the next look."""
 
     async def body() -> None:
-        async with scene(ram, over_http=over_http, number=3, runtime=2_000) as made:
-            await made.look(0.0)
-            await made.look(1.0)
-            assert await made.ending() == set()
-            await made.look(0.1)
-            assert await made.ending() == {"p2"}
-            told = {
+        async with scene(ram, over_http=over_http, number=3, runtime=2_000) as stage:
+            await stage.look(0.0)
+            await stage.look(1.0)
+            assert await stage.ending() == set()
+            await stage.look(0.1)
+            assert await stage.ending() == {"p2"}
+            by_kind = {
                 event["regarding"]["kind"]: event
-                for event in await events(made.world, "QuotaRevoked")
+                for event in await events(stage.world, "QuotaRevoked")
             }
-            assert told.keys() == {"Pod", "ElasticQuota"}
-            assert told["ElasticQuota"]["regarding"]["name"] == "b"
-            assert told["Pod"]["note"] == (
+            assert by_kind.keys() == {"Pod", "ElasticQuota"}
+            assert by_kind["ElasticQuota"]["regarding"]["name"] == "b"
+            assert by_kind["Pod"]["note"] == (
                 "pod d/p2 is called back: quota b uses cpu:3 and may use cpu:2 now: others want"
                 " what it borrowed"
             )
-            text = made.loop.metrics()
+            text = stage.loop.metrics()
             assert 'koordlet_scheduler_quota_revoked_pods_total{quota="b"} 1' in text
-            await made.shown(1)
-            await made.look(1.0)
-            assert await made.ending() == {"p2"}
+            await stage.shown(1)
+            await stage.look(1.0)
+            assert await stage.ending() == {"p2"}
 
     schedulers.run(body())
 
@@ -151,15 +151,15 @@ def test_no_more_go_in_a_minute_than_configured(ram: Path) -> None:
     """The peer's limit, in place of the ten a minute of all; no node or share bounds it."""
 
     async def body() -> None:
-        async with scene(ram, over_http=False, number=15, runtime=0, per_minute=12) as made:
-            await made.look(0.0)
-            await made.look(1.1)
-            assert len(await made.ending()) == 12
-            await made.shown(12)
-            await made.look(59.9)
-            assert len(await made.ending()) == 12
-            await made.look(0.1)
-            assert len(await made.ending()) == 15
+        async with scene(ram, over_http=False, number=15, runtime=0, per_minute=12) as stage:
+            await stage.look(0.0)
+            await stage.look(1.1)
+            assert len(await stage.ending()) == 12
+            await stage.shown(12)
+            await stage.look(59.9)
+            assert len(await stage.ending()) == 12
+            await stage.look(0.1)
+            assert len(await stage.ending()) == 15
 
     schedulers.run(body())
 
@@ -171,35 +171,35 @@ def test_a_disruption_budget_is_obeyed_and_asked_again_at_the_next_look(
     """Refused once in words, then silently; when the budget allows it, the pod goes."""
 
     async def body() -> None:
-        async with scene(ram, over_http=over_http, number=2, runtime=1_000) as made:
+        async with scene(ram, over_http=over_http, number=2, runtime=1_000) as stage:
             budget = {
                 "metadata": {"name": "strict", "namespace": "d"},
                 "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "b"}}},
             }
-            await made.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
+            await stage.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
             ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "strict", "d")
 
             async def allow(number: int) -> None:
                 status = {"disruptionsAllowed": number, "observedGeneration": 1}
                 patch = objects.Merge({"status": status})
-                await made.world.store.patch(ref, patch, subresource="status")
+                await stage.world.store.patch(ref, patch, subresource="status")
 
                 def known() -> bool:
-                    several = list(made.loop.core.budgets.at(0.0))
+                    several = list(stage.loop.core.budgets.at(0.0))
                     return bool(several) and several[0].allowed == number
 
                 await deadline.comes(known, seconds=schedulers.PATIENCE)
 
             await allow(0)
-            await made.look(0.0)
+            await stage.look(0.0)
             for _ in range(3):
-                await made.look(1.1)
-            assert await made.ending() == set()
-            counts = made.loop.core.measures.evictions
+                await stage.look(1.1)
+            assert await stage.ending() == set()
+            counts = stage.loop.core.measures.evictions
             assert counts["quota", "QuotaRevoked", "PDB"] == 1
             await allow(1)
-            await made.look(1.0)
-            assert await made.ending() == {"p1"}
+            await stage.look(1.0)
+            assert await stage.ending() == {"p1"}
 
     schedulers.run(body())
 
@@ -238,8 +238,8 @@ def test_a_quota_that_borrowed_gives_back_when_the_owner_comes(
         async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
             await world.node("n1", cpu="4")
             for name, least in (("a", 3), ("b", 1)):
-                made = quotas.quota(name, {"cpu": least}, {"cpu": 4}, namespace="d")
-                await world.store.create(kinds.ELASTIC_QUOTAS, made)
+                bound = quotas.quota(name, {"cpu": least}, {"cpu": 4}, namespace="d")
+                await world.store.create(kinds.ELASTIC_QUOTAS, bound)
             async with schedulers.scheduler(world.client, profiles=profiles) as loop:
                 for place in range(4):
                     label = {f"{quotas.KEY}name": "b"}

@@ -24,3 +24,10 @@ def test_sums_have_no_zeros() -> None:
 def test_a_name_without_a_bound_is_bounded_by_zero() -> None:
     """Only names that exceed are listed, in order."""
     assert amounts.exceeding({"b": 2, "a": 1, "c": 1}, {"a": 1, "b": 1}) == ["b", "c"]
+
+
+def test_the_least_that_some_of_many_need_is_the_smallest_of_each_name() -> None:
+    """Two of three: no choice of two needs less of any name."""
+    several = [{"cpu": 5, "memory": 1}, {"cpu": 1, "memory": 7}, {"cpu": 2}]
+    assert amounts.smallest(several, 2) == {"cpu": 3, "memory": 1}
+    assert amounts.smallest(several, -1) == {"cpu": 0, "memory": 0}

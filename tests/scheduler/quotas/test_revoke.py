@@ -83,140 +83,143 @@ class Quotas:
 
 def lent(**more: Any) -> Quotas:
     """``b`` may borrow what ``a`` leaves of 10 CPUs; four pods of ``b`` of 2 CPUs do."""
-    made = Quotas(cpu=10_000)
-    made.quota("a", {"cpu": 6}, {"cpu": 10})
-    made.quota("b", {"cpu": 4}, {"cpu": 10})
+    borrowing = Quotas(cpu=10_000)
+    borrowing.quota("a", {"cpu": 6}, {"cpu": 10})
+    borrowing.quota("b", {"cpu": 4}, {"cpu": 10})
     for place in range(4):
-        made.pod(f"b{place}", "b", created=float(place), cpu=2_000, **more)
-    return made
+        borrowing.pod(f"b{place}", "b", created=float(place), cpu=2_000, **more)
+    return borrowing
 
 
 def test_what_was_lent_is_called_back_when_it_was_above_for_longer_than_the_delay() -> None:
     """Strictly longer: at the delay itself nobody goes; the youngest go first."""
-    made = lent()
-    assert made.look(0.0) == []
-    made.pod("a0", "a", waits=True, cpu=6_000)
-    assert made.look(100.0) == []
-    assert made.look(120.0) == []
-    assert sorted(made.look(120.1)) == ["b2", "b3"]
+    borrowing = lent()
+    assert borrowing.look(0.0) == []
+    borrowing.pod("a0", "a", waits=True, cpu=6_000)
+    assert borrowing.look(100.0) == []
+    assert borrowing.look(120.0) == []
+    assert sorted(borrowing.look(120.1)) == ["b2", "b3"]
 
 
 def test_a_quota_that_was_within_meanwhile_waits_the_whole_delay_again() -> None:
     """The time counts from the last moment within."""
-    made = lent()
-    made.pod("a0", "a", waits=True, cpu=6_000)
-    made.look(0.0)
-    made.gone("a0")
-    assert made.look(119.0) == []
-    made.pod("a1", "a", waits=True, cpu=6_000)
-    assert made.look(239.0) == []
-    assert sorted(made.look(239.1)) == ["b2", "b3"]
+    borrowing = lent()
+    borrowing.pod("a0", "a", waits=True, cpu=6_000)
+    borrowing.look(0.0)
+    borrowing.gone("a0")
+    assert borrowing.look(119.0) == []
+    borrowing.pod("a1", "a", waits=True, cpu=6_000)
+    assert borrowing.look(239.0) == []
+    assert sorted(borrowing.look(239.1)) == ["b2", "b3"]
 
 
 def test_the_lower_priority_goes_first_and_who_may_not_be_preempted_never() -> None:
     """Age decides among equals only."""
-    made = lent()
-    made.pod("low", "b", priority=-5, created=-9.0, cpu=2_000)
-    made.pod("fixed", "b", priority=-9, fixed=True, cpu=1_000)
-    made.pod("a0", "a", waits=True, cpu=6_000)
-    assert sorted(made.due()) == ["b1", "b2", "b3", "low"], "11 used, 4 may be: 8 go, 1 is fixed"
+    borrowing = lent()
+    borrowing.pod("low", "b", priority=-5, created=-9.0, cpu=2_000)
+    borrowing.pod("fixed", "b", priority=-9, fixed=True, cpu=1_000)
+    borrowing.pod("a0", "a", waits=True, cpu=6_000)
+    assert sorted(borrowing.due()) == ["b1", "b2", "b3", "low"], (
+        "11 used, 4 may be: 8 go, 1 is fixed"
+    )
 
 
 def test_nobody_goes_who_has_nothing_of_what_is_exceeded() -> None:
     """A pod without CPU cannot help, even where all others together do not."""
-    made = Quotas(cpu=4_000, memory=100)
-    made.quota("b", {}, {"cpu": 1, "memory": 100})
-    made.pod("idle", "b", priority=-1, memory=50)
-    made.pod("fixed", "b", fixed=True, cpu=3_000)
-    made.pod("busy", "b", cpu=1_000)
-    assert made.due() == ["busy"]
+    borrowing = Quotas(cpu=4_000, memory=100)
+    borrowing.quota("b", {}, {"cpu": 1, "memory": 100})
+    borrowing.pod("idle", "b", priority=-1, memory=50)
+    borrowing.pod("fixed", "b", fixed=True, cpu=3_000)
+    borrowing.pod("busy", "b", cpu=1_000)
+    assert borrowing.due() == ["busy"]
 
 
 def test_the_most_important_stay_after_all_where_there_is_room() -> None:
     """1 too much: a small pod is taken first, then a large one; the small one stays."""
-    made = Quotas(cpu=10_000)
-    made.quota("b", {}, {"cpu": 7})
-    made.pod("small", "b", priority=2, cpu=1_000)
-    made.pod("large", "b", priority=1, cpu=3_000)
-    made.pod("first", "b", priority=0, cpu=1_000)
-    made.pod("keeps", "b", priority=9, cpu=5_000)
-    assert made.due() == ["large"], "with large gone, first fits again"
+    borrowing = Quotas(cpu=10_000)
+    borrowing.quota("b", {}, {"cpu": 7})
+    borrowing.pod("small", "b", priority=2, cpu=1_000)
+    borrowing.pod("large", "b", priority=1, cpu=3_000)
+    borrowing.pod("first", "b", priority=0, cpu=1_000)
+    borrowing.pod("keeps", "b", priority=9, cpu=5_000)
+    assert borrowing.due() == ["large"], "with large gone, first fits again"
 
 
 def test_pods_that_end_count_as_gone() -> None:
     """The peer chooses them again each second, and others with them."""
-    made = lent()
-    made.pod("a0", "a", waits=True, cpu=6_000)
-    made.look(0.0)
-    made.counts["uid-b0"].pod.terminating = True
-    assert made.look(120.1) == ["b3"]
+    borrowing = lent()
+    borrowing.pod("a0", "a", waits=True, cpu=6_000)
+    borrowing.look(0.0)
+    borrowing.counts["uid-b0"].pod.terminating = True
+    assert borrowing.look(120.1) == ["b3"]
 
 
 def test_who_was_chosen_is_named_again_until_gone_and_spared_when_there_is_room() -> None:
     """A refused eviction is tried again; nobody goes in vain, and nobody else for it."""
-    made = lent()
-    made.pod("a0", "a", waits=True, cpu=6_000)
-    made.look(0.0)
-    assert sorted(made.look(120.1)) == ["b2", "b3"]
-    assert sorted(made.look(121.1)) == ["b2", "b3"]
-    made.counts["uid-b3"].pod.terminating = True
-    assert made.look(122.1) == ["b2"]
-    made.gone("b3")
-    assert made.look(400.0) == ["b2"], "nobody else, also after another delay"
-    made.gone("a0")
-    assert made.look(401.0) == []
+    borrowing = lent()
+    borrowing.pod("a0", "a", waits=True, cpu=6_000)
+    borrowing.look(0.0)
+    assert sorted(borrowing.look(120.1)) == ["b2", "b3"]
+    assert sorted(borrowing.look(121.1)) == ["b2", "b3"]
+    borrowing.counts["uid-b3"].pod.terminating = True
+    assert borrowing.look(122.1) == ["b2"]
+    borrowing.gone("b3")
+    assert borrowing.look(400.0) == ["b2"], "nobody else, also after another delay"
+    borrowing.gone("a0")
+    assert borrowing.look(401.0) == []
 
 
 def test_a_parent_is_repaired_at_its_leaves_and_not_twice() -> None:
     """Both are above: what the leaf calls back counts; the leaf with the largest excess first."""
-    made = Quotas(cpu=4_000)
-    made.quota("other", {"cpu": 2}, {"cpu": 4})
-    parent = made.quota("p", {"cpu": 2}, {"cpu": 4}, is_parent=True)
-    made.quota("x", {"cpu": 1}, {"cpu": 4}, parent, parent="p")
-    made.quota("y", {"cpu": 1}, {"cpu": 4}, parent, parent="p")
+    borrowing = Quotas(cpu=4_000)
+    borrowing.quota("other", {"cpu": 2}, {"cpu": 4})
+    parent = borrowing.quota("p", {"cpu": 2}, {"cpu": 4}, is_parent=True)
+    borrowing.quota("x", {"cpu": 1}, {"cpu": 4}, parent, parent="p")
+    borrowing.quota("y", {"cpu": 1}, {"cpu": 4}, parent, parent="p")
     for place in range(3):
-        made.pod(f"x{place}", "x", created=float(place), cpu=1_000)
-    made.pod("y0", "y", cpu=1_000)
-    made.pod("o", "other", waits=True, cpu=2_000)
-    assert sorted(made.due()) == ["x1", "x2"]
+        borrowing.pod(f"x{place}", "x", created=float(place), cpu=1_000)
+    borrowing.pod("y0", "y", cpu=1_000)
+    borrowing.pod("o", "other", waits=True, cpu=2_000)
+    assert sorted(borrowing.due()) == ["x1", "x2"]
 
 
 def test_a_parent_above_with_leaves_that_are_within_takes_from_the_fullest() -> None:
     """Guaranteed leaves may use more together than their parent has."""
-    made = Quotas(cpu=10_000)
-    parent = made.quota("p", {}, {"cpu": 3}, is_parent=True)
-    made.quota("x", {"cpu": 3}, {"cpu": 4}, parent, parent="p")
-    made.quota("y", {"cpu": 3}, {"cpu": 4}, parent, parent="p")
-    made.tree._scales = False
-    for name in "xy":
-        made.pod(f"{name}0", name, created=1.0, cpu=1_000)
-        made.pod(f"{name}1", name, created=2.0, cpu=1_000)
-    assert made.due() == ["x1"]
+    borrowing = Quotas(cpu=10_000)
+    parent = borrowing.quota("p", {}, {"cpu": 3}, is_parent=True)
+    for name, number in (("x", 1), ("y", 3)):
+        borrowing.quota(name, {"cpu": 3}, {"cpu": 4}, parent, parent="p", lends=False)
+        for place in range(number):
+            borrowing.pod(f"{name}{place}", name, created=float(place), cpu=1_000)
+    borrowing.tree._scales = False
+    assert borrowing.due() == ["y2"]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_choice_repairs_what_can_be_repaired_and_every_pod_of_it_is_needed(seed: int) -> None:
     """Random quotas: within afterwards unless none may go; each chosen pod put back breaks it."""
     chance = random.Random(seed)
-    made = Quotas(cpu=chance.randint(0, 20), memory=chance.randint(0, 20))
-    made.quota("b", {}, {"cpu": 1, "memory": chance.randint(0, 20)})
+    borrowing = Quotas(cpu=chance.randint(0, 20), memory=chance.randint(0, 20))
+    borrowing.quota("b", {}, {"cpu": 1, "memory": chance.randint(0, 20)})
     for place in range(chance.randint(1, 12)):
         amounts: Any = quotas.amounts(chance, 6, ("cpu", "memory"))
         priority, fixed = chance.randint(0, 3), chance.random() < 0.2
-        made.pod(f"p{place}", "b", priority=priority, fixed=fixed, **amounts)
-    node = made.tree.nodes["b"]
-    runtime = dict(made.limit(node))
-    chosen = set(made.due())
+        borrowing.pod(f"p{place}", "b", priority=priority, fixed=fixed, **amounts)
+    node = borrowing.tree.nodes["b"]
+    runtime = dict(borrowing.limit(node))
+    chosen = set(borrowing.due())
 
     def within(names: set[str]) -> bool:
         used: dict[str, int] = {}
-        for counted in made.counts.values():
+        for counted in borrowing.counts.values():
             if counted.pod.name not in names:
                 for name, much in counted.usage.used.items():
                     used[name] = used.get(name, 0) + much
         return all(used.get(name, 0) <= runtime.get(name, 0) for name in ("cpu", "memory"))
 
-    movable = {each.pod.name for each in made.counts.values() if not each.usage.non_preemptible}
+    movable = {
+        each.pod.name for each in borrowing.counts.values() if not each.usage.non_preemptible
+    }
     assert chosen <= movable
     if within(movable):
         assert within(chosen)

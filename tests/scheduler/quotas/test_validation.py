@@ -28,6 +28,9 @@ class _Quotas:
     def spec(self, name: str) -> ElasticQuota | None:
         return self._specs.get(name)
 
+    def parent(self, name: str) -> str:
+        return self._specs[name].parent if name in self._specs else ""
+
     def children(self, name: str) -> Iterable[ElasticQuota]:
         return [each for each in self._specs.values() if each.parent == name]
 
