@@ -56,6 +56,9 @@ def test_the_schedulers_role() -> None:
     assert needed(kinds.RESERVATIONS, "patch", "status") <= found
     for kind in (kinds.POD_GROUPS, kinds.NATIVE_POD_GROUPS):
         assert needed(kind, "list watch") | needed(kind, "patch", "status") <= found
+    quotas = needed(kinds.ELASTIC_QUOTAS, "list watch create patch")
+    assert quotas | needed(kinds.ELASTIC_QUOTAS, "patch", "status") <= found
+    assert needed(kinds.ELASTIC_QUOTA_PROFILES, "list watch") <= found
     rates = needed(kinds.DISRUPTION_RATES, "list watch")
     assert rates | needed(kinds.DISRUPTION_RATES, "patch", "status") <= found
     assert needed(kinds.PODS, "create", "eviction") <= found
