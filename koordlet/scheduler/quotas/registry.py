@@ -330,9 +330,8 @@ class QuotaRegistry:
 
     def _notice(self, quota: ElasticQuota | ElasticQuotaProfile, message: str) -> None:
         if len(self._notices) < _NOTICES:
-            kind, uid = type(quota).__name__, quota.uid
-            notice = QuotaNotice(quota.namespace, quota.name, uid, "Invalid", message, kind)
-            self._notices.append(notice)
+            where = quota.namespace, quota.name, quota.uid
+            self._notices.append(QuotaNotice(*where, "Invalid", message, type(quota).__name__))
 
     # Totals.
 

@@ -53,7 +53,7 @@ def test_amounts_of_a_quota_and_of_its_parent_are_written_and_settle_nothing(
                 assert "n1" in (await world.placed()).values()
 
                 forgotten: list[object] = []
-                loop.core.forget_views = forgotten.append  # type: ignore[method-assign]
+                loop.core.forget_views = forgotten.append  # type: ignore[method-assign, assignment]
                 await world.store.delete(objects.Ref(kinds.PODS, "a", "d"), grace_seconds=0)
                 await world.until_placed("b")
                 await world.until(used("q", cpu="1"), kinds.ELASTIC_QUOTAS)
