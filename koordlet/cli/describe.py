@@ -1,4 +1,4 @@
-"""``koordlet describe``: a reservation with its timeline, or a gang with its members."""
+"""``koordlet describe``: a reservation with its timeline, a gang or a quota with its pods."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from koordlet.cli import gangs, options, output, reservations
+from koordlet.cli import gangs, options, output, quotas, reservations, scheduler_documents
 from koordlet.kubeapi import objects
 from koordlet.report import documents
 
@@ -14,18 +14,19 @@ EXAMPLES = """\
 koordlet describe reservation web-room
 koordlet describe reservation web-room -o json
 koordlet describe gang default/train
+koordlet describe quota team-a
 """
 _OPTIONS = {
-    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for a gang (default:"
-    f" {gangs.ADDRESS}); unix:/path of its socket, for a reservation",
+    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for a gang or a quota"
+    f" (default: {scheduler_documents.ADDRESS}); unix:/path of its socket, for a reservation",
 }
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "gang")
+    choices = ("reservation", "gang", "quota")
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation or gang")
+    parser.add_argument("name", metavar="NAME", help="of the reservation, gang or quota")
     reservations.add(parser)
     options.declare(parser, _OPTIONS)
 
@@ -33,8 +34,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
     if args.kind == "gang":
-        gang = gangs.named(gangs.ask(args.address, args.name), args.name)
+        several = scheduler_documents.ask(args.address, "gangs", args.name)
+        gang = gangs.named(several, args.name)
         return output.show(args.output, {"gang": gang}, gangs.detail(gang))
+    if args.kind == "quota":
+        several = scheduler_documents.ask(args.address, "quotas", args.name)
+        quota = quotas.named(several, args.name)
+        return output.show(args.output, {"quota": quota}, quotas.detail(quota))
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
     moments = [{"at": at, "what": what} for at, what in timeline]
     document = {"reservation": body, "timeline": moments, "warnings": warnings}

@@ -1,55 +1,18 @@
-"""Shared by the commands that show gangs: asking a scheduler for them, and how they are printed.
+"""Shared by the commands that show gangs: how they are printed.
 
-Covers: the scheduler's HTTP address, the table, one gang with its members.
-Does not cover: the commands (``get``, ``describe``, ``sim``).
+Covers: the table, one gang with its members. Does not cover: the commands (``get``, ``describe``,
+``sim``), asking a scheduler (``scheduler_documents``).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from koordlet.cli import output
 from koordlet.model import errors
 
-#: Where a scheduler listens when nothing else is configured (``koordlet scheduler --http``).
-ADDRESS = "127.0.0.1:9317"
-_TIMEOUT = 10.0
-_MOST = 64 << 20
-
 Document = Mapping[str, Any]
-
-
-def ask(address: str | None, name: str | None) -> list[Document]:
-    """The gangs that a scheduler knows; those of a name, with their members."""
-    from http import client  # noqa: PLC0415 -- 16 ms with ssl and email that `sim` and `--help` do without
-
-    where = (address or ADDRESS).removeprefix("http://").rstrip("/")
-    if where.startswith("unix:"):
-        raise errors.UsageError(
-            "gangs are asked for over HTTP",
-            culprit="--address",
-            fix=f"give HOST:PORT of the scheduler's --http, such as {ADDRESS}",
-        )
-    path = f"/api/v1/gangs?name={quote(name)}" if name else "/api/v1/gangs"
-    try:
-        connection = client.HTTPConnection(where, timeout=_TIMEOUT)
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            document = json.loads(answer.read(_MOST))
-        finally:
-            connection.close()
-        gangs = document["gangs"]
-    except (OSError, client.HTTPException, ValueError, KeyError, TypeError) as error:
-        raise errors.HostError(
-            f"no scheduler that knows gangs answers: {error}",
-            culprit=where,
-            fix="does `koordlet scheduler` run there? or name its --http with --address",
-        ) from None
-    return list(gangs)
 
 
 def named(gangs: Sequence[Document], name: str) -> Document:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from koordlet.cli import feed_options, gangs, output, reservations
+from koordlet.cli import (
+    feed_options,
+    gangs,
+    output,
+    quotas,
+    reservations,
+    scheduler_documents,
+)
 from koordlet.model import errors
 
 EXAMPLES = """\
@@ -16,12 +23,16 @@ koordlet get reservations               of the standalone scheduler of this mach
 koordlet get reservations web --kubeconfig admin.conf
 koordlet get gangs                      of this machine's scheduler, and what each waits for
 koordlet get gangs --address 127.0.0.1:9317
+koordlet get quotas                     the tree: who borrows, who lends, who is over
 """
+
+#: What a scheduler answers over HTTP.
+_TABLES = {"gangs": gangs.table, "quotas": quotas.table}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("gangs", "node", "nodes", "reservations", "workloads")
+    choices = ("gangs", "node", "nodes", "quotas", "reservations", "workloads")
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser)
@@ -35,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
         reach = reservations.Reach(args)
         several: list[Any] = [reach.get(args.name)] if args.name else list(reach.every())
         lines = reservations.table(several)
-    elif args.what == "gangs":
-        several = gangs.ask(args.address, args.name)
-        lines = gangs.table(several)
+    elif args.what in _TABLES:
+        several = scheduler_documents.ask(args.address, args.what, args.name)
+        lines = _TABLES[args.what](several)
     elif args.what == "nodes":
         several = feed_options.scheduler_nodes(args)
         lines = feed_options.scheduler_lines(several)

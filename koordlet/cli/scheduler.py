@@ -104,7 +104,7 @@ def _remote(args: argparse.Namespace) -> lifecycle.GrpcListener | None:
 
 
 def _secure(args: argparse.Namespace) -> lifecycle.HttpsListener | None:
-    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- numpy: 280 ms of a `--help`
+    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- it too
 
     if args.https is None:
         return None

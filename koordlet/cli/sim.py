@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from koordlet.cli import gangs, options, output, scheduler
+from koordlet.cli import gangs, options, output, quotas, scheduler
 from koordlet.model import errors, moment
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ koordlet sim --nodes 5000 --pods 20000 --workload SchedulingBasic
 koordlet sim all.json --config scheduler.yaml -o json --scores
 koordlet sim --workload TopologySpreading             500 nodes, 1000 pods
 koordlet sim --workload SchedulingGangs               jobs of 1 to 64 workers
+koordlet sim all.json --quota changed.yaml             what if a quota were changed
 koordlet sim all.json -o svg > utilisation.svg
 """
 #: What is generated where a workload is named and no number.
@@ -33,6 +35,7 @@ _OPTIONS = {
     "--config FILE": "a KubeSchedulerConfiguration",
     "--scores": "scores of every feasible node",
     "--explain NAME": "one pod, node by node; or one gang, and what would let it run",
+    "--quota FILE": "what if: ElasticQuotas in place of those of the same name, and who moves",
     "--now TIME": "the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix"
     " seconds (default: the newest time in the input)",
 }
@@ -66,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     # numpy and the scheduler: 180 ms that `--help` and what imports this module do without.
     from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML, 8 ms of the same
     from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
-    from koordlet.scheduler.sim import picture, shapes, simulation  # noqa: PLC0415
+    from koordlet.scheduler.sim import picture, shapes, simulation, what_if  # noqa: PLC0415
 
     generated = args.nodes is not None or args.pods is not None or args.workload is not None
     if not args.files and not generated:
@@ -84,20 +87,27 @@ def run(args: argparse.Namespace) -> int:
     configured = scheduler.read_configuration(args.config)
     output.warn(configured.warnings if configured is not None else ())
     deciding = configured.deciding if configured is not None else ()
-    loaded = inventory.load(bodies, deciding, ignores_keys=args.ignores_keys)
     now = args.now if args.now is not None else manifests.newest(bodies)
+    now = time.time() if now is None else now
     explain = args.explain if "/" in args.explain or not args.explain else f"default/{args.explain}"
     # Ties of generated clusters are nearly all nodes, for every pod: only where they are asked for.
     ties = args.scores or not generated
-    tried = simulation.Simulation(
-        loaded,
-        configured,
-        scores=args.scores,
-        ties=ties,
-        explain=explain,
-        now=time.time() if now is None else now,
-    )
-    result = tried.run(_progress)
+
+    def simulate(
+        bodies: Sequence[Mapping[str, Any]],
+    ) -> tuple[inventory.Cluster, simulation.Result]:
+        loaded = inventory.load(bodies, deciding, ignores_keys=args.ignores_keys)
+        wanted = {"scores": args.scores, "ties": ties, "explain": explain, "now": now}
+        return loaded, simulation.Simulation(loaded, configured, **wanted).run(_progress)
+
+    if args.quota:
+        _, before = simulate(bodies)
+        changed = what_if.replaced(bodies, manifests.load(args.quota, complaints))
+        loaded, result = simulate(changed)
+        output.warn((*complaints, *loaded.warnings))
+        document = what_if.document(before, result)
+        return output.show(args.output, document, quotas.moved(document))
+    loaded, result = simulate(bodies)
     if explain and result.explanation is None:
         raise errors.ConfigError("neither a pod that was tried nor a gang", culprit=explain)
     output.warn((*complaints, *loaded.warnings))
@@ -130,6 +140,7 @@ def lines(result: simulation.Result) -> list[str]:
         text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
     text += _reserved(result.reservations)
     text += gangs.table(result.gangs)
+    text += quotas.table(result.quotas)
     for preemption in result.preemptions:
         victims = ", ".join(preemption["victims"])
         text.append(f"{preemption['pod']} preempts on {preemption['node']}: {victims}")

@@ -27,7 +27,7 @@ def test_document(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["sim", objects, "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
 
-    parts = ["placements", "pending", "preemptions", "reservations", "gangs"]
+    parts = ["placements", "pending", "preemptions", "reservations", "gangs", "quotas"]
     assert list(found) == ["version", *parts]
     assert found["placements"][0]["node"] == "a"
     assert "scores" not in found["placements"][0]

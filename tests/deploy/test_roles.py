@@ -61,6 +61,9 @@ def test_the_schedulers_role() -> None:
     # Koordinator's definition of PodGroups has no status subresource.
     assert needed(kinds.POD_GROUPS, "patch") <= found
     assert not needed(kinds.NATIVE_POD_GROUPS, "patch") & found
+    quotas = needed(kinds.ELASTIC_QUOTAS, "list watch create patch")
+    assert quotas | needed(kinds.ELASTIC_QUOTAS, "patch", "status") <= found
+    assert needed(kinds.ELASTIC_QUOTA_PROFILES, "list watch") <= found
     rates = needed(kinds.DISRUPTION_RATES, "list watch")
     assert rates | needed(kinds.DISRUPTION_RATES, "patch", "status") <= found
     assert needed(kinds.PODS, "create", "eviction") <= found

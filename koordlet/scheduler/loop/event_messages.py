@@ -15,10 +15,12 @@ from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.quotas.registry import QuotaNotice
 from koordlet.scheduler.reservation.spec import ReservationSpec
 
 #: The API server takes no longer notes.
 _LONGEST = 1024
+_PROFILE = kinds.ELASTIC_QUOTA_PROFILES
 _KINDS = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
@@ -94,17 +96,21 @@ class EventBuilder:
         return self._body(regarding, spec.scheduler, "Scheduling", reason, kind, text)
 
     def about_quota(
-        self, spec: ElasticQuota, scheduler: str, action: str, reason: str, text: str
+        self, about: ElasticQuota | QuotaNotice, scheduler: str, action: str, reason: str, text: str
     ) -> Body:
-        """An event about an ElasticQuota."""
+        """An event about an ElasticQuota; a notice may be about a profile, and is a warning."""
+        warns = isinstance(about, QuotaNotice)
+        of_profile = isinstance(about, QuotaNotice) and about.kind == _PROFILE.name
+        kind = _PROFILE if of_profile else kinds.ELASTIC_QUOTAS
         regarding = {
-            "apiVersion": kinds.ELASTIC_QUOTAS.api_version,
-            "kind": kinds.ELASTIC_QUOTAS.name,
-            "namespace": spec.namespace,
-            "name": spec.name,
-            "uid": spec.uid,
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
         }
-        return self._body(regarding, scheduler, action, reason, "Normal", text)
+        severity = "Warning" if warns else "Normal"
+        return self._body(regarding, scheduler, action, reason, severity, text)
 
     def _body(  # noqa: PLR0917 -- the fields of an event
         self, regarding: Body, scheduler: str, action: str, reason: str, kind: str, text: str

@@ -38,6 +38,7 @@ from koordlet.scheduler.loop import (
     evictions,
     health,
     pod_group_controller,
+    quota_controller,
     reporter,
     reservation_controller,
     revoke_controller,
@@ -119,6 +120,9 @@ class Loop:
         self.revoke_controller = revoke_controller.RevokeController(
             lambda: quotas.book, quotas.settings, self.evictions
         )
+        self.quota_controller = quota_controller.QuotaController(
+            store, self.core, events, self.evictions.tell, steady
+        )
         self.disruption_rate_controller = disruption_rate_controller.DisruptionRateController(
             store, self.disruptions, self.core.measures
         )
@@ -166,6 +170,7 @@ class Loop:
                 group.create_task(self.pod_group_controller.run())
                 group.create_task(self.disruption_rate_controller.run())
                 group.create_task(self.revoke_controller.run())
+                group.create_task(self.quota_controller.run())
                 group.create_task(self._deciding())
         finally:
             self.ready, self.beat = False, None

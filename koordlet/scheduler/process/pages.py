@@ -22,8 +22,11 @@ from koordlet.report import console
 from koordlet.scheduler.gangs import summary
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.process import cluster_json
+from koordlet.scheduler.quotas import summary as quota_summary
 
 _BEAT = 1.0
+#: Where the peer's scheduler serves the quotas.
+_PEER = "/apis/v1/plugins/ElasticQuota"
 #: The loop comes round twice a second; so long without is not well.
 _STALE_SECONDS = 15.0
 
@@ -45,6 +48,8 @@ class Pages:
                 ("GET", "/api/v1/events", self._events),
                 ("GET", "/api/v1/reservations", self._reservations),
                 ("GET", "/api/v1/gangs", self._gangs),
+                ("GET", "/api/v1/quotas", self._quotas),
+                ("GET", f"{_PEER}/quotas", self._quotas),
                 ("GET", "/metrics", lambda _: message.text(self._loop.metrics())),
                 ("GET", "/livez", self._alive),
                 ("GET", "/healthz", self._alive),
@@ -97,6 +102,17 @@ class Pages:
             entry = core.gangs.book.get(gang.key)
             document["members"] = [] if entry is None else summary.members(core, entry)
         return message.document({"version": "v1", "gangs": [document for _, document in gangs]})
+
+    def _quotas(self, request: message.HttpRequest) -> message.HttpResponse:
+        """All quotas; with ``name`` the one of that name, with its pods and how it came about."""
+        core, name = self._loop.core, request.one("name")
+        book = core.quotas.book
+        if not name:
+            return message.document({"version": "v1", "quotas": quota_summary.documents(book)})
+        node = book.nodes.get(name) if book else None
+        messages = {entry.pod.key: entry.why for entry in core.queue}
+        quotas = [] if node is None else [quota_summary.detail(book, node, messages)]
+        return message.document({"version": "v1", "quotas": quotas})
 
     def _events(self, _request: message.HttpRequest) -> message.HttpResponse:
         if self.channel.full:

@@ -108,6 +108,10 @@ class QuotaBook(QuotaRegistry):
         pools = self.pools_of(node.tree) if node is not None and node.tree.id else []
         return pools[0] if len(pools) == 1 else {}
 
+    def names(self) -> Iterable[str]:
+        """The names that ElasticQuotas of the store have."""
+        return self._objects
+
     def get(self, key: str) -> QuotaPod | None:
         """A pod that is counted."""
         return self._pods.get(key)

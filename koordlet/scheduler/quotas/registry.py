@@ -32,7 +32,7 @@ from koordlet.scheduler.quotas.validation import Objection, Validation
 #: Notices that wait to be read; more are dropped.
 _NOTICES = 1000
 #: What a tree's root may use of each name: practically everything.
-_WHOLE = (2**63 - 1) // 2000
+WHOLE = (2**63 - 1) // 2000
 _FNV, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
@@ -384,8 +384,8 @@ def _root_of(pool: _Pool, owner: ElasticQuota | None) -> ElasticQuota:
         or labels.get(keys.IGNORES_DEFAULT_TREE) == "true",
         profile=profile.name,
         min={name: total.get(name, 0) for name in profile.resource_keys},
-        max=dict.fromkeys(profile.resource_keys, _WHOLE),
-        weight=dict.fromkeys(profile.resource_keys, _WHOLE),
+        max=dict.fromkeys(profile.resource_keys, WHOLE),
+        weight=dict.fromkeys(profile.resource_keys, WHOLE),
         total=total,
         unschedulable=rest,
         errors=(),

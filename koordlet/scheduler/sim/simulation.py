@@ -36,6 +36,7 @@ from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.loop.recent_decisions import Ranking, RecentDecisions
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.quotas import summary as quota_summary
 from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.spec import Phase
@@ -54,6 +55,7 @@ class Result:
     preemptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     reservations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     gangs: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    quotas: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     explanation: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
@@ -144,6 +146,7 @@ class Simulation:
         result.gangs = [
             gang.document() for gang in summary.summaries(core, core.gangs.book, core.gangs.network)
         ]
+        result.quotas = quota_summary.documents(core.quotas.book)
         self._cluster.warnings += [
             f"Pod {notice.pod.key}: {notice.message}" for notice in core.gangs.book.take_notices()
         ]

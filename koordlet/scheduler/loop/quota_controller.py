@@ -1,0 +1,170 @@
+"""Writes what ElasticQuotas use and may use back to them, and creates the built-in ones.
+
+Covers: which quotas have changed, writing, events about invalid ones, gauges.
+Does not cover: what is written (``quotas.status``).
+
+Rules:
+1. What differs from the stored object is written, every ``BEAT`` seconds at most. Looked at are
+   quotas whose pods have changed, with all above them, those whose limit is another one, and every
+   ``RESYNC`` seconds all.
+2. A write that fails is derived and written again after ``RETRY`` seconds. A quota that has gone is
+   no error.
+3. The built-in quotas are created where there is an ElasticQuota of somebody's. They have no
+   maximum: so the arguments say it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from koordlet import log
+from koordlet.kubeapi import elastic_quotas, kinds, objects, refusals
+from koordlet.kubeapi.elastic_quotas import ElasticQuota
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.event_messages import EventBuilder
+from koordlet.scheduler.quotas import status
+from koordlet.scheduler.quotas.amounts import Amounts
+from koordlet.scheduler.quotas.book import QuotaBook
+from koordlet.scheduler.quotas.tree import QuotaNode
+
+BEAT, RETRY, RESYNC, RECREATE = 1.0, 10.0, 30.0, 60.0
+#: Requests under way at once.
+_LANES = 4
+
+
+class QuotaController:
+    """Writes the status of ElasticQuotas."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        core: Core,
+        events: EventBuilder,
+        tell: Callable[[objects.Object], Awaitable[None]],
+        steady: Callable[[], float],
+    ) -> None:
+        self._store, self._core, self._steady = store, core, steady
+        self._events, self._tell = events, tell
+        self._resynced = -RESYNC
+        self._limits: dict[str, Amounts] = {}
+        #: When quotas whose write failed are looked at again; built-in ones that are missing too.
+        self._again: dict[str, float] = {}
+        self._recreated = -RECREATE
+        self._lanes = asyncio.Semaphore(_LANES)
+        #: What failed, and its code, where that is logged already.
+        self._logged: set[tuple[str, str]] = set()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(BEAT)
+
+    async def look(self) -> None:
+        """Write what differs, of the quotas that have changed."""
+        if not self._core.quotas.active:
+            return
+        book = self._core.quotas.book
+        await self._tell_notices(book)
+        await self._create_built_in(book)
+        due = self._due(book)
+        await asyncio.gather(*(self._follow(book, node) for node in due))
+
+    async def _tell_notices(self, book: QuotaBook) -> None:
+        for notice in book.take_notices():
+            scheduler = min(self._core.cycles)
+            body = self._events.about_quota(
+                notice, scheduler, "Validating", notice.reason, notice.message
+            )
+            await self._tell(body)
+
+    def _due(self, book: QuotaBook) -> list[QuotaNode]:
+        """Rule 1."""
+        now, nodes = self._steady(), _nodes(book)
+        touched = (nodes[name] for name in book.touched if name in nodes)
+        names = {above.name for node in touched for above in node.path}
+        book.touched.clear()
+        limits = {name: book.limit(node) for name, node in nodes.items()}
+        names |= {name for name, limit in limits.items() if self._limits.get(name) is not limit}
+        self._limits = limits
+        if now - self._resynced >= RESYNC:
+            self._resynced = now
+            names |= nodes.keys()
+        names |= self._again.keys() & nodes.keys()
+        waiting = {name for name, at in self._again.items() if at > now}
+        self._again = {name: self._again[name] for name in waiting & nodes.keys()}
+        return [nodes[name] for name in sorted(names - waiting)]
+
+    async def _follow(self, book: QuotaBook, node: QuotaNode) -> None:
+        stored = book.owner(node.name)
+        if stored is None or not stored.uid:
+            return  # a built-in quota, or one that a profile alone declares
+        async with self._lanes:
+            patch = status.changes(stored, node, self._limits[node.name])
+            if not patch:
+                return
+            try:
+                await self._write(stored, patch)
+            except refusals.NotFound:
+                return  # the watch says so as well
+            except refusals.ObjectsError as error:
+                self._again[node.name] = self._steady() + RETRY
+                self._failed("status", error)
+            else:
+                self._core.measures.asked("quota", "ok")
+
+    async def _write(self, stored: ElasticQuota, patch: dict[str, Any]) -> None:
+        """Both ways: a definition without a subresource has the status in the object itself."""
+        ref = objects.Ref(kinds.ELASTIC_QUOTAS, stored.name, stored.namespace)
+        meta = {"uid": stored.uid}
+        body = {**patch, "metadata": {**meta, **patch.get("metadata", {})}}
+        await self._store.patch(ref, objects.Merge(body))
+        if "status" in patch:
+            only = objects.Merge({"metadata": meta, "status": patch["status"]})
+            await self._store.patch(ref, only, subresource="status")
+
+    async def _create_built_in(self, book: QuotaBook) -> None:
+        """Rule 3."""
+        missing = [name for name in sorted(elastic_quotas.BUILT_IN) if book.owner(name) is None]
+        if not missing or self._steady() - self._recreated < RECREATE:
+            return
+        if elastic_quotas.BUILT_IN.issuperset(book.names()):
+            return
+        self._recreated = self._steady()
+        for name in missing:
+            try:
+                await self._store.create(
+                    kinds.ELASTIC_QUOTAS, _built_in(name, book.settings.namespace)
+                )
+            except refusals.AlreadyExists:
+                continue
+            except refusals.ObjectsError as error:
+                self._failed(f"creation of {name}", error)
+
+    def _failed(self, what: str, error: refusals.ObjectsError) -> None:
+        """Count a failure, and log the first of its kind."""
+        self._core.measures.asked("quota", error.code)
+        if (what, error.code) not in self._logged:
+            self._logged.add((what, error.code))
+            log.get().warning("scheduler.quota_status", what=what, detail=str(error))
+
+
+def _nodes(book: QuotaBook) -> dict[str, QuotaNode]:
+    """All quotas by name; the root is that of the default tree."""
+    return {**book.nodes, elastic_quotas.ROOT: book.trees[""].root}
+
+
+def _built_in(name: str, namespace: str) -> dict[str, Any]:
+    is_parent = "true" if name == elastic_quotas.ROOT else "false"
+    return {
+        "apiVersion": kinds.ELASTIC_QUOTAS.api_version,
+        "kind": kinds.ELASTIC_QUOTAS.name,
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {elastic_quotas.IS_PARENT: is_parent},
+        },
+        "spec": {},
+    }

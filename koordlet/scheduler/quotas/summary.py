@@ -1,0 +1,120 @@
+"""What a person is shown of each quota: bounds, use, runtime, who borrows, who is over, who waits.
+
+Covers: the documents of ``koordlet get quotas``, ``describe quota``, ``explain quota``, of ``sim``
+and of the scheduler's page. Does not cover: printing.
+
+Per name: *borrows* is what a quota uses beyond its minimum, *lends* what of its minimum its
+siblings may use now, *over* what it uses beyond its runtime and would have to give back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from koordlet.scheduler.quotas import status
+from koordlet.scheduler.quotas.amounts import Amounts, quantities
+from koordlet.scheduler.quotas.book import QuotaBook, QuotaPod
+from koordlet.scheduler.quotas.registry import WHOLE
+from koordlet.scheduler.quotas.settings import UNBOUNDED
+from koordlet.scheduler.quotas.tree import QuotaNode
+
+Document = dict[str, Any]
+
+_EVERYTHING = frozenset({UNBOUNDED, WHOLE})
+
+
+def documents(book: QuotaBook) -> list[Document]:
+    """All quotas that are in force, parents first; the default and the system quota at the end."""
+    return [document(book, node) for node in ordered(book)] if book else []
+
+
+def ordered(book: QuotaBook) -> Iterator[QuotaNode]:
+    """Tree by tree, each quota above its children, by name."""
+    for _, tree in sorted(book.trees.items()):
+        ahead = _by_name(tree.root)
+        while ahead:
+            node = ahead.pop()
+            yield node
+            ahead += _by_name(node)
+    yield from reversed(_by_name(book.aside.root))
+
+
+def _by_name(node: QuotaNode) -> list[QuotaNode]:
+    """The children, the first by name at the end."""
+    return sorted(node.children.values(), key=lambda child: child.name, reverse=True)
+
+
+def document(book: QuotaBook, node: QuotaNode) -> Document:
+    """One quota."""
+    spec, above, limit = node.spec, node.parent, book.limit(node)
+    pods = list(book.counted(node))
+    placed = sum(bool(each.usage.used) or bool(each.pod.node) for each in pods)
+    owner = book.owner(spec.name)
+    own = {
+        "min": spec.min,
+        "max": spec.max,
+        "weight": spec.weight,
+        "used": node.used,
+        **status.amounts(node, limit),
+        "borrows": beyond(node.used, spec.min),
+        "lends": beyond(spec.min, limit) if spec.lends else {},
+        "over": beyond(node.used, limit, bounded=True),
+    }
+    shown = {name: _shown(amounts) for name, amounts in own.items()}
+    return {
+        "quota": spec.name,
+        "namespace": spec.namespace,
+        "parent": above.name if above is not None and above.parent is not None else None,
+        "tree": node.tree.id or None,
+        "depth": len(node.path) - 2,
+        "isParent": spec.is_parent,
+        "allowLentResource": spec.lends,
+        **{_camel(name): amounts for name, amounts in shown.items()},
+        "pods": len(pods),
+        "waiting": len(pods) - placed,
+        "problem": book.invalid.get(owner.id) if owner is not None else None,
+    }
+
+
+def detail(book: QuotaBook, node: QuotaNode, messages: Mapping[str, str]) -> Document:
+    """One quota with its pods and every step of its runtime; ``messages``: why pods wait."""
+    return {
+        **document(book, node),
+        "steps": [{"resource": name, "step": step} for name, step in node.tree.explain(node)],
+        "members": [
+            _member(each, messages)
+            for each in sorted(book.counted(node), key=lambda each: each.pod.key)
+        ],
+    }
+
+
+def beyond(amounts: Amounts, bound: Amounts, *, bounded: bool = False) -> dict[str, int]:
+    """What amounts are beyond a bound; ``bounded``: of the names that it has."""
+    return {
+        name: much - bound.get(name, 0)
+        for name, much in amounts.items()
+        if much > bound.get(name, 0) and (name in bound or not bounded)
+    }
+
+
+def _member(each: QuotaPod, messages: Mapping[str, str]) -> Document:
+    pod = each.pod
+    why = "" if pod.node else messages.get(pod.key, "") or pod.stored_condition[1]
+    return {
+        "pod": pod.key,
+        "node": pod.node or None,
+        "priority": pod.priority,
+        "request": quantities(each.usage.amounts),
+        "message": why or None,
+    }
+
+
+def _shown(amounts: Amounts) -> dict[str, str]:
+    """As quantities; what is practically everything says nothing to a person."""
+    return quantities({name: much for name, much in amounts.items() if much not in _EVERYTHING})
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("-")
+    return first + "".join(word.capitalize() for word in rest)

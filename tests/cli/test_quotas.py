@@ -1,0 +1,141 @@
+"""``koordlet get quotas``, ``describe quota`` and ``explain quota``, and quotas in ``sim``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet import cli
+from koordlet.cli import quotas as quota_tables
+from koordlet.http import server
+from koordlet.kubeapi import kinds
+from koordlet.model import errors
+from koordlet.scheduler.process import pages
+from tests.kit import deadline, schedulers
+from tests.kit.clusters import node, pod
+from tests.kit.quotas import KEY, quota
+
+CUSTOM = (kinds.RESERVATIONS, kinds.ELASTIC_QUOTAS)
+
+
+def _shared() -> list[dict[str, Any]]:
+    """A hundred CPUs: a asks for 5, b for 60, c for 80, and d, which does not lend, for nothing."""
+    quotas = [
+        quota("a", {"cpu": 40}, {"cpu": 100}),
+        quota("b", {"cpu": 20}, {"cpu": 50}),
+        quota("c", {"cpu": 30}, {"cpu": 100}, weight={"cpu": "100"}),
+        quota("d", {"cpu": 10}, {"cpu": 100}, lends=False),
+    ]
+    pods = [
+        pod(f"{name}{place}", cpu="5", labels={f"{KEY}name": name})
+        for name, number in (("a", 1), ("b", 12), ("c", 16))
+        for place in range(number)
+    ]
+    return [node("n0", cpu="100"), *quotas, *pods]
+
+
+def _file(path: Path, items: list[dict[str, Any]]) -> str:
+    path.write_text(json.dumps({"kind": "List", "items": items}))
+    return str(path)
+
+
+def test_quotas_are_listed_described_and_explained(
+    ram: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tree, a pod that waits and why, and each step of the runtime."""
+
+    def printed(*words: str) -> str:
+        capsys.readouterr()  # the scheduler's own log
+        assert cli.main([*words]) == 0
+        return capsys.readouterr().out
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False, custom=CUSTOM) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            shown = server.HttpServer("127.0.0.1:0", pages.Pages(loop).routes())
+            address = await shown.start()
+
+            async def answer(*words: str) -> str:
+                return await asyncio.to_thread(printed, *words, "--address", address)
+
+            await deadline.comes(lambda: loop.ready)
+            assert json.loads(await answer("get", "quotas", "-o", "json"))["quotas"] == []
+            await world.node("n1", cpu="8")
+            parent = quota("p", {"cpu": 1}, {"cpu": 3}, is_parent=True)
+            for each in (parent, quota("q", {"cpu": 1}, {"cpu": 2}, parent="p")):
+                await world.store.create(kinds.ELASTIC_QUOTAS, each)
+            await deadline.comes(lambda: "q" in loop.core.quotas.book.nodes)
+            for name in "xy":
+                await world.pod(name, cpu="1500m", labels={f"{KEY}name": "q"})
+            await world.until_placed("x")
+            await world.until_told("y", "Insufficient quotas")
+
+            head, above, below, *_ = (await answer("get", "quotas")).splitlines()
+            assert head.split()[:6] == ["QUOTA", "MIN", "USED", "REQUEST", "RUNTIME", "MAX"]
+            assert above.startswith("p ")
+            assert below.startswith("  q ")
+            assert below.split()[1:8] == [
+                *("cpu:1", "cpu:1500m", "cpu:3", "cpu:2", "cpu:2", "2", "1"),
+            ]
+            assert "borrows cpu:500m" in below
+            described = await answer("describe", "quota", "q")
+            assert "Parent:     p" in described
+            [waits] = [row for row in described.splitlines() if row.startswith("d/y")]
+            assert "Insufficient quotas, quotaName: q" in waits
+            first, unit, step, *_ = (await answer("explain", "quota", "q")).splitlines()
+            assert first == "runtime of q: cpu:2"
+            assert unit == "cpu, in thousandths of a CPU:"
+            assert step == "  p has 2000 to divide"
+            await shown.stop()
+
+    schedulers.run(body())
+
+
+def test_sim_shows_what_each_quota_may_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shares of four quotas to the thousandth; pods beyond them wait."""
+    path = _file(tmp_path / "all.json", _shared())
+    assert cli.main(["sim", path, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    shares = {each["quota"]: each["runtime"]["cpu"] for each in document["quotas"][:4]}
+    assert shares == {"a": "5", "b": "31667m", "c": "53333m", "d": "10"}
+    waiting = {each["quota"]: each["waiting"] for each in document["quotas"][:4]}
+    assert waiting == {"a": 0, "b": 6, "c": 6, "d": 0}
+    assert cli.main(["sim", path]) == 0
+    rows = [row.split() for row in capsys.readouterr().out.splitlines()]
+    assert ["b", "cpu:20", "cpu:30", "cpu:60", "cpu:31667m", "cpu:50"] in [row[:6] for row in rows]
+
+
+def test_sim_tells_who_moves_where_a_quota_is_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of c with a larger minimum: pods of c run, pods of b wait."""
+    path = _file(tmp_path / "all.json", _shared())
+    changed = _file(tmp_path / "changed.json", [quota("c", {"cpu": 65}, {"cpu": 100})])
+    assert cli.main(["sim", path, "--quota", changed, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    run = {each["pod"] for each in document["pods"] if each["after"]}
+    wait = {each["pod"] for each in document["pods"] if not each["after"]}
+    assert run
+    assert wait
+    assert {name[:3] for name in run} == {"d/c"}
+    assert {name[:3] for name in wait} == {"d/b"}
+    assert cli.main(["sim", path, "--quota", changed]) == 0
+    rows = [row.split() for row in capsys.readouterr().out.splitlines()]
+    assert ["c", "min", "cpu:30", "cpu:65"] in rows
+    assert cli.main(["sim", path, "--quota", path]) == 0
+    assert capsys.readouterr().out.splitlines() == ["no quota changes", "no pod moves"]
+
+
+def test_a_name_that_no_quota_has_is_an_error_that_says_where_they_are_listed() -> None:
+    """A scheduler answers with nothing."""
+    with pytest.raises(errors.HostError, match="no such quota"):
+        quota_tables.named([], "q")
+    assert quota_tables.named([{"quota": "q"}], "q") == {"quota": "q"}

@@ -1,0 +1,103 @@
+"""Amounts of quotas over both stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from koordlet.kubeapi import elastic_quotas, kinds, objects
+from tests.kit import deadline, schedulers
+from tests.kit.quotas import KEY, quota
+from tests.scheduler.loop.test_gangs import both
+
+CUSTOM = (kinds.RESERVATIONS, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES)
+Bodies = dict[str, Mapping[str, Any]]
+
+
+def used(name: str, **wanted: str) -> Any:
+    """Whether the status of a quota says that it uses this."""
+    return lambda bodies: bodies.get(name, {}).get("status", {}).get("used") == wanted
+
+
+def noted(bodies: Bodies, name: str, amount: str) -> Any:
+    """An amount that the scheduler noted on a quota."""
+    return json.loads(bodies[name]["metadata"]["annotations"][elastic_quotas.REPORTED[amount]])
+
+
+@both
+def test_amounts_of_a_quota_and_of_its_parent_are_written_and_settle_nothing(
+    ram: Path, *, over_http: bool
+) -> None:
+    """Annotations and status.used follow the pods; the echo of a write forgets no view."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=over_http, custom=CUSTOM) as world:
+            await world.node("n1", cpu="4")
+            for each in (
+                quota("p", {"cpu": 1}, {"cpu": 3}, is_parent=True),
+                quota("q", {"cpu": 1}, {"cpu": 2}, parent="p"),
+            ):
+                del each["metadata"]["uid"]
+                await world.store.create(kinds.ELASTIC_QUOTAS, each)
+            async with schedulers.scheduler(world.client) as loop:
+                await deadline.comes(lambda: loop.ready)
+                await world.pod("a", cpu="1500m", labels={f"{KEY}name": "q"})
+                await world.pod("b", cpu="1", labels={f"{KEY}name": "q"})
+                await world.until(used("p", cpu="1500m"), kinds.ELASTIC_QUOTAS)
+                quotas = await world.until(used("q", cpu="1500m"), kinds.ELASTIC_QUOTAS)
+                assert noted(quotas, "q", "runtime") == {"cpu": "2"}
+                assert noted(quotas, "q", "request") == {"cpu": "2500m"}
+                assert noted(quotas, "p", "request") == {"cpu": "2"}
+                assert "n1" in (await world.placed()).values()
+
+                forgotten: list[object] = []
+                loop.core.forget_views = forgotten.append  # type: ignore[method-assign, assignment]
+                await world.store.delete(objects.Ref(kinds.PODS, "a", "d"), grace_seconds=0)
+                await world.until_placed("b")
+                await world.until(used("q", cpu="1"), kinds.ELASTIC_QUOTAS)
+                book = loop.core.quotas.book
+
+                def stored() -> Mapping[str, int]:
+                    owner = book.owner("q")
+                    return {} if owner is None else owner.used
+
+                await deadline.comes(lambda: stored() == {"cpu": 1000})
+                loop.core.quotas.settle(loop.now())
+                assert forgotten == []
+
+    schedulers.run(body())
+
+
+@both
+def test_built_in_quotas_come_with_the_first_quota_and_an_invalid_one_is_told(
+    ram: Path, *, over_http: bool
+) -> None:
+    """Without a quota there is none; the event on the object says what is wrong with it."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=over_http, custom=CUSTOM) as world:
+            await world.store.create(kinds.NAMESPACES, {"metadata": {"name": "koordinator-system"}})
+            async with schedulers.scheduler(world.client) as loop:
+                await deadline.comes(lambda: loop.ready)
+                await loop.quota_controller.look()
+                assert await world.until(lambda known: not known, kinds.ELASTIC_QUOTAS) == {}
+                wrong = quota("q", {"cpu": 9}, {"cpu": 2})
+                del wrong["metadata"]["uid"]
+                await world.store.create(kinds.ELASTIC_QUOTAS, wrong)
+                await world.until(
+                    lambda known: known.keys() >= elastic_quotas.BUILT_IN, kinds.ELASTIC_QUOTAS
+                )
+                events = await world.until(
+                    lambda known: any(each["reason"] == "Invalid" for each in known.values()),
+                    kinds.EVENTS,
+                )
+                [event] = [each for each in events.values() if each["reason"] == "Invalid"]
+                assert event["type"] == "Warning"
+                assert event["regarding"]["kind"] == "ElasticQuota"
+                assert event["regarding"]["name"] == "q"
+                assert "min 9 > max 2" in event["note"]
+                assert loop.core.quotas.book.settings.default_max  # the arguments hold
+
+    schedulers.run(body())
