@@ -8,8 +8,8 @@ Rules:
    that must gather them, the earlier they are decided; those that ask for nothing come last.
 2. The lowest layer that must gather says among which places one is chosen; layers that are
    preferred, and the root without any, leave the choice to the order of candidates.
-3. Bound members of the same gangs are there already: where a layer must gather, their place is
-   the only one.
+3. Bound members of the same gangs, and those whose room is held, are there already: where a layer
+   must gather, their place is the only one.
 4. All members that wait are gathered where a place holds them; else as many as a place holds, if
    the minimum is among them.
 5. A candidate in which a member does not fit after all (amounts are not everything) is given up
@@ -59,6 +59,18 @@ def refusal(gang: Gang, network: ClusterNetwork) -> str:
     return f"gang {gang.id} must be gathered by layer {unknown[0]}: {why}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """Where the members of a bundle go in one trial."""
+
+    #: By member: its row; without, it hears ``failed``.
+    rows: dict[str, int] = field(default_factory=dict)
+    failed: FailedMember | None = None
+    #: Of members of several classes: the rows that they fill in this order; by class those ahead.
+    order: list[int] = field(default_factory=list)
+    ahead: dict[PodClass, deque[int]] = field(default_factory=dict)
+
+
 @dataclass(slots=True, eq=False)
 class _Bundle:
     """Members that are gathered together (rule 1)."""
@@ -71,13 +83,22 @@ class _Bundle:
     #: Candidates that were given up (rule 5); whether one is now.
     given_up: int = 0
     stuck: bool = False
-    #: By member: its row; ``None``: not planned in this trial.
-    rows: dict[str, int] | None = None
-    #: Of members of several classes: the rows that they fill in this order; by class those ahead.
-    order: list[int] = field(default_factory=list)
-    ahead: dict[PodClass, deque[int]] = field(default_factory=dict)
-    #: What members without a row hear.
-    failed: FailedMember | None = None
+    #: ``None``: not planned in this trial.
+    plan: _Plan | None = None
+
+    def begin(self) -> None:
+        """Begin a trial, without the candidate at which the last one was ended."""
+        self.given_up += self.stuck
+        self.stuck, self.plan = False, None
+
+    def follow(self, plan: _Plan) -> _Plan:
+        """Have a plan for this trial."""
+        self.plan = plan
+        return plan
+
+    def give_up(self) -> None:
+        """End the trial at the candidate."""
+        self.stuck = True
 
     @property
     def need(self) -> int:
@@ -123,27 +144,22 @@ class Gathering:
         ordered = gathered + [pod for pod in members if pod.key not in keys]
         while True:
             for bundle in self._bundles.values():
-                bundle.rows, bundle.stuck = None, False
-                bundle.order, bundle.ahead = [], {}
+                bundle.begin()
             trial = trials.decide(ordered)
-            stuck = next((bundle for bundle in self._bundles.values() if bundle.stuck), None)
-            if stuck is None:
+            if not any(bundle.stuck for bundle in self._bundles.values()):
                 return trial
             trials.take_back(trial)
-            stuck.given_up += 1
 
     def row(self, pod: Pod) -> int | FailedMember | None:
         """The row of a member, or why it has none; ``None``: it is not gathered."""
         bundle = self._bundle(pod)
         if bundle is None:
             return None
-        if bundle.rows is None:
-            bundle.rows = self._plan(bundle)
-        row = bundle.rows.get(pod.key)
+        plan = bundle.plan or bundle.follow(self._plan(bundle))
+        row = plan.rows.get(pod.key)
         if row is None:
-            failed = FailedMember(pod, "") if bundle.failed is None else bundle.failed
-            return replace(failed, pod=pod)
-        ahead = bundle.ahead.setdefault(pod.pod_class, deque(bundle.order)) or deque((row,))
+            return replace(plan.failed or FailedMember(pod, ""), pod=pod)
+        ahead = plan.ahead.setdefault(pod.pod_class, deque(plan.order)) or deque((row,))
         refused = None
         while ahead:
             refused = verdict(self._core, pod, ahead[0])
@@ -156,7 +172,7 @@ class Gathering:
         """End the trial: a member does not fit where it should go (rule 5)."""
         bundle = self._bundle(pod)
         if bundle is not None:
-            bundle.stuck = True
+            bundle.give_up()
         return FailedMember(pod, why, error=True)
 
     def _bundle(self, pod: Pod) -> _Bundle | None:
@@ -166,8 +182,8 @@ class Gathering:
 
     # Planning.
 
-    def _plan(self, bundle: _Bundle) -> dict[str, int]:
-        """The row of each member that has one; the others hear ``bundle.failed``."""
+    def _plan(self, bundle: _Bundle) -> _Plan:
+        """The row of each member that has one, and what the others hear."""
         tree, level = self._tree, must_level(bundle.gang, self._tree)
         own, near, strays = self._there(bundle)
         members = tree.sums(own)
@@ -178,8 +194,7 @@ class Gathering:
                 names = ", ".join(tree.spell(level, int(place)) for place in start)
                 message = f"more than 1 domain found for pod group: {names}"
                 message = f"no topology domain found for pod {strays[0]}" if strays else message
-                bundle.failed = FailedMember(bundle.members[0], message, error=True)
-                return {}
+                return _Plan(failed=FailedMember(bundle.members[0], message, error=True))
         slots = NodeSlots(self._core, bundle.members, tree.rows)
         multiples = _multiples(bundle.gang, tree)
         offers = TreeOffers(
@@ -192,16 +207,18 @@ class Gathering:
         )
         options = _options(offers, level, start, bundle)
         place, shares = next(itertools.islice(options, bundle.given_up, None), ((0, 0), []))
+        order: list[int] = []
         if shares and not multiples and len({pod.pod_class for pod in bundle.members}) > 1:
             whole = offers.distribution(place, int(offers.slots[place[0]][place[1]]))
-            bundle.order = [row for row, _ in whole]
+            order = [row for row, _ in whole]
         rows = [row for row, count in shares for _ in range(count)]
-        chosen = bundle.first(len(rows))
+        chosen, failed = bundle.first(len(rows)), None
         if len(chosen) < len(bundle.members):
             message, by = slots.shortage()
             text = _shortage(offers, level, start, bundle, message)
-            bundle.failed = FailedMember(bundle.members[0], text, by=by)
-        return {pod.key: row for pod, row in zip(chosen, rows, strict=True)}
+            failed = FailedMember(bundle.members[0], text, by=by)
+        by_member = {pod.key: row for pod, row in zip(chosen, rows, strict=True)}
+        return _Plan(by_member, failed, order)
 
     def _there(self, bundle: _Bundle) -> tuple[Ints, Ints, list[str]]:
         """By node of the tree: members of the bundle, all that attract it; members elsewhere."""
