@@ -36,6 +36,8 @@ UNSUITED = {
     "--for": "records for minutes: tests/cli/test_record.py",
     "--cluster": "asks an API server: tests/cli/test_config.py",
     "slo.yaml": "a file of the reader's cluster: tests/cli/test_config.py",
+    "changed.yaml": "a file of the reader's cluster: tests/scheduler/sim/test_what_if.py",
+    "quota": "asks a scheduler: tests/cli/test_quotas.py",
 }
 RUN = [one for one in SHOWN if one[0] not in ELSEWHERE and not UNSUITED.keys() & set(one)]
 #: Exit status by its first words, where that is not 0 on the recorded machine, with the reason.
