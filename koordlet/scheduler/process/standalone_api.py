@@ -21,6 +21,7 @@ from typing import Any
 from koordlet.kubeapi import (
     classes,
     disruption_rates,
+    elastic_quotas,
     kinds,
     network_topology,
     objects,
@@ -37,6 +38,7 @@ from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.quotas.validation import Validation
 from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.standalone import taints
 
@@ -49,7 +51,7 @@ _TAKEN = {
         *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
         *(kinds.DEVICES, kinds.POD_GROUPS, kinds.CLUSTER_NETWORK_TOPOLOGIES),
-        kinds.DISRUPTION_RATES,
+        *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
     )
 }
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
@@ -182,12 +184,22 @@ class StandaloneApi:
         network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
         if network and (unused := network_topology.network_topology(body).unused):
             raise refusals.Invalid(unused)
+        if kind == kinds.ELASTIC_QUOTAS:
+            self._check_quota(elastic_quotas.elastic_quota(body))
         if kind == kinds.POD_GROUPS and pod_groups.pod_group(body).minimum is None:
             minimum = objects.part(body, "spec").get("minMember")
             raise refusals.Invalid(
                 f"spec.minMember: expected a whole number, found {minimum!r:.60}"
             )
         return await self._pod(body) if kind == kinds.PODS else body
+
+    def _check_quota(self, quota: elastic_quotas.ElasticQuota) -> None:
+        """``Invalid`` where a quota would not be in force as it is written."""
+        book = self._loop.core.quotas.book
+        checks = Validation(book, book.settings.gates)
+        objection = checks.objection(quota, book.spec(quota.name))
+        if objection is not None:
+            raise refusals.Invalid(objection.message)
 
     def _check_served(self, name: str) -> None:
         """``Invalid`` where no profile would ever try what asks for this scheduler."""
