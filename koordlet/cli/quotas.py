@@ -65,7 +65,8 @@ def detail(quota: Document) -> list[str]:
         "Parent": quota["parent"] or "",
         "Tree": quota["tree"] or "",
         "Lends": "yes" if quota["allowLentResource"] else "no",
-        **{name.capitalize(): spelled(quota[name]) for name in (*_AMOUNTS, "weight")},
+        **{name.capitalize(): spelled(quota[name]) for name in _AMOUNTS},
+        "Weight": spelled(quota["sharedWeight"]),
         "Guaranteed": spelled(quota["guaranteed"]),
         "Note": _note(quota),
     }

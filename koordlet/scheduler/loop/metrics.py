@@ -65,6 +65,8 @@ class SchedulerMetrics:
         self.evictions: Counter[tuple[str, str, str]] = Counter()
         #: Pods that were called back, by quota.
         self.revoked: Counter[tuple[str]] = Counter()
+        #: Pods that a quota did not admit, by quota.
+        self.quota_refusals: Counter[tuple[str]] = Counter()
 
     def attempted(self, profile: str, result: str, seconds: float) -> None:
         """Record an attempt."""
@@ -134,6 +136,7 @@ class SchedulerMetrics:
             ("scheduler_queue_incoming_pods_total", ("event", "queue"), self._incoming),
             ("scheduler_store_requests_total", ("call", "result"), self.requests),
             ("koordlet_evictions_total", ("by", "cause", "result"), self.evictions),
+            ("koordlet_scheduler_quota_refusals_total", ("quota",), self.quota_refusals),
             ("koordlet_scheduler_quota_revoked_pods_total", ("quota",), self.revoked),
         )
         for name, keys, counts in families:

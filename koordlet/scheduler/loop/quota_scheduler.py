@@ -27,6 +27,7 @@ from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.preemption import Promised
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import Queue
+from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.objects.disruption import DisruptionBudget, Protection
@@ -53,6 +54,7 @@ class Core(Protocol):
     reservations: ReservationCache
     queue: Queue
     cycles: dict[str, Cycle]
+    measures: SchedulerMetrics
 
     def choose(self, cycle: Cycle, pod: Pod) -> tuple[int, dict[int, framework.Verdict]]:
         """The best node, and those that are promised to others."""
@@ -78,8 +80,6 @@ class QuotaScheduler:
         self.book = QuotaBook(self.settings)
         #: Whether there is any quota (rule 1).
         self.active = False
-        #: Pods that were refused, by quota.
-        self.refusals: dict[str, int] = {}
         for plugin in several:
             plugin.attach(self)
 
@@ -195,7 +195,7 @@ class QuotaScheduler:
     def refused(self, pod: Pod, failure: framework.Failure) -> None:
         """Count a pod that its quota refused."""
         if _NAME in failure.by and (node := self.book.of(pod.pod_class)) is not None:
-            self.refusals[node.name] = self.refusals.get(node.name, 0) + 1
+            self._core.measures.quota_refusals[node.name,] += 1
 
     def _may_draw(self, pod: Pod) -> bool:
         """Whether a pod is admitted with what some reservation gives it."""

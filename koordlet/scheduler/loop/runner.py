@@ -46,6 +46,7 @@ from koordlet.scheduler.loop import (
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects import unserved
+from koordlet.scheduler.quotas import summary as quota_summary
 
 SLICE = 0.005
 #: How often time itself may have changed something: a backoff that ended.
@@ -249,7 +250,7 @@ class Loop:
             ("reporting_nodes", len(self.agents.reporting())),
         ):
             gauges["scheduler_cache_size", (("type", kind),)] = size
-        gauges |= self.disruption_rate_controller.gauges()
+        gauges |= self.disruption_rate_controller.gauges() | quota_summary.gauges(core.quotas.book)
         gauges["koordlet_scheduler_gangs_waiting", ()] = core.gangs.waiting()
         gauges["scheduler_homeless_pods", ()] = core.pod_cache.homeless()
         gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(

@@ -52,11 +52,7 @@ def document(book: QuotaBook, node: QuotaNode) -> Document:
     placed = sum(bool(each.usage.used) or bool(each.pod.node) for each in pods)
     owner = book.owner(spec.name)
     own = {
-        "min": spec.min,
-        "max": spec.max,
-        "weight": spec.weight,
-        "used": node.used,
-        **status.amounts(node, limit),
+        **_amounts(book, node),
         "borrows": beyond(node.used, spec.min),
         "lends": beyond(spec.min, limit) if spec.lends else {},
         "over": beyond(node.used, limit, bounded=True),
@@ -74,6 +70,37 @@ def document(book: QuotaBook, node: QuotaNode) -> Document:
         "pods": len(pods),
         "waiting": len(pods) - placed,
         "problem": book.invalid.get(owner.id) if owner is not None else None,
+    }
+
+
+def gauges(book: QuotaBook) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """Each amount of each quota, by the peer's name, in the units of ``model.resources``."""
+    values: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    for node in ordered(book) if book else ():
+        above = node.parent
+        for field, amounts in _amounts(book, node).items():
+            for name, much in amounts.items():
+                labels = {
+                    "name": node.name,
+                    "resource": name,
+                    "field": field,
+                    "tree": node.tree.id,
+                    "is_parent": str(node.spec.is_parent).lower(),
+                    "parent": above.name if above is not None else "",
+                }
+                values["scheduler_elastic_quota_status", tuple(labels.items())] = much
+    return values
+
+
+def _amounts(book: QuotaBook, node: QuotaNode) -> dict[str, Amounts]:
+    spec = node.spec
+    return {
+        "min": spec.min,
+        "max": spec.max,
+        "sharedWeight": spec.weight,
+        "used": node.used,
+        "unschedulable-resource": spec.unschedulable or {},
+        **status.amounts(node, book.limit(node)),
     }
 
 

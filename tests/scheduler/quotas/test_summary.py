@@ -61,3 +61,18 @@ def test_a_quota_in_full_has_its_pods_why_they_wait_and_the_way_to_its_runtime()
 def test_without_quotas_nothing_is_listed() -> None:
     """Not even those that are built in."""
     assert summary.documents(QuotaScene(clusters.node("n0")).book) == []
+
+
+def test_each_amount_is_a_gauge_and_without_quotas_there_are_none() -> None:
+    """The peer's name and labels; CPUs in thousandths."""
+    gauges = summary.gauges(_scene().book)
+    labels = {
+        "name": "b",
+        "resource": "cpu",
+        "field": "runtime",
+        "tree": "",
+        "is_parent": "false",
+        "parent": "org",
+    }
+    assert gauges["scheduler_elastic_quota_status", tuple(labels.items())] == 10_000
+    assert summary.gauges(QuotaScene(clusters.node("n0")).book) == {}
