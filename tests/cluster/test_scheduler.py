@@ -146,6 +146,7 @@ def test_the_role_is_what_it_needs(deployed: Deployed) -> None:
     # Of kinds that are not defined here; and of a pod whose binding had no answer.
     assert granted - asked <= {
         ("watch", "elasticquotas"),
+        ("watch", "elasticquotaprofiles"),
         ("watch", "clusternetworktopologies"),
         ("get", "pods"),
     }
