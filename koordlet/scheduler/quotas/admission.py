@@ -82,6 +82,8 @@ def _bounds(
             yield each, each.used, most, BoundKind.PARENT, 0
         if spec.admission:
             yield each, each.used, spec.admission, BoundKind.ADMISSION, 0
+        if not spec.max_by_priority:
+            continue
         for (least_priority, bound), used in zip(
             spec.max_by_priority, each.used_by_priority, strict=True
         ):
@@ -92,11 +94,11 @@ def _bounds(
 def _over(bound: _Bound, asked: Amounts) -> list[str]:
     """The names that would be beyond the bound; a name without one is not bounded."""
     _, used, most, _, _ = bound
-    return sorted(
-        name
-        for name, much in asked.items()
-        if name in most and used.get(name, 0) + much > most[name]
-    )
+    over = []
+    for name, much in asked.items():
+        if name in most and used.get(name, 0) + much > most[name]:
+            over.append(name)
+    return sorted(over) if over else over
 
 
 def _words(node: QuotaNode, bound: _Bound) -> str:

@@ -31,6 +31,8 @@ def difference(amounts: Amounts, before: Amounts) -> Amounts:
     """What has to be added to ``before``; without zeros."""
     if amounts is before:
         return NONE
+    if not before:
+        return amounts
     names = dict.fromkeys((*amounts, *before))
     changes = ((name, amounts.get(name, 0) - before.get(name, 0)) for name in names)
     return {name: change for name, change in changes if change}
@@ -52,6 +54,8 @@ def smallest(several: Sequence[Amounts], number: int) -> dict[str, int]:
 
 def exceeding(amounts: Amounts, bound: Amounts) -> list[str]:
     """The names whose amount is more than their bound; a name without one is bounded by zero."""
+    if amounts is bound or not amounts:
+        return []
     return sorted(name for name, much in amounts.items() if much > bound.get(name, 0))
 
 
