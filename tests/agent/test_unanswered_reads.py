@@ -199,8 +199,8 @@ def test_a_restore_that_hears_nothing_forgets_nothing(ram: Path) -> None:
         scene.host.number, scene.host.paths = errno.EIO, frozenset(entries)
         done = life.who.restore()
         silent = set(life.who.book.entries)
-        told = {step.target for step in (*done.left, *done.failed)}
-        assert {path for path in silent if path.rpartition("/")[0] not in told} <= told
+        targets = {step.target for step in (*done.left, *done.failed)}
+        assert {path for path in silent if path.rpartition("/")[0] not in targets} <= targets
         scene.host.number = 0
         life.who.restore()
     after = {path: text for path, text in scene.site.image().items() if path in before}
@@ -230,23 +230,23 @@ def test_cpus_that_go_while_nothing_else_is_read(ram: Path) -> None:
 
 def test_it_is_said_once() -> None:
     """The sentence stays the same while the named file is silent, whatever else is."""
-    told = publisher.UnansweredReads()
+    targets = publisher.UnansweredReads()
     one, other = (absence.Unanswered(name, errno.EIO, held=True) for name in ("/a", "/b"))
-    first = told.update([one, other])
-    assert first == told.update([other, one])
-    assert "/a (EIO) and others" in told.why
-    assert told.update([]) == ""
-    assert not told.why
+    first = targets.update([one, other])
+    assert first == targets.update([other, one])
+    assert "/a (EIO) and others" in targets.why
+    assert targets.update([]) == ""
+    assert not targets.why
 
 
 def test_what_is_unknown_is_named_first() -> None:
     """A file that was never read says more than one whose last word holds."""
-    told = publisher.UnansweredReads()
+    targets = publisher.UnansweredReads()
     held = absence.Unanswered("/a", errno.EMFILE, held=True)
     unknown = absence.Unanswered("/b", errno.EMFILE, held=False)
-    told.update([held])
-    told.update([held, unknown])
+    targets.update([held])
+    targets.update([held, unknown])
 
-    assert told.why.startswith("/b (EMFILE) and others")
-    assert "nothing is put back" in told.why
+    assert targets.why.startswith("/b (EMFILE) and others")
+    assert "nothing is put back" in targets.why
     assert root.LiveHost().silence.so_far() == ()

@@ -67,9 +67,9 @@ def check(who: lifecycle.Agent) -> str:
         for condition in who.publisher.view.plan.conditions
         if condition.type == "StateDiskHangs"
     ]
-    found = {check.name: check for check in who.publisher.view.checks}["disk"]
-    assert (not found.ok, [found.detail]) == (bool(told), told or [""])
-    return found.detail
+    disk_check = {check.name: check for check in who.publisher.view.checks}["disk"]
+    assert (not disk_check.ok, [disk_check.detail]) == (bool(told), told or [""])
+    return disk_check.detail
 
 
 def test_nothing_is_written_before_its_original_is_on_disk(

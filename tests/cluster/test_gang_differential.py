@@ -222,7 +222,7 @@ class Arena:
         refused = [body["status"] for body in own if "nodeName" not in body["spec"]]
         # Who sends others away takes their room, although it was refused before.
         waits = before - self._placed() or any("nominatedNodeName" in each for each in refused)
-        judged = status.get("conditions") and all(_told(each) for each in refused)
+        judged = status.get("conditions") and all(_is_refused_with_group(each) for each in refused)
         return nodes if judged and not (refused and waits) else {}
 
     def _protect(self, case: GangCase) -> None:
@@ -241,7 +241,7 @@ class Arena:
         self.admin.need("PATCH", f"{path}/status", patch, MERGE)
 
 
-def _told(status: Body) -> bool:
+def _is_refused_with_group(status: Body) -> bool:
     """Whether a pod was refused with its group there."""
     conditions = status.get("conditions", ())
     return any("to appear in scheduling queue" not in each["message"] for each in conditions)

@@ -122,7 +122,7 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
         assert live.HOST.text(shares).strip() == "1024"
         assert who.publisher.view is not None
         conditions = who.publisher.view.plan.conditions
-        told = [
+        rolled_back_subjects = [
             condition.subject for condition in conditions if condition.type == "PolicyRolledBack"
         ]
         deadline.until(lambda: passed(lambda: not run.guard.state.rolled_back), "the end")
@@ -132,7 +132,7 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
         who.restore()
         who.close()
 
-    assert told == ["harm"]
+    assert rolled_back_subjects == ["harm"]
 
 
 def test_a_spike_takes_nothing_back(place: live.Place) -> None:

@@ -99,9 +99,9 @@ def test_an_answer_is_what_h11_says(
     """Whatever is taken as plain is the same to h11, to the last byte."""
     data = end.join([status, *lines, b"", b""]) + body
 
-    found = exchange.answer(data)
+    decoded_answer = exchange.answer(data)
 
-    assert found is None or found == oracle(data)
+    assert decoded_answer is None or decoded_answer == oracle(data)
 
 
 @given(st.binary(max_size=3), st.integers(0, len(OK)))
@@ -109,9 +109,9 @@ def test_a_damaged_answer(some: bytes, where: int) -> None:
     """The same with bytes in the middle of one."""
     data = OK[:where] + some + OK[where:]
 
-    found = exchange.answer(data)
+    decoded_answer = exchange.answer(data)
 
-    assert found is None or found == oracle(data)
+    assert decoded_answer is None or decoded_answer == oracle(data)
 
 
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -142,8 +142,8 @@ def test_chunks_are_what_h11_says(several: list[bytes], some: bytes, where: int)
     content, rest, _ = exchange.chunks(data)
 
     assert content + _content(STREAM + rest) == _content(STREAM + data)
-    found = exchange.answer(STREAM + data)
-    assert found is None or found == oracle(STREAM + data)
+    decoded_answer = exchange.answer(STREAM + data)
+    assert decoded_answer is None or decoded_answer == oracle(STREAM + data)
 
 
 def _content(data: bytes) -> bytes:
@@ -184,6 +184,6 @@ def test_a_request_is_what_h11_says(
             exchange.request(method, target, headers, body)
         return
 
-    found = exchange.request(method, target, headers, body)
+    decoded_answer = exchange.request(method, target, headers, body)
 
-    assert found == wanted
+    assert decoded_answer == wanted

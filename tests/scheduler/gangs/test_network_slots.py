@@ -39,12 +39,12 @@ def test_slots_are_the_members_that_fit_one_after_another() -> None:
         clusters.node("e", cpu="9", labels={"no": "yes"}, taints=[]),
     ]
     scene = Scene(*cluster, clusters.pod("x", on="c", cpu="3500m"))
-    told = slots(scene, 5)
-    assert told.counts.tolist() == [3, 2, 0, 5, 5]
-    message, by = told.shortage()
+    slot_counts = slots(scene, 5)
+    assert slot_counts.counts.tolist() == [3, 2, 0, 5, 5]
+    message, by = slot_counts.shortage()
     assert message == "0/5 nodes are available: 1 Too many pods, 2 Insufficient cpu."
     assert by == {"NodeResourcesFit"}
-    assert (told.scores > 0).tolist() == [True, True, False, True, True]
+    assert (slot_counts.scores > 0).tolist() == [True, True, False, True, True]
 
 
 def test_a_node_that_lacks_what_members_do_not_ask_is_no_obstacle() -> None:
@@ -66,12 +66,12 @@ def test_where_more_than_amounts_decides_members_are_placed_and_taken_away_again
 ) -> None:
     """A port of the node and a member that keeps away from its siblings: one each."""
     scene = Scene(clusters.node("a", cpu="8"), clusters.node("b", cpu="0"))
-    told = slots(scene, 3, **more)
-    assert told.counts.tolist() == [1, 0]
+    slot_counts = slots(scene, 3, **more)
+    assert slot_counts.counts.tolist() == [1, 0]
     assert scene.requested() == 0
     assert not scene.core.pod_cache.assumed
-    assert reason in told.shortage()[0]
-    assert "NodeResourcesFit" in told.shortage()[1]
+    assert reason in slot_counts.shortage()[0]
+    assert "NodeResourcesFit" in slot_counts.shortage()[1]
 
 
 def test_room_that_is_promised_to_others_before_them_is_none() -> None:
@@ -87,9 +87,9 @@ def test_of_members_of_several_classes_no_more_fit_than_the_smallest() -> None:
     """A node that refuses a class has no slot for its members, and says so."""
     scene = Scene(clusters.node("a", cpu="4"), clusters.node("b", cpu="4", labels={"zone": "z"}))
     large = gangs.labelled("large", "g", cpu="3", nodeSelector={"zone": "z"})
-    told = slots(scene, 4, large)
-    assert told.counts.tolist() == [4, 4]
-    message, by = told.shortage()
+    slot_counts = slots(scene, 4, large)
+    assert slot_counts.counts.tolist() == [4, 4]
+    message, by = slot_counts.shortage()
     assert "1 Insufficient cpu" in message
     assert "1 node(s) didn't match Pod's node affinity/selector" in message
     assert by == {"NodeResourcesFit", "NodeAffinity"}

@@ -33,9 +33,9 @@ def test_what_differs_is_written_and_what_is_missing_is_as_good_as_zero() -> Non
 
 def test_an_object_that_says_all_this_is_left_alone_whatever_its_zeros() -> None:
     """Names with zero, which the peer writes, differ from nothing."""
-    node, said = _node(), '{"cpu":"1500m","memory":"0"}'
+    node, stored_runtime = _node(), '{"cpu":"1500m","memory":"0"}'
     names = "runtime", "request", "child-request", "allocated"
-    reported = {**dict.fromkeys(names, said), "guaranteed": '{"cpu":0}'}
+    reported = {**dict.fromkeys(names, stored_runtime), "guaranteed": '{"cpu":0}'}
     stored = dataclasses.replace(STORED, used={"cpu": 1_500, "memory": 0}, reported=reported)
     assert status.changes(stored, node, {"cpu": 1_500}) == {}
 
