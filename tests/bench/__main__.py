@@ -9,6 +9,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 from tests.bench import (
@@ -145,7 +146,10 @@ def _effect() -> int:
 
 def _apart(name: str, tries: int) -> bool:
     command = [sys.executable, "-m", "tests.bench", "--tries", str(tries), name]
-    return subprocess.run(command, check=False).returncode == 0
+    begun = time.monotonic()
+    held = subprocess.run(command, check=False).returncode == 0
+    _say(f"     {name}: {time.monotonic() - begun:.0f} s")
+    return held
 
 
 def _say(text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from tests.bench import gate
@@ -48,6 +50,26 @@ def test_the_last_try_comes_after_all_others() -> None:
 
     assert gate.verdict(["late", "bad", "good"], held) == ["bad"]
     assert asked == [("late", 2), ("bad", 2), ("good", 2), ("late", 1), ("bad", 1)]
+
+
+def test_a_slow_slice_of_one_repeat_is_not_part_of_the_sum() -> None:
+    """Of each slice the fastest repeat counts, and the two sides' slices alternate."""
+    order: list[str] = []
+
+    def side(name: str, *repeats: list[float]) -> Callable[[], Iterator[float]]:
+        left = iter(repeats)
+
+        def slices() -> Iterator[float]:
+            for seconds in next(left):
+                order.append(name)
+                yield seconds
+
+        return slices
+
+    sums = gate.sliced(side("a", [1, 9], [7, 2]), side("b", [4, 4], [3, 8]), repeats=2)
+
+    assert list(sums) == [3, 7]
+    assert order == ["a", "b"] * 4
 
 
 @pytest.mark.parametrize(

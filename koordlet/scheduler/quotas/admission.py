@@ -50,9 +50,13 @@ def refusal(
     if drawn:
         rest = ((name, much - drawn.get(name, 0)) for name, much in asked.items())
         asked = {name: more for name, more in rest if more > 0}
+    if not asked:
+        return ""
     for bound in _bounds(book, node, asked, priority, fixed=quota_book.is_fixed(pod_class)):
-        if over := _over(bound, asked):
-            return f"{_words(node, bound)}, {_amounts(bound, asked, over)}"
+        _, used, most, _, _ = bound
+        for name, much in asked.items():
+            if name in most and used.get(name, 0) + much > most[name]:
+                return f"{_words(node, bound)}, {_amounts(bound, asked, _over(bound, asked))}"
     return ""
 
 
@@ -94,11 +98,11 @@ def _bounds(
 def _over(bound: _Bound, asked: Amounts) -> list[str]:
     """The names that would be beyond the bound; a name without one is not bounded."""
     _, used, most, _, _ = bound
-    over = []
-    for name, much in asked.items():
-        if name in most and used.get(name, 0) + much > most[name]:
-            over.append(name)
-    return sorted(over) if over else over
+    return sorted(
+        name
+        for name, much in asked.items()
+        if name in most and used.get(name, 0) + much > most[name]
+    )
 
 
 def _words(node: QuotaNode, bound: _Bound) -> str:

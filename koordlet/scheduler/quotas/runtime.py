@@ -14,16 +14,14 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-from koordlet.model.record import dataclass
+from typing import NamedTuple
 
 #: Gets the name of a sibling and a sentence about how its number came about.
 Trace = Callable[[str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What one sibling claims of one resource."""
+class Claim(NamedTuple):
+    """What one sibling claims of one resource; a tuple, as each division makes one a sibling."""
 
     name: str
     minimum: int
@@ -86,7 +84,8 @@ def _pour(
     parts = {place: divmod(left * claims[place].weight, weights) for place in wanting}
     units = left - sum(base for base, _ in parts.values())
     # Shares differ by less than one unit from the exact ones, so there are fewer units than wants.
-    lucky = sorted(wanting, key=lambda place: (-parts[place][1], claims[place].name))[:units]
+    by_rest = sorted(wanting, key=lambda place: (-parts[place][1], claims[place].name))
+    lucky = frozenset(by_rest[:units])
     surplus = 0
     for place in wanting:
         claim, share = claims[place], parts[place][0] + (place in lucky)

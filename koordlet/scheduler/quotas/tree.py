@@ -228,7 +228,8 @@ class QuotaTree:
         add(node.self_used, used)
         fixed = before.non_preemptible or after.non_preemptible
         for each in node.path:
-            add(each.used, used)
+            if used:
+                add(each.used, used)
             if fixed:
                 for usage, sign in ((before, -1), (after, 1)):
                     if usage.non_preemptible:
