@@ -300,7 +300,7 @@ class QuotaBook(QuotaRegistry):
 
     def _beyond_hold(self, known: QuotaPod) -> Usage:
         usage = usage_of(known.pod, placed=bool(known.pod.node))
-        holder = self._holds.get(known.draws)
+        holder = self._holds.get(known.draws) if known.draws else None
         if holder is None or not usage.used:
             return usage
         left = dict(holder.usage.used)
