@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
 
 from koordlet.kubeapi import elastic_quotas
 from koordlet.scheduler.framework import profile
@@ -91,8 +92,8 @@ def _decided(*, bounded: bool) -> float:
     return spent / _PODS
 
 
-def _turn(fan: int, pods: int) -> float:
-    """CPU time of a pod that comes, is asked about, gets a node, and goes."""
+def _turns(fan: int, pods: int) -> Callable[[], float]:
+    """Quotas and pods, made once; each call measures pods that come, are asked about, and go."""
     book, decoder = QuotaBook(), Decoder({})
     leaves, every = _tree(3, fan)
     for body in _quotas(every, 10):
@@ -102,23 +103,30 @@ def _turn(fan: int, pods: int) -> float:
         labels = {f"{KEY}name": leaves[number % len(leaves)]}
         book.put(decoder.decode(clusters.pod(f"p{number}", cpu="1", labels=labels, on="n"), number))
     book.settle()
-    guests = [
-        decoder.decode(
-            clusters.pod(f"g{turn}", cpu="1", labels={f"{KEY}name": leaves[turn % len(leaves)]}), 0
-        )
-        for turn in range(_TURNS)
-    ]
-    gc.collect()
-    start = time.process_time()
-    for guest in guests:
-        book.put(guest)
-        node = book.of(guest.pod_class)
-        if node is not None:
-            book.limit(node)
-        guest.node = "n"
-        book.put(guest)
-        book.drop(guest.key)
-    return (time.process_time() - start) / _TURNS
+
+    def measure() -> float:
+        guests = [
+            decoder.decode(
+                clusters.pod(
+                    f"g{turn}", cpu="1", labels={f"{KEY}name": leaves[turn % len(leaves)]}
+                ),
+                0,
+            )
+            for turn in range(_TURNS)
+        ]
+        gc.collect()
+        start = time.process_time()
+        for guest in guests:
+            book.put(guest)
+            node = book.of(guest.pod_class)
+            if node is not None:
+                book.limit(node)
+            guest.node = "n"
+            book.put(guest)
+            book.drop(guest.key)
+        return (time.process_time() - start) / _TURNS
+
+    return measure
 
 
 def admission() -> gate.Ratio:
@@ -138,7 +146,7 @@ def admission() -> gate.Ratio:
 
 def large() -> gate.Ratio:
     """What ten times the quotas and pods add to a pod's turn."""
-    ours, reference = gate.interleaved(lambda: _turn(100, 200_000), lambda: _turn(32, 20_000))
+    ours, reference = gate.interleaved(_turns(100, 200_000), _turns(32, 20_000))
     return gate.Ratio(
         name="a pod's turn among 10 101 quotas and 200 000 pods",
         ours=ours * 1e6,
