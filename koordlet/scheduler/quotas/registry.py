@@ -283,7 +283,8 @@ class QuotaRegistry:
         above = self.nodes.get(spec.parent)
         tree_id = spec.tree_id or (above.tree.id if above is not None else "")
         circles = self._validation.circles(spec)
-        if above is not None and (above.tree.id != tree_id or circles):
+        if above is not None and (above.tree.id != tree_id or circles or known in above.path):
+            # Last: a version that gave way may leave the parent below; when it moves, so does this.
             above = None
         tree = self.trees.get(tree_id)
         if tree is None:
