@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
+from koordlet.kubeapi.selectors import Requirement
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import dryrun, messages, preemption, profile
@@ -221,9 +222,9 @@ class QuotaScheduler:
         cycle = self._core.cycles.get(pod.pod_class.scheduler)
         return claim_of(cycle.class_for(pod)) if cycle is not None else None
 
-    def selector(self, pod_class: PodClass) -> Mapping[str, str]:
-        """The labels of the nodes that a class is kept on; empty: all nodes."""
-        return self.book.selector(pod_class) if self.active else {}
+    def selector(self, pod_class: PodClass) -> tuple[Requirement, ...]:
+        """What nodes satisfy that a class is kept on; empty: all nodes do."""
+        return self.book.selector(pod_class) if self.active else ()
 
     def assumed(self, pod: Pod) -> None:
         """A pod got a node; ``RefusedError`` where it was to draw on a reservation and does not."""

@@ -82,6 +82,10 @@ def test_what_namespaces_borrow_is_bounded_by_the_sum_of_their_minimums() -> Non
     )
     scene.core.pod(scene.core.pod_cache.get("a/a0"), None, scene.now)
     assert scene.decided(5.0) == {"a3": "n0"}
+    scene.put(clusters.pod("a4", cpu="1", namespace="a", preemptionPolicy="Never"))
+    assert scene.decided() == {"a4": ""}
+    scene.put(_quota("b", 3, 9))
+    assert scene.decided() == {"a4": "n0"}
 
 
 def test_a_pod_within_its_minimum_takes_back_what_others_borrow_whatever_their_priority() -> None:
