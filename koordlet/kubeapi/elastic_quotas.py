@@ -17,7 +17,7 @@ from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
-from koordlet.kubeapi import shapes
+from koordlet.kubeapi import selectors, shapes
 from koordlet.model import quantity, resources
 from koordlet.model.record import dataclass
 
@@ -123,7 +123,8 @@ class ElasticQuotaProfile:
     uid: str = ""
     created: str = ""
     quota_name: str
-    selector: Mapping[str, str] = field(default_factory=dict)
+    #: What the labels of its nodes satisfy; empty: any.
+    selector: tuple[selectors.Requirement, ...] = ()
     quota_labels: Mapping[str, str] = field(default_factory=dict)
     ratio: Fraction = Fraction(1)
     tree_id: str = ""
@@ -186,8 +187,12 @@ def elastic_quota_profile(body: Mapping[str, Any]) -> ElasticQuotaProfile:
     labels = shapes.texts(shapes.section(meta, "labels", errors), errors, "label")
     notes = shapes.texts(shapes.section(meta, "annotations", errors), errors, "annotation")
     selector = shapes.section(spec, "nodeSelector", errors)
-    if selector.get("matchExpressions"):
-        errors.append("spec.nodeSelector: only matchLabels is supported")
+    requirements: tuple[selectors.Requirement, ...] = ()
+    try:
+        compiled = selectors.from_object(selector)
+        requirements = compiled.labels if compiled is not None else ()
+    except ValueError as error:
+        errors.append(f"spec.nodeSelector: {error}")
     ratio, spelled = Fraction(1), spec.get("resourceRatio")
     try:
         ratio = quantity.exact(str(spelled)) if spelled not in {None, ""} else ratio
@@ -206,9 +211,7 @@ def elastic_quota_profile(body: Mapping[str, Any]) -> ElasticQuotaProfile:
         uid=str(meta.get("uid") or ""),
         created=str(meta.get("creationTimestamp") or ""),
         quota_name=str(spec.get("quotaName") or ""),
-        selector=shapes.texts(
-            shapes.section(selector, "matchLabels", errors), errors, "spec.nodeSelector"
-        ),
+        selector=requirements,
         quota_labels=shapes.texts(
             shapes.section(spec, "quotaLabels", errors), errors, "spec.quotaLabels"
         ),

@@ -88,7 +88,7 @@ def once(nodes: int = _NODES, pods: int = _PODS) -> tuple[float, float, int]:
 
 def binding() -> gate.Ratio:
     """A bound pod, events included."""
-    cpu, wall, posts = min(once() for _ in range(3))
+    cpu, wall, posts = min(once() for _ in range(2))
     print(f"{_PODS / wall:.0f} bindings a second, {posts / _PODS:.2f} POSTs a pod")
     return gate.Ratio(
         name=f"binding, {_NODES} nodes",

@@ -17,7 +17,7 @@ from tests.bench import gate
 from tests.bench.colocation import arms, block, settings
 from tests.kit import deadline
 
-STEPS = 7
+STEPS = 5
 BUDGET = 0.200
 _ARM = arms.ARMS["formula-quota"]
 _OVERLOAD = settings.Level("90%", ((0.90, 1.0),))

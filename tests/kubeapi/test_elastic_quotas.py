@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import elastic_quotas
+from koordlet.kubeapi import elastic_quotas, selectors
 from tests.kit import quotas
 
 KEY = quotas.KEY
@@ -82,7 +82,8 @@ def test_a_profile_is_read_with_its_defaults() -> None:
         "resourceRatio": "0.9",
     }
     profile = elastic_quotas.elastic_quota_profile({"metadata": {"name": "p"}, "spec": spec})
-    assert (profile.quota_name, profile.selector) == ("root-a", {"pool": "a"})
+    assert profile.quota_name == "root-a"
+    assert profile.selector == selectors.parse_labels("pool in (a)")
     assert (profile.ratio, profile.resource_keys) == (Fraction(9, 10), ("cpu", "memory"))
     assert profile.errors == ()
 

@@ -22,7 +22,17 @@ def facts(guest: machine.Machine) -> dict[str, Any]:
     return cast("dict[str, Any]", guest.python(FACTS))
 
 
-@pytest.mark.parametrize("wanted", shape.SHAPES.values(), ids=lambda one: one.name)
+#: The others are booted by what tests topology and classes.
+ODDEST = ("offline", "memless")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        pytest.param(wanted, marks=() if name in ODDEST else pytest.mark.soak, id=name)
+        for name, wanted in shape.SHAPES.items()
+    ],
+)
 def test_guest_has_the_shape(wanted: shape.Shape) -> None:
     """The kernel's files and lscpu agree with every number of the shape."""
     with machine.boot(wanted.name, carry=False) as guest:

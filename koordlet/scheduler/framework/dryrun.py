@@ -83,10 +83,14 @@ def importance(pod: Pod) -> tuple[int, str, int]:
 
 def may_go(victim: Pod, pod: Pod) -> bool:
     """Whether a pod may be a victim: less important, running, not exempt by Koordinator's label."""
-    if victim.priority >= pod.priority or victim.reserve_pod_of:
-        return False
+    return victim.priority < pod.priority and not exempt(victim)
+
+
+def exempt(victim: Pod) -> bool:
+    """Whether a pod is nobody's victim."""
     labels = victim.pod_class.labels
-    return labels.get(keys.NEVER_VICTIM) != "true" and labels.get(PREEMPTIBLE) != "false"
+    labelled = labels.get(keys.NEVER_VICTIM) == "true" or labels.get(PREEMPTIBLE) == "false"
+    return labelled or bool(victim.reserve_pod_of)
 
 
 def anybody(_victim: Pod) -> bool:
@@ -224,10 +228,10 @@ class DryRuns:
             spare = left if min(left) >= 0 else spare
             return spare is left
 
-        return _reprieved(row, self._protection.split(lower), stays)
+        return reprieved(row, self._protection.split(lower), stays)
 
 
-def _reprieved(
+def reprieved(
     row: int, groups: tuple[list[Pod], list[Pod]], stays: Callable[[Pod], bool]
 ) -> Candidate:
     """Give back whom one can: first those whose leaving violates a budget, then the others."""
@@ -273,7 +277,7 @@ def in_columns(
 
     try:
         refusal = view.verdict(row)
-        return refusal or _reprieved(row, protection.split(lower), stays)
+        return refusal or reprieved(row, protection.split(lower), stays)
     finally:
         for victim in gone.values():
             columns.place(victim, row)

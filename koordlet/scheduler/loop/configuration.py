@@ -28,6 +28,7 @@ from koordlet.scheduler.loop.election import Terms
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins import registry
+from koordlet.scheduler.plugins.capacity_scheduling import CapacityScheduling
 from koordlet.scheduler.plugins.coscheduling import Coscheduling
 from koordlet.scheduler.plugins.elastic_quota import ElasticQuotaPlugin
 
@@ -114,6 +115,7 @@ def _read(body: Body, where: str) -> Configuration:
         if made.name in profiles:
             raise BadObjectError(f"two profiles are named {made.name!r}")
         profiles[made.name] = made
+    _judge_quotas(profiles)
     if len({served.sorter.name if served.sorter else "" for served in profiles.values()}) > 1:
         raise BadObjectError(
             "queueSort: all profiles must enable the same plugin, as they share one queue"
@@ -122,6 +124,17 @@ def _read(body: Body, where: str) -> Configuration:
         warnings.append(f"{where}: extenders are not supported and are ignored")
     election = _election(wire.mapping(body, "leaderElection"))
     return Configuration(profiles, tuple(warnings), election, _backoff(body))
+
+
+def _judge_quotas(profiles: Mapping[str, profile.Profile]) -> None:
+    """Refuse two meanings of one kind: what one plugin admits, the other would call back."""
+    by_name = {plugin.name: name for name, served in profiles.items() for plugin in served.plugins}
+    both = ElasticQuotaPlugin.name, CapacityScheduling.name
+    if by_name.keys() >= set(both):
+        where = ", ".join(f"profile {by_name[plugin]!r} enables {plugin}" for plugin in both)
+        raise BadObjectError(
+            f"an ElasticQuota has one meaning: {where}; disable one of them in every profile"
+        )
 
 
 def _shared(body: Body) -> Body:
@@ -204,6 +217,8 @@ class _Reader:
         """The profile with its plugins made."""
         name = wire.text(self._body, "schedulerName") or profile.DEFAULT_NAME
         base = {plugin.name: weight for plugin, weight in registry.DEFAULT}
+        if self._enables(CapacityScheduling.name) and not self._enables(ElasticQuotaPlugin.name):
+            del base[ElasticQuotaPlugin.name]  # the other meaning of the same objects
         every = self._apply("multiPoint", base)
         at = {point: self._apply(point, every) for point in _POINTS}
         args = self._arguments()
@@ -224,6 +239,14 @@ class _Reader:
             sorter=self._sorter(made),
             share=self._share(),
             candidates=_candidates(args.get("DefaultPreemption", {})),
+        )
+
+    def _enables(self, name: str) -> bool:
+        """Whether the profile enables a plugin by name, at any point."""
+        return any(
+            wire.text(entry, "name") == name
+            for point in self._sets
+            for entry in wire.bodies(wire.mapping(self._sets, point), "enabled")
         )
 
     def _share(self) -> int:
@@ -255,7 +278,10 @@ class _Reader:
             body = wire.mapping(self._sets, point)
             off = {wire.text(entry, "name") for entry in wire.bodies(body, "disabled")}
             on = {wire.text(entry, "name") for entry in wire.bodies(body, "enabled")}
-            if off & {"*", "DefaultPreemption"} and "DefaultPreemption" not in on:
+            if off & {"*", "DefaultPreemption"} and not on & {
+                "DefaultPreemption",
+                CapacityScheduling.name,
+            }:
                 return False
         return True
 

@@ -25,7 +25,7 @@ from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import Backoff, Queue, QueuePlace
 from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
-from koordlet.scheduler.loop import preemptors, reservation_events
+from koordlet.scheduler.loop import capacity_scheduler, preemptors, reservation_events
 from koordlet.scheduler.loop.assumptions import Assumptions
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Nominations, Outcome, Refusal
@@ -86,7 +86,9 @@ class Core:
                 plugin.attach(self.reservations)
         self._begin()
         self.gangs = GangScheduler(self, profiles, self.decoder.judge)
-        self.quotas = QuotaScheduler(self, profiles, self.decoder.judge)
+        self.quotas: QuotaScheduler = capacity_scheduler.meaning(profiles)(
+            self, profiles, self.decoder.judge
+        )
 
     def _begin(self) -> None:
         self.cycles = {
@@ -324,7 +326,7 @@ class Core:
         preempts = cycle.profile.preempts and (pod.preempts or not pod.reserve_pod_of)
         if not (preempts and self.pod_cache.columns.rows):
             return Refusal(pod, messages.joined(failure.message, rescue.message))
-        if preemption.awaited(cycle, pod, failure):
+        if preemption.awaited(cycle, pod, failure) or self.quotas.awaits(pod):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
             message = messages.joined(failure.message, rescue.message, why)
             return Refusal(pod, message, node=pod.nominated)

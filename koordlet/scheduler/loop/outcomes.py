@@ -93,6 +93,11 @@ class Nominations:
             if not self._by_node[node]:
                 del self._by_node[node]
 
+    def pods(self) -> Iterator[Pod]:
+        """All that are nominated."""
+        for several in self._by_node.values():
+            yield from several.values()
+
     def node(self, pod: Pod) -> str:
         """The node that a pod is nominated for; empty: none."""
         return self._by_pod.get(pod.key, "")

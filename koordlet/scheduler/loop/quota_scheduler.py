@@ -17,9 +17,10 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
+from koordlet.kubeapi.selectors import Requirement
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import dryrun, messages, preemption, profile
@@ -28,6 +29,7 @@ from koordlet.scheduler.framework.preemption import Promised
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import Queue
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
+from koordlet.scheduler.loop.outcomes import Nominations
 from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.objects.disruption import DisruptionBudget, Protection
@@ -36,14 +38,13 @@ from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins import elastic_quota
 from koordlet.scheduler.quotas import admission
 from koordlet.scheduler.quotas import preemption as quota_preemption
-from koordlet.scheduler.quotas.amounts import add, smallest
+from koordlet.scheduler.quotas.amounts import Amounts, add, smallest
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from koordlet.scheduler.quotas.tree import QuotaNode
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.claims import Claim, claim_of
 
-_NAME = elastic_quota.ElasticQuotaPlugin.name
 _AWAITED = "preemption: not eligible due to a terminating pod of its quota."
 
 
@@ -55,6 +56,7 @@ class Core(Protocol):
     queue: Queue
     cycles: dict[str, Cycle]
     measures: SchedulerMetrics
+    nominated: Nominations
 
     def choose(self, cycle: Cycle, pod: Pod) -> tuple[int, dict[int, framework.Verdict]]:
         """The best node, and those that are promised to others."""
@@ -66,22 +68,27 @@ class Core(Protocol):
 class QuotaScheduler:
     """The quotas of one scheduler."""
 
+    #: By which profiles say that they heed quotas.
+    plugin: ClassVar[type[elastic_quota.ElasticQuotaPlugin]] = elastic_quota.ElasticQuotaPlugin
+
     def __init__(
         self, core: Core, profiles: Mapping[str, Profile], judge: unserved.UnservedKeys
     ) -> None:
         self._core, self._judge = core, judge
-        several = profile.plugins(profiles, elastic_quota.ElasticQuotaPlugin)
-        self.settings = several[0].arguments if several else QuotaSettings()
-        self._served = {
-            name
-            for name, served in profiles.items()
-            if served.find(elastic_quota.ElasticQuotaPlugin)
-        }
-        self.book = QuotaBook(self.settings)
+        several = profile.plugins(profiles, self.plugin)
+        self.settings = self._arguments(several)
+        self._served = {name for name, served in profiles.items() if served.find(self.plugin)}
+        self.book = self._new_book()
         #: Whether there is any quota (rule 1).
         self.active = False
         for plugin in several:
             plugin.attach(self)
+
+    def _arguments(self, plugins: Sequence[elastic_quota.ElasticQuotaPlugin]) -> QuotaSettings:
+        return plugins[0].arguments if plugins else QuotaSettings()
+
+    def _new_book(self, named: dict[str, str] | None = None) -> QuotaBook:
+        return QuotaBook(self.settings, named)
 
     # What changes in the cluster.
 
@@ -157,10 +164,10 @@ class QuotaScheduler:
             # Trees keep their pods on their nodes; who may preempt whom may differ anyway.
             self._core.forget_views(lambda _: book.pooled)
         if not book:
-            self.active, self.book = False, QuotaBook(self.settings, book.named)
-            self._core.queue.wake_by(_NAME, lambda _: True, now)
+            self.active, self.book = False, self._new_book(book.named)
+            self._core.queue.wake_by(self.plugin.name, lambda _: True, now)
         elif book.take_relief():
-            self._core.queue.wake_by(_NAME, self._admits, now)
+            self._core.queue.wake_by(self.plugin.name, self._admits, now)
 
     def _admits(self, pod_class: PodClass) -> bool:
         """Whether a pod of a class with the lowest priority is admitted, or may be by drawing."""
@@ -179,7 +186,8 @@ class QuotaScheduler:
         if node is None:
             return ""
         return (
-            f"quota {node.name} is not heeded: profile {scheduler} has no plugin {_NAME}; enable it"
+            f"quota {node.name} is not heeded: profile {scheduler} has no plugin"
+            f" {self.plugin.name}; enable it"
         )
 
     def refusal(self, pod: Pod) -> str:
@@ -189,12 +197,12 @@ class QuotaScheduler:
         if pod.reserve_pod_of and self.book.get(pod.key) is None:
             # No pod of the store: what it asks for is known from its first attempt on.
             self.book.put(pod)
-        why = admission.refusal(self.book, pod.pod_class, pod.priority)
+        why = self._why(pod)
         return "" if why and self._may_draw(pod) else why
 
     def refused(self, pod: Pod, failure: framework.Failure) -> None:
         """Count a pod that its quota refused."""
-        if _NAME in failure.by and (node := self.book.of(pod.pod_class)) is not None:
+        if self.plugin.name in failure.by and (node := self.book.of(pod.pod_class)) is not None:
             self._core.measures.quota_refusals[node.name,] += 1
 
     def _may_draw(self, pod: Pod) -> bool:
@@ -203,28 +211,27 @@ class QuotaScheduler:
         if claim is None:
             return False
         several = (info for row in claim.rows for info in claim.usable(row))
-        return any(
-            not admission.refusal(self.book, pod.pod_class, pod.priority, info.free())
-            for info in several
-        )
+        return any(not self._why(pod, info.free()) for info in several)
+
+    def _why(self, pod: Pod, drawn: Amounts | None = None) -> str:
+        """Why a pod is not admitted with what a reservation gives it; empty: it is."""
+        return admission.refusal(self.book, pod.pod_class, pod.priority, drawn)
 
     def _claim(self, pod: Pod) -> Claim | None:
         """The reservations that a pod may draw on."""
         cycle = self._core.cycles.get(pod.pod_class.scheduler)
         return claim_of(cycle.class_for(pod)) if cycle is not None else None
 
-    def selector(self, pod_class: PodClass) -> Mapping[str, str]:
-        """The labels of the nodes that a class is kept on; empty: all nodes."""
-        return self.book.selector(pod_class) if self.active else {}
+    def selector(self, pod_class: PodClass) -> tuple[Requirement, ...]:
+        """What nodes satisfy that a class is kept on; empty: all nodes do."""
+        return self.book.selector(pod_class) if self.active else ()
 
     def assumed(self, pod: Pod) -> None:
         """A pod got a node; ``RefusedError`` where it was to draw on a reservation and does not."""
         if not self.active:
             return
-        if not pod.draws_on and self._claim(pod) is not None:
-            why = admission.refusal(self.book, pod.pod_class, pod.priority)
-            if why:
-                raise framework.RefusedError(why)
+        if not pod.draws_on and self._claim(pod) is not None and (why := self._why(pod)):
+            raise framework.RefusedError(why)
         self.book.put(pod)
 
     def released(self, pod: Pod) -> None:
@@ -271,6 +278,10 @@ class QuotaScheduler:
             return dryrun.anybody
         return lambda victim: self.book.of(victim.pod_class) is node
 
+    def awaits(self, _pod: Pod) -> bool:
+        """Whether a pod waits for victims that leave, whatever their priority."""
+        return False
+
     def preempt(
         self,
         cycle: Cycle,
@@ -288,7 +299,7 @@ class QuotaScheduler:
             eligible=self.eligible(pod),
         )
         node = self._quota(pod.pod_class)
-        if node is None or _NAME not in failure.by or failure.verdicts is not None:
+        if node is None or self.plugin.name not in failure.by or failure.verdicts is not None:
             return on_nodes(failure)
         if not pod.preempts:
             return "preemption: not eligible due to preemptionPolicy=Never."
@@ -302,7 +313,7 @@ class QuotaScheduler:
 
         chosen = quota_preemption.attempt(
             *(self.book, cycle.columns, quota_preemption.candidates(self.book, node, pod)),
-            admitted=lambda: not admission.refusal(self.book, pod.pod_class, pod.priority),
+            admitted=lambda: not self._why(pod),
             protection=Protection(budgets),
             choose=choose,
         )

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from koordlet.kubeapi.selectors import Requirement
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
@@ -26,8 +27,8 @@ class AdmittingQuotas(Protocol):
     def refusal(self, pod: Pod) -> str:
         """Why a quota does not admit a pod; empty: it does."""
 
-    def selector(self, pod_class: PodClass) -> Mapping[str, str]:
-        """The labels of the nodes that a class is kept on; empty: all nodes."""
+    def selector(self, pod_class: PodClass) -> tuple[Requirement, ...]:
+        """What nodes satisfy that a class is kept on; empty: all nodes do."""
 
     def assumed(self, pod: Pod) -> None:
         """A pod got a node."""
@@ -56,12 +57,11 @@ class ElasticQuotaPlugin(framework.Plugin):
         return self._quotas.refusal(pod) if self._quotas is not None else ""
 
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
-        selector = self._quotas.selector(pod_class) if self._quotas is not None else {}
+        selector = self._quotas.selector(pod_class) if self._quotas is not None else ()
         if not selector:
             return None
         passing = [
-            node is not None
-            and all(node.labels.get(key) == value for key, value in selector.items())
+            node is not None and all(requirement.matches(node.labels) for requirement in selector)
             for node in columns.nodes
         ]
         return framework.masked(np.array(passing, np.bool_), NOT_IN_TREE)

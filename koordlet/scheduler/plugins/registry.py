@@ -13,6 +13,7 @@ from typing import Any
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.plugins import (
+    capacity_scheduling,
     coscheduling,
     deviceshare,
     elastic_quota,
@@ -61,6 +62,11 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (node.NodeDeclaredFeatures, 0),
 )
 
+#: Served where a profile enables them by name.
+OPTIONAL: tuple[tuple[type[framework.Plugin], int], ...] = (
+    (capacity_scheduling.CapacityScheduling, 0),
+)
+
 #: Done by the queue, the preemption and the loop themselves.
 BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 
@@ -77,7 +83,7 @@ _GROUP = "koordlet.scheduler.plugins"
 
 def known() -> dict[str, tuple[type[framework.Plugin], int]]:
     """Ours and those installed beside us."""
-    plugins = {plugin.name: (plugin, weight) for plugin, weight in DEFAULT}
+    plugins = {plugin.name: (plugin, weight) for plugin, weight in (*DEFAULT, *OPTIONAL)}
     for entry in importlib.metadata.entry_points(group=_GROUP):
         loaded: Any = entry.load()
         if not (isinstance(loaded, type) and issubclass(loaded, framework.Plugin)):

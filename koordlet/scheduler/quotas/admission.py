@@ -13,7 +13,6 @@ Checks, in this order; only names that the pod asks for and that a quota bounds 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
 
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.quotas import book as quota_book
@@ -50,13 +49,12 @@ def refusal(
     if drawn:
         rest = ((name, much - drawn.get(name, 0)) for name, much in asked.items())
         asked = {name: more for name, more in rest if more > 0}
-    if not asked:
-        return ""
-    for bound in _bounds(book, node, asked, priority, fixed=quota_book.is_fixed(pod_class)):
-        _, used, most, _, _ = bound
-        for name, much in asked.items():
-            if name in most and used.get(name, 0) + much > most[name]:
-                return f"{_words(node, bound)}, {_amounts(bound, asked, _over(bound, asked))}"
+    fixed = quota_book.is_fixed(pod_class)
+    # Asked first: after it the runtime of every quota above is up to date.
+    limit = book.limit(node)
+    for bound in _bounds(book, node, limit, asked, priority, fixed=fixed):
+        if over := _over(bound[1], bound[2], asked):
+            return f"{_words(node, bound)}, {_amounts(bound, asked, over)}"
     return ""
 
 
@@ -64,45 +62,44 @@ def gang_refusal(book: QuotaBook, name: str, node: QuotaNode, asked: Amounts) ->
     """Why the members of a gang are not admitted together; empty: they may be."""
     asked = {key: much for key, much in asked.items() if key in node.spec.max}
     bound = node, node.used, book.limit(node), BoundKind.OWN, 0
-    over = _over(bound, asked)
+    over = _over(bound[1], bound[2], asked)
     words = f"Insufficient quotas for gang {name}, quotaName: {node.name}"
     return f"{words}, {_amounts(bound, asked, over)}" if over else ""
 
 
 def _bounds(
-    book: QuotaBook, node: QuotaNode, asked: Amounts, priority: int, *, fixed: bool
-) -> Iterator[_Bound]:
-    # Asked first: after it the runtime of every quota above is up to date.
-    limit = book.limit(node)
-    yield node, node.used, limit, BoundKind.OWN, 0
+    book: QuotaBook, node: QuotaNode, limit: Amounts, asked: Amounts, priority: int, *, fixed: bool
+) -> list[_Bound]:
+    """All bounds of a pod; no generator, as it would cost each pod more than its checks."""
+    bounds: list[_Bound] = [(node, node.used, limit, BoundKind.OWN, 0)]
     if fixed:
         least = {name: node.spec.min.get(name, 0) for name in asked}
-        yield node, node.non_preemptible_used, least, BoundKind.NON_PREEMPTIBLE, 0
-    settings = book.settings
-    for each in reversed(node.path[1:]):
+        bounds.append((node, node.non_preemptible_used, least, BoundKind.NON_PREEMPTIBLE, 0))
+    checks_parents, uses_runtime = book.settings.checks_parents, book.settings.uses_runtime
+    for each in node.path[:0:-1]:
         spec = each.spec
-        if each is not node and settings.checks_parents:
-            most = each.runtime if settings.uses_runtime else spec.max
-            yield each, each.used, most, BoundKind.PARENT, 0
+        if checks_parents and each is not node:
+            most = each.runtime if uses_runtime else spec.max
+            bounds.append((each, each.used, most, BoundKind.PARENT, 0))
         if spec.admission:
-            yield each, each.used, spec.admission, BoundKind.ADMISSION, 0
-        if not spec.max_by_priority:
-            continue
-        for (least_priority, bound), used in zip(
-            spec.max_by_priority, each.used_by_priority, strict=True
-        ):
-            if priority >= least_priority:
-                yield each, used, bound, BoundKind.PRIORITY, least_priority
+            bounds.append((each, each.used, spec.admission, BoundKind.ADMISSION, 0))
+        if spec.max_by_priority:
+            pairs = zip(spec.max_by_priority, each.used_by_priority, strict=True)
+            bounds += (
+                (each, used, bound, BoundKind.PRIORITY, least_priority)
+                for (least_priority, bound), used in pairs
+                if priority >= least_priority
+            )
+    return bounds
 
 
-def _over(bound: _Bound, asked: Amounts) -> list[str]:
-    """The names that would be beyond the bound; a name without one is not bounded."""
-    _, used, most, _, _ = bound
-    return sorted(
-        name
-        for name, much in asked.items()
-        if name in most and used.get(name, 0) + much > most[name]
-    )
+def _over(used: Amounts, most: Amounts, asked: Amounts) -> list[str]:
+    """The names that would be beyond a bound; a name without one is not bounded."""
+    over = []
+    for name, much in asked.items():
+        if name in most and used.get(name, 0) + much > most[name]:
+            over.append(name)
+    return sorted(over) if over else over
 
 
 def _words(node: QuotaNode, bound: _Bound) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from koordlet.kubeapi import elastic_quotas
+from koordlet.kubeapi.selectors import Requirement
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.quotas.amounts import NONE, Amounts, exceeding
@@ -102,11 +103,11 @@ class QuotaBook(QuotaRegistry):
         known = self._buckets.get((label, namespace))
         return known.node if known is not None else self._resolve(label, namespace)
 
-    def selector(self, pod_class: PodClass) -> Mapping[str, str]:
-        """The labels of the nodes that pods of a class are kept on; empty: all nodes."""
+    def selector(self, pod_class: PodClass) -> tuple[Requirement, ...]:
+        """What nodes satisfy that pods of a class are kept on; empty: all nodes do."""
         node = self.of(pod_class)
         pools = self.pools_of(node.tree) if node is not None and node.tree.id else []
-        return pools[0] if len(pools) == 1 else {}
+        return pools[0] if len(pools) == 1 else ()
 
     def names(self) -> Iterable[str]:
         """The names that ElasticQuotas of the store have."""
@@ -300,7 +301,7 @@ class QuotaBook(QuotaRegistry):
 
     def _beyond_hold(self, known: QuotaPod) -> Usage:
         usage = usage_of(known.pod, placed=bool(known.pod.node))
-        holder = self._holds.get(known.draws)
+        holder = self._holds.get(known.draws) if known.draws else None
         if holder is None or not usage.used:
             return usage
         left = dict(holder.usage.used)

@@ -9,7 +9,7 @@ Rules:
    ignored.
 2. A version meets an objection: the version before stays in force; where there is none, it is in
    force all the same unless the objection is fatal.
-3. A quota whose parent is missing or below it, or of another tree, is below the root of its tree.
+3. A quota whose parent is missing, of another tree or below it (also: still) is below the root.
 4. A tree's total is that of its profile's nodes, or what its root says; the default tree has what
    the others leave, and what the default and the system quota use is off it.
 """
@@ -21,6 +21,7 @@ from dataclasses import field, replace
 
 from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
+from koordlet.kubeapi.selectors import Requirement
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.quotas import validation
@@ -58,8 +59,7 @@ class _Pool:
 
     def selects(self, node: Node) -> bool:
         """Whether a node is of the pool."""
-        labels = node.labels
-        return all(labels.get(key) == value for key, value in self.profile.selector.items())
+        return all(requirement.matches(node.labels) for requirement in self.profile.selector)
 
     @property
     def tree_id(self) -> str:
@@ -209,7 +209,7 @@ class QuotaRegistry:
             return node.spec.max
         return node.tree.runtime(node)
 
-    def pools_of(self, tree: QuotaTree) -> list[Mapping[str, str]]:
+    def pools_of(self, tree: QuotaTree) -> list[tuple[Requirement, ...]]:
         """The selectors of the nodes of a tree, where its pods are kept on them."""
         roots = [node.spec for node in tree.root.children.values() if node.spec.is_root]
         if any(not spec.keeps_to_nodes for spec in roots):
@@ -283,7 +283,7 @@ class QuotaRegistry:
         above = self.nodes.get(spec.parent)
         tree_id = spec.tree_id or (above.tree.id if above is not None else "")
         circles = self._validation.circles(spec)
-        if above is not None and (above.tree.id != tree_id or circles):
+        if above is not None and (above.tree.id != tree_id or circles or known in above.path):
             above = None
         tree = self.trees.get(tree_id)
         if tree is None:

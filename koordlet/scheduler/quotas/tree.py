@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from typing import NamedTuple
 
 from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
@@ -25,13 +26,12 @@ from koordlet.scheduler.quotas.amounts import NONE, Amounts, add, difference, ex
 from koordlet.scheduler.quotas.runtime import Claim, Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What one pod counts for."""
+class Usage(NamedTuple):
+    """What one pod counts for. A tuple: it is made for each pod twice, and compared."""
 
     amounts: Amounts
     #: What it has on a node; empty while it has none.
-    used: Amounts = field(default_factory=dict)
+    used: Amounts = NONE
     non_preemptible: bool = False
     priority: int = 0
 

@@ -13,6 +13,7 @@ from tests.kit import clusters, reservations
 from tests.kit.quota_scene import QuotaScene
 from tests.kit.quotas import KEY, quota
 
+IN = {"key": "pool", "operator": "In", "values": ["a", "b"]}
 FIXED = {f"{KEY}preemptible": "false"}
 
 
@@ -326,13 +327,14 @@ def test_batch_resources_are_bounded_like_any_others() -> None:
     assert f"exceedDimensions: [{name}]" in scene.messages["b"]
 
 
-def test_pods_of_a_tree_are_kept_on_its_nodes() -> None:
+@pytest.mark.parametrize("selector", [{"matchLabels": {"pool": "a"}}, {"matchExpressions": [IN]}])
+def test_pods_of_a_tree_are_kept_on_its_nodes(selector: dict[str, object]) -> None:
     """The other node has room, and is not of the pool; a switch on the root leaves them free."""
     pool = {"pool": "a"}
     profile_ = {
         "kind": "ElasticQuotaProfile",
         "metadata": {"name": "p", "namespace": "d"},
-        "spec": {"quotaName": "root", "nodeSelector": {"matchLabels": pool}},
+        "spec": {"quotaName": "root", "nodeSelector": selector},
     }
     child = quota("q", {}, {"cpu": 9, "memory": "9Gi"}, parent="root")
     scene = QuotaScene(

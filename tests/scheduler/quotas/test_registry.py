@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
+
+import pytest
 
 from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.elastic_quotas import ROOT, ElasticQuotaProfile
@@ -208,3 +211,42 @@ def test_the_default_quota_is_bounded_by_its_object_while_that_is_there() -> Non
     book.drop_quota(own)
     book.settle()
     assert book.limit(book.nodes[elastic_quotas.DEFAULT])["cpu"] == (2**63 - 1) // 5
+
+
+def _shuffle(seed: int, steps: int) -> None:
+    """Quotas come, move below each other, change their tree and go, a few at a time."""
+    chance, book = random.Random(seed), QuotaBook()
+    stored: dict[str, elastic_quotas.ElasticQuota] = {}
+    names = [f"q{place}" for place in range(5)]
+    for _ in range(steps):
+        name = chance.choice(names)
+        if name in stored and chance.random() < 0.15:
+            book.drop_quota(stored.pop(name))
+        else:
+            most = {"cpu": 9} if chance.random() < 0.7 else {"cpu": 9, "memory": 1}
+            stored[name] = spec(
+                *(name, {"cpu": chance.choice((0, 1, 5))}, most),
+                parent=chance.choice(("", *names)),
+                is_parent=chance.random() < 0.8,
+                labels={f"{KEY}tree-id": chance.choice("ab")} if chance.random() < 0.2 else None,
+            )
+            book.put_quota(stored[name])
+        if chance.random() < 0.6:
+            book.settle()
+            assert book.nodes.keys() == stored.keys() | elastic_quotas.BUILT_IN - {ROOT}
+            for node in book.nodes.values():
+                assert node.path[0] is node.tree.root
+                assert [node.path[-1], *node.path[-2:-1]] == [node, node.parent]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_quotas_that_move_below_each_other_keep_their_trees_whole(seed: int) -> None:
+    """Every quota of the store is in force, on a way that begins at the root of its tree."""
+    _shuffle(seed, 40)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1_000, 1_100))
+def test_long_lives_of_moving_quotas_keep_their_trees_whole(seed: int) -> None:
+    """The same, a thousand steps each."""
+    _shuffle(seed, 1_000)

@@ -1,0 +1,147 @@
+"""Quotas where a namespace is the quota: what each may use, and who borrows.
+
+Covers: the oldest quota of each namespace, bounds and messages of admission, who is above its
+minimum. Does not cover: counting pods (``book``), making room (``loop.capacity_scheduler``).
+
+Rules:
+1. There is no tree and no runtime: a namespace may use up to its maximum, and all namespaces with
+   a quota together up to the sum of their minimums.
+2. A name that a minimum lacks is zero of it; one that a maximum lacks is not bounded. Only names
+   that the pod asks for are compared.
+3. A pod that is nominated counts as if it were there: for its own namespace where it is at least
+   as important, for all together also where its namespace is not above its minimum.
+4. Pods are in the quota of their namespace, whatever their labels say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from koordlet.kubeapi.elastic_quotas import ElasticQuota
+from koordlet.model import resources
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.quotas.amounts import Amounts, add, exceeding
+from koordlet.scheduler.quotas.book import QuotaBook
+from koordlet.scheduler.quotas.settings import UNBOUNDED
+from koordlet.scheduler.quotas.tree import QuotaNode
+
+
+class CapacityBook(QuotaBook):
+    """The quotas of namespaces and their pods."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quotas: dict[str, dict[str, ElasticQuota]] = {}
+        #: The sum of all minimums; ``None``: to be summed anew.
+        self._least: Amounts | None = None
+
+    def put_quota(self, quota: ElasticQuota) -> None:
+        self._quotas.setdefault(quota.namespace, {})[quota.id] = quota
+        self._choose(quota.namespace)
+
+    def drop_quota(self, quota: ElasticQuota) -> None:
+        self._quotas.get(quota.namespace, {}).pop(quota.id, None)
+        self._choose(quota.namespace)
+
+    def settle(self) -> bool:
+        moved = super().settle()
+        if moved:
+            self._least = None
+        return moved
+
+    def names(self) -> Iterable[str]:
+        """None: what the other meaning builds in is not missing here."""
+        return ()
+
+    def refusal(self, pod: Pod, nominated: Iterable[Pod] = (), drawn: Amounts | None = None) -> str:
+        """Why a pod is not admitted beside those that are nominated; empty: it is."""
+        node = self.of(pod.pod_class)
+        if node is None:
+            return ""
+        own, everybody = self._nominated(pod, node, nominated)
+        words = f"Pod {pod.key} is rejected in PreFilter because"
+        requests = pod.pod_class.requests.real
+        asked = {
+            name: more
+            for name, much in requests.items()
+            if (more := much - (drawn or {}).get(name, 0)) > 0
+        }
+        if self._beyond(asked, node.used, own, node.spec.max, unbounded=True):
+            return f"{words} ElasticQuota {node.name} is more than Max"
+        if self._beyond(asked, self.trees[""].root.used, everybody, self._minimums()):
+            return f"{words} total ElasticQuota used is more than min"
+        return ""
+
+    def borrows_for(self, pod: Pod, node: QuotaNode, nominated: Iterable[Pod] = ()) -> bool:
+        """Whether a pod would be beyond the minimum of its own namespace."""
+        own, _ = self._nominated(pod, node, nominated)
+        return self._beyond(pod.pod_class.requests.real, node.used, own, node.spec.min)
+
+    def _nominated(
+        self, pod: Pod, node: QuotaNode, nominated: Iterable[Pod]
+    ) -> tuple[Amounts, Amounts]:
+        """What those count for in the namespace, and in all together (rule 3)."""
+        own: dict[str, int] = {}
+        others: dict[str, int] = {}
+        for guest in nominated:
+            quota = self.of(guest.pod_class) if guest.key != pod.key else None
+            if quota is node and guest.priority >= pod.priority:
+                add(own, guest.pod_class.requests.real)
+            elif quota is not None and quota is not node and not over_minimum(quota):
+                add(others, guest.pod_class.requests.real)
+        return own, resources.total((own, others))
+
+    @staticmethod
+    def _beyond(
+        asked: Amounts, used: Amounts, guests: Amounts, most: Amounts, *, unbounded: bool = False
+    ) -> bool:
+        """Whether a name that is asked for would be beyond a bound (rule 2)."""
+        return any(
+            used.get(name, 0) + guests.get(name, 0) + much > most.get(name, 0)
+            for name, much in asked.items()
+            if much and (name in most or not unbounded)
+        )
+
+    def _minimums(self) -> Amounts:
+        if self._least is None:
+            nodes = self.trees[""].root.children.values()
+            self._least = resources.total(node.spec.min for node in nodes)
+        return self._least
+
+    def _choose(self, namespace: str) -> None:
+        """Let the oldest quota of a namespace be in force, under the namespace's name."""
+        several = sorted(
+            self._quotas[namespace].values() if namespace in self._quotas else (),
+            key=lambda quota: (quota.created, quota.name),
+        )
+        for other in several[1:]:
+            words = f"quota {other.id} is ignored: {several[0].id} is the namespace's already"
+            if self.invalid.get(other.id) != words:
+                self.invalid[other.id] = words
+                self._notice(other, words)
+        if not several:
+            self._quotas.pop(namespace, None)
+            super().drop_quota(ElasticQuota(namespace=namespace, name=namespace))
+            return
+        oldest = several[0]
+        unbounded = dict.fromkeys(oldest.min, UNBOUNDED)
+        super().put_quota(
+            ElasticQuota(
+                namespace=namespace,
+                name=namespace,
+                created=oldest.created,
+                min=oldest.min,
+                max={**unbounded, **oldest.max},
+                errors=oldest.errors,
+            )
+        )
+
+    def _resolve(self, _label: str, namespace: str) -> QuotaNode | None:
+        """Rule 4."""
+        node = self.nodes.get(namespace)
+        return node if node is not None and node.tree is not self.aside else None
+
+
+def over_minimum(node: QuotaNode) -> bool:
+    """Whether a namespace uses more than its minimum of any name."""
+    return bool(exceeding(node.used, node.spec.min))
