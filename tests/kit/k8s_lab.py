@@ -51,6 +51,14 @@ def module() -> Any:
     return lab
 
 
+def programs(*names: str) -> Path:
+    """The folder with these programs of the lab, unpacked."""
+    module()
+    unpack = sys.modules["programs"].program
+    [folder] = {Path(unpack(name)).parent for name in names}
+    return folder
+
+
 @contextlib.contextmanager
 def cluster(folder: Path, **options: Any) -> Iterator[Any]:
     """A cluster, up; down at the end, whatever happens."""
