@@ -7,6 +7,7 @@ a real node are one group, and begin first, because together they take the longe
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -19,14 +20,19 @@ FIRST = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests of this folder by module, but for the node's; put the long ones first."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Group the tests of this folder by module, but for the node's; put the long ones first.
+
+    As a wrapper it comes before xdist, which writes the groups into the names of the tests.
+    """
     folder = Path(__file__).parent
     own = [item for item in items if item.path.parent == folder]
     for item in own:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
     ordered = iter(sorted(own, key=_place))
     items[:] = [next(ordered) if item.path.parent == folder else item for item in items]
+    return (yield)
 
 
 def _group(item: pytest.Item) -> str:
