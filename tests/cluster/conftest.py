@@ -1,45 +1,49 @@
 """Which tests of this folder run beside each other, and in which order.
 
-``make cluster`` has two workers. What a test does is mostly waiting for programs of the lab, so two
-control planes at a time cost little more than one. There is one kubelet on a machine: all tests of
-a real node are one group, and begin first, because together they take the longest.
+``make cluster`` has two workers. A test mostly waits for programs of the lab, so two control planes
+at a time cost little more than one. There is one kubelet on a machine: all tests of a real node go
+to one worker, and begin first, because together they take the longest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-NODE = "node"
-#: Modules in the order in which workers get them; all others are short.
+#: They start a kubelet.
+NODE = (
+    *("test_node_life.py", "test_node_pressure.py", "test_node_rest.py"),
+    *("test_static_policy.py", "test_fail_closed.py"),
+)
+#: The order in which workers get modules; all others are short.
 FIRST = (
-    *("test_node_life.py", "test_static_policy.py", "test_differential.py", "test_faults.py"),
+    *(*NODE, "test_differential.py", "test_faults.py"),
     *("test_gang_differential.py", "test_scheduler.py", "test_gangs.py"),
 )
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Group the tests of this folder by module, but for the node's; put the long ones first.
+class ByServer(LoadScopeScheduling):  # type: ignore[misc] # it ships no annotations
+    """The tests of a module share a server, and those of a node the machine's one kubelet."""
 
-    As a wrapper it comes before xdist, which writes the groups into the names of the tests.
-    """
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0].rpartition("/")[2]
+        return "node" if module in NODE else module
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServer:
+    """Where there are workers."""
+    return ByServer(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long ones of this folder first, in the places that its tests have among all."""
+
+    def place(item: pytest.Item) -> int:
+        return FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST)
+
     folder = Path(__file__).parent
-    own = [item for item in items if item.path.parent == folder]
-    for item in own:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    ordered = iter(sorted(own, key=_place))
+    ordered = iter(sorted((item for item in items if item.path.parent == folder), key=place))
     items[:] = [next(ordered) if item.path.parent == folder else item for item in items]
-    return (yield)
-
-
-def _group(item: pytest.Item) -> str:
-    """The node's tests boot a kubelet by the kit's module, which their own imports."""
-    return NODE if hasattr(getattr(item, "module", None), "kubelet_node") else item.path.stem
-
-
-def _place(item: pytest.Item) -> int:
-    name = item.path.name
-    return FIRST.index(name) if name in FIRST else len(FIRST)
