@@ -72,8 +72,9 @@ e2e: $(DEVELOP) ## Run the tests on the real kernel of this host (needs root)
 	@$(PYTEST) -m "e2e and not soak" tests/e2e $(ARGS)
 
 .PHONY: cluster
+# Two servers at a time (tests/cluster/conftest.py): a test mostly waits for programs that it started.
 cluster: $(DEVELOP) ## Run the tests beside a real Kubernetes (needs the lab that boots one)
-	@$(PYTEST) -m "cluster and not soak" tests/cluster $(ARGS)
+	@$(PYTEST) -n 2 --dist loadscope --no-loadscope-reorder -m "cluster and not soak" tests/cluster $(ARGS)
 
 .PHONY: vm
 # Two machines at a time: one alone waits for its own clock half of the time.

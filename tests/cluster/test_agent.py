@@ -10,7 +10,6 @@ import collections
 import contextlib
 import datetime as dt
 import http
-import json
 import os
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.deployed import AuditLog
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
 from tests.kit import deadline, k8s_lab
@@ -29,7 +29,6 @@ from tests.oracle.objects import Body
 pytestmark = pytest.mark.cluster
 
 NODE, SPACE = "n0", "koordlet-system"
-USER = f"system:serviceaccount:{SPACE}:koordlet"
 NODE_METRIC = f"/apis/slo.koordinator.sh/v1alpha1/nodemetrics/{NODE}"
 TOPOLOGY = f"/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/{NODE}"
 #: Requests a minute, of watches that begin anew as well.
@@ -92,20 +91,14 @@ def agent(folder: Path, kubeconfig: Path) -> Iterator[None]:
         running.wait(60)
 
 
-def asked(lab: Any) -> list[Body]:
+def asked(log: AuditLog) -> list[Body]:
     """Every request of the agent that has begun, a watch once."""
-    lines = Path(lab.folder, "log", "audit.log").read_text().splitlines()
-    several = {
-        event["auditID"]: event
-        for event in map(json.loads, lines)
-        if event["user"].get("username") == USER
-    }
-    return list(several.values())
+    return list({event["auditID"]: event for event in log.read()}.values())
 
 
-def reports(lab: Any) -> list[Body]:
+def reports(log: AuditLog) -> list[Body]:
     """Its updates of the NodeMetric's status."""
-    return [e for e in asked(lab) if e["verb"] == "patch" and "nodemetrics" in e["requestURI"]]
+    return [e for e in asked(log) if e["verb"] == "patch" and "nodemetrics" in e["requestURI"]]
 
 
 def test_it_reports_with_its_own_role(lab: Any) -> None:
@@ -117,7 +110,9 @@ def test_it_reports_with_its_own_role(lab: Any) -> None:
 
     assert [zone["type"] for zone in topology["zones"]].count("Node") >= 1
     assert metric["metadata"]["ownerReferences"][0]["name"] == NODE
-    codes = collections.Counter(event["responseStatus"]["code"] for event in asked(lab))
+    codes = collections.Counter(
+        event["responseStatus"]["code"] for event in asked(AuditLog(lab, SPACE))
+    )
     assert codes[http.HTTPStatus.FORBIDDEN] == 0, codes
 
 
@@ -129,12 +124,13 @@ def test_at_rest_it_asks_little(lab: Any) -> None:
 
 def rests(lab: Any, *, until: int) -> None:
     """Between its second report and this one it asks little, and writes no zones."""
+    log = AuditLog(lab, SPACE)
     several = deadline.until(
-        lambda: some if len(some := reports(lab)) >= until else None, "reports", seconds=400
+        lambda: some if len(some := reports(log)) >= until else None, "reports", seconds=400
     )
     moments = [several[number]["requestReceivedTimestamp"] for number in (1, until - 1)]
     first, last = moments
-    between = [e for e in asked(lab) if first < e["requestReceivedTimestamp"] <= last]
+    between = [e for e in asked(log) if first < e["requestReceivedTimestamp"] <= last]
     span = dt.datetime.fromisoformat(last) - dt.datetime.fromisoformat(first)
 
     counts = collections.Counter(f"{e['verb']} {e['objectRef']['resource']}" for e in between)

@@ -1,23 +1,24 @@
 """The scheduler as it is deployed: two replicas beside kube-scheduler, and a server that fails.
 
 Covers: its own service account and role, leaders that die or stand still, pods of other profiles,
-a reservation and its owner, an API server that is killed. Does not cover: verdicts
-(``test_differential``).
+reservations and their owners, also by kubectl, an API server that is killed.
+Does not cover: verdicts (``test_differential``).
 """
 
 from __future__ import annotations
 
 import collections
 import http
+import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.cluster.deployed import ACCOUNT, PODS, Deployed, pod, several_lists
 from tests.cluster.ganged import DEFINITIONS, definition
 from tests.deploy.documents import rules
-from tests.kit import deadline, k8s_lab
+from tests.kit import deadline, k8s_lab, needs
 from tests.oracle.objects import Body
 
 pytestmark = pytest.mark.cluster
@@ -82,17 +83,9 @@ def test_leaders_that_die_or_stand_still_are_followed(deployed: Deployed) -> Non
 
 def test_a_reservation_is_held_and_drawn(deployed: Deployed) -> None:
     """Made by an administrator, it becomes Available, and its owner's pod is bound to its node."""
-    reservation = {
-        "apiVersion": "scheduling.koordinator.sh/v1alpha1",
-        "kind": "Reservation",
-        "metadata": {"name": "held"},
-        "spec": {
-            "template": {"spec": pod("", "koordlet-scheduler")["spec"]},
-            "owners": [{"labelSelector": {"matchLabels": {"app": "x"}}}],
-            "ttl": "1h",
-        },
-    }
-    deployed.admin.need("POST", RESERVATIONS, reservation)
+    selector = [{"labelSelector": {"matchLabels": {"app": "x"}}}]
+    held = reservation("held", owners=selector, ttl="1h")
+    deployed.admin.need("POST", RESERVATIONS, held)
     path = f"{RESERVATIONS}/held"
 
     def phase(wanted: str) -> Body | None:
@@ -104,6 +97,58 @@ def test_a_reservation_is_held_and_drawn(deployed: Deployed) -> None:
 
     assert nodes == [available["nodeName"]]
     deadline.until(lambda: phase("Succeeded"), "it is drawn once")
+
+
+def reservation(name: str, **spec: object) -> Body:
+    """Half a CPU for the pod that is called as it is."""
+    template: Body = {"spec": pod("", ACCOUNT)["spec"]}
+    [box] = template["spec"]["containers"]
+    box["resources"] = {"requests": {"cpu": "500m", "memory": "800Mi"}}
+    owner = {"object": {"name": f"pod-{name}", "namespace": "default"}}
+    return {
+        "apiVersion": "scheduling.koordinator.sh/v1alpha1",
+        "kind": "Reservation",
+        "metadata": {"name": name},
+        "spec": {"template": template, "owners": [owner], **spec},
+    }
+
+
+@needs.program("kubectl")
+def test_kubectl_takes_a_reservation_through_its_life(deployed: Deployed) -> None:
+    """Applied, shown in columns, drawn by its owner, deleted under it; another one expires."""
+
+    def kubectl(*words: str, documents: Sequence[Body] = ()) -> str:
+        return k8s_lab.kubectl(deployed.lab, *words, documents=documents)
+
+    def columns(name: str) -> list[str]:
+        head, row = kubectl("get", "reservation", name, "-o", "wide").splitlines()
+        assert head.split() == ["NAME", "PHASE", "AGE", "NODE", "TTL", "EXPIRES"]
+        return row.split()
+
+    several = [reservation("demo", ttl="1h"), reservation("brief", ttl="3s")]
+    assert kubectl("apply", "-f", "-", documents=several).splitlines() == [
+        f"reservation.scheduling.koordinator.sh/{name} created" for name in ("demo", "brief")
+    ]
+    shown = deadline.until(
+        lambda: row if "Available" in (row := columns("demo")) else None, "it is available"
+    )
+    owner = {"apiVersion": "v1", "kind": "Pod", **pod("pod-demo", ACCOUNT)}
+    kubectl("apply", "-f", "-", documents=[owner])
+    where = ("get", "pod", "pod-demo", "-o", "jsonpath={.spec.nodeName}")
+    node = deadline.until(lambda: kubectl(*where), "its owner is bound")
+    assert (shown[0], shown[3], shown[4]) == ("demo", node, "1h")
+
+    deadline.until(lambda: "Succeeded" in columns("demo"), "it is drawn")
+    status = json.loads(kubectl("get", "reservation", "demo", "-o", "json"))["status"]
+    assert status["allocatable"] == {"cpu": "500m", "memory": "800Mi"}
+    assert status["allocated"] == {"cpu": "100m", "memory": "64Mi"}
+    assert [pod_owner["name"] for pod_owner in status["currentOwners"]] == ["pod-demo"]
+    deadline.until(lambda: "Failed" in columns("brief"), "the brief one expires")
+    assert "Expired" in kubectl("get", "reservation", "brief", "-o", "json")
+
+    assert "deleted" in kubectl("delete", "reservation", "demo", "brief")
+    assert kubectl("get", "reservation", "--ignore-not-found", "demo", "brief") == ""
+    assert kubectl(*where) == node
 
 
 def test_the_status_of_a_pod_group_is_written(deployed: Deployed) -> None:

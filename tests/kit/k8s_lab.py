@@ -1,6 +1,6 @@
 """A real Kubernetes on this machine, where there is a lab that boots one.
 
-Covers: finding the lab (KOORDLET_K8S_LAB), its ``Cluster``, many objects at once.
+Covers: finding the lab (KOORDLET_K8S_LAB), its ``Cluster``, many objects at once, kubectl.
 Does not cover: what a test asks the cluster.
 """
 
@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import ssl
+import subprocess
 import sys
 import time
 import urllib.parse
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.kit import deadline
 
@@ -51,11 +53,37 @@ def module() -> Any:
     return lab
 
 
+def programs(*names: str) -> Path:
+    """The folder with these programs of the lab, unpacked."""
+    module()
+    unpack = sys.modules["programs"].program
+    [folder] = {Path(unpack(name)).parent for name in names}
+    return folder
+
+
 @contextlib.contextmanager
 def cluster(folder: Path, **options: Any) -> Iterator[Any]:
     """A cluster, up; down at the end, whatever happens."""
     with module().Cluster(folder, **options) as lab:
         yield lab
+
+
+def kubectl(lab: Any, *words: str, documents: Sequence[Any] = ()) -> str:
+    """What the administrator's kubectl prints; fails where it fails or warns.
+
+    ``documents`` are what ``-f -`` reads.
+    """
+    options = (f"--kubeconfig={lab.kubeconfig}", f"--cache-dir={lab.folder}/kubectl")
+    done = subprocess.run(
+        ["kubectl", *options, *words],
+        input=yaml.safe_dump_all(documents),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), (words, done.stderr)
+    return done.stdout
 
 
 class Admin:

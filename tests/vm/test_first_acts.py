@@ -1,6 +1,7 @@
 """Containerd asks the agent on cgroup v2: containers of runc and crun are right before they begin.
 
-Covers: CPUs with both drivers, under a running systemd; an update; a silent connection; the end.
+Covers: CPUs with both drivers, under a running systemd, by containerd 1.7 and by the lab's 2.3; an
+update; a silent connection; the end.
 Does not cover: cgroup v1 and failures (``tests.e2e.test_nri``).
 """
 
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit import k8s_lab
 from tests.vm import fetched, fixtures
 
 pytestmark = pytest.mark.vm
@@ -19,9 +21,15 @@ pytestmark = pytest.mark.vm
 EVERY, OURS = "0-7", "1-7"
 
 
+#: Where the machine finds the containerd of the lab.
+NEWER = "/srv/containerd"
+
+
 def played(*words: str) -> dict[str, Any]:
     """What a probe saw in a machine with containerd."""
     shares = fetched.shares("containerd", "crun")
+    if NEWER in words:
+        shares[NEWER] = k8s_lab.programs("containerd", "containerd-shim-runc-v2")
     with fixtures.fresh(systemd=True, shares=shares) as guest:
         patient = fetched.environment(240)
         done = guest.run(["python3", *words], env=patient, timeout=700).check()
@@ -31,11 +39,18 @@ def played(*words: str) -> dict[str, Any]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("driver", "oci"), [("systemd", "runc"), ("cgroupfs", "runc"), ("systemd", "crun")]
+    "words",
+    [
+        ("systemd", "runc"),
+        ("cgroupfs", "runc"),
+        ("systemd", "crun"),
+        pytest.param(("systemd", "runc", NEWER), id="systemd-runc-containerd2"),
+    ],
+    ids="-".join,
 )
-def test_a_container_s_first_act_is_on_its_cpus(driver: str, oci: str) -> None:
+def test_a_container_s_first_act_is_on_its_cpus(words: tuple[str, ...]) -> None:
     """It inherits them; an update leaves them; at the end it has all again."""
-    said = played("tests/vm/probes/first_acts.py", driver, oci)
+    said = played("tests/vm/probes/first_acts.py", *words)
 
     assert [said[k] for k in ("first", "updated", "again")] == [OURS] * 3, said["log"]
     assert (said["renewed"], said["status"], said["after"]) == (True, 0, EVERY), said["log"]

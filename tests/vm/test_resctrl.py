@@ -36,8 +36,9 @@ SHAPES = [
 
 
 #: What every run tries; the others are for ``make soak``, each boots a machine of its own.
-OFTEN = {"resctrl-intel", "resctrl-cdp", "resctrl-amd"}
-OFTEN_SHAPES = {"intel", "intel,cdp,l2,cbm=20", "amd"}
+OFTEN = {"resctrl-intel", "resctrl-amd"}
+#: Intel's plain shape is that of the test of partitions, but for its ways.
+OFTEN_SHAPES = {"intel,cdp,l2,cbm=20", "amd"}
 
 
 def _seldom(*, often: bool) -> list[pytest.MarkDecorator]:
@@ -74,7 +75,7 @@ def test_the_guest_gives_the_recorded_answers(boot: Boot, name: str) -> None:
         pytest.param(
             *s,
             id=f"{s[0]}-{s[1]}",
-            marks=_seldom(often=(s[0] in OFTEN_SHAPES and not s[1]) or s[1] == "cdp"),
+            marks=_seldom(often=s[0] in OFTEN_SHAPES),
         )
         for s in SHAPES
     ],

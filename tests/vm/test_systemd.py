@@ -168,6 +168,7 @@ def test_crash_loop(scene: Scene) -> None:
     assert (seen["recovered"]["limits"], seen["recovered"]["deadline"]) == (LIMITED, None)
 
 
+@pytest.mark.soak  # test_kill has the kill, tests.agent.test_reload the file
 def test_a_typing_error_costs_itself(scene: Scene) -> None:
     """A crash beside a broken file: the limits stay without a gap, and the status says why."""
     seen = scene("broken_file")
@@ -211,7 +212,14 @@ def test_a_workload_that_is_a_slice(scene: Scene, boot: Boot) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["stopped", "stopped_after_giving_up", "stopped_while_away", "stopped_while_waiting"]
+    "name",
+    [
+        "stopped",
+        "stopped_while_away",
+        # From there the same way back: the stage has giving up and waiting in tests of their own.
+        pytest.param("stopped_after_giving_up", marks=pytest.mark.soak),
+        pytest.param("stopped_while_waiting", marks=pytest.mark.soak),
+    ],
 )
 def test_final_stop(scene: Scene, name: str) -> None:
     """However the agent was when it is stopped for good, everything is put back at once, once."""

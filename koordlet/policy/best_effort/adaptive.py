@@ -129,7 +129,7 @@ def decide(
         proposal.say("BestEffortLimitNotApplied", problem)
     proposal.conditions += _apart(now, places)
     if waiting is not None and since is not None and use.be:
-        _tell_waiting(proposal, waiting, now.at - since, use.be, settings)
+        _tell_waiting(proposal, now.at - since, settings)
     proposal.conditions += work_conditions(work, settings.work_tolerance, use.be)
     reason = f"at most {settings.max_percent} % (limits.maxPercent)" if bounded else _YIELDS
     actuator = "weights+cfsQuota" if bounded else "weights"
@@ -210,18 +210,15 @@ def _signal(waiting: float | None, settings: Settings) -> decision.Signal:
     )
 
 
-def _tell_waiting(
-    proposal: proposals.Proposal, waiting: float, lasted: float, be_milli: int, settings: Settings
-) -> None:
-    """Rule 6."""
+def _tell_waiting(proposal: proposals.Proposal, lasted: float, settings: Settings) -> None:
+    """Rule 6. Amounts are the signal's: words that move would be a write of the Node each time."""
     if lasted >= settings.lasting:
         proposal.say(
             "LatencySensitiveWaits",
-            f"latency-sensitive work has waited {waiting:.2f} s per second of CPU for"
-            f" {lasted:.0f} s beyond its own queueing (tolerance {settings.tolerance:.2f})"
-            f" while best-effort work uses {be_milli / 1000:.1f} CPUs at the lowest weight: limit"
-            " it with policies.adaptive.limits.maxPercent or policies.cpu_suppress, or give the"
-            " service exclusive CPUs (qos LSE or LSR)",
+            f"latency-sensitive work has waited more than {settings.tolerance:.0%} of its CPU time"
+            f" beyond its own queueing for {settings.lasting:.0f} s while best-effort work ran at"
+            " the lowest weight: limit it with policies.adaptive.limits.maxPercent or"
+            " policies.cpu_suppress, or give the service exclusive CPUs (qos LSE or LSR)",
         )
 
 
@@ -338,11 +335,10 @@ def work_conditions(
             status=True,
             reason="CyclesPerInstruction",
             message=(
-                f"latency-sensitive work needs {state.excess:.0%} more cycles per instruction"
-                f" than usual (tolerance {tolerance:.0%}) while best-effort work uses"
-                f" {be_milli / 1000:.1f} CPUs: a neighbour takes cache or memory bandwidth. Give"
-                " best-effort work fewer cache ways and less bandwidth (policies.resctrl), or limit"
-                " it with policies.adaptive.limits.maxPercent"
+                f"latency-sensitive work needs over {tolerance:.0%} more cycles per instruction"
+                " than usual while best-effort work runs: a neighbour takes cache or memory"
+                " bandwidth. Give best-effort work fewer cache ways and less bandwidth"
+                " (policies.resctrl), or limit it with policies.adaptive.limits.maxPercent"
             ),
         ),
     )

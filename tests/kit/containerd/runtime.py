@@ -99,11 +99,12 @@ def running(
     bare: bool = False,
     systemd: bool = False,
     oci: str = "runc",
+    newer: Path | None = None,
 ) -> Iterator[Runtime]:
     """A runtime with the image imported; at the end all its pods and processes are gone.
 
     ``systemd``: groups are units of systemd's; only with ``bare``. ``oci`` is the program
-    that makes containers: runc or crun.
+    that makes containers: runc or crun. ``newer``: a folder with another containerd and its shim.
     """
     found = programs.kept()
     folder.mkdir(parents=True)
@@ -116,13 +117,13 @@ def running(
             systemd=_toml(systemd),
         )
     )
-    path = (
-        f"{found.bin}:{found.runc.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
-    )
+    bin_folder = newer or found.bin
+    usual = os.environ.get("PATH", "/usr/bin:/bin")
+    path = f"{bin_folder}:{found.runc.parent}:{usual}:/usr/sbin:/sbin"
     config = str(folder / "config.toml")
     with (folder / "log").open("wb") as log, cri.Client(str(folder / "containerd.sock")) as client:
         process = subprocess.Popen(
-            [*(() if bare else contained(oci)), str(found.containerd), "--config", config],
+            [*(() if bare else contained(oci)), str(bin_folder / "containerd"), "--config", config],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -74,12 +74,15 @@ def test_old_windows_say_nothing() -> None:
 
 
 def test_who_is_slowed_beside_best_effort_work_is_told() -> None:
-    """Above the tolerance, while best-effort work runs; 0 switches it off."""
+    """Above the tolerance, while best-effort work runs; 0 switches it off; words stay."""
     slow = seen(*[1.0] * 20, 1.5)
+    slower = seen(*[1.0] * 20, 1.7)
 
     assert [told.type for told in adaptive.work_conditions(slow, 0.25, 1000)] == [
         "LatencySensitiveSlowed"
     ]
+    words = adaptive.work_conditions(slow, 0.25, 1000)
+    assert adaptive.work_conditions(slower, 0.25, 2000) == words
     assert adaptive.work_conditions(slow, 0.5, 1000) == ()
     assert adaptive.work_conditions(slow, 0.0, 1000) == ()
     assert adaptive.work_conditions(slow, 0.25, 0) == ()

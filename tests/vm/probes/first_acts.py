@@ -1,6 +1,8 @@
 """Runs in the machine: containers on cgroup v2 that are right before they begin, by NRI.
 
-    python3 tests/vm/probes/first_acts.py (cgroupfs|systemd) (runc|crun)
+    python3 tests/vm/probes/first_acts.py (cgroupfs|systemd) (runc|crun) [FOLDER]
+
+FOLDER has another containerd and its shim.
 
 Prints JSON: the CPUs that a container's first act found, what an update left, whether a silent
 connection was made anew and the next container was as right, what was there after the agent's end.
@@ -20,7 +22,7 @@ from collections.abc import Iterator
 from tests.kit import deadline
 from tests.kit.containerd import cri, runtime
 
-DRIVER, OCI = sys.argv[1:]
+DRIVER, OCI, *NEWER = sys.argv[1:]
 GROUPS = pathlib.Path("/sys/fs/cgroup")
 WORK = pathlib.Path("/run/first-acts", DRIVER)
 #: The first act, and then it stays.
@@ -97,8 +99,14 @@ def main() -> None:
     # A sandbox gets a copy of it.
     pathlib.Path("/etc/resolv.conf").touch()
     said: dict[str, object] = {}
-    systemd = DRIVER == "systemd"
-    with runtime.running(WORK / "containerd", nri=True, bare=True, systemd=systemd, oci=OCI) as one:
+    with runtime.running(
+        WORK / "containerd",
+        nri=True,
+        bare=True,
+        systemd=DRIVER == "systemd",
+        oci=OCI,
+        newer=next(map(pathlib.Path, NEWER), None),
+    ) as one:
         scene = Scene(one)
         try:
             play(scene, said)

@@ -1,0 +1,49 @@
+"""Which tests of this folder run beside each other, and in which order.
+
+``make cluster`` has two workers. A test mostly waits for programs of the lab, so two control planes
+at a time cost little more than one. There is one kubelet on a machine: all tests of a real node go
+to one worker, and begin first, because together they take the longest.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+#: They start a kubelet.
+NODE = (
+    *("test_node_life.py", "test_node_pressure.py", "test_node_rest.py"),
+    *("test_static_policy.py", "test_fail_closed.py"),
+)
+#: The order in which workers get modules; all others are short.
+FIRST = (
+    *(*NODE, "test_differential.py", "test_faults.py"),
+    *("test_gang_differential.py", "test_scheduler.py", "test_gangs.py"),
+)
+
+
+class ByServer(LoadScopeScheduling):  # type: ignore[misc] # it ships no annotations
+    """The tests of a module share a server, and those of a node the machine's one kubelet."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0].rpartition("/")[2]
+        return "node" if module in NODE else module
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServer:
+    """Where there are workers."""
+    return ByServer(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long ones of this folder first, in the places that its tests have among all."""
+
+    def place(item: pytest.Item) -> int:
+        return FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST)
+
+    folder = Path(__file__).parent
+    ordered = iter(sorted((item for item in items if item.path.parent == folder), key=place))
+    items[:] = [next(ordered) if item.path.parent == folder else item for item in items]
