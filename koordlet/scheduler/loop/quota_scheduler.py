@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Protocol
 
+from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
 from koordlet.kubeapi.selectors import Requirement
 from koordlet.scheduler import framework
@@ -165,6 +166,9 @@ class QuotaScheduler:
             self._core.forget_views(lambda _: book.pooled)
         if not book:
             self.active, self.book = False, self._new_book(book.named)
+            # The built-in objects without a maximum stay stored: a later quota finds them known.
+            for built_in in filter(None, map(book.owner, elastic_quotas.BUILT_IN)):
+                self.book.put_quota(built_in)
             self._core.queue.wake_by(self.plugin.name, lambda _: True, now)
         elif book.take_relief():
             self._core.queue.wake_by(self.plugin.name, self._admits, now)

@@ -107,8 +107,11 @@ class QuotaRegistry:
         return ElasticQuota(namespace=settings.namespace, name=name, max=most)
 
     def __bool__(self) -> bool:
-        """Whether there is any quota or profile: without, nobody pays for them."""
-        return bool(self._objects or self._pools)
+        """Whether anything has a bound, as created built-in objects have not: else nobody pays."""
+        return bool(self._pools) or any(
+            name not in elastic_quotas.BUILT_IN or any(quota.max for quota in versions.values())
+            for name, versions in self._objects.items()
+        )
 
     # What the store has.
 
@@ -176,8 +179,7 @@ class QuotaRegistry:
 
     def spec(self, name: str) -> ElasticQuota | None:
         """The quota of a name."""
-        node = self.nodes.get(name)
-        return node.spec if node is not None else None
+        return self.nodes[name].spec if name in self.nodes else None
 
     def parent(self, name: str) -> str:
         """The parent that the store's object of a name has; empty: there is no object."""
@@ -186,8 +188,8 @@ class QuotaRegistry:
 
     def children(self, name: str) -> Iterable[ElasticQuota]:
         """The quotas in force that name a quota as their parent."""
-        several = (self.nodes.get(child) for child in self._declared.get(name, ()))
-        return [node.spec for node in several if node is not None]
+        declared = self._declared.get(name, ())
+        return [self.nodes[child].spec for child in declared if child in self.nodes]
 
     def pods(self, name: str) -> tuple[str, ...]:
         """The names of the pods that are directly in a quota."""
@@ -195,13 +197,11 @@ class QuotaRegistry:
 
     def guaranteed(self, name: str) -> Amounts:
         """What a quota is guaranteed."""
-        node = self.nodes.get(name)
-        return node.guaranteed if node is not None else {}
+        return self.nodes[name].guaranteed if name in self.nodes else {}
 
     def self_used(self, name: str) -> Amounts:
         """What the pods that are directly in a quota use."""
-        node = self.nodes.get(name)
-        return node.self_used if node is not None else {}
+        return self.nodes[name].self_used if name in self.nodes else {}
 
     def limit(self, node: QuotaNode) -> Amounts:
         """What a quota may use now: its runtime, or its maximum where that alone bounds."""
