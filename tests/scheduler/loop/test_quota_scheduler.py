@@ -94,10 +94,10 @@ def test_built_in_objects_that_stay_behind_keep_no_quota_active() -> None:
     assert scene.decided() == {"a": ""}
     scene.drop_quota("q")
     assert scene.decided(5.0) == {"a": "n0"}
-    quotas = scene.core.quotas
-    assert not quotas.active
+    assert scene.core.quotas.active is False
     scene.put(quota("later", {}, {"cpu": 1}))
-    assert quotas.active
+    quotas = scene.core.quotas
+    assert quotas.active is True
     assert all(quotas.book.owner(name) for name in elastic_quotas.BUILT_IN)
 
 
