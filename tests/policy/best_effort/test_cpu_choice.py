@@ -65,14 +65,16 @@ def test_a_pool_with_cpus_that_are_not_there() -> None:
 
 def test_a_large_machine_costs_in_proportion() -> None:
     """Eight times the CPUs are about eight times the work: the fast lane asks for all of them."""
-    costs = []
-    for cores in (512, 4096):
+
+    def cost(cores: int) -> float:
         machine = moments.machine(1, cores, threads=1)
         began = time.process_time()
         assert cores == len(cpu_choice.pick(machine, machine.online, cores))
-        costs.append(time.process_time() - began)
+        return time.process_time() - began
 
-    assert costs[1] < 30 * costs[0]
+    # The least of three: the garbage of other tests may be collected in one of them.
+    small, large = (min(cost(cores) for _ in range(3)) for cores in (512, 4096))
+    assert large < 30 * small
 
 
 @hypothesis.given(pool=moments.sets(16), wanted=st.integers(0, 20))
