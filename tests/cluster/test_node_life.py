@@ -149,6 +149,8 @@ def test_containers_of_every_class_run_their_first_command_on_their_cpus(
     assert {name: node.first_cpus(name) for name in ("lsr", *shared)} == {"lsr": "0", **shared}
 
     gone(node, "lsr")
+    # Its CPU is free when the agent has seen its end, a tick after the API server.
+    settled(node, dict.fromkeys(("ls", "guaranteed", "burstable"), "0-1"))
     node.start("lse", "LSE", requests=WHOLE, limits=WHOLE)
     node.start("late", "BE")
     exclusive = {"lse": "0", "late": "1", "be": "1", "besteffort": "1", "ls": "1"}
