@@ -157,8 +157,8 @@ def waiting() -> gate.Ratio:
         lambda: _beside(plain),
         WAITING,
         "the same without them",
-        # Between two of them a thousand gangs are tried again.
-        repeats=gate.REPEATS,
+        # Fewer: between two of them a thousand gangs are tried again.
+        repeats=9,
     )
 
 
