@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.kit import order
 
 #: They start a kubelet.
 NODE = (
@@ -25,7 +27,7 @@ FIRST = (
 )
 
 
-class ByServer(LoadScopeScheduling):  # type: ignore[misc] # it ships no annotations
+class ByServer(LoadScopeScheduling):
     """The tests of a module share a server, and those of a node the machine's one kubelet."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -40,10 +42,4 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServer:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the long ones of this folder first, in the places that its tests have among all."""
-
-    def place(item: pytest.Item) -> int:
-        return FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST)
-
-    folder = Path(__file__).parent
-    ordered = iter(sorted((item for item in items if item.path.parent == folder), key=place))
-    items[:] = [next(ordered) if item.path.parent == folder else item for item in items]
+    order.put_first(items, Path(__file__).parent, FIRST)

@@ -52,8 +52,10 @@ def test_both_ways_to_apply_agree(cluster: Any) -> None:
     def generations(*words: str) -> dict[str, object]:
         text = k8s_lab.kubectl(cluster, *APPLY, "-o", "json", *words, documents=documents)
         return {
-            f"{one['kind']} {one['metadata']['name']}": one["metadata"].get("generation")
-            for one in json.loads(text)["items"]
+            f"{applied['kind']} {applied['metadata']['name']}": applied["metadata"].get(
+                "generation"
+            )
+            for applied in json.loads(text)["items"]
         }
 
     first = generations()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit import order
 from tests.vm import kernels, qemu
 from tests.vm.fixtures import boot
 
@@ -22,13 +23,7 @@ FIRST = ("test_systemd.py", "test_harness.py")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests of this folder, in the places that they have among all."""
-
-    def place(item: pytest.Item) -> int:
-        return FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST)
-
-    folder = Path(__file__).parent
-    ordered = iter(sorted((item for item in items if item.path.parent == folder), key=place))
-    items[:] = [next(ordered) if item.path.parent == folder else item for item in items]
+    order.put_first(items, Path(__file__).parent, FIRST)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -33,8 +33,8 @@ def played(*words: str) -> dict[str, Any]:
     with fixtures.fresh(systemd=True, shares=shares) as guest:
         patient = fetched.environment(240)
         done = guest.run(["python3", *words], env=patient, timeout=700).check()
-        said: dict[str, Any] = json.loads(done.stdout)
-        return said
+        seen: dict[str, Any] = json.loads(done.stdout)
+        return seen
 
 
 @pytest.mark.soak
@@ -50,10 +50,10 @@ def played(*words: str) -> dict[str, Any]:
 )
 def test_a_container_s_first_act_is_on_its_cpus(words: tuple[str, ...]) -> None:
     """It inherits them; an update leaves them; at the end it has all again."""
-    said = played("tests/vm/probes/first_acts.py", *words)
+    seen = played("tests/vm/probes/first_acts.py", *words)
 
-    assert [said[k] for k in ("first", "updated", "again")] == [OURS] * 3, said["log"]
-    assert (said["renewed"], said["status"], said["after"]) == (True, 0, EVERY), said["log"]
+    assert [seen[k] for k in ("first", "updated", "again")] == [OURS] * 3, seen["log"]
+    assert (seen["renewed"], seen["status"], seen["after"]) == (True, 0, EVERY), seen["log"]
 
 
 @pytest.mark.soak
@@ -62,8 +62,8 @@ def test_beside_the_kubelet_s_static_policy() -> None:
 
     Also when the kubelet asks for its default set again; at the end they have that.
     """
-    said = played("tests/vm/probes/static_policy.py")
+    seen = played("tests/vm/probes/static_policy.py")
 
-    assert (said["own"], said["plain"]) == ("2-3", "1,4-7"), said["log"]
-    assert said["updated"] == ["2-3", "1,4-7"], said["log"]
-    assert (said["status"], said["after"]) == (0, ["2-3", "0-1,4-7"]), said["log"]
+    assert (seen["own"], seen["plain"]) == ("2-3", "1,4-7"), seen["log"]
+    assert seen["updated"] == ["2-3", "1,4-7"], seen["log"]
+    assert (seen["status"], seen["after"]) == (0, ["2-3", "0-1,4-7"]), seen["log"]
