@@ -105,7 +105,9 @@ def _over(used: Amounts, most: Amounts, asked: Amounts) -> list[str]:
 def _words(node: QuotaNode, bound: _Bound) -> str:
     bounded, _, _, kind, priority = bound
     if kind is BoundKind.PARENT:
-        return f"Insufficient quotas, quotaNameTopo: [{' '.join(each.name for each in node.path)}]"
+        # From the one that refuses down to the pod's own: so the peer names them.
+        below = node.path[len(bounded.path) - 1 :]
+        return f"Insufficient quotas, quotaNameTopo: [{' '.join(each.name for each in below)}]"
     which = {
         BoundKind.NON_PREEMPTIBLE: "non-preemptible quotas",
         BoundKind.PRIORITY: f"quotas for priority >= {priority}",

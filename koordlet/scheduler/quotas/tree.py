@@ -79,12 +79,16 @@ class QuotaNode:
         return self.path[-2] if len(self.path) > 1 else None
 
     @property
+    def lends(self) -> bool:
+        """Whether others may have what it leaves of its minimum; what is guaranteed is not lent."""
+        return self.spec.lends and not self.tree.guarantees
+
+    @property
     def request(self) -> dict[str, int]:
         """What it asks for, before its maximum."""
-        spec = self.spec
-        if spec.lends:
+        if self.lends:
             return self.child_request
-        names = dict.fromkeys((*self.child_request, *spec.min))
+        names = dict.fromkeys((*self.child_request, *self.spec.min))
         return {name: amount for name in names if (amount := self._requested(name))}
 
     @property
@@ -103,8 +107,8 @@ class QuotaNode:
         return asked if most is None else min(asked, most)
 
     def _requested(self, name: str) -> int:
-        asked, spec = self.child_request.get(name, 0), self.spec
-        return asked if spec.lends else max(asked, spec.min.get(name, 0))
+        asked = self.child_request.get(name, 0)
+        return asked if self.lends else max(asked, self.spec.min.get(name, 0))
 
     def below(self) -> Iterator[QuotaNode]:
         """This quota and all below it, parents first."""
@@ -122,7 +126,7 @@ class QuotaTree:
         self, tree_id: str = "", *, scales_minimum: bool = True, guarantees: bool = False
     ) -> None:
         self.id = tree_id
-        self._scales, self._guarantees = scales_minimum, guarantees
+        self._scales, self.guarantees = scales_minimum, guarantees
         spec = ElasticQuota(
             namespace="", name=elastic_quotas.ROOT, parent="", is_parent=True, lends=False
         )
@@ -202,7 +206,7 @@ class QuotaTree:
                 child.path = (*each.path, child)
         names = dict.fromkeys((*node.child_request, *node.limit_request, *node.spec.min))
         node.limit_request = {name: much for name in names if (much := node.limited(name))}
-        if self._guarantees:
+        if self.guarantees:
             node.guaranteed = largest(node.allocated, node.spec.min)
         self._carry(node, above, 1)
 
@@ -274,7 +278,7 @@ class QuotaTree:
 
     def _guarantee(self, node: QuotaNode) -> None:
         """Let what is guaranteed go up, where anything is."""
-        if not self._guarantees:
+        if not self.guarantees:
             return
         for each in reversed(node.path[1:]):
             before, after = each.guaranteed, largest(each.allocated, each.spec.min)
@@ -336,7 +340,7 @@ class QuotaTree:
                 child.spec.min.get(name, 0),
                 child.limit_request.get(name, 0),
                 child.spec.weight.get(name, 0),
-                child.spec.lends,
+                child.lends,
                 child.guaranteed.get(name, 0),
             )
             for child in above.children.values()

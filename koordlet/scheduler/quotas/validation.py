@@ -111,10 +111,11 @@ class Validation:
     def _above_children(
         self, new: ElasticQuota, children: tuple[ElasticQuota, ...]
     ) -> Iterator[str]:
+        own = self._tree_of(new) if children else ""
         for child in children:
-            if new.tree_id and child.tree_id and child.tree_id != new.tree_id:
+            if child.tree_id and child.tree_id != own:
                 words = f"{new.name} tree id is different from child {child.name}"
-                yield f"{words}, [{new.tree_id}] vs [{child.tree_id}]"
+                yield f"{words}, [{own}] vs [{child.tree_id}]"
             yield from self._keys(new, child)
         summed = resources.total(child.min for child in children)
         if not new.forces_update and exceeding(summed, new.min):
@@ -134,9 +135,9 @@ class Validation:
             yield f"{new.name} has parentName {new.parent} {words}"
         if self.circles(new):
             yield f"{new.name} has parentName {new.parent}, which is below {new.name}"
-        if new.tree_id and parent.tree_id and new.tree_id != parent.tree_id:
+        if new.tree_id and new.tree_id != (theirs := self._tree_of(parent)):
             words = f"{new.name} tree id is different from parent {parent.name}"
-            yield f"{words}, [{new.tree_id}] vs [{parent.tree_id}]"
+            yield f"{words}, [{new.tree_id}] vs [{theirs}]"
         yield from self._keys(parent, new)
         if not new.forces_update:
             brothers = (each for each in self.quotas.children(parent.name) if each.name != new.name)
@@ -144,6 +145,15 @@ class Validation:
             if exceeding(summed, parent.min):
                 words = "checkMinQuotaSum all brothers' MinQuota > parent MinQuota"
                 yield f"{words}, parent: {parent.name}"
+
+    def _tree_of(self, quota: ElasticQuota) -> str:
+        """The tree id of a quota: its own, or that of the first one above that has any."""
+        above: ElasticQuota | None = quota
+        seen = set[str]()
+        while above is not None and not above.tree_id and above.parent not in seen:
+            seen.add(above.parent)
+            above = self.quotas.spec(above.parent)
+        return above.tree_id if above is not None else ""
 
     def circles(self, new: ElasticQuota) -> bool:
         """Whether the parents of a quota lead back to it."""

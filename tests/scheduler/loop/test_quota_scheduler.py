@@ -113,7 +113,7 @@ def test_a_quota_above_refuses_what_its_children_would_take_together(*, checks: 
     scene.pod("y", "b", "2")
     assert scene.decided() == {"x": "n0", "y": "" if checks else "n0"}
     assert checks == any(
-        "Insufficient quotas, quotaNameTopo: [koordinator-root-quota p b], runtime: cpu:3,"
+        "Insufficient quotas, quotaNameTopo: [p b], runtime: cpu:3,"
         " used: cpu:2, pod's request: cpu:2, exceedDimensions: [cpu]" in text
         for text in scene.messages.values()
     )

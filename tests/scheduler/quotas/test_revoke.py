@@ -145,6 +145,22 @@ def test_the_most_important_stay_after_all_where_there_is_room() -> None:
     assert borrowing.due() == ["large"], "with large gone, first fits again"
 
 
+def test_the_peers_four_pods_give_back_the_one_with_memory_and_the_largest() -> None:
+    """50 CPUs of 90 may be used and no memory; nothing at all: everybody goes who has a node."""
+    scene = Quotas(cpu=50_000, memory=0)
+    scene.quota("q", {}, {"cpu": 90, "memory": 10})
+    cpus = {"1": (10, 20, 0), "2": (9, 10, 1), "3": (8, 20, 0), "4": (7, 40, 0)}
+    for name, (priority, cpu, memory) in cpus.items():
+        more: dict[str, Any] = {"memory": memory} if memory else {}
+        scene.pod(name, "q", priority=priority, cpu=cpu * 1000, **more)
+    assert sorted(scene.due()) == ["2", "4"]
+    scene.tree.set_total({})
+    scene.gone("4")
+    scene.pod("4", "q", priority=7, waits=True, cpu=40_000)
+    scene.look(200.0)
+    assert sorted(scene.look(400.0)) == ["1", "2", "3"]
+
+
 def test_pods_that_end_count_as_gone() -> None:
     """The peer chooses them again each second, and others with them."""
     borrowing = lent()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,6 +75,40 @@ def test_a_trace_tells_each_number_of_a_sibling() -> None:
     ]
     last = {name: int(step.rpartition("= ")[2]) for name, step in steps}
     assert last == {"a": 5, "b": 35, "c": 60}
+
+
+@pytest.mark.parametrize(
+    ("weight", "guaranteed", "expected"),
+    [(80, 0, [5, 20, 35, 40]), (0, 0, [5, 20, 40, 15]), (0, 45, [5, 20, 30, 45])],
+)
+def test_four_teams_of_the_peers_own_test_share_a_hundred(
+    weight: int, guaranteed: int, expected: list[int]
+) -> None:
+    """The fourth wants 70: by weight, without one, and with a guarantee above its minimum."""
+    claims = [
+        Claim("node1", 10, 5, 40),
+        Claim("node2", 15, 20, 60),
+        Claim("node3", 20, 40, 50),
+        Claim("node4", 15, 70, weight, guaranteed=guaranteed),
+    ]
+    assert runtimes(100, claims) == expected
+
+
+def test_a_few_devices_that_many_want_are_all_given() -> None:
+    """A team lends its 3; ten others of equal weight share them one by one, as the peer does."""
+    floors = [8] * 8 + [7] * 2
+    borrowers = [Claim(f"b{place}", least, 100, 1) for place, least in enumerate(floors)]
+    shares = runtimes(81, [Claim("donor", 3, 0, 1), *borrowers])
+    assert shares == [0, 9, 9, 9, 8, 8, 8, 8, 8, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("total", "expected"), [(200, [50, 50, 50]), (100, [50, 25, 25]), (50, [50, 0, 0])]
+)
+def test_the_one_that_does_not_scale_keeps_its_minimum(total: int, expected: list[int]) -> None:
+    """Three minimums of 50, the first of which does not scale."""
+    claims = [Claim(name, 50, 99, 1, scales=name != "1") for name in "123"]
+    assert scaled_minimums(total, claims) == expected
 
 
 _AMOUNT = st.integers(0, 2**70)

@@ -74,6 +74,88 @@ def test_a_quota_moves_with_all_its_amounts() -> None:
         tree.put(new.spec, leaf)
 
 
+@pytest.mark.parametrize(
+    ("lending", "steps"),
+    [
+        ((False, False, False), [(60, 20, 20), (60, 40, 20), (80, 60, 20)]),
+        ((True, False, True), [(20, 20, 0), (40, 40, 0), (60, 60, 0)]),
+        ((True, False, False), [(40, 20, 20), (60, 40, 20), (80, 60, 20)]),
+    ],
+)
+def test_who_does_not_lend_keeps_its_minimum_while_its_sibling_grows(
+    lending: tuple[bool, bool, bool], steps: list[tuple[int, int, int]]
+) -> None:
+    """The peer's trees: a parent of 60, two children of 20; the first asks for 0, 40, 60."""
+    tree = QuotaTree()
+    tree.set_total({"cpu": 100_000})
+    parent, *children = (
+        quotas.spec(name, {"cpu": least}, {"cpu": 96}, lends=lends)
+        for name, least, lends in zip(("p", "c1", "c2"), (60, 20, 20), lending, strict=True)
+    )
+    above = tree.put(parent)
+    below = [tree.put(child, above) for child in children]
+    for asked, expected in zip((0, 40_000, 20_000), steps, strict=True):
+        tree.count(below[0], NOTHING, _usage({"cpu": asked} if asked else {}))
+        assert tuple(tree.runtime(node)["cpu"] // 1000 for node in (above, *below)) == expected
+
+
+@pytest.mark.parametrize(
+    ("scales", "wants", "expected"),
+    [
+        (True, (200, 200, 200), (200_000, 66_667, 66_667, 66_666)),
+        (True, (200, 0, 200), (200_000, 100_000, 0, 100_000)),
+        (False, (200, 200, 200), (300_000, 100_000, 100_000, 100_000)),
+    ],
+)
+def test_minimums_of_300_in_a_cluster_of_200_are_scaled_where_that_is_on(
+    *, scales: bool, wants: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    """Without scaling the minimums win over the total; with 600 CPUs everybody has its wish."""
+    tree = QuotaTree(scales_minimum=scales)
+    tree.set_total({"cpu": 200_000})
+    parent = tree.put(quotas.spec("p", {"cpu": 300}, {"cpu": 1000}, is_parent=True))
+    below = [tree.put(quotas.spec(name, {"cpu": 100}, {"cpu": 1000}), parent) for name in "abc"]
+    for node, wanted in zip(below, wants, strict=True):
+        tree.count(node, NOTHING, _usage({"cpu": wanted * 1000} if wanted else {}))
+    assert tuple(tree.runtime(node)["cpu"] for node in (parent, *below)) == expected
+    tree.set_total({"cpu": 600_000})
+    assert [tree.runtime(node)["cpu"] for node in below] == [wanted * 1000 for wanted in wants]
+
+
+def test_a_parent_with_pods_of_its_own_adds_them_to_what_its_children_may_ask() -> None:
+    """Each child counts up to its maximum; what may not be preempted counts in full."""
+    tree = QuotaTree()
+    bounds = {"1": (40, 40), "2": (30, 10), "3": (20, 10), "4": (30, 10)}
+    node: dict[str, QuotaNode] = {}
+    for name, above in (("1", None), ("2", "1"), ("3", "1"), ("4", "2")):
+        cpu, memory = bounds[name]
+        most = {"cpu": f"{cpu}m", "memory": memory}
+        node[name] = tree.put(quotas.spec(name, {}, most), node[above] if above else None)
+    for name, fixed in (("2", 10), ("3", 5), ("4", 10)):
+        both = {"cpu": fixed, "memory": fixed}
+        rest = {"cpu": 20 - fixed, "memory": 20 - fixed}
+        tree.count(node[name], NOTHING, _usage(both, fixed=True))
+        tree.count(node[name], NOTHING, _usage(rest))
+    asked = {name: tuple(each.request.values()) for name, each in node.items()}
+    assert asked == {"1": (50, 20), "2": (40, 30), "3": (20, 20), "4": (20, 20)}
+    fixed_ = {name: each.non_preemptible_request["cpu"] for name, each in node.items()}
+    assert fixed_ == {"1": 25, "2": 20, "3": 5, "4": 10}
+
+
+def test_with_guarantees_nobody_lends_what_its_minimum_leaves() -> None:
+    """The peer's steps: pods of 5, 10 and 10 come to one of two siblings."""
+    tree = QuotaTree(guarantees=True)
+    parent = tree.put(quotas.spec("1", {"cpu": 20}, {"cpu": 40}, is_parent=True))
+    child = tree.put(quotas.spec("2", {"cpu": 10}, {"cpu": 40}), parent)
+    tree.put(quotas.spec("3", {"cpu": 5}, {"cpu": 40}), parent)
+    seen = []
+    for much in (5_000, 10_000, 10_000):
+        tree.count(child, NOTHING, _usage({"cpu": much}, placed=True))
+        own = child.request, child.allocated, child.guaranteed
+        seen.append([each["cpu"] // 1000 for each in (*own, parent.allocated, parent.guaranteed)])
+    assert seen == [[10, 5, 10, 15, 20], [15, 15, 15, 20, 20], [25, 25, 25, 30, 30]]
+
+
 def test_what_is_guaranteed_follows_what_is_used() -> None:
     """max(allocated, min), up to the top; such a floor is kept where the total is too small."""
     tree = QuotaTree(guarantees=True)

@@ -133,6 +133,35 @@ def test_who_may_update_keys_may_bound_fewer_than_the_quota_above() -> None:
     assert least.message.endswith("failed: C's min keys are not all included in P's")
 
 
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (("", "", ""), ""),
+        (("t", "t", "t"), ""),
+        (("t", "t", ""), ""),
+        (("t", "", "t"), ""),
+        (("", "t", "t"), "Q tree id is different from parent P, [t] vs []"),
+        (("t", "t", "u"), "Q tree id is different from child C, [t] vs [u]"),
+        (("t", "", "u"), "Q tree id is different from child C, [t] vs [u]"),
+        (("", "", "u"), "Q tree id is different from child C, [] vs [u]"),
+    ],
+)
+def test_a_tree_id_is_that_of_the_quotas_above(ids: tuple[str, str, str], message: str) -> None:
+    """Parent, quota, child: without an id a quota is in the tree of its parent."""
+    parent, new, child = (
+        spec(
+            name,
+            {"cpu": 1},
+            {"cpu": 1},
+            parent=above,
+            is_parent=True,
+            labels={f"{KEY}tree-id": tree} if tree else {},
+        )
+        for name, above, tree in zip("PQC", ("", "P", "Q"), ids, strict=True)
+    )
+    assert _message(new, parent, child, old=new) == message
+
+
 def test_a_circle_of_parents_is_named() -> None:
     """A below b below a: whoever closes the circle is told who is below it."""
     below = spec("b", {}, CPU, parent="a", is_parent=True)
