@@ -17,7 +17,7 @@ from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
-from koordlet.kubeapi import selectors, shapes
+from koordlet.kubeapi import kinds, selectors, shapes
 from koordlet.model import quantity, resources
 from koordlet.model.record import dataclass
 
@@ -71,6 +71,8 @@ _NONE: Amounts = {}
 class ElasticQuota:
     """An ElasticQuota."""
 
+    #: Which of the two that have this name.
+    kind: kinds.Kind = kinds.ELASTIC_QUOTAS
     namespace: str
     name: str
     uid: str = ""
@@ -118,6 +120,7 @@ class ElasticQuota:
 class ElasticQuotaProfile:
     """An ElasticQuotaProfile: a pool of nodes that has a tree of quotas of its own."""
 
+    kind: kinds.Kind = kinds.ELASTIC_QUOTA_PROFILES
     namespace: str
     name: str
     uid: str = ""
@@ -137,7 +140,7 @@ class ElasticQuotaProfile:
         return f"{self.namespace}/{self.name}"
 
 
-def elastic_quota(body: Mapping[str, Any]) -> ElasticQuota:
+def elastic_quota(body: Mapping[str, Any], kind: kinds.Kind = kinds.ELASTIC_QUOTAS) -> ElasticQuota:
     """An ElasticQuota, whatever is written in it (rule 1)."""
     errors: list[str] = []
     problems: list[str] = []
@@ -150,6 +153,7 @@ def elastic_quota(body: Mapping[str, Any]) -> ElasticQuota:
     weight = _noted(notes, WEIGHT, _amounts, problems) or _NONE
     total, rest = (_noted(notes, key, _amounts, problems) for key in (TOTAL, UNSCHEDULABLE))
     return ElasticQuota(
+        kind=kind,
         namespace=str(meta.get("namespace") or "default"),
         name=str(meta.get("name") or ""),
         uid=str(meta.get("uid") or ""),

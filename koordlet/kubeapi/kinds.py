@@ -74,6 +74,8 @@ CLUSTER_NETWORK_TOPOLOGIES = Kind(
 )
 DEVICES = Kind("scheduling.koordinator.sh", "v1alpha1", "devices", "Device", namespaced=False)
 ELASTIC_QUOTAS = Kind("scheduling.sigs.k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
+#: Of scheduler-plugins, whose namespaces are quotas; its older releases have the group above.
+NAMESPACE_QUOTAS = Kind("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
 ELASTIC_QUOTA_PROFILES = Kind(
     "quota.koordinator.sh", "v1alpha1", "elasticquotaprofiles", "ElasticQuotaProfile"
 )

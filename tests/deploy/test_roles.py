@@ -63,6 +63,8 @@ def test_the_schedulers_role() -> None:
     assert not needed(kinds.NATIVE_POD_GROUPS, "patch") & found
     quotas = needed(kinds.ELASTIC_QUOTAS, "list watch create patch")
     assert quotas | needed(kinds.ELASTIC_QUOTAS, "patch", "status") <= found
+    assert needed(kinds.NAMESPACE_QUOTAS, "list watch patch") <= found
+    assert needed(kinds.NAMESPACE_QUOTAS, "patch", "status") <= found
     assert needed(kinds.ELASTIC_QUOTA_PROFILES, "list watch") <= found
     rates = needed(kinds.DISRUPTION_RATES, "list watch")
     assert rates | needed(kinds.DISRUPTION_RATES, "patch", "status") <= found

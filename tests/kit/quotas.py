@@ -51,6 +51,16 @@ def quota(
     }
 
 
+def capacity_scheduling(scheduler: str, *more: str) -> Body:
+    """A configuration whose profile has CapacityScheduling, and further plugins."""
+    enabled = {"enabled": [{"name": name} for name in ("CapacityScheduling", *more)]}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": scheduler, "plugins": {"preFilter": enabled}}],
+    }
+
+
 def spec(
     name: str, least: Body | None = None, most: Body | None = None, **more: Any
 ) -> ElasticQuota:

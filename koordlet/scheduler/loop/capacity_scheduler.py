@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
+from koordlet.kubeapi import kinds
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import dryrun, messages, profile
@@ -43,6 +44,8 @@ class CapacityScheduler(QuotaScheduler):
     """The quotas of the namespaces of one scheduler."""
 
     plugin: ClassVar[type[ElasticQuotaPlugin]] = CapacityScheduling
+    quota_kinds: ClassVar[tuple[kinds.Kind, ...]] = (kinds.NAMESPACE_QUOTAS, kinds.ELASTIC_QUOTAS)
+    tells_synced: ClassVar[bool] = True
     _capacity: CapacityBook
 
     def _new_book(self, _named: dict[str, str] | None = None) -> CapacityBook:

@@ -14,6 +14,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -146,9 +147,13 @@ class EventHandlers:
         """The informers of quotas and their profiles, unless their keys are ignored."""
         if self._core.decoder.judge.ignores_keys:
             return {}
-        quotas, profiles = kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES
+        profiles = kinds.ELASTIC_QUOTA_PROFILES
+        quotas = {
+            kind: functools.partial(elastic_quotas.elastic_quota, kind=kind)
+            for kind in self._core.quotas.quota_kinds
+        }
         return {
-            quotas: self._informer(quotas, elastic_quotas.elastic_quota, self._quota),
+            **{kind: self._informer(kind, read, self._quota) for kind, read in quotas.items()},
             profiles: self._informer(
                 profiles, elastic_quotas.elastic_quota_profile, self._quota_profile
             ),

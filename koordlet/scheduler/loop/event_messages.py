@@ -20,7 +20,6 @@ from koordlet.scheduler.reservation.spec import ReservationSpec
 
 #: The API server takes no longer notes.
 _LONGEST = 1024
-_PROFILE = kinds.ELASTIC_QUOTA_PROFILES
 _KINDS = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
@@ -100,11 +99,9 @@ class EventBuilder:
     ) -> Body:
         """An event about an ElasticQuota; a notice may be about a profile, and is a warning."""
         warns = isinstance(about, QuotaNotice)
-        of_profile = isinstance(about, QuotaNotice) and about.kind == _PROFILE.name
-        kind = _PROFILE if of_profile else kinds.ELASTIC_QUOTAS
         regarding = {
-            "apiVersion": kind.api_version,
-            "kind": kind.name,
+            "apiVersion": about.kind.api_version,
+            "kind": about.kind.name,
             "namespace": about.namespace,
             "name": about.name,
             "uid": about.uid,

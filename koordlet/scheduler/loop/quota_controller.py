@@ -24,7 +24,6 @@ from koordlet.kubeapi import elastic_quotas, kinds, objects, refusals
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.event_messages import EventBuilder
-from koordlet.scheduler.quotas import status
 from koordlet.scheduler.quotas.amounts import Amounts
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.tree import QuotaNode
@@ -98,11 +97,11 @@ class QuotaController:
         return [nodes[name] for name in sorted(names - waiting)]
 
     async def _follow(self, book: QuotaBook, node: QuotaNode) -> None:
-        stored = book.owner(node.name)
+        stored = book.stored(node.name)
         if stored is None or not stored.uid:
             return  # a built-in quota, or one that a profile alone declares
         async with self._lanes:
-            patch = status.changes(stored, node, self._limits[node.name])
+            patch = book.changes(stored, node)
             if not patch:
                 return
             try:
@@ -114,10 +113,16 @@ class QuotaController:
                 self._failed("status", error)
             else:
                 self._core.measures.asked("quota", "ok")
+                if self._core.quotas.tells_synced:
+                    words = f"Elastic Quota {stored.id} synced successfully"
+                    scheduler = min(self._core.cycles)
+                    await self._tell(
+                        self._events.about_quota(stored, scheduler, "Syncing", "Synced", words)
+                    )
 
     async def _write(self, stored: ElasticQuota, patch: dict[str, Any]) -> None:
         """Both ways: a definition without a subresource has the status in the object itself."""
-        ref = objects.Ref(kinds.ELASTIC_QUOTAS, stored.name, stored.namespace)
+        ref = objects.Ref(stored.kind, stored.name, stored.namespace)
         meta = {"uid": stored.uid}
         body = {**patch, "metadata": {**meta, **patch.get("metadata", {})}}
         await self._store.patch(ref, objects.Merge(body))

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Protocol
 
-from koordlet.kubeapi import elastic_quotas
+from koordlet.kubeapi import elastic_quotas, kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
 from koordlet.kubeapi.selectors import Requirement
 from koordlet.scheduler import framework
@@ -71,6 +71,11 @@ class QuotaScheduler:
 
     #: By which profiles say that they heed quotas.
     plugin: ClassVar[type[elastic_quota.ElasticQuotaPlugin]] = elastic_quota.ElasticQuotaPlugin
+    #: The kinds of its quotas.
+    quota_kinds: ClassVar[tuple[kinds.Kind, ...]] = (kinds.ELASTIC_QUOTAS,)
+
+    #: Whether each write of a status is an event on the quota.
+    tells_synced: ClassVar[bool] = False
 
     def __init__(
         self, core: Core, profiles: Mapping[str, Profile], judge: unserved.UnservedKeys

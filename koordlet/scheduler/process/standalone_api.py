@@ -38,7 +38,6 @@ from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.quotas.validation import Validation
 from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.standalone import taints
 
@@ -195,11 +194,8 @@ class StandaloneApi:
 
     def _check_quota(self, quota: elastic_quotas.ElasticQuota) -> None:
         """``Invalid`` where a quota would not be in force as it is written."""
-        book = self._loop.core.quotas.book
-        checks = Validation(book, book.settings.gates)
-        objection = checks.objection(quota, book.spec(quota.name))
-        if objection is not None:
-            raise refusals.Invalid(objection.message)
+        if objection := self._loop.core.quotas.book.objection(quota):
+            raise refusals.Invalid(objection)
 
     def _check_served(self, name: str) -> None:
         """``Invalid`` where no profile would ever try what asks for this scheduler."""

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from typing import Any
 
 from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.selectors import Requirement
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.quotas import status
 from koordlet.scheduler.quotas.amounts import NONE, Amounts, exceeding
 from koordlet.scheduler.quotas.registry import QuotaRegistry
 from koordlet.scheduler.quotas.settings import QuotaSettings
@@ -112,6 +114,19 @@ class QuotaBook(QuotaRegistry):
     def names(self) -> Iterable[str]:
         """The names that ElasticQuotas of the store have."""
         return self._objects
+
+    def objection(self, quota: elastic_quotas.ElasticQuota) -> str:
+        """Why a quota would not be in force as it is written; empty: it would."""
+        objection = self._validation.objection(quota, self.spec(quota.name))
+        return objection.message if objection is not None else ""
+
+    def stored(self, name: str) -> elastic_quotas.ElasticQuota | None:
+        """The object that says what a quota may use, and is told what it does."""
+        return self.owner(name)
+
+    def changes(self, stored: elastic_quotas.ElasticQuota, node: QuotaNode) -> dict[str, Any]:
+        """What of a merge patch differs from a stored object."""
+        return status.changes(stored, node, self.limit(node))
 
     def get(self, key: str) -> QuotaPod | None:
         """A pod that is counted."""

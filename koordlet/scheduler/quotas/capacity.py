@@ -11,16 +11,20 @@ Rules:
 3. A pod that is nominated counts as if it were there: for its own namespace where it is at least
    as important, for all together also where its namespace is not above its minimum.
 4. Pods are in the quota of their namespace, whatever their labels say.
+5. The status says what pods that run ask for, as the peer's controller does; those that have a node
+   and do not run yet count for admission alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+from koordlet.kubeapi import kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.model import resources
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.quotas.amounts import Amounts, add, exceeding
+from koordlet.scheduler.quotas.amounts import Amounts, add, exceeding, quantities
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.settings import UNBOUNDED
 from koordlet.scheduler.quotas.tree import QuotaNode
@@ -31,16 +35,17 @@ class CapacityBook(QuotaBook):
 
     def __init__(self) -> None:
         super().__init__()
-        self._quotas: dict[str, dict[str, ElasticQuota]] = {}
+        #: By namespace; a name may be there in both kinds.
+        self._quotas: dict[str, dict[tuple[str, kinds.Kind], ElasticQuota]] = {}
         #: The sum of all minimums; ``None``: to be summed anew.
         self._least: Amounts | None = None
 
     def put_quota(self, quota: ElasticQuota) -> None:
-        self._quotas.setdefault(quota.namespace, {})[quota.id] = quota
+        self._quotas.setdefault(quota.namespace, {})[quota.id, quota.kind] = quota
         self._choose(quota.namespace)
 
     def drop_quota(self, quota: ElasticQuota) -> None:
-        self._quotas.get(quota.namespace, {}).pop(quota.id, None)
+        self._quotas.get(quota.namespace, {}).pop((quota.id, quota.kind), None)
         self._choose(quota.namespace)
 
     def settle(self) -> bool:
@@ -48,6 +53,32 @@ class CapacityBook(QuotaBook):
         if moved:
             self._least = None
         return moved
+
+    def objection(self, quota: ElasticQuota) -> str:
+        oldest = next(iter(self._several(quota.namespace)), quota)
+        if (oldest.id, oldest.kind) != (quota.id, quota.kind):
+            return f"quota {oldest.id} is the namespace's already: change that one"
+        return super().objection(_in_force(quota))
+
+    def put(self, pod: Pod) -> None:
+        super().put(pod)
+        # It may run now: that changes what is written, and nothing that is counted.
+        self.touched[pod.namespace] = None
+
+    def stored(self, name: str) -> ElasticQuota | None:
+        return next(iter(self._several(name)), None)
+
+    def changes(self, stored: ElasticQuota, node: QuotaNode) -> dict[str, Any]:
+        """What pods that run ask for, with the zeros of all names that the quota has (rule 5)."""
+        used = dict.fromkeys((*stored.min, *stored.max), 0)
+        for counted in self.counted(node):
+            if counted.pod.running:
+                for name, much in counted.pod.pod_class.requests.real.items():
+                    used[name] = used.get(name, 0) + much
+        if used == stored.used:
+            return {}
+        gone = dict.fromkeys(stored.used.keys() - used.keys())
+        return {"status": {"used": {**gone, **quantities(used)}}}
 
     def names(self) -> Iterable[str]:
         """None: what the other meaning builds in is not missing here."""
@@ -108,12 +139,14 @@ class CapacityBook(QuotaBook):
             self._least = resources.total(node.spec.min for node in nodes)
         return self._least
 
+    def _several(self, namespace: str) -> list[ElasticQuota]:
+        """The quotas of a namespace, the one that counts first."""
+        quotas = self._quotas.get(namespace, {}).values()
+        return sorted(quotas, key=lambda quota: (quota.created, quota.name, quota.kind.group))
+
     def _choose(self, namespace: str) -> None:
         """Let the oldest quota of a namespace be in force, under the namespace's name."""
-        several = sorted(
-            self._quotas[namespace].values() if namespace in self._quotas else (),
-            key=lambda quota: (quota.created, quota.name),
-        )
+        several = self._several(namespace)
         for other in several[1:]:
             words = f"quota {other.id} is ignored: {several[0].id} is the namespace's already"
             if self.invalid.get(other.id) != words:
@@ -123,23 +156,26 @@ class CapacityBook(QuotaBook):
             self._quotas.pop(namespace, None)
             super().drop_quota(ElasticQuota(namespace=namespace, name=namespace))
             return
-        oldest = several[0]
-        unbounded = dict.fromkeys(oldest.min, UNBOUNDED)
-        super().put_quota(
-            ElasticQuota(
-                namespace=namespace,
-                name=namespace,
-                created=oldest.created,
-                min=oldest.min,
-                max={**unbounded, **oldest.max},
-                errors=oldest.errors,
-            )
-        )
+        super().put_quota(_in_force(several[0]))
 
     def _resolve(self, _label: str, namespace: str) -> QuotaNode | None:
         """Rule 4."""
         node = self.nodes.get(namespace)
         return node if node is not None and node.tree is not self.aside else None
+
+
+def _in_force(quota: ElasticQuota) -> ElasticQuota:
+    """A quota as the tree has it: under the namespace's name, and bounded where it is not."""
+    return ElasticQuota(
+        kind=quota.kind,
+        namespace=quota.namespace,
+        name=quota.namespace,
+        uid=quota.uid,
+        created=quota.created,
+        min=quota.min,
+        max={**dict.fromkeys(quota.min, UNBOUNDED), **quota.max},
+        errors=quota.errors,
+    )
 
 
 def over_minimum(node: QuotaNode) -> bool:

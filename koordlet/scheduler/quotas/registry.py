@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
-from koordlet.kubeapi import elastic_quotas
+from koordlet.kubeapi import elastic_quotas, kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
 from koordlet.kubeapi.selectors import Requirement
 from koordlet.model.record import dataclass
@@ -46,7 +46,7 @@ class QuotaNotice:
     uid: str
     reason: str
     message: str
-    kind: str = "ElasticQuota"
+    kind: kinds.Kind = kinds.ELASTIC_QUOTAS
 
 
 @dataclass(slots=True, eq=False)
@@ -331,7 +331,7 @@ class QuotaRegistry:
     def _notice(self, quota: ElasticQuota | ElasticQuotaProfile, message: str) -> None:
         if len(self._notices) < _NOTICES:
             where = quota.namespace, quota.name, quota.uid
-            self._notices.append(QuotaNotice(*where, "Invalid", message, type(quota).__name__))
+            self._notices.append(QuotaNotice(*where, "Invalid", message, quota.kind))
 
     # Totals.
 

@@ -151,7 +151,7 @@ class Simulation:
             f"Pod {notice.pod.key}: {notice.message}" for notice in core.gangs.book.take_notices()
         ]
         self._cluster.warnings += [
-            f"{notice.kind} {notice.namespace}/{notice.name}: {notice.message}"
+            f"{notice.kind.name} {notice.namespace}/{notice.name}: {notice.message}"
             for notice in core.quotas.book.take_notices()
         ]
         if self._explain and result.explanation is None:

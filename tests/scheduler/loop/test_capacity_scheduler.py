@@ -11,18 +11,9 @@ from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Refusal
 from tests.kit import clusters
 from tests.kit.quota_scene import QuotaScene
-from tests.kit.quotas import quota
+from tests.kit.quotas import capacity_scheduling, quota
 
-_NAME = "CapacityScheduling"
-
-
-def _profiles(*plugins: str) -> dict[str, Any]:
-    enabled = {"enabled": [{"name": name} for name in plugins]}
-    return {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"schedulerName": "default-scheduler", "plugins": {"preFilter": enabled}}],
-    }
+_NAME, _SCHEDULER = "CapacityScheduling", "default-scheduler"
 
 
 class CapacityScene(QuotaScene):
@@ -30,7 +21,7 @@ class CapacityScene(QuotaScene):
 
     def __init__(self, *bodies: dict[str, Any]) -> None:
         super().__init__()
-        self.core = Core(configuration.read(_profiles(_NAME), "f").profiles)
+        self.core = Core(configuration.read(capacity_scheduling(_SCHEDULER), "f").profiles)
         self.put(*bodies)
 
     def run(self, name: str, namespace: str, cpu: str, priority: int, node: str = "n0") -> None:
@@ -183,16 +174,16 @@ def test_the_older_of_two_quotas_of_a_namespace_counts_until_it_goes() -> None:
 
 def test_enabling_the_plugin_replaces_the_other_meaning_and_both_are_refused() -> None:
     """The error names both profiles and what to do."""
-    served = configuration.read(_profiles(_NAME), "f").profiles["default-scheduler"]
+    served = configuration.read(capacity_scheduling(_SCHEDULER), "f").profiles["default-scheduler"]
     names = {plugin.name for plugin in served.plugins}
     assert (_NAME in names, "ElasticQuota" in names, served.preempts) == (True, False, True)
     with pytest.raises(Exception, match=r"one meaning.*disable one of them in every profile"):
-        configuration.read(_profiles(_NAME, "ElasticQuota"), "f")
+        configuration.read(capacity_scheduling(_SCHEDULER, "ElasticQuota"), "f")
 
 
 def test_arguments_of_the_plugin_are_refused() -> None:
     """It has none."""
-    body = _profiles(_NAME)
+    body = capacity_scheduling(_SCHEDULER)
     body["profiles"][0]["pluginConfig"] = [{"name": _NAME, "args": {"x": 1}}]
     with pytest.raises(Exception, match="CapacityScheduling has no arguments; remove x"):
         configuration.read(body, "f")

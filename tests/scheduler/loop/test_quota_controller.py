@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.kubeapi import elastic_quotas, kinds, objects
+from koordlet.scheduler.loop import configuration
 from tests.kit import deadline, schedulers
-from tests.kit.quotas import KEY, quota
+from tests.kit.quotas import KEY, capacity_scheduling, quota
 from tests.scheduler.loop.test_gangs import both
 
 CUSTOM = (kinds.RESERVATIONS, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES)
@@ -105,5 +106,45 @@ def test_built_in_quotas_come_with_the_first_quota_and_an_invalid_one_is_told(
                 assert event["regarding"]["name"] == "q"
                 assert "min 9 > max 2" in event["note"]
                 assert loop.core.quotas.book.settings.default_max  # the arguments hold
+
+    schedulers.run(body())
+
+
+@both
+def test_a_quota_of_a_namespace_is_told_what_runs_and_that_it_is_synced(
+    ram: Path, *, over_http: bool
+) -> None:
+    """The kind of scheduler-plugins: zeros at first, then what the kubelet has started."""
+
+    async def body() -> None:
+        custom = (*CUSTOM, kinds.NAMESPACE_QUOTAS)
+        async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
+            await world.node("n1", cpu="4")
+            bound = quota("q", {"cpu": 1}, {"cpu": 2}, namespace="d")
+            del bound["metadata"]["uid"]
+            bound["apiVersion"] = kinds.NAMESPACE_QUOTAS.api_version
+            await world.store.create(kinds.NAMESPACE_QUOTAS, bound)
+            profiles = configuration.read(capacity_scheduling(schedulers.NAME), "f").profiles
+            async with schedulers.scheduler(world.client, profiles=profiles) as loop:
+                await deadline.comes(lambda: loop.ready)
+                await world.until(used("q", cpu="0"), kinds.NAMESPACE_QUOTAS)
+                ref = await world.pod("a", cpu="1")
+                await world.until_placed("a")
+                running = objects.Merge({"status": {"phase": "Running"}})
+                await world.store.patch(ref, running, subresource="status")
+                quotas = await world.until(used("q", cpu="1"), kinds.NAMESPACE_QUOTAS)
+                assert "quota.scheduling" not in str(quotas["q"]["metadata"].get("annotations"))
+                events = await world.until(
+                    lambda known: any(each["reason"] == "Synced" for each in known.values()),
+                    kinds.EVENTS,
+                )
+                event = next(each for each in events.values() if each["reason"] == "Synced")
+                assert event["type"] == "Normal"
+                assert event["note"] == "Elastic Quota d/q synced successfully"
+                assert event["regarding"]["apiVersion"] == kinds.NAMESPACE_QUOTAS.api_version
+                await world.pod("b", cpu="2")
+                await world.until(
+                    lambda known: "ElasticQuota d is more than Max" in str(known["b"]), kinds.PODS
+                )
 
     schedulers.run(body())
