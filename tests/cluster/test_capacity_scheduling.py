@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -39,10 +40,11 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     folder = tmp_path_factory.mktemp("capacity")
     served = "schedulerName: koordlet-scheduler"
     config = CONFIG.replace(served, f"{served}, plugins: {_ENABLED}")
-    definition = {
+    spec: Any = DEFINITION["spec"]
+    definition: Body = {
         **DEFINITION,
         "metadata": {"name": f"{_KIND.plural}.{_KIND.group}"},
-        "spec": {**DEFINITION["spec"], "group": _KIND.group},
+        "spec": {**spec, "group": _KIND.group},
     }
     with k8s_lab.cluster(folder / "k8s", nodes=1, audit=True) as lab:
         cluster = Deployed(lab, folder, config)
@@ -73,7 +75,7 @@ def test_what_a_namespace_borrowed_goes_back_and_is_written(deployed: Deployed) 
     def create(name: str, namespace: str) -> None:
         member = pod(name, ACCOUNT)
         member["metadata"]["namespace"] = namespace
-        member["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+        member["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
         admin.need("POST", _pods(namespace), member)
 
     def placed(namespace: str) -> list[str]:
@@ -82,7 +84,7 @@ def test_what_a_namespace_borrowed_goes_back_and_is_written(deployed: Deployed) 
 
     def used(namespace: str) -> Body:
         status: Body = admin.need("GET", f"{_quotas(namespace)}/q").get("status", {})
-        return status.get("used", {})
+        return dict(status.get("used", {}))
 
     deadline.until(lambda: used("a") == {"cpu": "0"} == used("b"), "zeros are written")
     create("b0", "b")

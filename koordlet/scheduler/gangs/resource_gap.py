@@ -19,7 +19,6 @@ from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.gangs.gang_core import GangCore
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import Pod, PodClass
-from koordlet.scheduler.plugins.elastic_quota import ElasticQuotaPlugin
 from koordlet.scheduler.plugins.resources import Fit, NodeResourcesFit
 
 _PODS = 3
@@ -32,7 +31,7 @@ def first(core: GangCore, members: Sequence[Pod], needs: Mapping[str, int]) -> G
     """The gap of the members' quotas, else of all nodes; ``None``: there may be room."""
     message = core.quotas.gang_refusal(members, needs)
     if message:
-        return 0, message, ElasticQuotaPlugin.name
+        return 0, message, core.quotas.plugin.name
     gap = of(core.cycles, members, needs)
     return (*gap, NodeResourcesFit.name) if gap is not None else None
 

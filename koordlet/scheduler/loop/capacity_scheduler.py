@@ -33,6 +33,7 @@ from koordlet.scheduler.plugins.elastic_quota import ElasticQuotaPlugin
 from koordlet.scheduler.quotas import capacity
 from koordlet.scheduler.quotas.amounts import Amounts
 from koordlet.scheduler.quotas.capacity import CapacityBook
+from koordlet.scheduler.quotas.tree import QuotaNode
 
 
 def meaning(profiles: Mapping[str, Profile]) -> type[QuotaScheduler]:
@@ -59,9 +60,8 @@ class CapacityScheduler(QuotaScheduler):
     def _why(self, pod: Pod, drawn: Amounts | None = None) -> str:
         return self._capacity.refusal(pod, self._core.nominated.pods(), drawn)
 
-    def gang_refusal(self, _members: Sequence[Pod], _needs: Mapping[str, int]) -> str:
-        """Nothing: the members are admitted each by itself."""
-        return ""
+    def _gang_why(self, name: str, node: QuotaNode, asked: Amounts) -> str:
+        return self._capacity.gang_refusal(name, node, asked)
 
     def _takes(self, pod: Pod) -> dryrun.Eligible:
         """Who may be a victim of a pod on any node (rule 1)."""

@@ -6,8 +6,9 @@ a quota. Does not cover: the arithmetic (``scheduler.quotas``), statuses and rev
 Rules:
 1. Without a quota and a profile there is no book to feed: nobody pays for quotas. The first one
    takes in all nodes and pods; the last one that goes forgets them.
-2. Pods in a quota make room inside it alone; all others leave the pods of quotas to preemption as
-   Kubernetes has it, but for those that are marked as not preemptible.
+2. Pods in a quota make room inside it alone, those of the default quota where the arguments say so;
+   all others leave the pods of quotas to preemption as Kubernetes has it, but for those that are
+   marked as not preemptible.
 3. A refused pod is woken when its quota admits its class, whatever made the room.
 4. A pod whose profile lacks the plugin is refused by the name of its quota.
 """
@@ -269,9 +270,12 @@ class QuotaScheduler:
                 least = needs.get(key, 0) - (numbers[key] - len(several))
                 add(asked, smallest([pod.pod_class.requests.real for pod in several], least))
             ids = ",".join(sorted(key.partition("@")[0] for key in gangs))
-            if why := admission.gang_refusal(self.book, ids, self.book.nodes[name], asked):
+            if why := self._gang_why(ids, self.book.nodes[name], asked):
                 return why
         return ""
+
+    def _gang_why(self, name: str, node: QuotaNode, asked: Amounts) -> str:
+        return admission.gang_refusal(self.book, name, node, asked)
 
     # Making room.
 
@@ -280,9 +284,16 @@ class QuotaScheduler:
         node = self.book.of(pod_class) if self.active else None
         return None if node is None or node.tree is self.book.aside else node
 
+    def _preempts_in(self, pod: Pod) -> QuotaNode | None:
+        """The quota inside which a pod makes room; ``None``: it preempts as Kubernetes has it."""
+        node = self.book.of(pod.pod_class) if self.active else None
+        if node is not None and node.name == elastic_quotas.DEFAULT:
+            return node if self.settings.preempts_in_default else None
+        return self._quota(pod.pod_class)
+
     def eligible(self, pod: Pod) -> dryrun.Eligible:
         """Who may be a victim of a pod (rule 2)."""
-        node = self._quota(pod.pod_class)
+        node = self._preempts_in(pod)
         if node is None:
             return dryrun.anybody
         return lambda victim: self.book.of(victim.pod_class) is node
@@ -307,7 +318,7 @@ class QuotaScheduler:
             promised=promised,
             eligible=self.eligible(pod),
         )
-        node = self._quota(pod.pod_class)
+        node = self._preempts_in(pod)
         if node is None or self.plugin.name not in failure.by or failure.verdicts is not None:
             return on_nodes(failure)
         if not pod.preempts:

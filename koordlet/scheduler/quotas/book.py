@@ -315,6 +315,8 @@ class QuotaBook(QuotaRegistry):
             self._set(known, self._beyond_hold(known))
 
     def _beyond_hold(self, known: QuotaPod) -> Usage:
+        if known.pod.terminating and self.settings.ignores_terminating:
+            return NOTHING
         usage = usage_of(known.pod, placed=bool(known.pod.node))
         holder = self._holds.get(known.draws) if known.draws else None
         if holder is None or not usage.used:

@@ -24,7 +24,7 @@ from koordlet.kubeapi import kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.model import resources
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.quotas.amounts import Amounts, add, exceeding, quantities
+from koordlet.scheduler.quotas.amounts import NONE, Amounts, add, exceeding, quantities
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.settings import UNBOUNDED
 from koordlet.scheduler.quotas.tree import QuotaNode
@@ -89,14 +89,23 @@ class CapacityBook(QuotaBook):
         node = self.of(pod.pod_class)
         if node is None:
             return ""
-        own, everybody = self._nominated(pod, node, nominated)
-        words = f"Pod {pod.key} is rejected in PreFilter because"
         requests = pod.pod_class.requests.real
         asked = {
             name: more
             for name, much in requests.items()
             if (more := much - (drawn or {}).get(name, 0)) > 0
         }
+        why = self._why(node, asked, *self._nominated(pod, node, nominated))
+        return f"Pod {pod.key} {why}" if why else ""
+
+    def gang_refusal(self, name: str, node: QuotaNode, asked: Amounts) -> str:
+        """Why the members of a gang are not admitted together, whoever is nominated."""
+        why = self._why(node, asked, NONE, NONE)
+        return f"Gang {name} {why}" if why else ""
+
+    def _why(self, node: QuotaNode, asked: Amounts, own: Amounts, everybody: Amounts) -> str:
+        """Why amounts are beyond a bound, beside those of nominated pods; empty: they are not."""
+        words = "is rejected in PreFilter because"
         if self._beyond(asked, node.used, own, node.spec.max, unbounded=True):
             return f"{words} ElasticQuota {node.name} is more than Max"
         if self._beyond(asked, self.trees[""].root.used, everybody, self._minimums()):

@@ -42,6 +42,10 @@ class QuotaSettings:
     delay_evict_seconds: float = 120.0
     revoke_interval_seconds: float = 1.0
     max_revoke_per_minute: int = 30
+    #: Pods of the default quota make room inside it alone, as those of any other do.
+    preempts_in_default: bool = False
+    #: Pods count for nothing from the start of their end on.
+    ignores_terminating: bool = False
     #: Pods that nothing names belong to the default quota.
     has_default_quota: bool = True
     gates: ValidationGates = field(default_factory=ValidationGates)
@@ -59,7 +63,6 @@ _KNOWN = frozenset(
 )  # fmt: skip
 
 _NO_EFFECT: Mapping[str, tuple[tuple[object, ...], str]] = {
-    "disableDefaultQuotaPreemption": ((True,), "pods of the default quota preempt as any pod does"),
     "enableQueueHint": ((), "a refused pod is woken when its quota has room"),
     "quotaSnapshotUpdateInterval": ((), "every change is seen at once"),
 }
@@ -68,6 +71,7 @@ _GATES = {
     "ElasticQuotaEnableUpdateResourceKey",
     "ElasticQuotaGuaranteeUsage",
     "DisableDefaultQuota",
+    "ElasticQuotaImmediateIgnoreTerminatingPod",
 }
 
 
@@ -100,6 +104,8 @@ def arguments(args: Body) -> QuotaSettings:
             args, "revokePodInterval", default.revoke_interval_seconds
         ),
         max_revoke_per_minute=_rate(args, default.max_revoke_per_minute),
+        preempts_in_default=not wire.flag(args, "disableDefaultQuotaPreemption", default=True),
+        ignores_terminating=wire.flag(gates, "ElasticQuotaImmediateIgnoreTerminatingPod"),
         has_default_quota=not wire.flag(gates, "DisableDefaultQuota"),
         gates=ValidationGates(
             updates_keys=wire.flag(gates, "ElasticQuotaEnableUpdateResourceKey"),

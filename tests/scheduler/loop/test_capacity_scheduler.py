@@ -148,6 +148,22 @@ def test_a_preemptor_waits_for_victims_of_any_priority_and_keeps_its_node() -> N
     assert scene.decided(5.0)["a0"]
 
 
+def test_a_gang_is_refused_by_the_sum_of_its_members_until_there_is_room() -> None:
+    """Two of three would be admitted: nobody is decided before all three are."""
+    scene = _scene(_quota("a", 1, 2), _quota("b", 9))
+    notes = {
+        "gang.scheduling.koordinator.sh/name": "g",
+        "gang.scheduling.koordinator.sh/min-available": "3",
+    }
+    for place in range(3):
+        scene.put(clusters.pod(f"g{place}", cpu="1", namespace="a", meta={"annotations": notes}))
+    assert set(scene.decided().values()) == {""}
+    words = "Gang a/g is rejected in PreFilter because ElasticQuota a is more than Max"
+    assert words in scene.messages["g0"]
+    scene.put(_quota("a", 1, 3))
+    assert set(scene.decided(5.0).values()) == {"n0"}
+
+
 def test_a_nominated_pod_counts_as_if_it_ran() -> None:
     """What a0 will use is not given to a1, which is less important."""
     scene = _scene(_quota("a", 1, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from koordlet.kubeapi import elastic_quotas
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.core import Core
@@ -98,7 +99,7 @@ def test_a_pod_that_may_not_be_preempted_waits_for_the_minimum() -> None:
 
 @pytest.mark.parametrize("checks", [True, False])
 def test_a_quota_above_refuses_what_its_children_would_take_together(*, checks: bool) -> None:
-    """By maximums alone each child has room; the message has the way from the root."""
+    """By maximums alone each child has room; the message has the way from it."""
     args = {"enableRuntimeQuota": False, "enableCheckParentQuota": checks}
     served = profile.default("default-scheduler", {"ElasticQuota": args})
     scene = _scene()
@@ -291,6 +292,24 @@ def test_a_gang_preempts_pods_of_its_own_quota_alone() -> None:
     assert isinstance(outcome, Refusal)
     assert [victim.name for victim in outcome.victims] == ["low"]
     assert scene.used("q") == {"cpu": 3000}
+
+
+@pytest.mark.parametrize(("disabled", "victims"), [(False, ["mine"]), (True, [])])
+def test_the_default_quota_preempts_inside_itself_where_the_arguments_say_so(
+    *, disabled: bool, victims: list[str]
+) -> None:
+    """It has a maximum of 4 CPUs, all of them used; the pod of a team is less important still."""
+    scene, args = _scene(), {"disableDefaultQuotaPreemption": disabled}
+    served = profile.default("default-scheduler", {"ElasticQuota": args})
+    scene.core = Core({"default-scheduler": served})
+    several = quota("q", {}, {"cpu": 9}), quota(elastic_quotas.DEFAULT, {}, {"cpu": 4})
+    scene.put(clusters.node("n0", cpu="10"), *several)
+    scene.pod("mine", "", "4", on="n0", priority=1)
+    scene.pod("theirs", "q", "1", on="n0", priority=0)
+    scene.pod("new", "", "1", priority=9)
+    outcome = scene.core.step(scene.now)
+    assert isinstance(outcome, Refusal)
+    assert [victim.name for victim in outcome.victims] == victims
 
 
 def test_batch_resources_are_bounded_like_any_others() -> None:

@@ -103,6 +103,25 @@ def test_what_a_pod_draws_from_a_reservation_counts_once() -> None:
     assert (book.nodes["a"].used, book.nodes["b"].used) == ({}, {"cpu": 3000})
 
 
+@pytest.mark.parametrize("ignores", [True, False])
+def test_a_pod_that_ends_counts_until_it_is_gone_unless_the_gate_says_otherwise(
+    *, ignores: bool
+) -> None:
+    """The peer's gate ElasticQuotaImmediateIgnoreTerminatingPod."""
+    book = QuotaBook(QuotaSettings(ignores_terminating=ignores))
+    book.put_quota(spec("q", {}, {"cpu": 100}))
+    book.settle()
+    pod = _pod("a", "q", on="n")
+    book.put(pod)
+    assert book.nodes["q"].used == {"cpu": 1000}
+    pod.terminating = True
+    book.put(pod)
+    left = {} if ignores else {"cpu": 1000}
+    assert (book.nodes["q"].used, book.nodes["q"].request) == (left, left)
+    book.drop(pod.key)
+    assert book.nodes["q"].request == {}
+
+
 def test_a_pod_that_gives_its_node_back_still_asks() -> None:
     """Used falls, the request stays."""
     book = _book("a")

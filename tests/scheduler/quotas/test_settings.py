@@ -25,12 +25,17 @@ def test_arguments_are_read_in_the_peers_spelling() -> None:
         {
             "delayEvictTime": "5m",
             "defaultQuotaGroupMax": {"cpu": "4"},
-            "featureGates": {"ElasticQuotaGuaranteeUsage": True},
+            "disableDefaultQuotaPreemption": False,
+            "featureGates": {
+                "ElasticQuotaGuaranteeUsage": True,
+                "ElasticQuotaImmediateIgnoreTerminatingPod": True,
+            },
             "monitorAllQuotas": True,
         }
     )
     assert (args.delay_evict_seconds, args.default_max) == (300.0, {"cpu": 4000})
     assert (args.gates.guarantees, args.monitors) == (True, True)
+    assert (args.preempts_in_default, args.ignores_terminating) == (True, True)
 
 
 @pytest.mark.parametrize(
