@@ -66,6 +66,7 @@ class QuotaController:
         if not self._core.quotas.active:
             return
         book = self._core.quotas.book
+        book.pass_overdue(self._events.wall())
         await self._tell_notices(book)
         await self._create_built_in(book)
         due = self._due(book)

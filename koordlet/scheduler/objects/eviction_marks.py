@@ -37,6 +37,8 @@ class Leaving:
     #: The component that evicts it, by its annotation.
     by: str
     at: float
+    #: From when on it counts nowhere that it is still there; 0 where nobody says.
+    overdue: float = 0.0
 
 
 def true_conditions(status: Body) -> dict[str, Body]:
@@ -63,7 +65,7 @@ def read(meta: Body, conditions: Mapping[str, Body]) -> dict[str, Any]:
         fields["immovable"] = "it is a static pod, which only its node starts and ends"
     if meta.get("deletionTimestamp") is not None or cause:
         by = asker(notes)
-        fields["leaving"] = Leaving(cause, by, _began(meta))
+        fields["leaving"] = Leaving(cause, by, *_span(meta))
     return fields
 
 
@@ -84,11 +86,16 @@ def _cause(condition: Body) -> str:
     return _CAUSES.get(reason, reason)
 
 
-def _began(meta: Body) -> float:
-    """When its end began; 0 where nobody says. The API's timestamp is that of its deadline."""
+def _span(meta: Body) -> tuple[float, float]:
+    """When its end began, and when it is overdue; 0 where nobody says.
+
+    The API's timestamp is that of its deadline; overdue it is one more grace period later, as the
+    peer has it: the kubelet may have begun late.
+    """
     grace = meta.get("deletionGracePeriodSeconds")
     try:
         deadline = moment.parse(meta.get("deletionTimestamp"))
     except ValueError:
-        return 0.0
-    return deadline - (grace if isinstance(grace, int) else 0)
+        return 0.0, 0.0
+    seconds = grace if isinstance(grace, int) else 0
+    return deadline - seconds, deadline + seconds

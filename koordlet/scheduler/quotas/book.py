@@ -10,6 +10,8 @@ Rules:
 2. Pods with one label in one namespace move together, at once, when a quota comes or goes.
 3. What a reservation holds is used by its own quota. A pod that draws on it uses what it has beyond
    that: each unit counts once.
+4. A pod that is still there one grace period after it should have been gone counts for nothing, or
+   a node that died would keep the room of the quota.
 """
 
 from __future__ import annotations
@@ -71,6 +73,9 @@ class QuotaBook(QuotaRegistry):
         #: By UID of a reservation: its reserve pod, and the pods that draw on it.
         self._holds: dict[str, QuotaPod] = {}
         self._drawing: dict[str, dict[str, QuotaPod]] = {}
+        #: Pods that end and still count, and the time on the wall.
+        self._ending: dict[str, QuotaPod] = {}
+        self._wall = 0.0
         #: Quotas whose amounts differ since the reader dropped them.
         self.touched: dict[str, None] = {}
 
@@ -216,6 +221,8 @@ class QuotaBook(QuotaRegistry):
             bucket = self._buckets.get(key) or self._bucket(key)
             known = self._pods[pod.key] = bucket.pods[pod.key] = QuotaPod(pod, bucket)
         known.pod = pod
+        if pod.terminating and pod.leaving is not None:
+            self._ending[pod.key] = known
         self._draw(known)
         self._set(known, self._beyond_hold(known))
         if known.holds:
@@ -228,8 +235,26 @@ class QuotaBook(QuotaRegistry):
             self._undraw(known)
             self._set(known, usage_of(pod, placed=False))
 
+    def pass_overdue(self, wall: float) -> None:
+        """Let pods count for nothing that should have been gone by now (rule 4)."""
+        self._wall = wall
+        for key, known in list(self._ending.items()):
+            if self._ended(known.pod):
+                del self._ending[key]
+                self._set(known, NOTHING)
+                if known.holds:
+                    self._recount_drawing(known.holds)
+
+    def _ended(self, pod: Pod) -> bool:
+        """Whether a pod that is there counts as if it were gone."""
+        if not pod.terminating:
+            return False
+        overdue = pod.leaving.overdue if pod.leaving is not None else 0.0
+        return self.settings.ignores_terminating or 0.0 < overdue < self._wall
+
     def drop(self, key: str) -> None:
         """A pod is gone, or has ended."""
+        self._ending.pop(key, None)
         known = self._pods.pop(key, None)
         if known is None:
             return
@@ -315,7 +340,7 @@ class QuotaBook(QuotaRegistry):
             self._set(known, self._beyond_hold(known))
 
     def _beyond_hold(self, known: QuotaPod) -> Usage:
-        if known.pod.terminating and self.settings.ignores_terminating:
+        if self._ended(known.pod):
             return NOTHING
         usage = usage_of(known.pod, placed=bool(known.pod.node))
         holder = self._holds.get(known.draws) if known.draws else None

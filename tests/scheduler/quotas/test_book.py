@@ -122,6 +122,25 @@ def test_a_pod_that_ends_counts_until_it_is_gone_unless_the_gate_says_otherwise(
     assert book.nodes["q"].request == {}
 
 
+def test_a_pod_counts_for_nothing_a_grace_period_after_it_should_have_been_gone() -> None:
+    """Deleted at 0 with 30 seconds: it counts at 60 and not after, nor when it comes anew."""
+    book = _book("q")
+    ends = {"deletionTimestamp": "1970-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30}
+    pod = _pod("a", "q", on="n", meta=ends)
+    book.put(pod)
+    seen = []
+    for wall in (10.0, 60.0, 60.1):
+        book.take_relief()
+        book.pass_overdue(wall)
+        seen.append((book.nodes["q"].used.get("cpu", 0), book.take_relief()))
+    assert seen == [(1000, False), (1000, False), (0, True)]
+    book.put(_pod("a", "q", on="n", meta=ends))
+    assert (book.nodes["q"].used, book.nodes["q"].request) == ({}, {})
+    book.drop("d/a")
+    book.put(_pod("a", "q", on="n"))
+    assert book.nodes["q"].used == {"cpu": 1000}
+
+
 def test_a_pod_that_gives_its_node_back_still_asks() -> None:
     """Used falls, the request stays."""
     book = _book("a")
