@@ -76,6 +76,8 @@ class QuotaBook(QuotaRegistry):
         #: Pods that end and still count, and the time on the wall.
         self._ending: dict[str, QuotaPod] = {}
         self._wall = 0.0
+        #: Quotas that bound priorities.
+        self._by_priority: dict[str, None] = {}
         #: Quotas whose amounts differ since the reader dropped them.
         self.touched: dict[str, None] = {}
 
@@ -89,10 +91,15 @@ class QuotaBook(QuotaRegistry):
             self._place((spec.name,), (*spec.namespaces, spec.namespace))
             self.touched[spec.name] = None
             self.relieved = True
-        for node in self.nodes.values() if moved else ():
-            if node.spec.max_by_priority:
-                pods = (each for below in node.below() for each in self.counted(below))
-                node.tree.settle_priorities(node, (each.usage for each in pods))
+            now = self.spec(spec.name)
+            if now is not None and now.max_by_priority:
+                self._by_priority[now.name] = None
+            else:
+                self._by_priority.pop(spec.name, None)
+        for name in self._by_priority if moved else ():
+            node = self.nodes[name]
+            pods = (each for below in node.below() for each in self.counted(below))
+            node.tree.settle_priorities(node, (each.usage for each in pods))
         # Whom a quota has now does not use the default quota any more.
         self._divide()
         return bool(moved)

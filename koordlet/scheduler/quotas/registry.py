@@ -27,6 +27,7 @@ from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.quotas import validation
 from koordlet.scheduler.quotas.amounts import Amounts, add
 from koordlet.scheduler.quotas.settings import QuotaSettings
+from koordlet.scheduler.quotas.siblings import NOBODY, Siblings
 from koordlet.scheduler.quotas.tree import QuotaNode, QuotaTree
 from koordlet.scheduler.quotas.validation import Objection, Validation
 
@@ -85,7 +86,7 @@ class QuotaRegistry:
         self._objects: dict[str, dict[str, ElasticQuota]] = {}
         #: Quotas whose parents lead back to them.
         self._circling: frozenset[str] = frozenset()
-        self._declared: dict[str, dict[str, None]] = {}
+        self._declared: dict[str, Siblings] = {}
         self._unsettled: dict[str, None] = {}
         self._pools: dict[str, _Pool] = {}
         self._machines: dict[str, Node] = {}
@@ -145,8 +146,7 @@ class QuotaRegistry:
 
     def drop_profile(self, profile: ElasticQuotaProfile) -> None:
         """An ElasticQuotaProfile has gone."""
-        pool = self._pools.pop(profile.id, None)
-        if pool is not None:
+        if (pool := self._pools.pop(profile.id, None)) is not None:
             self._unsettled[pool.profile.quota_name] = None
 
     def put_node(self, old: Node | None, new: Node | None) -> None:
@@ -183,13 +183,15 @@ class QuotaRegistry:
 
     def parent(self, name: str) -> str:
         """The parent that the store's object of a name has; empty: there is no object."""
-        owner = self.owner(name)
-        return owner.parent if owner is not None else ""
+        return owner.parent if (owner := self.owner(name)) is not None else ""
 
     def children(self, name: str) -> Iterable[ElasticQuota]:
         """The quotas in force that name a quota as their parent."""
-        declared = self._declared.get(name, ())
-        return [self.nodes[child].spec for child in declared if child in self.nodes]
+        return self._declared.get(name, NOBODY).specs.values()
+
+    def minimums(self, name: str) -> Amounts:
+        """The sum of their minimums."""
+        return self._declared.get(name, NOBODY).minimum
 
     def pods(self, name: str) -> tuple[str, ...]:
         """The names of the pods that are directly in a quota."""
@@ -244,8 +246,7 @@ class QuotaRegistry:
             while name in left:
                 del left[name]
                 line.append(name)
-                owner = self.owner(name)
-                name = owner.parent if owner is not None else ""
+                name = self.parent(name)
             yield from reversed(line)
 
     def owner(self, name: str) -> ElasticQuota | None:
@@ -285,8 +286,7 @@ class QuotaRegistry:
         circles = self._validation.circles(spec)
         if above is not None and (above.tree.id != tree_id or circles or known in above.path):
             above = None
-        tree = self.trees.get(tree_id)
-        if tree is None:
+        if (tree := self.trees.get(tree_id)) is None:
             tree = self.trees[tree_id] = self._tree(tree_id)
         parent = above if above is not None else tree.root
         same = known is not None and known.spec == spec and known.parent is parent
@@ -295,20 +295,20 @@ class QuotaRegistry:
         self._circling = self._circling | {name} if circles else self._circling - {name}
         before = [known.spec] if known is not None else []
         if known is not None:
-            self._declared.get(known.spec.parent, {}).pop(name, None)
+            self._declared[known.spec.parent].drop(name)
             if known.tree is not tree:
                 tree.adopt(known)
         self.nodes[name] = tree.put(spec, parent)
-        self._declared.setdefault(spec.parent, {})[name] = None
-        self._unsettled.update(self._declared.get(name, {}))
+        self._declared.setdefault(spec.parent, Siblings()).put(spec)
+        self._unsettled |= dict.fromkeys(self._declared.get(name, NOBODY).specs)
         return [*before, spec]
 
     def _remove(self, name: str) -> list[ElasticQuota]:
         """A quota is no more; its pods move before its amounts go (``book``)."""
         node = self.nodes.pop(name)
         self._circling -= {name}
-        self._declared.get(node.spec.parent, {}).pop(name, None)
-        self._unsettled.update(self._declared.get(name, {}))
+        self._declared[node.spec.parent].drop(name)
+        self._unsettled |= dict.fromkeys(self._declared.get(name, NOBODY).specs)
         self._leave(node)
         tree = node.tree
         tree.drop(name)
@@ -361,8 +361,8 @@ class QuotaRegistry:
     def overcommitted(self) -> str:
         """What to say of minimums that add up to more than there is; empty: nothing."""
         root = self.trees[""].root
-        minimums = (child.spec.min for child in root.children.values())
-        return validation.overcommitted(minimums, root.runtime)
+        least = (child.spec.min for child in root.children.values())
+        return validation.overcommitted(least, root.runtime)
 
 
 def _root_of(pool: _Pool, owner: ElasticQuota | None) -> ElasticQuota:

@@ -21,7 +21,7 @@ from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.model import resources
 from koordlet.model.record import dataclass
-from koordlet.scheduler.quotas.amounts import Amounts, exceeding, largest, listed, quantities
+from koordlet.scheduler.quotas.amounts import Amounts, add, exceeding, largest, listed, quantities
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,9 @@ class QuotasInForce(Protocol):
 
     def children(self, name: str) -> Iterable[ElasticQuota]:
         """The quotas whose parent this is."""
+
+    def minimums(self, name: str) -> Amounts:
+        """The sum of their minimums."""
 
     def pods(self, name: str) -> tuple[str, ...]:
         """The names of the pods that are directly in a quota."""
@@ -117,8 +120,7 @@ class Validation:
                 words = f"{new.name} tree id is different from child {child.name}"
                 yield f"{words}, [{own}] vs [{child.tree_id}]"
             yield from self._keys(new, child)
-        summed = resources.total(child.min for child in children)
-        if not new.forces_update and exceeding(summed, new.min):
+        if not new.forces_update and exceeding(self.quotas.minimums(new.name), new.min):
             words = "checkMinQuotaSum all children's MinQuota > current MinQuota"
             yield f"{words}, current: {new.name}"
 
@@ -140,8 +142,10 @@ class Validation:
             yield f"{words}, [{new.tree_id}] vs [{theirs}]"
         yield from self._keys(parent, new)
         if not new.forces_update:
-            brothers = (each for each in self.quotas.children(parent.name) if each.name != new.name)
-            summed = resources.total((*(brother.min for brother in brothers), new.min))
+            summed = resources.total((self.quotas.minimums(parent.name), new.min))
+            known = self.quotas.spec(new.name)
+            if known is not None and known.parent == parent.name:
+                add(summed, known.min, -1)
             if exceeding(summed, parent.min):
                 words = "checkMinQuotaSum all brothers' MinQuota > parent MinQuota"
                 yield f"{words}, parent: {parent.name}"

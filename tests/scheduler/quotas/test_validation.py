@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, elastic_quota
+from koordlet.model import resources
 from koordlet.scheduler.quotas import validation
 from koordlet.scheduler.quotas.validation import Validation, ValidationGates
 from tests.kit import quotas
@@ -33,6 +34,9 @@ class _Quotas:
 
     def children(self, name: str) -> Iterable[ElasticQuota]:
         return [each for each in self._specs.values() if each.parent == name]
+
+    def minimums(self, name: str) -> Mapping[str, int]:
+        return resources.total(child.min for child in self.children(name))
 
     def pods(self, name: str) -> tuple[str, ...]:
         return self._pods.get(name, ())
