@@ -14,7 +14,7 @@ import pytest
 
 from koordlet.kubeapi import kinds
 from tests.cluster.deployed import ACCOUNT, Deployed, pod
-from tests.cluster.ganged import CONFIG, DEFINITIONS
+from tests.cluster.ganged import CONFIG, DEFINITIONS, MERGE
 from tests.cluster.test_quotas import DEFINITION
 from tests.kit import deadline, k8s_lab
 from tests.kit.quotas import quota
@@ -76,7 +76,14 @@ def test_what_a_namespace_borrowed_goes_back_and_is_written(deployed: Deployed) 
         member = pod(name, ACCOUNT)
         member["metadata"]["namespace"] = namespace
         member["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
+        member["spec"]["terminationGracePeriodSeconds"] = 0
         admin.need("POST", _pods(namespace), member)
+
+    def run(namespace: str) -> None:
+        """What a kubelet would say."""
+        for name in placed(namespace):
+            running = {"status": {"phase": "Running"}}
+            admin.need("PATCH", f"{_pods(namespace)}/{name}/status", running, MERGE)
 
     def placed(namespace: str) -> list[str]:
         pods = admin.need("GET", _pods(namespace))["items"]
@@ -90,9 +97,11 @@ def test_what_a_namespace_borrowed_goes_back_and_is_written(deployed: Deployed) 
     create("b0", "b")
     create("b1", "b")
     deadline.until(lambda: len(placed("b")) == 2, "b borrows")
+    run("b")
     deadline.until(lambda: used("b") == {"cpu": "2"}, "two pods of b run")
     create("a0", "a")
     deadline.until(lambda: placed("a") == ["a0"] and len(placed("b")) == 1, "a has its own back")
+    run("a")
     deadline.until(lambda: used("a") == {"cpu": "1"} == used("b"), "what runs is written")
     events = admin.need("GET", "/apis/events.k8s.io/v1/namespaces/a/events")["items"]
     assert "Elastic Quota a/q synced successfully" in {event.get("note") for event in events}
