@@ -4,7 +4,8 @@ Covers: policies, the choice, how quantities are split over the chosen nodes.
 Does not cover: concrete CPUs (``accumulator``).
 
 A set of nodes fits when each resource that is asked for and that nodes have is there in sum, and no
-member is without any of it. Of the sets that fit, in this order:
+member is without any of it, and what else is asked for, such as devices, can be had there. Of the
+sets that fit, in this order:
 * the fewest nodes
 * none that is barred: a policy that has a choice refuses those, BestEffort takes one if need be
 * the highest score
@@ -54,6 +55,8 @@ class Taste:
 
     score: Callable[[tuple[int, ...]], int] = lambda _nodes: 0
     barred: Callable[[tuple[int, ...]], bool] = lambda _nodes: False
+    #: Whether a set has what is not counted by amounts.
+    serves: Callable[[tuple[int, ...]], bool] = lambda _nodes: True
 
 
 NONE = Taste()
@@ -81,7 +84,7 @@ def choose(
     asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
     search = _Search(zones, asked)
     for size in range(1, sizes + 1):
-        fitting = list(search.sets(size))
+        fitting = list(filter(taste.serves, search.sets(size)))
         able = [nodes for nodes in fitting if not taste.barred(nodes)]
         if able or (fitting and policy is NumaPolicy.BEST_EFFORT):
             best = min(

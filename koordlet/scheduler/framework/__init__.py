@@ -208,6 +208,9 @@ class Plugin:
     def __init__(self, args: Mapping[str, Any]) -> None:
         self.args = args
 
+    def meet(self, others: Iterable[Plugin]) -> None:
+        """Learn which plugins the profile has; called once, before anything else."""
+
     @property
     def deciding(self) -> frozenset[str]:
         """Annotations of pods that the plugin reads; pods of one class have them in common."""

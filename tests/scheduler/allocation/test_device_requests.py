@@ -25,12 +25,13 @@ RDMA, FPGA = "koordinator.sh/rdma", "koordinator.sh/fpga"
         ({CORE: 50, MEMORY: 8 << 30}, 1, {CORE: 50, MEMORY: 8 << 30}),
         ({MEMORY: 5}, 1, {MEMORY: 5}),
         ({RATIO: 20}, 1, {RATIO: 20}),
-        ({SHARED: 2, MEMORY: 5}, 2, {MEMORY: 3}),
+        ({SHARED: 2, MEMORY: 5}, 2, {MEMORY: 2}),
+        ({SHARED: 9, MEMORY: 5}, 9, {MEMORY: 1}),
         ({SHARED: 2, CORE: 100, RATIO: 60}, 2, {CORE: 50, RATIO: 30}),
     ],
 )
 def test_cards(asked: dict[str, int], count: int, each: dict[str, int]) -> None:
-    """Shares of one, or so many; what does not divide is rounded up."""
+    """Shares of one, or so many; what does not divide is rounded down."""
     assert device_requests.of({"cpu": 1, **asked}) == (DeviceRequest("gpu", count, each),)
 
 

@@ -101,7 +101,7 @@ def test_devices_that_come_go_and_fall_ill(ram: Path) -> None:
                 await world.store.patch(ref, objects.Merge({"spec": sick["spec"]}))
                 assert await cards(world, "next") == [2]
                 await world.pod("last", requests={PERCENT: "100"})
-                assert "Insufficient gpu devices" in await world.until_told("last")
+                assert "Insufficient GPU Devices" in await world.until_told("last")
                 await world.store.delete(ref)
                 await world.until_told("last", "Insufficient koordinator.sh/gpu")
 
