@@ -18,6 +18,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
@@ -35,7 +36,6 @@ from koordlet.scheduler.allocation.device_requests import DeviceAsk, DeviceReque
 from koordlet.scheduler.allocation.device_room import (
     NOBODY,
     TASTE,
-    Candidate,
     DevicePreference,
     DeviceRefusal,
     DeviceRoom,
@@ -103,7 +103,7 @@ class DeviceTrial:
         self.devices = devices
         self._ask = ask
         self._room, self._apart, self._taste = room, apart, taste
-        self._labels = {**devices.labels, **node.labels}
+        self._node = node
         draws = apart.draws
         self._kept: Left = device_room.rest(draws, devices) if draws is not None else {}
         self._functions = device_room.kept_functions(draws) if draws is not None else {}
@@ -112,11 +112,10 @@ class DeviceTrial:
             for kind in {kind for kind, _ in self._kept}
             if draws is not None and device_room.restricts(draws, kind)
         }
-        self.requests = tuple(self._counted(request) for request in ask.requests)
-        self._rules = self._gpu_rules()
-        if not reserving and self._planned():
-            others = ask.joint[1:]
-            self.requests = tuple(each for each in self.requests if each.kind not in others)
+        others = () if reserving or len(ask.joint) < 2 or not self._planned() else ask.joint[1:]
+        self.requests = tuple(
+            self._counted(request) for request in ask.requests if request.kind not in others
+        )
 
     def _counted(self, request: DeviceRequest) -> DeviceRequest:
         """A request with the number of devices that it means on this node."""
@@ -126,27 +125,29 @@ class DeviceTrial:
         count = sum(_selected(device, selector) for device in self.devices.of(request.kind))
         return replace(request, count=count)
 
-    def _gpu_rules(self) -> GPURules:
-        wishes, labels, table = self._ask.wishes, self._labels, self.devices.partitions
+    def _label(self, key: str) -> str:
+        """A label of the node, or of its report."""
+        return self._node.labels.get(key) or self.devices.labels.get(key, "")
+
+    @functools.cached_property
+    def _rules(self) -> GPURules:
+        wishes, table = self._ask.wishes, self.devices.partitions
         if table is None:
-            table = gpu_partitions.of_model(labels, peer_keys.GPU_VENDOR, peer_keys.GPU_MODEL)
+            vendor, model = map(self._label, (peer_keys.GPU_VENDOR, peer_keys.GPU_MODEL))
+            table = gpu_partitions.of_model(vendor, model)
         return GPURules(
             tree=self.devices.tree,
             table=table,
             honored=wishes.partition is not None
-            or labels.get(peer_keys.GPU_PARTITION_POLICY) == "Honor",
+            or self._label(peer_keys.GPU_PARTITION_POLICY) == "Honor",
             spec=wishes.partition or gpu_partitions.ANY,
             scope=self._ask.hint(GPU).scope,
         )
 
     def _planned(self) -> bool:
         """Whether each whole GPU has its own devices of the other types, and nobody need ask."""
-        whole = any(each.kind == GPU and not each.shared for each in self.requests)
-        return (
-            whole
-            and len(self._ask.joint) > 1
-            and self._labels.get(peer_keys.WELL_PLANNED) == "true"
-        )
+        whole = any(each.kind == GPU and not each.shared for each in self._ask.requests)
+        return whole and self._label(peer_keys.WELL_PLANNED) == "true"
 
     def share(self) -> int:
         """How empty or how full the node's healthy devices would be, from 0 to 100."""
@@ -190,37 +191,34 @@ class DeviceTrial:
         kind, room = request.kind, self._room
         hint = self._ask.hint(kind) if not self._apart.heirs_of else device_hints.NO_HINT
         several = self.devices.of(kind)
-        eligible = {device.minor for device in self._eligible(several, hint, numa)}
+        eligible = tuple(self._eligible(several, hint, numa))
+        minors = {device.minor for device in eligible}
         inside = self._kept if kind in within else None
-        pooled = [
-            PooledDevice(
-                replace(candidate.slice, functions=functions), candidate.score, _switch(candidate)
-            )
-            for candidate in room.candidates(request, self._taste, inside)
-            if candidate.device.minor in eligible
+        pooled = tuple(
+            PooledDevice(candidate, functions)
+            for candidate in room.candidates(request, inside)
+            if candidate.device.minor in minors
             if (functions := self._function(candidate.device, hint)) is not None
-        ]
-        whole = [device for device in several if device.minor in eligible and device.healthy]
-        able = sum(
-            all(
-                much <= device.room.get(name, 0)
-                for name, much in device.filled(request.each).items()
-            )
-            for device in whole
         )
-        used = {minor for used, minor in room.used if used == kind}
+        used = {minor for known, minor in room.used if known == kind}
+        if len(eligible) < len(several):
+            used |= {device.minor for device in several} - minors
         return DevicePool(
             request=request,
-            several=tuple(pooled),
-            used=frozenset(used | {device.minor for device in several if device not in whole}),
+            several=pooled,
+            used=frozenset(used),
             preferred=frozenset(self._preferred(kind)),
-            hopeless=able < request.count,
+            eligible=eligible,
+            taste=self._taste,
         )
 
     def _eligible(
         self, several: Collection[Device], hint: DeviceHint, numa: Mask
     ) -> Iterator[Device]:
-        """The devices that are where they should be, and selected."""
+        """The healthy devices that are where they should be, and selected."""
+        if hint is device_hints.NO_HINT and numa is None:
+            yield from (device for device in several if device.healthy)
+            return
         placed = any(at.numa >= 0 for device in several if (at := device.position) is not None)
         busy = {
             device.position for device in several if (device.kind, device.minor) in self._room.used
@@ -231,7 +229,7 @@ class DeviceTrial:
                 continue
             if numa is not None and placed and (at is None or at.numa not in {-1, *numa}):
                 continue
-            if _selected(device, hint.selector):
+            if device.healthy and _selected(device, hint.selector):
                 yield device
 
     def _function(self, device: Device, hint: DeviceHint) -> tuple[DeviceFunction, ...] | None:
@@ -321,11 +319,6 @@ class DeviceTrial:
                 return DeviceRefusal((APART,), final=False)
             chosen[kind] = beside
         return chosen
-
-
-def _switch(candidate: Candidate) -> str:
-    at = candidate.device.position
-    return at.pcie if at is not None else ""
 
 
 def _selected(device: Device, selector: device_hints.Selector | None) -> bool:

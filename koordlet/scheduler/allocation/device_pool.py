@@ -15,12 +15,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import gpu_partitions, gpu_topology
 from koordlet.scheduler.allocation.device_requests import DeviceRequest
-from koordlet.scheduler.allocation.device_room import DeviceRefusal
-from koordlet.scheduler.allocation.devices import Slice
+from koordlet.scheduler.allocation.device_room import (
+    TASTE,
+    Candidate,
+    DevicePreference,
+    DeviceRefusal,
+)
+from koordlet.scheduler.allocation.devices import Device, DeviceFunction, Slice
 from koordlet.scheduler.allocation.gpu_partitions import PartitionSpec, PartitionTable
 from koordlet.scheduler.allocation.gpu_topology import TopologyScope
 
@@ -57,10 +63,25 @@ Choice = list[Slice] | DeviceRefusal
 class PooledDevice:
     """A device that a pod may have, and what it would get."""
 
-    slice: Slice
-    score: int
-    #: Empty: nobody says.
-    switch: str
+    candidate: Candidate
+    functions: tuple[DeviceFunction, ...] = ()
+
+    @property
+    def minor(self) -> int:
+        """Its number."""
+        return self.candidate.device.minor
+
+    @property
+    def switch(self) -> str:
+        """The PCIe switch that it is on; empty: nobody says."""
+        at = self.candidate.device.position
+        return at.pcie if at is not None else ""
+
+    @property
+    def slice(self) -> Slice:
+        """The share of the pod that gets it."""
+        device = self.candidate.device
+        return Slice(device.kind, device.minor, device.id, self.candidate.asked, self.functions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,27 +94,23 @@ class DevicePool:
     used: frozenset[int]
     #: Devices that are kept for it.
     preferred: frozenset[int]
-    #: An empty node has too few as well.
-    hopeless: bool
+    #: Healthy devices that it may have, whoever has something of them.
+    eligible: tuple[Device, ...]
+    taste: DevicePreference = TASTE
+
+    def _score(self, device: PooledDevice) -> int:
+        return device.candidate.score(self.request.each, self.taste)
 
     def on(self, switches: Collection[str]) -> DevicePool:
         """The same with the devices of some switches alone."""
         several = tuple(device for device in self.several if device.switch in switches)
-        lost = {device.slice.minor for device in self.several} - {
-            device.slice.minor for device in several
-        }
-        return DevicePool(
-            request=self.request,
-            several=several,
-            used=self.used | lost,
-            preferred=self.preferred,
-            hopeless=self.hopeless,
-        )
+        lost = {each.minor for each in self.several} - {each.minor for each in several}
+        return replace(self, several=several, used=self.used | lost)
 
     def switches(self, parts: Collection[Slice]) -> frozenset[str]:
         """The switches of chosen devices."""
         minors = {part.minor for part in parts}
-        several = (device for device in self.several if device.slice.minor in minors)
+        several = (device for device in self.several if device.minor in minors)
         return frozenset(device.switch for device in several if device.switch)
 
     def walk(self, near: NearbySwitches = ANYWHERE) -> Choice:
@@ -102,8 +119,8 @@ class DevicePool:
             self.several,
             key=lambda device: (
                 device.switch not in near.switches,
-                device.slice.minor not in self.preferred,
-                -device.score,
+                device.minor not in self.preferred,
+                -self._score(device),
             ),
         )
         most = max(self.request.count, len(near.switches))
@@ -115,7 +132,7 @@ class DevicePool:
         """A group, else the smallest part of the tree, else the best by themselves."""
         preferred = self.preferred
         if near.switches:
-            beside = (each.slice.minor for each in self.several if each.switch in near.switches)
+            beside = (each.minor for each in self.several if each.switch in near.switches)
             preferred |= frozenset(beside)
         if not self.request.shared and (rules.honored or not near.switches):
             choice = self._group(rules, preferred)
@@ -129,7 +146,7 @@ class DevicePool:
         """A group of GPUs with a fast link; ``None``: it matters to nobody that there is none."""
         if rules.table is None and not rules.honored:
             return None
-        able = {device.slice.minor for device in self.several}
+        able = {device.minor for device in self.several}
         groups = gpu_partitions.PartitionChoice(self.request.count, able, self.used, preferred)
         answer = groups.of(rules.table, rules.spec)
         if isinstance(answer, str):
@@ -146,7 +163,10 @@ class DevicePool:
             count=request.count,
             level=gpu_topology.SCOPES.get(rules.scope, 0),
             shared=request.shared,
-            able={device.slice.minor: device.score for device in self.several},
+            able={
+                device.minor: self._score(device) if request.shared else 0
+                for device in self.several
+            },
             used=self.used,
             preferred=preferred,
         ).best(rules.tree)
@@ -156,10 +176,12 @@ class DevicePool:
         return self._parts(result.minors)
 
     def _parts(self, minors: Collection[int]) -> list[Slice]:
-        return [device.slice for device in self.several if device.slice.minor in minors]
+        return [device.slice for device in self.several if device.minor in minors]
 
     def _refusal(self, why: str, *, final: bool = False) -> DeviceRefusal:
-        return DeviceRefusal((why,), final=final or self.hopeless)
+        """No choice; final where an empty node has too few as well."""
+        able = sum(device.holds(self.request.each) for device in self.eligible)
+        return DeviceRefusal((why,), final=final or able < self.request.count)
 
 
 def _in_turn(ranked: list[PooledDevice], switches: Collection[str]) -> list[PooledDevice]:

@@ -84,13 +84,11 @@ class Candidate:
     device: Device
     #: The share, with memory in both of its units.
     asked: Mapping[str, int]
-    #: How good it is, from 0 to 100.
-    score: int
+    left: Mapping[str, int]
 
-    @property
-    def slice(self) -> Slice:
-        """The share of a pod that gets it."""
-        return Slice(self.device.kind, self.device.minor, self.device.id, self.asked)
+    def score(self, each: Mapping[str, int], taste: DevicePreference) -> int:
+        """How good it is for such a request, from 0 to 100."""
+        return _score(self.device.room, self.left, each, taste)
 
 
 class DeviceRoom:
@@ -121,8 +119,8 @@ class DeviceRoom:
                 room.take(part)
             loose += wants
         for want in loose:
-            for candidate in room._guessed(want):
-                room.take(candidate.slice)
+            for each in room._guessed(want):
+                room.take(Slice(want.kind, each.device.minor, each.device.id, each.asked))
         return room
 
     def take(self, part: Slice) -> None:
@@ -137,24 +135,27 @@ class DeviceRoom:
         for name, much in device.filled(part.amounts).items():
             left[name] = left.get(name, 0) - much
 
-    def candidates(
-        self, want: DeviceRequest, taste: DevicePreference = TASTE, within: Left | None = None
-    ) -> list[Candidate]:
+    def candidates(self, want: DeviceRequest, within: Left | None = None) -> list[Candidate]:
         """The devices that have enough left, of this part of it, by minor."""
         able: list[Candidate] = []
+        #: By how much memory a device has: that decides what the other unit of it means.
+        filled: dict[int, dict[str, int]] = {}
         for device in self._devices.of(want.kind):
-            key = device.kind, device.minor
-            left, asked = self.left.get(key), device.filled(want.each)
+            key, whole = (device.kind, device.minor), device.room.get(MEMORY, 0)
+            left = self.left.get(key)
             inside = left if within is None else within.get(key)
             if left is None or inside is None:
                 continue
-            if all(n <= min(left.get(name, 0), inside.get(name, 0)) for name, n in asked.items()):
-                able.append(Candidate(device, asked, _score(device.room, left, want.each, taste)))
+            asked = filled.get(whole)
+            if asked is None:
+                asked = filled[whole] = device.filled(want.each)
+            if _suffices(left, asked) and (inside is left or _suffices(inside, asked)):
+                able.append(Candidate(device, asked, left))
         return able
 
     def _guessed(self, want: DeviceRequest) -> list[Candidate]:
         """The devices that a pod which names none may have: the emptiest, as far as there are."""
-        ranked = sorted(self.candidates(want), key=lambda candidate: -candidate.score)
+        ranked = sorted(self.candidates(want), key=lambda each: -each.score(want.each, TASTE))
         return ranked[: want.count]
 
     def share(self, want: DeviceRequest, taste: DevicePreference) -> int:
@@ -209,6 +210,13 @@ def restricts(info: ReservationInfo, kind: str) -> bool:
     """Whether owners get devices of this type from their reservation alone."""
     named = any(device_requests.kind_of(name) == kind for name in info.spec.restricted)
     return info.spec.policy is AllocatePolicy.RESTRICTED and named
+
+
+def _suffices(left: Mapping[str, int], asked: Mapping[str, int]) -> bool:
+    for name, much in asked.items():  # noqa: SIM110 -- asked of every device, and twice as fast
+        if much > left.get(name, 0):
+            return False
+    return True
 
 
 def _score(

@@ -95,6 +95,10 @@ class Device:
             amounts[MEMORY] = asked[RATIO] * whole // 100
         return amounts
 
+    def holds(self, asked: Amounts) -> bool:
+        """Whether it has as much, were nobody else there."""
+        return all(much <= self.room.get(name, 0) for name, much in self.filled(asked).items())
+
     def kept(self, chosen: Amounts, asked: Collection[str]) -> dict[str, int]:
         """The part of an older choice that the device still has, in the names that were requested.
 

@@ -105,10 +105,9 @@ def _grouped(known: Mapping[int, Collection[GPUPartition]]) -> PartitionTable:
     }
 
 
-def of_model(labels: Mapping[str, str], vendor: str, model: str) -> PartitionTable | None:
-    """The table of a machine that everybody knows, by the labels of its node."""
-    known = labels.get(model) in _HOPPER_MODELS and labels.get(vendor, "") in {"", "nvidia"}
-    return _HOPPER if known else None
+def of_model(vendor: str, model: str) -> PartitionTable | None:
+    """The table of a machine that everybody knows."""
+    return _HOPPER if model in _HOPPER_MODELS and vendor in {"", "nvidia"} else None
 
 
 def _halves() -> Iterator[tuple[int, list[GPUPartition]]]:

@@ -87,10 +87,13 @@ class ScopeSearch:
         if len(scope.minors) < self.count or (self.level >= DEVICE and self.count > 1):
             return None
         occupied += not self.used.isdisjoint(scope.minors)
-        deeper = (self.best(part, depth + 1, occupied) for part in scope.inside)
-        results = [result for result in deeper if result is not None]
-        if results:
-            return max(results, key=lambda result: result.rank)
+        best: ScopeResult | None = None
+        for part in scope.inside:
+            result = self.best(part, depth + 1, occupied)
+            if result is not None and (best is None or result.rank > best.rank):
+                best = result
+        if best is not None:
+            return best
         if scope.level < self.level < DEVICE:
             return None
         minors = self._chosen(scope)

@@ -14,8 +14,8 @@ from koordlet.scheduler.allocation.device_pool import (
     PooledDevice,
 )
 from koordlet.scheduler.allocation.device_requests import DeviceRequest
-from koordlet.scheduler.allocation.device_room import DeviceRefusal
-from koordlet.scheduler.allocation.devices import CORE, RATIO, Slice
+from koordlet.scheduler.allocation.device_room import Candidate, DeviceRefusal
+from koordlet.scheduler.allocation.devices import CORE, RATIO, Device, DevicePosition
 
 WHOLE = {CORE: 100, RATIO: 100}
 #: Eight of one type on four switches.
@@ -28,20 +28,24 @@ def pool(
     *,
     switches: dict[int, str] | None = None,
     preferred: frozenset[int] = frozenset(),
-    hopeless: bool = False,
+    broken: bool = False,
 ) -> DevicePool:
     """Free devices of one type."""
     places = SWITCHES if switches is None else switches
-    several = [
-        PooledDevice(Slice("gpu", minor, "", WHOLE), (scores or {}).get(minor, 50), switch)
+    devices = [
+        Device("gpu", minor, "", True, WHOLE, position=DevicePosition(0, switch))  # noqa: FBT003 -- its health
         for minor, switch in places.items()
+    ]
+    several = [
+        PooledDevice(Candidate(device, WHOLE, {RATIO: 100 + (scores or {}).get(device.minor, 50)}))
+        for device in devices
     ]
     return DevicePool(
         request=DeviceRequest("gpu", count, WHOLE),
         several=tuple(several),
         used=frozenset(),
         preferred=preferred,
-        hopeless=hopeless,
+        eligible=() if broken else (*devices, *devices),
     )
 
 
@@ -87,7 +91,7 @@ def test_as_many_as_switches_are_needed_only_where_all_must_be_there() -> None:
 
 def test_what_an_empty_node_lacks_no_pod_gives_back() -> None:
     """The refusal is final then."""
-    refusal = pool(9, hopeless=True).walk()
+    refusal = pool(9, broken=True).walk()
     assert refusal == DeviceRefusal(("Insufficient gpu devices",), final=True)
 
 
