@@ -45,7 +45,7 @@ class DeviceShare(framework.Plugin):
 
     name = "DeviceShare"
     listens = (
-        ActionType.NODE_NEW | ActionType.NODE_ROOM | ActionType.NODE_FEED | ActionType.POD_GONE
+        (ActionType.NODE ^ ActionType.NODE_TAINTS) | ActionType.NODE_FEED | ActionType.POD_GONE
     )
 
     def __init__(self, args: Mapping[str, Any]) -> None:

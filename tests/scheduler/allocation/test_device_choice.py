@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -339,6 +340,26 @@ def test_joint_devices_come_from_a_reservation_of_both_types() -> None:
     stranger = wishing("z", 1, 100, joint=SAME)
     [placed] = reservations.tried(node("n"), server("n"), kept, stranger)["placements"]
     assert (minors(placed["devices"]), minors(placed["devices"], "rdma")) == ([6], [3])
+
+
+def test_functions_that_a_reservation_keeps_are_its_owners() -> None:
+    """A stranger gets the others; an owner gets that one, and the next owner one of the node's."""
+    one = report("n", switched(rdma(0, vfGroups=functions(0, 3)), 0))
+    slice_ = json.loads(
+        taken("x", "rdma", 0, bus="0000:0f:00.3")["metadata"]["annotations"][ALLOCATED]
+    )
+    meta = {"annotations": {ALLOCATED: json.dumps(slice_)}}
+    kept = reservation("r", requests={RDMA: "2"}, on="n", meta=meta, allocateOnce=False)
+    pods = [wishing(name, 0, 1, hint=ANY_FUNCTION) for name in ("y", "z")]
+    owners = [wishing(name, 0, 1, hint=ANY_FUNCTION, labels=OWN) for name in ("a", "b")]
+    found = reservations.tried(node("n"), one, kept, *pods, owners[0])
+    assert {
+        each["pod"]: each["devices"]["rdma"][0]["extension"]["vfs"][0]["busID"]
+        for each in found["placements"]
+    } == {"d/y": "0000:0f:00.2", "d/a": "0000:0f:00.3", "d/z": "0000:0f:00.4"}
+    found = reservations.tried(node("n"), one, kept, *owners)
+    buses = [each["devices"]["rdma"][0]["extension"]["vfs"] for each in found["placements"]]
+    assert [each[0]["busID"] for each in buses] == ["0000:0f:00.3", "0000:0f:00.2"]
 
 
 def test_planned_servers_are_asked_for_the_first_type_alone_until_devices_are_taken() -> None:
