@@ -128,16 +128,7 @@ def lines(result: simulation.Result) -> list[str]:
         return list(_explained(result.explanation))
     text: list[str] = []
     if result.placements:
-        rows = [
-            (
-                placement["pod"],
-                placement["node"],
-                placement["reservation"] or "",
-                f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
-            )
-            for placement in result.placements
-        ]
-        text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
+        text += _placed(result.placements)
     text += _reserved(result.reservations)
     text += gangs.table(result.gangs)
     text += quotas.table(result.quotas)
@@ -150,6 +141,26 @@ def lines(result: simulation.Result) -> list[str]:
         f" {len(result.preemptions)} preemptions"
     )
     return text
+
+
+def _placed(placements: list[dict[str, Any]]) -> list[str]:
+    """Who goes where; with the devices where anybody gets some."""
+    head = ("POD", "NODE", "RESERVATION", "EQUALLY GOOD", "DEVICES")
+    rows = [
+        (
+            placement["pod"],
+            placement["node"],
+            placement["reservation"] or "",
+            f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
+            " ".join(
+                f"{kind}={','.join(str(device['minor']) for device in several)}"
+                for kind, several in placement.get("devices", {}).items()
+            ),
+        )
+        for placement in placements
+    ]
+    width = 5 if any("devices" in placement for placement in placements) else 4
+    return output.table([row[:width] for row in rows], head=head[:width])
 
 
 def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
