@@ -22,7 +22,12 @@ import functools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from koordlet.scheduler.allocation import device_hints, device_room, gpu_partitions
+from koordlet.scheduler.allocation import (
+    device_hints,
+    device_room,
+    gpu_partitions,
+    gpu_templates,
+)
 from koordlet.scheduler.allocation.device_hints import DeviceHint
 from koordlet.scheduler.allocation.device_pool import (
     ANYWHERE,
@@ -129,12 +134,19 @@ class DeviceTrial:
         """A label of the node, or of its report."""
         return self._node.labels.get(key) or self.devices.labels.get(key, "")
 
+    @property
+    def _vendor(self) -> str:
+        return self._label(peer_keys.GPU_VENDOR)
+
+    @property
+    def _model(self) -> str:
+        return self._label(peer_keys.GPU_MODEL)
+
     @functools.cached_property
     def _rules(self) -> GPURules:
         wishes, table = self._ask.wishes, self.devices.partitions
         if table is None:
-            vendor, model = map(self._label, (peer_keys.GPU_VENDOR, peer_keys.GPU_MODEL))
-            table = gpu_partitions.of_model(vendor, model)
+            table = gpu_partitions.of_model(self._vendor, self._model)
         return GPURules(
             tree=self.devices.tree,
             table=table,
@@ -277,9 +289,17 @@ class DeviceTrial:
         )
 
     def _of(self, pool: DevicePool, near: NearbySwitches = ANYWHERE) -> Choice:
-        if pool.request.kind == GPU and not self._apart.heirs_of:
+        if pool.request.kind != GPU or self._apart.heirs_of:
+            return pool.walk(near)
+        if self._ask.templates is None or not pool.request.shared:
             return pool.gpus(self._rules, near)
-        return pool.walk(near)
+        names = self._ask.templates.get(f"{self._vendor}-{self._model}", ())
+        choice = pool.gpus(self._rules, near)
+        if not names:
+            return DeviceRefusal((gpu_templates.NO_MATCH,), final=True)
+        if isinstance(choice, DeviceRefusal) or len(names) > 1:
+            return choice
+        return [replace(part, template=names[0]) for part in choice]
 
     def _together(
         self, pools: _Pools, kinds: Collection[str]

@@ -7,7 +7,8 @@ Rules:
 1. ``koordinator.sh/gpu``, ``rdma`` and ``fpga`` are per cent of one device up to 100; more than
    that is so many whole devices, and a multiple of 100. ``nvidia.com/gpu`` and the like are cards.
 2. ``gpu-core`` goes with ``gpu-memory`` or ``gpu-memory-ratio``, which also stand alone; cards are
-   counted by the ratio, or by ``gpu.shared``.
+   counted by the ratio, or by ``gpu.shared``. Cores of an NPU go with the ratio, or with its CPUs
+   and memory for a share of one.
 3. An amount that is no number of GPUs is divided among them, rounded down.
 4. A hint makes of an amount of ``rdma`` or ``fpga`` up to 100 that much of each device, or the
    number of devices.
@@ -25,6 +26,9 @@ from koordlet.scheduler.allocation.devices import (
     FPGA,
     GPU,
     MEMORY,
+    NPU_CORE,
+    NPU_CPU,
+    NPU_DVPP,
     PERCENT,
     RATIO,
     RDMA,
@@ -33,13 +37,20 @@ from koordlet.scheduler.allocation.devices import (
 from koordlet.scheduler.objects.wire import BadObjectError
 
 _CARDS = ("nvidia.com/gpu", "amd.com/gpu", "dcu.com/gpu")
-_GPU = frozenset({*_CARDS, PERCENT, CORE, MEMORY, RATIO, SHARED})
+_NPU = frozenset({NPU_CORE, NPU_CPU, NPU_DVPP})
+_GPU = frozenset({*_CARDS, PERCENT, CORE, MEMORY, RATIO, SHARED, *_NPU})
 _SINGLE = {"koordinator.sh/rdma": RDMA, "koordinator.sh/fpga": FPGA}
 #: Every name that means devices.
 NAMES = _GPU | _SINGLE.keys()
-_TOGETHER = frozenset(
-    frozenset(names) for names in ((MEMORY,), (RATIO,), (CORE, MEMORY), (CORE, RATIO))
-)
+_TOGETHER = {
+    frozenset(names)
+    for names in ((MEMORY,), (RATIO,), (CORE, MEMORY), (CORE, RATIO), (NPU_CORE, RATIO))
+}
+#: These are shares of one card, and are asked for with ``gpu.shared``.
+_NPU_SHARES = {
+    frozenset(names)
+    for names in ((NPU_CORE, NPU_CPU, MEMORY), (NPU_CORE, NPU_CPU, NPU_DVPP, MEMORY))
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,8 @@ class DeviceAsk:
 
     requests: tuple[DeviceRequest, ...]
     wishes: device_hints.DeviceWishes = device_hints.NONE
+    #: The names of the templates that it matches, by vendor and model; ``None``: it needs none.
+    templates: Mapping[str, tuple[str, ...]] | None = None
 
     @property
     def joint(self) -> tuple[str, ...]:
@@ -159,9 +172,11 @@ def _gpus(asked: Mapping[str, int]) -> DeviceRequest | None:
             count = _counted(name, amount)
             return DeviceRequest(GPU, count, {CORE: amount // count, RATIO: amount // count})
     rest = {name: amount for name, amount in asked.items() if name != SHARED}
-    if frozenset(rest) not in _TOGETHER:
-        raise _unfit(asked)
     shared = asked.get(SHARED, 0)
+    if frozenset(rest) in _NPU_SHARES and shared == 1 and rest.get(NPU_DVPP, 0) <= 100:
+        return DeviceRequest(GPU, 1, rest)
+    if frozenset(rest) not in _TOGETHER or (shared and NPU_CORE in rest):
+        raise _unfit(asked)
     per_cent = [rest[name] for name in (CORE, RATIO) if name in rest]
     if shared:
         if any(share % shared or share // shared > 100 for share in per_cent):

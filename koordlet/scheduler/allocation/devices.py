@@ -29,6 +29,8 @@ MEMORY = "koordinator.sh/gpu-memory"
 RATIO = "koordinator.sh/gpu-memory-ratio"
 PERCENT = "koordinator.sh/gpu"
 SHARED = "koordinator.sh/gpu.shared"
+#: Of one vendor, beside or instead of cores.
+NPU_CORE, NPU_CPU, NPU_DVPP = "huawei.com/npu-core", "huawei.com/npu-cpu", "huawei.com/npu-dvpp"
 _TOPOLOGY = dict.fromkeys(("nodeID", "pcieID"))
 _GROUP = {"labels": None, "vfs": [dict.fromkeys(("minor", "busID"))]}
 #: Minors are 32-bit integers.

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from koordlet.model import remember
@@ -25,6 +26,7 @@ from koordlet.scheduler.allocation import (
     device_requests,
     device_room,
     devices,
+    gpu_templates,
     handover,
 )
 from koordlet.scheduler.allocation.device_alignment import DeviceAlignment
@@ -62,14 +64,33 @@ class DeviceShare(framework.Plugin):
         self._aligned = not wire.flag(args, "disableDeviceNUMATopologyAlignment")
         self._columns: Columns | None = None
         self._numa: numa.NodeNUMAResource | None = None
+        #: The ConfigMap that lists templates of shared GPUs.
+        self.templates = gpu_templates.source(args)
+        self._templates: gpu_templates.Templates = {}
         #: What a class wants; one placement asks several times.
-        self.ask = remember.last(ask)
+        self.ask = remember.last(self._ask)
 
     def meet(self, others: Iterable[framework.Plugin]) -> None:
         if self._aligned:
             self._numa = next((p for p in others if isinstance(p, numa.NodeNUMAResource)), None)
         if self._numa is not None:
             self._numa.align(self.alignment)
+
+    def teach(self, where: tuple[str, str], templates: gpu_templates.Templates) -> None:
+        """Take note of what a ConfigMap says, if it is the one that lists templates."""
+        if where == (self.templates.namespace, self.templates.name):
+            self._templates = templates
+            self.ask = remember.last(self._ask)
+
+    def _ask(self, pod_class: PodClass) -> DeviceAsk:
+        asked = ask(pod_class)
+        for request in asked.requests:
+            if request.shared and not self.templates.matched.isdisjoint(request.each):
+                matching = gpu_templates.matching(self._templates, request.each)
+                if not matching:
+                    raise framework.RefusedError(gpu_templates.NO_MATCH)
+                return replace(asked, templates=matching)
+        return asked
 
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns
