@@ -14,12 +14,17 @@ from collections import Counter
 from collections.abc import Iterable
 
 from koordlet.scheduler.allocation.device_choice import Answer, DeviceTrial
+from koordlet.scheduler.allocation.device_requests import DeviceRequest
 from koordlet.scheduler.allocation.device_room import DeviceRefusal
 from koordlet.scheduler.allocation.devices import GPU
 
 SCOPED = "Insufficient NUMA Scoped Devices"
 #: More than CPUs and memory together say of a set.
 BEST = 500
+
+#: Sets of NUMA nodes that are looked at; a machine of eight has fewer.
+_TRIALS = 256
+_UNTRIED = DeviceRefusal((SCOPED,), final=False)
 
 _Nodes = frozenset[int]
 
@@ -35,6 +40,19 @@ class DeviceAlignment:
                 self._by_node.setdefault(device.position.numa, Counter())[device.kind] += 1
         self._every: _Nodes = frozenset(self._by_node)
         self._known: dict[_Nodes, Answer] = {}
+        #: How many devices of each type are needed of NUMA nodes at least, and what each has free.
+        self.needed: dict[str, int] = {}
+        self.given: dict[int, Counter[str]] = {number: Counter() for number in self._every}
+        for request in trial.requests:
+            self._count(request)
+
+    def _count(self, request: DeviceRequest) -> None:
+        if not any(request.kind in several for several in self._by_node.values()):
+            return
+        numbers = [at.numa for device in self._trial.able(request) if (at := device.position)]
+        self.needed[request.kind] = max(0, request.count - numbers.count(-1))
+        for number in self._every.intersection(numbers):
+            self.given[number][request.kind] = numbers.count(number)
 
     @property
     def refusal(self) -> DeviceRefusal | None:
@@ -51,9 +69,19 @@ class DeviceAlignment:
         size = len(self._every.intersection(nodes))
         return not any(
             self.serves(fewer)
-            for smaller in range(1, size)
+            for smaller in range(self._least, size)
             for fewer in itertools.combinations(sorted(self._every), smaller)
         )
+
+    @property
+    def _least(self) -> int:
+        """So many NUMA nodes are needed at least."""
+        least = 1
+        for kind, needed in self.needed.items():
+            richest = sorted((free[kind] for free in self.given.values()), reverse=True)
+            sums = itertools.accumulate(richest)
+            least = max(least, 1 + sum(1 for had in sums if had < needed))
+        return least
 
     def score(self, nodes: Iterable[int]) -> int:
         """How good the devices on these NUMA nodes are."""
@@ -68,7 +96,8 @@ class DeviceAlignment:
     def _on(self, nodes: _Nodes) -> Answer:
         known = self._known.get(nodes)
         if known is None:
-            known = self._known[nodes] = self._tried(nodes)
+            beyond = len(self._known) >= _TRIALS
+            known = self._known[nodes] = _UNTRIED if beyond else self._tried(nodes)
         return known
 
     def _tried(self, nodes: _Nodes) -> Answer:

@@ -179,6 +179,11 @@ class DeviceTrial:
                 break
         return answer
 
+    def able(self, request: DeviceRequest) -> Iterator[Device]:
+        """The devices that have enough for a request, wherever they are."""
+        for pooled in self._pool(request, self._alone, None).several:
+            yield pooled.candidate.device
+
     def _lacking(self) -> DeviceRefusal | None:
         """What the node does not have at all."""
         for request in self.requests:

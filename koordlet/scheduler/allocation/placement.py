@@ -271,9 +271,13 @@ class PlacementTrial:
             return numa_hints.Taste(score, barred)
         restricted = self.numa == numa_hints.NumaPolicy.RESTRICTED.value
         return numa_hints.Taste(
-            lambda nodes: devices.score(nodes) + score(nodes),
-            barred,
-            lambda nodes: devices.serves(nodes) and (not restricted or devices.preferred(nodes)),
+            score=lambda nodes: devices.score(nodes) + score(nodes),
+            barred=barred,
+            serves=lambda nodes: (
+                devices.serves(nodes) and (not restricted or devices.preferred(nodes))
+            ),
+            needed=devices.needed,
+            given=devices.given,
         )
 
     def _zones_only(self, machine: Machine) -> _Answer:

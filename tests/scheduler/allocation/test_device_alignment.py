@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from koordlet.model import cpuset
 from tests.kit import clusters
-from tests.kit.clusters import Body, pod
+from tests.kit.clusters import Body, node, pod
 from tests.kit.devices import gpu, minors, rdma, report, server, switched, taken, wishing
 from tests.kit.numa import STATUS, bound, machine, topology
 
@@ -147,3 +150,63 @@ def test_devices_of_no_numa_node_serve_all_and_of_unknown_place_none() -> None:
     too_many = report("n", *cards_on_1, switched(gpu(5), 0), gpu(6, topology=nowhere))
     said = clusters.message("a", *base, too_many, cards("1", 4))
     assert "Insufficient NUMA Scoped Devices" in said
+
+
+@pytest.mark.parametrize("first", [0, 8])
+def test_many_numa_nodes_are_searched_where_the_devices_are(first: int) -> None:
+    """Sixteen nodes of two cards each: eight of them are free, and they are found in time."""
+    labels = {POLICY: "Restricted"}
+    cards_of_16 = [switched(gpu(n), n // 2, per_numa=1) for n in range(32)]
+    others = [minor for minor in range(32) if minor // 2 not in range(first, first + 8)]
+    bodies = (
+        node("n", labels=labels, cpu="64", allocatable={"memory": "512Gi"}),
+        topology("n", cpus=64, sockets=16),
+        report("n", *cards_of_16),
+        taken("x", "gpu", *others),
+        cards("8", 16),
+    )
+    assert placed(*bodies)["gpu"] == list(range(2 * first, 2 * first + 16))
+
+
+@given(
+    used=st.sets(st.integers(0, 7)),
+    networked=st.sets(st.integers(0, 3)),
+    busy=st.sets(st.integers(0, 7)),
+    cpus=st.integers(1, 4),
+    gpus=st.integers(1, 4),
+    nics=st.integers(0, 2),
+)
+def test_one_numa_node_is_found_exactly_where_one_has_everything(
+    *, used: set[int], networked: set[int], busy: set[int], cpus: int, gpus: int, nics: int
+) -> None:
+    """Compared with a look at both nodes; what was given is on one of them, and was free."""
+    running = [
+        *([taken("x", "gpu", *used)] if used else []),
+        *([taken("y", "rdma", *networked)] if networked else []),
+        *(
+            [bound("z", "1", {STATUS: {"cpuset": ",".join(map(str, busy))}}, on="n")]
+            if busy
+            else []
+        ),
+    ]
+    pod = cards(str(cpus), gpus, 100 * nics, binds=True)
+    free_cards, free_nics = set(range(8)) - used, set(range(4)) - networked
+    free_cpus = set(range(8)) - busy
+    able = [
+        number
+        for number in (0, 1)
+        if len({n for n in free_cards if n // 4 == number}) >= gpus
+        and len({n for n in free_nics if n // 2 == number}) >= nics
+        and len({n for n in free_cpus if n // 4 == number}) >= cpus
+    ]
+    several = clusters.tried(*cluster("SingleNUMANode", *running, pod))["placements"]
+    assert bool(several) is bool(able)
+    for one in several:
+        got = minors(one["devices"]), minors(one["devices"], "rdma")
+        own = cpuset.CPUSet.parse(one["cpuset"])
+        assert set(got[0]) <= free_cards
+        assert set(got[1]) <= free_nics
+        assert set(own) <= free_cpus
+        where = {n // 4 for n in got[0]} | {n // 2 for n in got[1]} | {n // 4 for n in own}
+        assert len(where) == 1
+        assert where <= set(able)
