@@ -145,6 +145,8 @@ def lines(result: simulation.Result) -> list[str]:
 
 def _placed(placements: list[dict[str, Any]]) -> list[str]:
     """Who goes where; with the devices where anybody gets some."""
+    from koordlet.scheduler.allocation import devices  # noqa: PLC0415 -- loaded by now
+
     head = ("POD", "NODE", "RESERVATION", "EQUALLY GOOD", "DEVICES")
     rows = [
         (
@@ -152,10 +154,7 @@ def _placed(placements: list[dict[str, Any]]) -> list[str]:
             placement["node"],
             placement["reservation"] or "",
             f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
-            " ".join(
-                f"{kind}={','.join(str(device['minor']) for device in several)}"
-                for kind, several in placement.get("devices", {}).items()
-            ),
+            devices.brief(placement.get("devices", {})),
         )
         for placement in placements
     ]
@@ -201,6 +200,8 @@ def _explained(explanation: dict[str, Any]) -> list[str]:
         for plugin, reasons in node["filters"].items():
             if reasons:
                 text.append(f"    ✗ {plugin}: {', '.join(reasons)}")
+        for plugin, outlook in node.get("gets", {}).items():
+            text.append(f"    gets of {plugin}: {outlook}")
         for plugin, score in node["scores"].items():
             text.append(f"    {plugin}: {score['score']} * {score['weight']}")
     return text

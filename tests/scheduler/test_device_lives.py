@@ -166,10 +166,9 @@ class Machine(RuleBasedStateMachine):
         elif how["policy"]:
             more["allocatePolicy"] = how["policy"]
         owners = [{"labelSelector": {"matchLabels": {"app": app}}}]
-        meta = {"creationTimestamp": moment.spell(self.truth.now), "annotations": {}}
-        name = f"r{self.serial}"
-        meta["annotations"] |= wish.notes
-        asked = wish.requests
+        notes = dict(wish.notes)
+        meta = {"creationTimestamp": moment.spell(self.truth.now), "annotations": notes}
+        name, asked = f"r{self.serial}", wish.requests
         body = reservations.reservation(name, requests=asked, owners=owners, meta=meta, **more)
         self.truth.reservations[name] = body
         reserve_pod = self.me.reservations.put(body)

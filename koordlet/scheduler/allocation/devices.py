@@ -281,3 +281,10 @@ def _extension(part: Slice) -> dict[str, object]:
         **({"vfs": functions} if functions else {}),
         **({"gpuSharedResourceTemplate": part.template} if part.template else {}),
     }
+
+
+def brief(spelled: Mapping[str, Iterable[Mapping[str, object]]]) -> str:
+    """Such an annotation in a few words: types and minors."""
+    return " ".join(
+        f"{kind}={','.join(str(row['minor']) for row in rows)}" for kind, rows in spelled.items()
+    )

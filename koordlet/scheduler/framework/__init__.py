@@ -251,6 +251,10 @@ class Plugin:
         """The score of a class; ``None``: the plugin skips."""
         return None
 
+    def outlook(self, pod_class: PodClass, columns: Columns, row: int) -> str:
+        """What a class would get on a feasible node, in words for people; empty: nothing."""
+        return ""
+
     def prepare(self, pod: Pod, node: str) -> None:
         """Decide what the pod gets on the chosen node; ``RefusedError`` prevents the placement.
 

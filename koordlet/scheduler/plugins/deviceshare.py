@@ -117,6 +117,11 @@ class DeviceShare(framework.Plugin):
 
         return framework.ScoreByNode(columns, rates) if asked.requests else None
 
+    def outlook(self, pod_class: PodClass, columns: Columns, row: int) -> str:
+        answer = self.admit(pod_class, self.ask(pod_class), row, _apart(pod_class, row))
+        parts = () if isinstance(answer, device_room.DeviceRefusal) else answer
+        return devices.brief(devices.spelled(parts))
+
     def alignment(
         self, pod_class: PodClass, columns: Columns, row: int, draws: ReservationInfo | None
     ) -> DeviceAlignment | None:

@@ -182,6 +182,19 @@ class NodeNUMAResource(framework.Plugin):
         answer = trial.admit() if trial is not None and trial.numa else None
         return answer.nodes if isinstance(answer, allocation.Grant) else None
 
+    def outlook(self, pod_class: PodClass, columns: Columns, row: int) -> str:
+        trial = self.trial(pod_class, columns, row, handover.drawn(pod_class, row))
+        answer = None if trial is None or pod_class.adopts else trial.admit()
+        if not isinstance(answer, allocation.Grant):
+            return ""
+        nodes = ",".join(map(str, answer.nodes or ()))
+        return " ".join(
+            [
+                *([f"cpus={answer.cpus}"] if answer.cpus else []),
+                *([f"nodes={nodes}"] if nodes else []),
+            ]
+        )
+
     def prepare(self, pod: Pod, node: str) -> None:
         """Take the CPUs; the pod carries them from here on."""
         columns = self._columns

@@ -148,7 +148,7 @@ def test_devices_of_unknown_place_are_beside_nobody() -> None:
 
 # Virtual functions, labels, whole switches, numbers.
 
-ANY_FUNCTION = {"rdma": {"vfSelector": {}}}
+ANY_FUNCTION: Body = {"rdma": {"vfSelector": {}}}
 
 
 def test_each_pod_gets_a_virtual_function_of_its_own() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler.allocation import device_pool, gpu_partitions
+from koordlet.scheduler.allocation import gpu_partitions, gpu_topology
 from koordlet.scheduler.allocation.device_pool import (
     DevicePool,
     GPURules,
@@ -100,7 +100,7 @@ def test_gpus_come_as_a_group_then_by_tree_then_by_themselves() -> None:
     table = gpu_partitions.read('{"2": [{"minors": [3, 6]}]}')
     assert chosen(pool(2).gpus(GPURules(table=table))) == [3, 6]
     assert chosen(pool(1).gpus(GPURules(table=table))) == [0]
-    tree = device_pool.gpu_topology.tree([(n, 0, SWITCHES[n]) for n in range(2, 8)])
+    tree = gpu_topology.tree([(n, 0, SWITCHES[n]) for n in range(2, 8)])
     assert chosen(pool(2, {7: 90}).gpus(GPURules(tree=tree))) == [2, 3]
     assert chosen(pool(2, {7: 90}).gpus(GPURules())) == [7, 0]
 
@@ -111,7 +111,7 @@ def test_gpus_beside_other_devices_are_on_their_switches() -> None:
     table = gpu_partitions.read('{"2": [{"minors": [0, 1]}, {"minors": [2, 6]}]}')
     assert chosen(pool(2).gpus(GPURules(table=table), near)) == [2, 6]
     assert chosen(pool(2).gpus(GPURules(table=table, honored=True), near)) == [2, 6]
-    tree = device_pool.gpu_topology.tree([(n, n // 4, SWITCHES[n]) for n in range(8)])
+    tree = gpu_topology.tree([(n, n // 4, SWITCHES[n]) for n in range(8)])
     rules = GPURules(tree=tree, scope="PCIe")
     assert chosen(pool(1).gpus(rules, NearbySwitches(frozenset("3")))) == [6]
     assert chosen(pool(2).on({"3"}).gpus(GPURules(tree=tree))) == [6, 7]
