@@ -255,12 +255,14 @@ class DeviceTrial:
             return ()
         key = device.kind, device.minor
         kept = self._functions.get(key, {})
+        only = device.kind in self._alone and key in self._functions
         free = [
             (function.bus not in kept, function.bus, function)
             for group in device.groups
             if _holds(hint.functions, group.labels)
             for function in group.functions
             if (key, function.bus) not in self._room.functions
+            if function.bus in kept or not only
         ]
         return (min(free, key=lambda each: each[:2])[2],) if free else None
 

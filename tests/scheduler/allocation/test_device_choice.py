@@ -345,10 +345,7 @@ def test_joint_devices_come_from_a_reservation_of_both_types() -> None:
 def test_functions_that_a_reservation_keeps_are_its_owners() -> None:
     """A stranger gets the others; an owner gets that one, and the next owner one of the node's."""
     one = report("n", switched(rdma(0, vfGroups=functions(0, 3)), 0))
-    slice_ = json.loads(
-        taken("x", "rdma", 0, bus="0000:0f:00.3")["metadata"]["annotations"][ALLOCATED]
-    )
-    meta = {"annotations": {ALLOCATED: json.dumps(slice_)}}
+    meta = {"annotations": taken("x", "rdma", 0, bus="0000:0f:00.3")["metadata"]["annotations"]}
     kept = reservation("r", requests={RDMA: "2"}, on="n", meta=meta, allocateOnce=False)
     pods = [wishing(name, 0, 1, hint=ANY_FUNCTION) for name in ("y", "z")]
     owners = [wishing(name, 0, 1, hint=ANY_FUNCTION, labels=OWN) for name in ("a", "b")]
@@ -360,6 +357,21 @@ def test_functions_that_a_reservation_keeps_are_its_owners() -> None:
     found = reservations.tried(node("n"), one, kept, *owners)
     buses = [each["devices"]["rdma"][0]["extension"]["vfs"] for each in found["placements"]]
     assert [each[0]["busID"] for each in buses] == ["0000:0f:00.3", "0000:0f:00.2"]
+
+
+def test_restricted_owners_get_no_function_beyond_the_reservation() -> None:
+    """One is kept, though more than one amount is."""
+    one = report("n", switched(rdma(0, vfGroups=functions(0, 3)), 0))
+    extension = {"vfs": [{"busID": "0000:0f:00.3", "minor": 1}]}
+    slices = {"rdma": [{"minor": 0, "resources": {RDMA: "2"}, "extension": extension}]}
+    meta = {"annotations": {ALLOCATED: json.dumps(slices)}}
+    more = {"allocateOnce": False, "allocatePolicy": "Restricted"}
+    kept = reservation("r", requests={RDMA: "2"}, on="n", meta=meta, **more)
+    owners = [wishing(name, 0, 1, hint=ANY_FUNCTION, labels=OWN) for name in ("a", "b")]
+    for owner in owners:
+        owner["metadata"]["annotations"] |= reservations.affinity()
+    found = reservations.tried(node("n"), one, kept, *owners)
+    assert [each["pod"] for each in found["placements"]] == ["d/a"]
 
 
 def test_planned_servers_are_asked_for_the_first_type_alone_until_devices_are_taken() -> None:
