@@ -179,6 +179,16 @@ class DeviceTrial:
                 break
         return answer
 
+    def fits(self) -> bool:
+        """Whether it is served for sure: enough of each type, and nothing else decides.
+
+        That is nearly every pod, and half of the cost of ``admit``.
+        """
+        plain = self._ask.wishes is device_hints.NONE and self._ask.templates is None
+        if not plain or self._kept or self._label(peer_keys.GPU_PARTITION_POLICY) == "Honor":
+            return False
+        return all(len(self._room.candidates(each)) >= each.count for each in self.requests)
+
     def able(self, request: DeviceRequest) -> Iterator[Device]:
         """The devices that have enough for a request, wherever they are."""
         for pooled in self._pool(request, self._alone, None).several:

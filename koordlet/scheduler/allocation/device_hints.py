@@ -26,6 +26,7 @@ SAME_PCIE = "SamePCIe"
 Selector = selectors.Compiled
 _RESTRICTED, _BEST_EFFORT = "Restricted", "BestEffort"
 
+_KEYS = frozenset({peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION})
 _HINT = dict.fromkeys(
     ("selector", "vfSelector", "allocateStrategy", "requiredTopologyScope", "exclusivePolicy")
 )
@@ -72,7 +73,7 @@ NONE = DeviceWishes()
 
 def read(annotations: Mapping[str, str]) -> DeviceWishes:
     """The wishes of a pod; ``BadObjectError`` in the peers' words where one cannot be read."""
-    if not annotations:
+    if _KEYS.isdisjoint(annotations):
         return NONE
     hints = _body(annotations, peer_keys.DEVICE_HINT, "DeviceAllocateHint")
     joint = _body(annotations, peer_keys.DEVICE_JOINT, "DeviceJointAllocate", _JOINT)

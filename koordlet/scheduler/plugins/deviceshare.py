@@ -99,7 +99,10 @@ class DeviceShare(framework.Plugin):
         def refuses(node: Node, row: int) -> framework.Verdict | None:
             if node.name not in columns.devices:
                 return None
-            chosen = device_choice.admit(asked, columns, row, _apart(pod_class, row), self.taste)
+            trial = device_choice.trial(asked, columns, row, _apart(pod_class, row), self.taste)
+            if trial is None or trial.fits():
+                return None
+            chosen = trial.admit()
             if not isinstance(chosen, device_room.DeviceRefusal):
                 return None
             return framework.Verdict(chosen.reasons, resolvable=not chosen.final)
