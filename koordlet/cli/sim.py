@@ -128,16 +128,7 @@ def lines(result: simulation.Result) -> list[str]:
         return list(_explained(result.explanation))
     text: list[str] = []
     if result.placements:
-        rows = [
-            (
-                placement["pod"],
-                placement["node"],
-                placement["reservation"] or "",
-                f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
-            )
-            for placement in result.placements
-        ]
-        text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
+        text += _placed(result.placements)
     text += _reserved(result.reservations)
     text += gangs.table(result.gangs)
     text += quotas.table(result.quotas)
@@ -150,6 +141,25 @@ def lines(result: simulation.Result) -> list[str]:
         f" {len(result.preemptions)} preemptions"
     )
     return text
+
+
+def _placed(placements: list[dict[str, Any]]) -> list[str]:
+    """Who goes where; with the devices where anybody gets some."""
+    from koordlet.scheduler.allocation import devices  # noqa: PLC0415 -- loaded by now
+
+    head = ("POD", "NODE", "RESERVATION", "EQUALLY GOOD", "DEVICES")
+    rows = [
+        (
+            placement["pod"],
+            placement["node"],
+            placement["reservation"] or "",
+            f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
+            devices.brief(placement.get("devices", {})),
+        )
+        for placement in placements
+    ]
+    width = 5 if any("devices" in placement for placement in placements) else 4
+    return output.table([row[:width] for row in rows], head=head[:width])
 
 
 def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
@@ -190,6 +200,8 @@ def _explained(explanation: dict[str, Any]) -> list[str]:
         for plugin, reasons in node["filters"].items():
             if reasons:
                 text.append(f"    ✗ {plugin}: {', '.join(reasons)}")
+        for plugin, outlook in node.get("gets", {}).items():
+            text.append(f"    gets of {plugin}: {outlook}")
         for plugin, score in node["scores"].items():
             text.append(f"    {plugin}: {score['score']} * {score['weight']}")
     return text

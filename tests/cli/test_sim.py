@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
-from tests.kit import gangs
+from tests.kit import devices, gangs, numa
 from tests.kit.clusters import node, pod
 
 
@@ -39,6 +39,41 @@ def test_table_and_picture(objects: str, capsys: pytest.CaptureFixture[str]) -> 
     assert "1 placed, 1 pending, 0 preemptions" in capsys.readouterr().out
     assert cli.main(["sim", objects, "-o", "svg"]) == 0
     assert capsys.readouterr().out.startswith("<svg")
+
+
+def test_the_table_names_devices_where_anybody_gets_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By type and minor; without any there is no such column."""
+    where = tmp_path / "all.json"
+    joint = {"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"}
+    pods = [devices.wishing("a", 4, 1, joint=joint), pod("b")]
+    where.write_text(json.dumps({"kind": "List", "items": [node("n"), devices.server("n"), *pods]}))
+
+    assert cli.main(["sim", str(where)]) == 0
+    head, first, second, _ = capsys.readouterr().out.splitlines()
+    assert head.split()[-1] == "DEVICES"
+    assert first.split() == ["d/a", "n", "gpu=0,1,2,3", "rdma=0,1"]
+    assert second.split() == ["d/b", "n"]
+
+
+def test_explain_says_which_devices_and_numa_nodes_a_pod_would_get(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On each feasible node, by the plugin that chooses them."""
+    where = tmp_path / "all.json"
+    policy = {"node.koordinator.sh/numa-topology-policy": "SingleNUMANode"}
+    busy = devices.taken("x", "gpu", 0, 1, 2, 3)
+    several = [numa.machine("n", labels=policy), numa.topology("n"), devices.server("n"), busy]
+    pods = [devices.wishing("a", 2, 1), pod("b", cpu="1")]
+    where.write_text(json.dumps({"kind": "List", "items": [*several, *pods]}))
+
+    assert cli.main(["sim", str(where), "--explain", "d/a"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[2:4] == [
+        "    gets of NodeNUMAResource: nodes=1",
+        "    gets of DeviceShare: gpu=4,5 rdma=2",
+    ]
 
 
 def test_items_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,39 +43,20 @@ from koordlet.scheduler.reservation import keys, preallocation
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.spec import AllocatePolicy, Phase
 from tests.kit import clusters, reservations
-from tests.kit.devices import ALLOCATED, CORE, MEMORY, PERCENT, RATIO, RDMA, gpu, rdma, report
+from tests.kit.device_lives import STATES, WISHES, Wish
+from tests.kit.devices import ALLOCATED, RDMA, report
 
 STEPS, ORDINARY, SOAK = 40, 40, 2000
 _NODES, _APPS = ("n1", "n2"), ("web", "job")
 Body = dict[str, Any]
 Used = Counter[tuple[str, int, str]]
-_WISHES: tuple[Body, ...] = (
-    {PERCENT: "30"},
-    {PERCENT: "50"},
-    {PERCENT: "100"},
-    {PERCENT: "200"},
-    {MEMORY: "5Gi"},
-    {CORE: "20", MEMORY: "3Gi"},
-    {CORE: "70", RATIO: "10"},
-    {"nvidia.com/gpu": "1"},
-    {RDMA: "40"},
-    {PERCENT: "50", RDMA: "100"},
-    {},
-)
-_STATES: tuple[tuple[Body, ...], ...] = (
-    (gpu(0), gpu(1), gpu(2), rdma(0), rdma(1)),
-    (gpu(0), gpu(1, health=False), gpu(2), rdma(0)),
-    (gpu(0), gpu(2, memory="8Gi"), rdma(0), rdma(1)),
-    (gpu(1), gpu(2, memory=""), gpu(3)),
-    (gpu(0, memory="32Gi"), gpu(1, memory="8Gi"), gpu(2), rdma(0)),
-)
 
 
 class Truth:
     """The objects as a store has them."""
 
     def __init__(self) -> None:
-        self.devices: dict[str, Body] = {name: report(name, *_STATES[0]) for name in _NODES}
+        self.devices: dict[str, Body] = {name: report(name, *STATES[0]) for name in _NODES}
         self.pods: dict[str, Body] = {}
         self.reservations: dict[str, Body] = {}
         self.now = reservations.NOW
@@ -123,19 +104,19 @@ class Machine(RuleBasedStateMachine):
         self.serial = 0
 
     @rule(
-        wish=st.sampled_from(_WISHES),
+        wish=st.sampled_from(WISHES),
         app=st.sampled_from(_APPS),
         how=st.sampled_from(["", "", "", "required", "ignores"]),
         ok=st.booleans() | st.just(True),  # noqa: FBT003 -- a strategy
     )
-    def pod_comes(self, wish: Body, app: str, how: str, ok: bool) -> None:
+    def pod_comes(self, wish: Wish, app: str, how: str, ok: bool) -> None:
         """A pod: placed and bound, or placed and then not bound."""
         self.serial += 1
         labels = {"app": app} | ({keys.IGNORED: "true"} if how == "ignores" else {})
-        notes = reservations.affinity() if how == "required" else {}
+        notes = wish.notes | (reservations.affinity() if how == "required" else {})
         name = f"p{self.serial}"
-        meta = {"uid": f"uid-{name}", "annotations": dict(notes)}
-        body = clusters.pod(name, labels=labels, requests=wish, meta=meta)
+        meta = {"uid": f"uid-{name}", "annotations": notes}
+        body = clusters.pod(name, labels=labels, requests=wish.requests, meta=meta)
         pod = self.me.decoder.decode(body, self.serial)
         row = self.me.cycle.choose(pod)
         if row < 0:
@@ -169,14 +150,14 @@ class Machine(RuleBasedStateMachine):
         return node.name
 
     @rule(
-        wish=st.sampled_from(_WISHES),
+        wish=st.sampled_from(WISHES),
         app=st.sampled_from(_APPS),
         once=st.booleans(),
         policy=st.sampled_from(["", "Aligned", "Restricted"]),
         early=st.booleans(),
         taken=st.booleans() | st.just(True),  # noqa: FBT003 -- a strategy
     )
-    def reservation_comes(self, wish: Body, app: str, *, taken: bool, **how: Any) -> None:
+    def reservation_comes(self, wish: Wish, app: str, *, taken: bool, **how: Any) -> None:
         """A reservation: placed, or its status could not be written."""
         self.serial += 1
         more: Body = {"allocateOnce": how["once"], "ttl": "0"}
@@ -185,9 +166,10 @@ class Machine(RuleBasedStateMachine):
         elif how["policy"]:
             more["allocatePolicy"] = how["policy"]
         owners = [{"labelSelector": {"matchLabels": {"app": app}}}]
-        meta = {"creationTimestamp": moment.spell(self.truth.now), "annotations": {}}
-        name = f"r{self.serial}"
-        body = reservations.reservation(name, requests=wish, owners=owners, meta=meta, **more)
+        notes = dict(wish.notes)
+        meta = {"creationTimestamp": moment.spell(self.truth.now), "annotations": notes}
+        name, asked = f"r{self.serial}", wish.requests
+        body = reservations.reservation(name, requests=asked, owners=owners, meta=meta, **more)
         self.truth.reservations[name] = body
         reserve_pod = self.me.reservations.put(body)
         assert reserve_pod is not None
@@ -238,7 +220,7 @@ class Machine(RuleBasedStateMachine):
         self.me.reservations.drop(name)
         self.beat()
 
-    @rule(name=st.sampled_from(_NODES), state=st.sampled_from([None, *_STATES]))
+    @rule(name=st.sampled_from(_NODES), state=st.sampled_from([None, *STATES]))
     def devices_change(self, name: str, state: tuple[Body, ...] | None) -> None:
         """They fall ill, shrink, vanish, come back; or nobody tells of them any more."""
         if state is None:
@@ -283,6 +265,17 @@ class Machine(RuleBasedStateMachine):
                 assert alone[key] <= room or pod.reserve_pod_of
                 assert used[key] <= max(room, before[key]) or self.rude(row)
         self.restricted(pod, told)
+        self.functions(pod, row)
+
+    def functions(self, pod: Pod, row: int) -> None:
+        """Nobody else has a virtual function that a pod was given now (1)."""
+        mine = {(part.minor, each.bus) for part in pod.devices for each in part.functions}
+        for other in self.me.columns.pods[row].values():
+            info = self.me.columns.kept_reservation(other)
+            hands_over = info is not None and (info.reserve_pod is pod or pod.draws_on)
+            if other is not pod and not hands_over and not pod.reserve_pod_of:
+                parts = other.devices
+                assert mine.isdisjoint((p.minor, each.bus) for p in parts for each in p.functions)
 
     def reported(self, row: int) -> devices.Devices | None:
         """The devices of a node."""

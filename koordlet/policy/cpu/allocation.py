@@ -52,6 +52,8 @@ class Grant:
 
     cpus: cpuset.CPUSet
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    #: The NUMA nodes that were chosen for everything; ``None``: none in particular.
+    nodes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,9 @@ class Refusal:
     also: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, *reasons: str) -> Refusal:
+    def of(cls, *reasons: str, final: bool = False) -> Refusal:
         """A refusal with several reasons."""
-        return cls(reasons[0], also=reasons[1:])
+        return cls(reasons[0], final, reasons[1:])
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -129,7 +131,8 @@ class Node:
         if others is None:
             short = numa_hints.short(zones, _over(choice, zones), request.others)
             return Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
-        return Grant(cpus=cpuset.CPUSet(taken), parts=self._parts(taken, others))
+        parts = self._parts(taken, others)
+        return Grant(cpus=cpuset.CPUSet(taken), parts=parts, nodes=choice.nodes)
 
     def _take(
         self, request: Request, free: cpuset.CPUSet, nodes: tuple[int, ...] | None

@@ -4,7 +4,8 @@ Covers: policies, the choice, how quantities are split over the chosen nodes.
 Does not cover: concrete CPUs (``accumulator``).
 
 A set of nodes fits when each resource that is asked for and that nodes have is there in sum, and no
-member is without any of it. Of the sets that fit, in this order:
+member is without any of it, and what else is asked for, such as devices, can be had there. Of the
+sets that fit, in this order:
 * the fewest nodes
 * none that is barred: a policy that has a choice refuses those, BestEffort takes one if need be
 * the highest score
@@ -54,6 +55,11 @@ class Taste:
 
     score: Callable[[tuple[int, ...]], int] = lambda _nodes: 0
     barred: Callable[[tuple[int, ...]], bool] = lambda _nodes: False
+    #: Whether a set has what amounts do not decide, such as devices.
+    serves: Callable[[tuple[int, ...]], bool] = lambda _nodes: True
+    #: What a set must have of that in sum at least, and what each node has; members may lack it.
+    needed: Mapping[str, int] = field(default_factory=dict)
+    given: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
 
 NONE = Taste()
@@ -79,9 +85,9 @@ def choose(
         return Choice(None)
     sizes = 1 if policy is NumaPolicy.SINGLE else len(zones)
     asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
-    search = _Search(zones, asked)
+    search = _Search(zones, asked, taste)
     for size in range(1, sizes + 1):
-        fitting = list(search.sets(size))
+        fitting = list(filter(taste.serves, search.sets(size)))
         able = [nodes for nodes in fitting if not taste.barred(nodes)]
         if able or (fitting and policy is NumaPolicy.BEST_EFFORT):
             best = min(
@@ -142,14 +148,20 @@ def zoned(zones: Sequence[Zone], wants: Mapping[str, int]) -> tuple[str, ...]:
 class _Search:
     """Sets of a given size in which a workload fits."""
 
-    def __init__(self, zones: Sequence[Zone], asked: Mapping[str, int]) -> None:
-        self.names = tuple(asked)
-        self.wants = tuple(asked.values())
+    def __init__(self, zones: Sequence[Zone], asked: Mapping[str, int], taste: Taste) -> None:
+        self.wants = (*asked.values(), *taste.needed.values())
         # A member without any of a resource that is asked for makes its set unfit.
-        able = [zone for zone in zones if all(zone.free.get(n, 0) > 0 for n in self.names)]
+        able = [zone for zone in zones if all(zone.free.get(n, 0) > 0 for n in asked)]
         able.sort(key=lambda zone: zone.node)
         self.nodes = tuple(zone.node for zone in able)
-        self.free = tuple(tuple(zone.free.get(n, 0) for n in self.names) for zone in able)
+        nothing: Mapping[str, int] = {}
+        self.free = tuple(
+            (
+                *(zone.free.get(name, 0) for name in asked),
+                *(taste.given.get(zone.node, nothing).get(kind, 0) for kind in taste.needed),
+            )
+            for zone in able
+        )
         self.budget = BUDGET if len(zones) > EXACT else None
 
     def sets(self, size: int) -> Iterator[tuple[int, ...]]:

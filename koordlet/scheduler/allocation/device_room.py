@@ -1,18 +1,16 @@
-"""The free devices of a node, and the devices that a pod would get.
+"""The free devices of a node: who has what, what reservations hold and hand over.
 
-Covers: one node: who has what, what reservations hold and hand over, the choice.
-Does not cover: what is asked for (``device_requests``), which reservation a pod draws on
-(``scheduler.reservation.fit``).
+Covers: one node: free amounts, devices in use, virtual functions, which devices serve a request.
+Does not cover: what is asked for (``device_requests``), the choice (``device_choice``), which
+reservation a pod draws on (``scheduler.reservation.fit``).
 
 Rules:
 1. What is free follows from the Device and the pods on the node, and there is no other account. A
    reserve pod holds what was chosen for it, as far as the device has it now, less what its owners
    have. The devices of a running pod stay as they were allocated.
-2. A pod that draws on a reservation finds that rest free and gets those devices first; from a
-   Restricted one it gets nothing else. No device ever gives more than it has.
+2. A pod that draws on a reservation finds that rest free. No device ever gives more than it has.
 3. A pod that requests devices and names none (a broken annotation, another scheduler) counts as
    placed after all others, with as much as is left where its request does not fit.
-4. Choice: devices of the reservation, then the emptier ones, or the fuller, then the lower minor.
 """
 
 from __future__ import annotations
@@ -23,7 +21,14 @@ from dataclasses import field
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import device_requests
 from koordlet.scheduler.allocation.device_requests import DeviceRequest
-from koordlet.scheduler.allocation.devices import MEMORY, RATIO, Device, Devices, Slice
+from koordlet.scheduler.allocation.devices import (
+    MEMORY,
+    RATIO,
+    Device,
+    DeviceFunction,
+    Devices,
+    Slice,
+)
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -72,6 +77,20 @@ NOBODY = DrawContext()
 TASTE = DevicePreference()
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A device that has enough left for one share of a request."""
+
+    device: Device
+    #: The share, with memory in both of its units.
+    asked: Mapping[str, int]
+    left: Mapping[str, int]
+
+    def score(self, each: Mapping[str, int], taste: DevicePreference) -> int:
+        """How good it is for such a request, from 0 to 100."""
+        return _score(self.device.room, self.left, each, taste)
+
+
 class DeviceRoom:
     """The free amounts of each healthy device."""
 
@@ -83,6 +102,10 @@ class DeviceRoom:
         self.left: Left = {
             key: dict(device.room) for key, device in self._known.items() if device.healthy
         }
+        #: Devices of which somebody has something, also where they are broken or gone.
+        self.used: set[Key] = set()
+        #: Virtual functions that somebody has, with their devices.
+        self.functions: set[tuple[Key, str]] = set()
 
     @classmethod
     def of(
@@ -96,43 +119,44 @@ class DeviceRoom:
                 room.take(part)
             loose += wants
         for want in loose:
-            for part in room.picked(want) or room.picked(want, partial=True) or ():
-                room.take(part)
+            for each in room._guessed(want):
+                room.take(Slice(want.kind, each.device.minor, each.device.id, each.asked))
         return room
 
     def take(self, part: Slice) -> None:
         """Take a slice away; a device that is gone or broken has nothing left anyway."""
         key = part.kind, part.minor
+        if any(part.amounts.values()):
+            self.used.add(key)
+        self.functions.update((key, function.bus) for function in part.functions)
         if key not in self.left:
             return
         left, device = self.left[key], self._known[key]
         for name, much in device.filled(part.amounts).items():
             left[name] = left.get(name, 0) - much
 
-    def picked(
-        self,
-        want: DeviceRequest,
-        taste: DevicePreference = TASTE,
-        preferred: Collection[int] = (),
-        within: Left | None = None,
-        *,
-        partial: bool = False,
-    ) -> list[Slice] | None:
-        """The devices that serve a request best; ``None``: there are not enough."""
-        ranked: list[tuple[bool, int, int, Slice]] = []
+    def candidates(self, want: DeviceRequest, within: Left | None = None) -> list[Candidate]:
+        """The devices that have enough left, of this part of it, by minor."""
+        able: list[Candidate] = []
+        #: By how much memory a device has: that decides what the other unit of it means.
+        filled: dict[int, dict[str, int]] = {}
         for device in self._devices.of(want.kind):
-            key = device.kind, device.minor
-            left, asked = self.left.get(key), device.filled(want.each)
+            key, whole = (device.kind, device.minor), device.room.get(MEMORY, 0)
+            left = self.left.get(key)
             inside = left if within is None else within.get(key)
             if left is None or inside is None:
                 continue
-            if all(n <= min(left.get(name, 0), inside.get(name, 0)) for name, n in asked.items()):
-                rank = _score(device.room, left, want.each, taste)
-                made = Slice(device.kind, device.minor, device.id, asked)
-                ranked.append((device.minor not in preferred, -rank, device.minor, made))
-        if len(ranked) < want.count and not partial:
-            return None
-        return [made for *_, made in sorted(ranked, key=lambda each: each[:3])[: want.count]]
+            asked = filled.get(whole)
+            if asked is None:
+                asked = filled[whole] = device.filled(want.each)
+            if _suffices(left, asked) and (inside is left or _suffices(inside, asked)):
+                able.append(Candidate(device, asked, left))
+        return able
+
+    def _guessed(self, want: DeviceRequest) -> list[Candidate]:
+        """The devices that a pod which names none may have: the emptiest, as far as there are."""
+        ranked = sorted(self.candidates(want), key=lambda each: -each.score(want.each, TASTE))
+        return ranked[: want.count]
 
     def share(self, want: DeviceRequest, taste: DevicePreference) -> int:
         """How empty or how full a node's healthy devices would be, from 0 to 100."""
@@ -146,50 +170,6 @@ class DeviceRoom:
             for name in want.each
         }
         return _score(room, left, {n: want.count * much for n, much in want.each.items()}, taste)
-
-    def hopeless(self, want: DeviceRequest) -> bool:
-        """Whether an empty node could not serve the request either."""
-        able = 0
-        for device in self._devices.of(want.kind):
-            asked = device.filled(want.each)
-            able += device.healthy and all(
-                n <= device.room.get(name, 0) for name, n in asked.items()
-            )
-        return able < want.count
-
-
-def admit(
-    wants: Collection[DeviceRequest],
-    columns: Columns,
-    row: int,
-    apart: DrawContext = NOBODY,
-    taste: DevicePreference = TASTE,
-) -> tuple[Slice, ...] | DeviceRefusal:
-    """The devices that a pod would get on a node; none where no Device is reported."""
-    node = columns.nodes[row]
-    devices = columns.devices.get(node.name) if node is not None else None
-    if devices is None or not wants:
-        return ()
-    room = DeviceRoom.of(devices, columns, row, apart)
-    draws = apart.draws
-    kept = rest(draws, devices) if draws is not None else {}
-    slices: list[Slice] = []
-    refused: list[DeviceRequest] = []
-    for want in wants:
-        kept_minors = {minor for kind, minor in kept if kind == want.kind}
-        bound = draws is not None and bool(kept_minors) and _restricts(draws, want.kind)
-        left = {
-            part.minor for pod in apart.heirs_of for part in pod.devices if part.kind == want.kind
-        }
-        part = room.picked(want, taste, kept_minors | left, kept if bound else None)
-        if part is None:
-            refused.append(want)
-        else:
-            slices += part
-    if refused:
-        reasons = tuple(f"Insufficient {want.kind} devices" for want in refused)
-        return DeviceRefusal(reasons, final=any(room.hopeless(want) for want in refused))
-    return tuple(slices)
 
 
 def rest(info: ReservationInfo, devices: Devices) -> Left:
@@ -213,10 +193,30 @@ def rest(info: ReservationInfo, devices: Devices) -> Left:
     return left
 
 
-def _restricts(info: ReservationInfo, kind: str) -> bool:
+def kept_functions(info: ReservationInfo) -> dict[Key, dict[str, DeviceFunction]]:
+    """The virtual functions that a reservation has and none of its owners, by bus address."""
+    kept: dict[Key, dict[str, DeviceFunction]] = {}
+    for slice_ in info.reserve_pod.devices if info.reserve_pod is not None else ():
+        if slice_.functions:
+            known = kept.setdefault((slice_.kind, slice_.minor), {})
+            known.update((function.bus, function) for function in slice_.functions)
+    for slice_ in (slice_ for owner in info.owners.values() for slice_ in owner.devices):
+        for function in slice_.functions:
+            kept.get((slice_.kind, slice_.minor), {}).pop(function.bus, None)
+    return kept
+
+
+def restricts(info: ReservationInfo, kind: str) -> bool:
     """Whether owners get devices of this type from their reservation alone."""
     named = any(device_requests.kind_of(name) == kind for name in info.spec.restricted)
     return info.spec.policy is AllocatePolicy.RESTRICTED and named
+
+
+def _suffices(left: Mapping[str, int], asked: Mapping[str, int]) -> bool:
+    for name, much in asked.items():  # noqa: SIM110 -- asked of every device, and twice as fast
+        if much > left.get(name, 0):
+            return False
+    return True
 
 
 def _score(
@@ -251,8 +251,11 @@ def _parts(
         elif info is apart.draws or (apart.ignores and not info.operating):
             continue
         else:
-            left = rest(info, devices)
-            named = [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]
+            left, functions = rest(info, devices), kept_functions(info)
+            named = [
+                Slice(*key, "", part, tuple(functions.get(key, {}).values()))
+                for key, part in left.items()
+            ]
             try:
                 wants = device_requests.of(info.held())
             except BadObjectError:

@@ -1,6 +1,7 @@
 """The devices of a node, and the shares that pods have of them.
 
-Covers: a Device object, the annotation ``device-allocated``, amounts of a node's devices in all.
+Covers: a Device object, where its devices are, the annotation ``device-allocated``, amounts of a
+node's devices in all.
 Does not cover: what a pod asks for (``device_requests``), what is free and who gets which
 (``device_room``).
 
@@ -16,7 +17,10 @@ from dataclasses import field
 from koordlet.kubeapi import shapes
 from koordlet.model import quantity_text
 from koordlet.model.record import dataclass
-from koordlet.scheduler.objects import json_annotations, requests, wire
+from koordlet.scheduler.allocation import gpu_partitions, gpu_topology
+from koordlet.scheduler.allocation.gpu_partitions import PartitionTable
+from koordlet.scheduler.allocation.gpu_topology import TopologyScope
+from koordlet.scheduler.objects import json_annotations, peer_keys, requests, wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 GPU, RDMA, FPGA = "gpu", "rdma", "fpga"
@@ -25,16 +29,48 @@ MEMORY = "koordinator.sh/gpu-memory"
 RATIO = "koordinator.sh/gpu-memory-ratio"
 PERCENT = "koordinator.sh/gpu"
 SHARED = "koordinator.sh/gpu.shared"
-#: On a Device: multi-card pods get one of the groups that it lists, or nothing.
-_PARTITIONS = "node.koordinator.sh/gpu-partition-policy"
+#: Of one vendor, beside or instead of cores.
+NPU_CORE, NPU_CPU, NPU_DVPP = "huawei.com/npu-core", "huawei.com/npu-cpu", "huawei.com/npu-dvpp"
+_TOPOLOGY = dict.fromkeys(("nodeID", "pcieID"))
+_GROUP = {"labels": None, "vfs": [dict.fromkeys(("minor", "busID"))]}
 #: Minors are 32-bit integers.
 _MOST_MINORS = 2**31
+#: NUMA nodes of one machine.
+_MOST_NODES = 1024
 #: Of one annotation or object; more is nonsense.
 _MOST_DEVICES = 4096
 
-_SLICE = dict.fromkeys(("minor", "id", "resources"))
+_SLICE = {
+    **dict.fromkeys(("minor", "id", "resources")),
+    "extension": {"vfs": [dict.fromkeys(("minor", "busID"))], "gpuSharedResourceTemplate": None},
+}
 
 Amounts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFunction:
+    """A part of a network device that a pod has for itself."""
+
+    bus: str
+    minor: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionGroup:
+    """Virtual functions of one device that have labels in common."""
+
+    labels: Mapping[str, str]
+    functions: tuple[DeviceFunction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePosition:
+    """Where a device is."""
+
+    #: The NUMA node; -1: none in particular.
+    numa: int
+    pcie: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +82,10 @@ class Device:
     id: str
     healthy: bool
     room: Amounts
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: ``None``: nobody says.
+    position: DevicePosition | None = None
+    groups: tuple[FunctionGroup, ...] = ()
 
     def filled(self, asked: Amounts) -> dict[str, int]:
         """The same with memory in both of its units, where the device tells of its memory."""
@@ -56,6 +96,10 @@ class Device:
         elif whole and RATIO in asked and MEMORY not in asked:
             amounts[MEMORY] = asked[RATIO] * whole // 100
         return amounts
+
+    def holds(self, asked: Amounts) -> bool:
+        """Whether it has as much, were nobody else there."""
+        return all(much <= self.room.get(name, 0) for name, much in self.filled(asked).items())
 
     def kept(self, chosen: Amounts, asked: Collection[str]) -> dict[str, int]:
         """The part of an older choice that the device still has, in the names that were requested.
@@ -78,6 +122,9 @@ class Slice:
     minor: int
     id: str
     amounts: Amounts = field(default_factory=dict)
+    functions: tuple[DeviceFunction, ...] = ()
+    #: The name of the template of a shared GPU that it follows.
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +132,11 @@ class Devices:
     """All devices of a node, by type and minor."""
 
     several: tuple[Device, ...]
-    #: Its GPUs are given in listed groups only.
-    partitioned: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: The groups in which its GPUs are linked; ``None``: it tells none.
+    partitions: PartitionTable | None = None
+    #: How its GPUs hang together; ``None`` unless it is known of all of them.
+    tree: TopologyScope | None = None
 
     def of(self, kind: str) -> list[Device]:
         """The devices of one type."""
@@ -116,8 +166,15 @@ def decode(body: Body) -> tuple[str, Devices]:
         made = _device(device) if isinstance(device, Mapping) else None
         if made is not None:
             by_key.setdefault((made.kind, made.minor), made)
-    partitioned = wire.mapping(meta, "labels").get(_PARTITIONS) == "Honor"
-    return name, Devices(tuple(by_key[key] for key in sorted(by_key)), partitioned)
+    several = tuple(by_key[key] for key in sorted(by_key))
+    partitions = wire.mapping(meta, "annotations").get(peer_keys.GPU_PARTITIONS)
+    return name, Devices(several, _labels(meta), gpu_partitions.read(partitions), _tree(several))
+
+
+def _tree(several: Iterable[Device]) -> TopologyScope | None:
+    gpus = [device for device in several if device.kind == GPU]
+    known = [(gpu.minor, at.numa, at.pcie) for gpu in gpus if (at := gpu.position) is not None]
+    return gpu_topology.tree(known) if len(known) == len(gpus) else None
 
 
 def _device(body: Body) -> Device | None:
@@ -129,7 +186,48 @@ def _device(body: Body) -> Device | None:
     except BadObjectError:
         room = {}
     healthy = body.get("health") is True
-    return Device(kind, minor, str(body.get("id") or ""), healthy, room)
+    return Device(
+        *(kind, minor, str(body.get("id") or ""), healthy, room),
+        *(_labels(body), _position(body), _groups(body)),
+    )
+
+
+def _labels(body: Body) -> dict[str, str]:
+    try:
+        return wire.labels(body)
+    except BadObjectError:
+        return {}
+
+
+def _position(body: Body) -> DevicePosition | None:
+    told = shapes.canonical(body.get("topology"), _TOPOLOGY)
+    if not isinstance(told, Mapping):
+        return None
+    numa = told.get("nodeID", 0)
+    known = isinstance(numa, int) and not isinstance(numa, bool) and -1 <= numa < _MOST_NODES
+    return DevicePosition(numa, str(told.get("pcieID") or "")) if known else None
+
+
+def _groups(body: Body) -> tuple[FunctionGroup, ...]:
+    told = body.get("vfGroups")
+    rows = shapes.canonical(told, [_GROUP]) if isinstance(told, list) else ()
+    return tuple(
+        FunctionGroup(_labels(row), _functions(row)) for row in rows if isinstance(row, Mapping)
+    )
+
+
+def _functions(body: Body) -> tuple[DeviceFunction, ...]:
+    """The virtual functions in a list, without those that nobody can name."""
+    try:
+        rows = wire.bodies(body, "vfs")
+    except BadObjectError:
+        return ()
+    return tuple(
+        DeviceFunction(row["busID"], minor)
+        for row in rows
+        if isinstance(row.get("busID"), str) and row["busID"]
+        if isinstance(minor := row.get("minor", 0), int)
+    )
 
 
 def _is_minor(value: object) -> bool:
@@ -155,7 +253,9 @@ def _slice(kind: str, body: Body) -> Slice:
     if not _is_minor(minor):
         raise BadObjectError(f"minor: {wire.show(minor)}")
     amounts = requests.amounts(body, "resources", requests.MOST_REQUEST)
-    return Slice(kind, minor, str(body.get("id") or ""), amounts)
+    more = wire.mapping(body, "extension")
+    template = wire.text(more, "gpuSharedResourceTemplate")
+    return Slice(kind, minor, str(body.get("id") or ""), amounts, _functions(more), template)
 
 
 def spelled(parts: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
@@ -169,5 +269,22 @@ def spelled(parts: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
         body: dict[str, object] = {"minor": part.minor, "resources": amounts}
         if part.id:
             body["id"] = part.id
+        if extension := _extension(part):
+            body["extension"] = extension
         by_kind.setdefault(part.kind, []).append(body)
     return by_kind
+
+
+def _extension(part: Slice) -> dict[str, object]:
+    functions = [{"busID": each.bus, "minor": each.minor} for each in part.functions]
+    return {
+        **({"vfs": functions} if functions else {}),
+        **({"gpuSharedResourceTemplate": part.template} if part.template else {}),
+    }
+
+
+def brief(spelled: Mapping[str, Iterable[Mapping[str, object]]]) -> str:
+    """Such an annotation in a few words: types and minors."""
+    return " ".join(
+        f"{kind}={','.join(str(row['minor']) for row in rows)}" for kind, rows in spelled.items()
+    )

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 
 from koordlet.kubeapi import pod_annotations
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import accumulator, allocation, numa_hints
 from koordlet.scheduler.allocation import handover
+from koordlet.scheduler.allocation.device_alignment import DeviceAlignment
 from koordlet.scheduler.allocation.zones import Weights, Zones, times
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects import json_annotations, peer_keys, requests
@@ -29,6 +31,8 @@ _NUMA_CONFLICT = "node(s) NUMA Topology policy not match"
 _AMPLIFIED = "Insufficient amplified cpu"
 _UNALIGNED = "node(s) NUMA Topology affinity error"
 _BAD_RATIO = "node(s) invalid CPU amplification ratio"
+
+_APART = allocation.Refusal(_UNALIGNED)
 
 Bind = accumulator.Bind
 
@@ -107,6 +111,8 @@ class PlacementTrial:
     row: int
     #: The reservation that it would draw on there.
     draws: ReservationInfo | None = None
+    #: What its devices say about NUMA nodes; ``None``: nothing.
+    devices: DeviceAlignment | None = None
 
     @property
     def bound(self) -> bool:
@@ -154,6 +160,8 @@ class PlacementTrial:
         if machine is None or not machine.shape.cores:
             no_cpus = allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
             return no_cpus if self.bound or self.offer.numa else None
+        if self.numa and self.devices is not None and (lacking := self.devices.refusal):
+            return allocation.Refusal.of(*lacking.reasons, final=lacking.final)
         return self._numbered(machine) if self.bound else self._zones_only(machine)
 
     def _unfit(self) -> allocation.Refusal | None:
@@ -194,15 +202,20 @@ class PlacementTrial:
         policy = numa_hints.NumaPolicy(self.numa)
         aligned = policy is not numa_hints.NumaPolicy.NONE
         zoned = {name for zone in zones.room.values() for name in zone if aligned}
-        return self.room(zones).allocate(
-            allocation.Request(
-                cpus=self.cpus(self.request.cpu // 1000),
-                numa=policy,
-                taste=self._taste(zones),
-                others={name: n for name, n in self.request.others.items() if name in zoned},
-                preferred=left.cpus if left is not None else cpuset.CPUSet(),
-            )
+        room = self.room(zones)
+        request = allocation.Request(
+            cpus=self.cpus(self.request.cpu // 1000),
+            numa=policy,
+            taste=self._taste(zones),
+            others={name: n for name, n in self.request.others.items() if name in zoned},
+            preferred=left.cpus if left is not None else cpuset.CPUSet(),
         )
+        answer = room.allocate(request)
+        if aligned and self.devices is not None and isinstance(answer, allocation.Refusal):
+            alone = room.allocate(replace(request, taste=self._taste(zones, alone=True)))
+            # CPUs could be had, but not where the devices are.
+            return answer if isinstance(alone, allocation.Refusal) else _APART
+        return answer
 
     def cpus(self, count: int) -> accumulator.Request:
         """So many CPUs, as a pod and its node want them chosen."""
@@ -245,12 +258,27 @@ class PlacementTrial:
             },
         )
 
-    def _taste(self, zones: Zones) -> numa_hints.Taste:
-        """The preference among NUMA nodes, without those that exclusiveness forbids."""
+    def _taste(self, zones: Zones, *, alone: bool = False) -> numa_hints.Taste:
+        """The preference among NUMA nodes, without those that exclusiveness forbids.
+
+        ``alone``: whatever devices say.
+        """
         weights = Weights(self.offer.strategy is accumulator.Strategy.MOST, self.request.weights)
         score = functools.partial(zones.score, asked=self.asked, weights=weights)
-        alone = self.request.alone
-        return numa_hints.Taste(score, zones.barred) if alone else numa_hints.Taste(score)
+        barred = zones.barred if self.request.alone else numa_hints.NONE.barred
+        devices = self.devices
+        if devices is None or alone:
+            return numa_hints.Taste(score, barred)
+        restricted = self.numa == numa_hints.NumaPolicy.RESTRICTED.value
+        return numa_hints.Taste(
+            score=lambda nodes: devices.score(nodes) + score(nodes),
+            barred=barred,
+            serves=lambda nodes: (
+                devices.serves(nodes) and (not restricted or devices.preferred(nodes))
+            ),
+            needed=devices.needed,
+            given=devices.given,
+        )
 
     def _zones_only(self, machine: Machine) -> _Answer:
         """Amounts by NUMA node for a pod that is not bound to CPUs."""
@@ -268,4 +296,4 @@ class PlacementTrial:
         if parts is None:
             short = numa_hints.short(members, nodes, wants)
             return allocation.Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
-        return allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
+        return allocation.Grant(cpus=cpuset.CPUSet(), parts=parts, nodes=choice.nodes)

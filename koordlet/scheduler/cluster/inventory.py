@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from koordlet.kubeapi import elastic_quotas, network_topology, pod_groups, validation
 from koordlet.model.record import dataclass
-from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.allocation import devices, gpu_templates
 from koordlet.scheduler.allocation.devices import Devices
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.profile import Profile
@@ -71,6 +71,7 @@ class Cluster:
     machines: dict[str, Machine] = field(default_factory=dict)
     usages: dict[str, NodeUsage] = field(default_factory=dict)
     devices: dict[str, Devices] = field(default_factory=dict)
+    templates: dict[tuple[str, str], gpu_templates.Templates] = field(default_factory=dict)
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
 
@@ -86,6 +87,8 @@ class Cluster:
             elif isinstance(plugin, DeviceShare):
                 for name, reported in self.devices.items():
                     self.columns.furnish(name, reported)
+                for where, templates in self.templates.items():
+                    plugin.teach(where, templates)
             elif isinstance(plugin, LoadAwareScheduling):
                 plugin.usages, plugin.wall = self.usages, lambda: now
 
@@ -153,6 +156,7 @@ def _reported(kinds: dict[str, list[Body]], cluster: Cluster) -> None:
     cluster.machines = dict(_decoded(kinds, "NodeResourceTopology", warnings, machines.decode))
     cluster.usages = dict(_decoded(kinds, "NodeMetric", warnings, usage.decode))
     cluster.devices = dict(_decoded(kinds, "Device", warnings, devices.decode))
+    cluster.templates = dict(_decoded(kinds, "ConfigMap", warnings, gpu_templates.decode))
 
 
 def _decoded(

@@ -208,6 +208,9 @@ class Plugin:
     def __init__(self, args: Mapping[str, Any]) -> None:
         self.args = args
 
+    def meet(self, others: Iterable[Plugin]) -> None:
+        """Learn which plugins the profile has; called once, before anything else."""
+
     @property
     def deciding(self) -> frozenset[str]:
         """Annotations of pods that the plugin reads; pods of one class have them in common."""
@@ -247,6 +250,10 @@ class Plugin:
     def score(self, pod_class: PodClass, columns: Columns) -> Score | None:
         """The score of a class; ``None``: the plugin skips."""
         return None
+
+    def outlook(self, pod_class: PodClass, columns: Columns, row: int) -> str:
+        """What a class would get on a feasible node, in words for people; empty: nothing."""
+        return ""
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Decide what the pod gets on the chosen node; ``RefusedError`` prevents the placement.

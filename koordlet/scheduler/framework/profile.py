@@ -49,6 +49,10 @@ class Profile:
     share: int = 100
     candidates: Candidates = field(default_factory=Candidates)
 
+    def __post_init__(self) -> None:
+        for plugin in self.plugins:
+            plugin.meet(self.plugins)
+
     def find(self, plugin_class: type[_Plugin]) -> _Plugin | None:
         """The profile's plugin of a class."""
         return next((plugin for plugin in self.plugins if isinstance(plugin, plugin_class)), None)

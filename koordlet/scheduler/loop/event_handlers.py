@@ -29,7 +29,7 @@ from koordlet.kubeapi import (
     pod_groups,
     selectors,
 )
-from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.allocation import device_requests, devices, gpu_templates
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.disruption.disruptions import Disruptions
@@ -122,10 +122,22 @@ class EventHandlers:
     def _shared(
         self, profiles: Mapping[str, profile.Profile]
     ) -> dict[kinds.Kind, informer.Informer[Any]]:
-        """The informer of Devices, where a plugin allocates them."""
-        if not profile.plugins(profiles, DeviceShare):
+        """The informer of Devices, where a plugin allocates them, and of templates."""
+        self._device_plugins = profile.plugins(profiles, DeviceShare)
+        if not self._device_plugins:
             return {}
-        return {kinds.DEVICES: self._informer(kinds.DEVICES, devices.decode, self._furnished)}
+        made = {kinds.DEVICES: self._informer(kinds.DEVICES, devices.decode, self._furnished)}
+        names = {plugin.templates.name for plugin in self._device_plugins if plugin.templates.named}
+        if names:
+            # One ConfigMap is all that is asked for where one has it.
+            only = f"metadata.name={names.pop()}" if len(names) == 1 else ""
+            made[kinds.CONFIG_MAPS] = self._informer(
+                kinds.CONFIG_MAPS,
+                gpu_templates.decode,
+                self._templates,
+                selectors.Selector(fields=only),
+            )
+        return made
 
     def _ganging(
         self, profiles: Mapping[str, profile.Profile]
@@ -333,6 +345,16 @@ class EventHandlers:
                 ActionType.NODE_FEED | ActionType.NODE_ROOM, node=columns.nodes[row]
             )
             self._core.wake(event, self._clock())
+
+    def _templates(self, key: informer.Key, old: Any, new: Any) -> None:
+        if old == new:
+            return
+        for plugin in self._device_plugins:
+            plugin.teach((key[0], key[1]), {} if new is None else new[1])
+        self._core.forget_views(
+            lambda pod_class: not device_requests.NAMES.isdisjoint(pod_class.requests.real)
+        )
+        self._core.wake(ClusterEvent(ActionType.NODE_FEED), self._clock())
 
     def _described(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._agents.described(key[1], None if new is None else new[1])

@@ -22,6 +22,15 @@ HINTS = (
 #: (``kubeapi.pod_groups``).
 RENAMED_GANG = "scheduling.x-k8s.io/pod-group"
 
+# On Devices.
+GPU_PARTITIONS = "scheduling.koordinator.sh/gpu-partitions"
+
+# On nodes, or on their Devices.
+GPU_MODEL = "node.koordinator.sh/gpu-model"
+GPU_PARTITION_POLICY = "node.koordinator.sh/gpu-partition-policy"
+GPU_VENDOR = "node.koordinator.sh/gpu-vendor"
+WELL_PLANNED = "node.koordinator.sh/secondary-device-well-planned"
+
 # On nodes.
 BIND_POLICY = "node.koordinator.sh/cpu-bind-policy"
 NUMA_POLICY = "node.koordinator.sh/numa-topology-policy"

@@ -21,7 +21,13 @@ from koordlet.kubeapi import pod_annotations
 from koordlet.model import cpuset
 from koordlet.policy.cpu import allocation
 from koordlet.scheduler import framework
-from koordlet.scheduler.allocation import device_requests, device_room, devices, placement
+from koordlet.scheduler.allocation import (
+    device_choice,
+    device_requests,
+    device_room,
+    devices,
+    placement,
+)
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.objects.pods import Pod
@@ -55,12 +61,12 @@ class Chooser:
         """Its devices; ``None``: they cannot be had yet."""
         mine = info.reserve_pod
         plugin = self._plugin(mine, deviceshare.DeviceShare)
-        wants = device_requests.rough(info.spec.allocatable) if plugin is not None else ()
-        if mine is None or plugin is None or not wants:
+        asked = device_requests.DeviceAsk(device_requests.rough(info.spec.allocatable))
+        if mine is None or plugin is None or not asked.requests:
             return ()
         heirs = tuple(info.owners.values())
         apart = device_room.DrawContext(info, heirs_of=heirs)
-        answer = plugin.admit(mine.pod_class, wants, columns, info.row, apart)
+        answer = device_choice.admit(asked, columns, info.row, apart, plugin.taste)
         if isinstance(answer, device_room.DeviceRefusal):
             return None
         several = columns.devices[mine.node].several if answer else ()

@@ -1,38 +1,45 @@
 """DeviceShare: concrete devices, of nodes that report theirs one by one.
 
 Covers: which nodes have them, which ones a pod or a reservation gets, the annotation.
-Does not cover: what is free and the choice (``scheduler.allocation.device_room``), what is asked
-for (``scheduler.allocation.device_requests``).
+Does not cover: the choice (``scheduler.allocation.device_choice``), what is asked for
+(``scheduler.allocation.device_requests``), choosing NUMA nodes (``numa``).
 
 Rules:
 1. A node without a Device object is judged by amounts, as for any extended resource.
 2. What pods have follows from the pods on the node. Reservations hold theirs, and hand them over.
-3. Wishes about devices that are not served here are refused where devices are chosen, by name.
+3. Where a policy gives a pod NUMA nodes, they are chosen for CPUs, memory and devices at once, and
+   its devices are on them.
 4. A class that asks for no devices takes no part: no filter, no score.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from koordlet.model import remember
 from koordlet.scheduler import framework
-from koordlet.scheduler.allocation import device_requests, device_room, devices, handover
-from koordlet.scheduler.allocation.device_requests import DeviceRequest
+from koordlet.scheduler.allocation import (
+    device_choice,
+    device_requests,
+    device_room,
+    devices,
+    gpu_templates,
+    handover,
+)
+from koordlet.scheduler.allocation.device_alignment import DeviceAlignment
+from koordlet.scheduler.allocation.device_requests import DeviceAsk
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.objects import peer_keys, wire
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.plugins import resources
+from koordlet.scheduler.plugins import numa, resources
 from koordlet.scheduler.reservation import keys
-
-#: Annotations that wish for more than this plugin knows.
-_UNSERVED = (peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION)
-_PARTITIONED = "node(s) GPU partitions are not supported"
-_Wants = tuple[DeviceRequest, ...]
+from koordlet.scheduler.reservation.info import ReservationInfo
 
 
 class DeviceShare(framework.Plugin):
@@ -40,7 +47,7 @@ class DeviceShare(framework.Plugin):
 
     name = "DeviceShare"
     listens = (
-        ActionType.NODE_NEW | ActionType.NODE_ROOM | ActionType.NODE_FEED | ActionType.POD_GONE
+        (ActionType.NODE ^ ActionType.NODE_TAINTS) | ActionType.NODE_FEED | ActionType.POD_GONE
     )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -54,60 +61,92 @@ class DeviceShare(framework.Plugin):
         self.taste = device_room.DevicePreference(
             weights or device_room.SCORED, most=kind == "MostAllocated"
         )
+        self._aligned = not wire.flag(args, "disableDeviceNUMATopologyAlignment")
         self._columns: Columns | None = None
+        self._numa: numa.NodeNUMAResource | None = None
+        #: The ConfigMap that lists templates of shared GPUs.
+        self.templates = gpu_templates.source(args)
+        self._templates: gpu_templates.Templates = {}
+        #: What a class wants; one placement asks several times.
+        self.ask = remember.last(self._ask)
+
+    def meet(self, others: Iterable[framework.Plugin]) -> None:
+        if self._aligned:
+            self._numa = next((p for p in others if isinstance(p, numa.NodeNUMAResource)), None)
+        if self._numa is not None:
+            self._numa.align(self.alignment)
+
+    def teach(self, where: tuple[str, str], templates: gpu_templates.Templates) -> None:
+        """Take note of what a ConfigMap says, if it is the one that lists templates."""
+        if where == (self.templates.namespace, self.templates.name):
+            self._templates = templates
+            self.ask = remember.last(self._ask)
+
+    def _ask(self, pod_class: PodClass) -> DeviceAsk:
+        asked = ask(pod_class)
+        for request in asked.requests:
+            if request.shared and not self.templates.matched.isdisjoint(request.each):
+                matching = gpu_templates.matching(self._templates, request.each)
+                if not matching:
+                    raise framework.RefusedError(gpu_templates.NO_MATCH)
+                return replace(asked, templates=matching)
+        return asked
 
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns
-        wants = wanted(pod_class)
+        asked = self.ask(pod_class)
 
         def refuses(node: Node, row: int) -> framework.Verdict | None:
             if node.name not in columns.devices:
                 return None
-            chosen = self.admit(pod_class, wants, columns, row, _apart(pod_class, row))
+            trial = device_choice.trial(asked, columns, row, _apart(pod_class, row), self.taste)
+            if trial is None or trial.fits():
+                return None
+            chosen = trial.admit()
             if not isinstance(chosen, device_room.DeviceRefusal):
                 return None
             return framework.Verdict(chosen.reasons, resolvable=not chosen.final)
 
-        return framework.ByNode(columns, refuses) if wants else None
+        return framework.ByNode(columns, refuses) if asked.requests else None
 
     def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
-        wants = wanted(pod_class)
+        asked = self.ask(pod_class)
 
-        def rates(node: Node, row: int) -> int:
+        def rates(_node: Node, row: int) -> int:
             """How much of the node's devices would be left, or used."""
-            reported = columns.devices.get(node.name)
-            if reported is None:
-                return 0
-            room = device_room.DeviceRoom.of(reported, columns, row, _apart(pod_class, row))
-            shares = [room.share(want, self.taste) for want in wants]
-            return max(0, min(framework.MAX_SCORE, sum(shares) // len(shares)))
+            apart = _apart(pod_class, row)
+            trial = device_choice.trial(asked, columns, row, apart, self.taste)
+            return 0 if trial is None else max(0, min(framework.MAX_SCORE, trial.share()))
 
-        return framework.ScoreByNode(columns, rates) if wants else None
+        return framework.ScoreByNode(columns, rates) if asked.requests else None
+
+    def outlook(self, pod_class: PodClass, columns: Columns, row: int) -> str:
+        answer = self.admit(pod_class, self.ask(pod_class), row, _apart(pod_class, row))
+        parts = () if isinstance(answer, device_room.DeviceRefusal) else answer
+        return devices.brief(devices.spelled(parts))
+
+    def alignment(
+        self, pod_class: PodClass, columns: Columns, row: int, draws: ReservationInfo | None
+    ) -> DeviceAlignment | None:
+        """What the devices of a class say about NUMA nodes; ``None``: nothing."""
+        context = device_room.DrawContext(draws, _ignores(pod_class))
+        trial = device_choice.trial(self.ask(pod_class), columns, row, context, self.taste)
+        return None if trial is None else DeviceAlignment(trial)
 
     def admit(
-        self,
-        pod_class: PodClass,
-        wants: _Wants,
-        columns: Columns,
-        row: int,
-        apart: device_room.DrawContext,
-    ) -> tuple[devices.Slice, ...] | device_room.DeviceRefusal:
-        """The devices that a class would get on a node now."""
-        node = columns.nodes[row]
-        reported = columns.devices.get(node.name) if node is not None else None
-        if reported is None:
+        self, pod_class: PodClass, asked: DeviceAsk, row: int, context: device_room.DrawContext
+    ) -> device_choice.Answer:
+        """The devices that a pod gets on a node now, on the NUMA nodes that it gets there."""
+        columns = self._columns
+        if columns is None:
             return ()
-        for key in _UNSERVED:
-            if pod_class.annotations.get(key):
-                return device_room.DeviceRefusal(
-                    (f"node(s) annotation {key} is not served",), final=True
-                )
-        # Partitions are groups of whole cards.
-        if reported.partitioned and any(
-            want.kind == devices.GPU and want.each.get(devices.RATIO, 0) >= 100 for want in wants
-        ):
-            return device_room.DeviceRefusal((_PARTITIONED,), final=True)
-        return device_room.admit(wants, columns, row, apart, self.taste)
+        trial = device_choice.trial(asked, columns, row, context, self.taste, reserving=True)
+        if trial is None:
+            return ()
+        nodes = None
+        if self._numa is not None and not pod_class.adopts:
+            nodes = self._numa.nodes(pod_class, columns, row, context.draws)
+        return trial.admit(nodes)
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Take the devices; the pod carries them from here on."""
@@ -115,8 +154,8 @@ class DeviceShare(framework.Plugin):
         if columns is None or device_requests.NAMES.isdisjoint(pod.pod_class.requests.real):
             return
         context = device_room.DrawContext(columns.drawn_reservation(pod), _ignores(pod.pod_class))
-        wants = wanted(pod.pod_class)
-        chosen = self.admit(pod.pod_class, wants, columns, columns.rows[node], context)
+        asked = self.ask(pod.pod_class)
+        chosen = self.admit(pod.pod_class, asked, columns.rows[node], context)
         if isinstance(chosen, device_room.DeviceRefusal):
             raise framework.RefusedError(", ".join(chosen.reasons), resolvable=not chosen.final)
         pod.devices = chosen
@@ -128,18 +167,16 @@ class DeviceShare(framework.Plugin):
         return marks(pod)
 
 
-def wanted(pod_class: PodClass) -> _Wants:
-    """The device requests of a class; ``RefusedError`` where no node could serve them.
+def ask(pod_class: PodClass) -> DeviceAsk:
+    """What a class asks for in devices; ``RefusedError`` where no node could serve it.
 
-    None for a reservation that adopts pods: it chooses when it has their room (``conversion``).
+    Nothing for a reservation that adopts pods: it chooses when it has their room (``conversion``).
     """
-    if device_requests.NAMES.isdisjoint(pod_class.requests.real):
-        return ()
     try:
-        requests = device_requests.of(pod_class.requests.real)
+        asked = device_requests.ask(pod_class.requests.real, pod_class.annotations)
     except BadObjectError as error:
         raise framework.RefusedError(str(error)) from error
-    return () if pod_class.adopts else requests
+    return device_requests.NOTHING if pod_class.adopts else asked
 
 
 def marks(pod: Pod) -> dict[str, str]:

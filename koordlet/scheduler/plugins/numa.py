@@ -16,7 +16,8 @@ Rules:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from koordlet.kubeapi import classes, pod_annotations
@@ -25,6 +26,7 @@ from koordlet.model import resources as amounts
 from koordlet.policy.cpu import accumulator, allocation
 from koordlet.scheduler import framework
 from koordlet.scheduler.allocation import handover, placement
+from koordlet.scheduler.allocation.device_alignment import DeviceAlignment
 from koordlet.scheduler.allocation.placement import (
     INTEGER,
     Bind,
@@ -42,7 +44,9 @@ from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import resources
+from koordlet.scheduler.reservation.info import ReservationInfo
 
+_Alignments = Callable[[PodClass, Columns, int, ReservationInfo | None], DeviceAlignment | None]
 _BINDS = {"FullPCPUs", "SpreadByPCPUs"}
 _NUMA = {"BestEffort", "Restricted", "SingleNUMANode"}
 
@@ -67,6 +71,7 @@ class NodeNUMAResource(framework.Plugin):
         self._full = wire.text(strategy, "type", "LeastAllocated") == "MostAllocated"
         self._resources = resources.weighted(wire.bodies(strategy, "resources"))
         self._columns: Columns | None = None
+        self._alignments: _Alignments | None = None
         #: What a class wants; one placement asks several times.
         self.request = remember.last(self._request)
 
@@ -78,9 +83,9 @@ class NodeNUMAResource(framework.Plugin):
         if request.bound and request.cpu % 1000:
             raise framework.RefusedError(INTEGER)
 
-        def refuses(node: Node, row: int) -> framework.Verdict | None:
-            draws = handover.drawn(pod_class, row)
-            answer = PlacementTrial(request, self.offer(node), columns, row, draws).admit()
+        def refuses(_node: Node, row: int) -> framework.Verdict | None:
+            trial = self.trial(pod_class, columns, row, handover.drawn(pod_class, row))
+            answer = trial.admit() if trial is not None else None
             if not isinstance(answer, allocation.Refusal):
                 return None
             return framework.Verdict(answer.reasons, resolvable=not answer.final)
@@ -149,23 +154,60 @@ class NodeNUMAResource(framework.Plugin):
         ratio = placement.ratio(node)
         return NodeOffer(node, machine, bind, numa if numa in _NUMA else "", strategy, ratio)
 
+    def align(self, devices: _Alignments) -> None:
+        """Ask this from now on what devices say about NUMA nodes."""
+        self._alignments = devices
+
+    def trial(
+        self,
+        pod_class: PodClass,
+        columns: Columns,
+        row: int,
+        draws: ReservationInfo | None,
+    ) -> PlacementTrial | None:
+        """A class on a node as both stand now, with its devices; ``None``: there is no node."""
+        node = columns.nodes[row]
+        if node is None:
+            return None
+        trial = PlacementTrial(self.request(pod_class), self.offer(node), columns, row, draws)
+        if not trial.numa or self._alignments is None:
+            return trial
+        return replace(trial, devices=self._alignments(pod_class, columns, row, draws))
+
+    def nodes(
+        self, pod_class: PodClass, columns: Columns, row: int, draws: ReservationInfo | None
+    ) -> tuple[int, ...] | None:
+        """The NUMA nodes that a class gets on a node; ``None``: none in particular."""
+        trial = self.trial(pod_class, columns, row, draws)
+        answer = trial.admit() if trial is not None and trial.numa else None
+        return answer.nodes if isinstance(answer, allocation.Grant) else None
+
+    def outlook(self, pod_class: PodClass, columns: Columns, row: int) -> str:
+        trial = self.trial(pod_class, columns, row, handover.drawn(pod_class, row))
+        answer = None if trial is None or pod_class.adopts else trial.admit()
+        if not isinstance(answer, allocation.Grant):
+            return ""
+        nodes = ",".join(map(str, answer.nodes or ()))
+        return " ".join(
+            [
+                *([f"cpus={answer.cpus}"] if answer.cpus else []),
+                *([f"nodes={nodes}"] if nodes else []),
+            ]
+        )
+
     def prepare(self, pod: Pod, node: str) -> None:
         """Take the CPUs; the pod carries them from here on."""
         columns = self._columns
-        row = columns.rows[node] if columns is not None else -1
-        chosen = columns.nodes[row] if columns is not None else None
-        if columns is None or chosen is None or pod.pod_class.adopts:
-            return
-        request, offer = self.request(pod.pod_class), self.offer(chosen)
-        if not request.asks:
+        if columns is None or pod.pod_class.adopts or not self.request(pod.pod_class).asks:
             return
         draws = columns.drawn_reservation(pod)
-        answer = PlacementTrial(request, offer, columns, row, draws).admit()
+        trial = self.trial(pod.pod_class, columns, columns.rows[node], draws)
+        answer = trial.admit() if trial is not None else None
         if isinstance(answer, allocation.Refusal):
             raise framework.RefusedError(answer.why, resolvable=not answer.final)
-        if answer is not None:
+        if trial is not None and answer is not None:
             pod.cpus = answer.cpus or None
-            pod.parts = answer.parts if (request.numa or offer.numa) else {}
+            pod.parts = answer.parts if trial.numa else {}
 
     def unreserve(self, pod: Pod, node: str) -> None:
         pod.cpus, pod.parts = None, {}
@@ -205,15 +247,13 @@ class NumaScore(framework.Score):
 
     def _of(self, row: int, whole: int) -> int:
         """A node's score, given that of all that it has."""
-        node = self._columns.nodes[row]
-        if node is None:
+        draws = handover.drawn(self._pod_class, row)
+        trial = self._plugin.trial(self._pod_class, self._columns, row, draws)
+        if trial is None:
             return 0
-        request, offer = self._request, self._plugin.offer(node)
-        draws = handover.drawn(self._pod_class, row) if offer.numa or request.numa else None
-        trial = PlacementTrial(request, offer, self._columns, row, draws)
         if trial.numa:
             return self._of_zones(trial, whole)
-        ratio = offer.ratio
+        ratio = trial.offer.ratio
         return self._amplified(trial, ratio) if ratio is not None and ratio > 1 else whole
 
     def _of_zones(self, trial: PlacementTrial, whole: int) -> int:

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from koordlet.model import resources
 from koordlet.model.record import dataclass
-from koordlet.scheduler.allocation import device_requests, device_room
+from koordlet.scheduler.allocation import device_choice, device_requests, device_room
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.framework import MAX_SCORE
 from koordlet.scheduler.objects import requests
@@ -62,7 +62,7 @@ class ReservationFit:
             for name, amount in pod_class.requests.real.items()
             if amount > 0 and name not in ignored and name != requests.PODS
         }
-        self._devices = device_requests.rough(self._asked)
+        self._devices = device_requests.rough_ask(self._asked, pod_class.annotations)
         self._kinds = sorted(
             (name, columns.resource(name), amount) for name, amount in self._asked.items()
         )
@@ -142,10 +142,10 @@ class ReservationFit:
 
     def _without_devices(self, info: ReservationInfo, row: int) -> list[str]:
         """What of single devices cannot be had with it."""
-        if not self._devices:
+        if not self._devices.requests:
             return []
         apart = device_room.DrawContext(info)
-        chosen = device_room.admit(self._devices, self._columns, row, apart)
+        chosen = device_choice.admit(self._devices, self._columns, row, apart)
         several = chosen.reasons if isinstance(chosen, device_room.DeviceRefusal) else ()
         return [f"Reservation(s) {reason}" for reason in several]
 

@@ -311,8 +311,16 @@ def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
         finals = score.final(score.raw(scored.rows), scored.rows)
         for shown, value in zip(several, finals.tolist(), strict=True):
             shown["scores"][name] = {"score": value, "weight": weight}
-    for shown, total in zip(several, scored.totals.tolist(), strict=True):
+    for shown, row, total in zip(
+        several, scored.rows.tolist(), scored.totals.tolist(), strict=True
+    ):
         shown["total"] = total
+        outlooks = (
+            (plugin.name, plugin.outlook(view.pod_class, columns, row))
+            for plugin in cycle.profile.having("outlook")
+        )
+        if gets := {name: outlook for name, outlook in outlooks if outlook}:
+            shown["gets"] = gets
     return explained
 
 

@@ -56,9 +56,8 @@ def test_one_numa_node_or_none() -> None:
     node = Node(SHAPE, reserved=cpus(""), zones={0: {"memory": 10}, 1: {"memory": 90}})
     small = Request(cpus=ask(4), numa=SINGLE, others={"memory": 50})
 
-    assert Grant(cpus=cpus("4-5,12-13"), parts={1: {"cpu": 4000, "memory": 50}}) == node.allocate(
-        small
-    )
+    parts = {1: {"cpu": 4000, "memory": 50}}
+    assert Grant(cpus=cpus("4-5,12-13"), parts=parts, nodes=(1,)) == node.allocate(small)
     assert isinstance(
         node.allocate(Request(cpus=ask(4), numa=SINGLE, others={"memory": 95})), Refusal
     )

@@ -42,6 +42,24 @@ def test_policies(policy: NumaPolicy, wants: dict[str, int], expected: Choice | 
     assert numa_hints.choose(TWO, wants, policy) == expected
 
 
+def test_what_a_set_needs_in_sum_may_be_lacking_in_a_member() -> None:
+    """Devices on node 1 alone, CPUs of both; nowhere where the sum is too little."""
+    taste = numa_hints.Taste(needed={"gpu": 2}, given={1: {"gpu": 2}})
+    three = zones({"cpu": 4}, {"cpu": 4}, {"cpu": 4})
+    few = numa_hints.choose(three, {"cpu": 4}, NumaPolicy.SINGLE, taste=taste)
+    many = numa_hints.choose(three, {"cpu": 6}, NumaPolicy.RESTRICTED, taste=taste)
+    assert (few, many) == (Choice((1,)), Choice((0, 1)))
+    none = numa_hints.Taste(needed={"gpu": 3}, given={1: {"gpu": 2}})
+    assert numa_hints.choose(three, {"cpu": 4}, NumaPolicy.RESTRICTED, taste=none) is None
+
+
+def test_a_set_that_does_not_serve_is_passed_over() -> None:
+    """However well its amounts fit."""
+    taste = numa_hints.Taste(serves=lambda nodes: 2 in nodes)
+    three = zones({"cpu": 4}, {"cpu": 4}, {"cpu": 4})
+    assert numa_hints.choose(three, {"cpu": 4}, NumaPolicy.SINGLE, taste=taste) == Choice((2,))
+
+
 def test_near_nodes_are_taken_together() -> None:
     """Of two nodes that fit, the pair with the smaller distance; then the smaller numbers."""
     four = zones(*({"cpu": 2} for _ in range(4)))

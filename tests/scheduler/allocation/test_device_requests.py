@@ -6,7 +6,16 @@ import pytest
 
 from koordlet.scheduler.allocation import device_requests
 from koordlet.scheduler.allocation.device_requests import DeviceRequest
-from koordlet.scheduler.allocation.devices import CORE, MEMORY, PERCENT, RATIO, SHARED
+from koordlet.scheduler.allocation.devices import (
+    CORE,
+    MEMORY,
+    NPU_CORE,
+    NPU_CPU,
+    NPU_DVPP,
+    PERCENT,
+    RATIO,
+    SHARED,
+)
 from koordlet.scheduler.objects.wire import BadObjectError
 
 RDMA, FPGA = "koordinator.sh/rdma", "koordinator.sh/fpga"
@@ -25,12 +34,18 @@ RDMA, FPGA = "koordinator.sh/rdma", "koordinator.sh/fpga"
         ({CORE: 50, MEMORY: 8 << 30}, 1, {CORE: 50, MEMORY: 8 << 30}),
         ({MEMORY: 5}, 1, {MEMORY: 5}),
         ({RATIO: 20}, 1, {RATIO: 20}),
-        ({SHARED: 2, MEMORY: 5}, 2, {MEMORY: 3}),
+        ({SHARED: 2, MEMORY: 5}, 2, {MEMORY: 2}),
+        ({SHARED: 9, MEMORY: 5}, 9, {MEMORY: 1}),
+        ({NPU_CORE: 16, RATIO: 200}, 2, {NPU_CORE: 8, RATIO: 100}),
+        (
+            {SHARED: 1, NPU_CORE: 4, NPU_CPU: 4, MEMORY: 9},
+            *(1, {NPU_CORE: 4, NPU_CPU: 4, MEMORY: 9}),
+        ),
         ({SHARED: 2, CORE: 100, RATIO: 60}, 2, {CORE: 50, RATIO: 30}),
     ],
 )
 def test_cards(asked: dict[str, int], count: int, each: dict[str, int]) -> None:
-    """Shares of one, or so many; what does not divide is rounded up."""
+    """Shares of one, or so many; what does not divide is rounded down."""
     assert device_requests.of({"cpu": 1, **asked}) == (DeviceRequest("gpu", count, each),)
 
 
@@ -61,6 +76,13 @@ def test_nothing() -> None:
         ({SHARED: 2, RATIO: 33}, "invalid resource device requests"),
         ({SHARED: 2, RATIO: 400}, "invalid resource device requests"),
         ({MEMORY: 5, RATIO: 5}, "invalid resource device requests"),
+        ({SHARED: 2, NPU_CORE: 4, NPU_CPU: 4, MEMORY: 9}, "invalid resource device requests"),
+        ({NPU_CORE: 4, NPU_CPU: 4, MEMORY: 9}, "invalid resource device requests"),
+        ({SHARED: 1, NPU_CORE: 4, RATIO: 50}, "invalid resource device requests"),
+        (
+            {SHARED: 1, NPU_CORE: 4, NPU_CPU: 4, NPU_DVPP: 101, MEMORY: 9},
+            "invalid resource device requests",
+        ),
     ],
 )
 def test_what_does_not_go_together(asked: dict[str, int], said: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from koordlet.scheduler.allocation import device_room
 from tests.kit import clusters, reservations
 from tests.kit.clusters import node
+from tests.kit.device_lives import wish
 from tests.kit.devices import (
     ALLOCATED,
     CORE,
@@ -31,10 +32,12 @@ def test_a_reserved_card_that_shrinks_is_held_as_it_is_now() -> None:
     """Of a whole card of 16 GiB that has 8 from now on, 8 are held and handed over, no more."""
     one = Machine()
     one.devices_change("n2", None)
-    one.pod_comes({PERCENT: "30"}, "web", "", ok=True)
-    one.reservation_comes({PERCENT: "200"}, "web", once=False, policy="", early=False, taken=True)
+    one.pod_comes(wish({PERCENT: "30"}), "web", "", ok=True)
+    one.reservation_comes(
+        wish({PERCENT: "200"}), "web", once=False, policy="", early=False, taken=True
+    )
     one.devices_change("n1", (gpu(0), gpu(2, memory="8Gi")))
-    one.pod_comes({PERCENT: "30"}, "web", "", ok=False)
+    one.pod_comes(wish({PERCENT: "30"}), "web", "", ok=False)
 
     kept = one.me.reservations.named("r2")
     assert kept is not None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.scheduler.allocation import devices
-from koordlet.scheduler.allocation.devices import CORE, MEMORY, RATIO, Slice
+from koordlet.scheduler.allocation.devices import CORE, MEMORY, RATIO, DeviceFunction, Slice
 from koordlet.scheduler.objects.wire import BadObjectError
 from tests.kit.devices import gpu, rdma, report
 
@@ -90,7 +90,7 @@ def test_annotations_of_the_peers_are_read() -> None:
     )
     assert devices.read(spelled) == (
         Slice("gpu", 1, "GPU-1", {CORE: 50, MEMORY: 8 << 30}),
-        Slice("rdma", 0, "", {"koordinator.sh/rdma": 1}),
+        Slice("rdma", 0, "", {"koordinator.sh/rdma": 1}, (DeviceFunction("0000:1f:00.3", 1),)),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from koordlet.kubeapi import kinds, objects
 from tests.kit import clusters, schedulers
-from tests.kit.devices import PERCENT, annotated, gpu, report
+from tests.kit.devices import PARTITION, PERCENT, annotated, gpu, report, server
 from tests.kit.reservations import reservation
 from tests.kit.schedulers import World
 
@@ -84,6 +84,25 @@ def test_a_pre_allocation_gets_the_cards_of_who_ends(ram: Path) -> None:
     schedulers.run(body())
 
 
+def test_a_label_that_makes_a_pod_placeable_wakes_it(ram: Path) -> None:
+    """The model of the GPUs is a label of the node, and tells how they are linked."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.store.create(kinds.DEVICES, server("n"))
+            await world.node("n")
+            async with schedulers.scheduler(world.client):
+                note = {"annotations": {PARTITION: "{}"}}
+                await world.pod("a", requests={PERCENT: "200"}, meta=note)
+                assert "missing GPU Partition Table" in await world.until_told("a")
+                label = {"metadata": {"labels": {"node.koordinator.sh/gpu-model": "H20"}}}
+                await world.store.patch(objects.Ref(kinds.NODES, "n"), objects.Merge(label))
+                await world.until_placed("a")
+                assert annotated((await world.pods())["a"]) == [0, 1]
+
+    schedulers.run(body())
+
+
 def test_devices_that_come_go_and_fall_ill(ram: Path) -> None:
     """A pod waits until its node tells of devices; a card that fell ill is given to nobody."""
 
@@ -101,7 +120,7 @@ def test_devices_that_come_go_and_fall_ill(ram: Path) -> None:
                 await world.store.patch(ref, objects.Merge({"spec": sick["spec"]}))
                 assert await cards(world, "next") == [2]
                 await world.pod("last", requests={PERCENT: "100"})
-                assert "Insufficient gpu devices" in await world.until_told("last")
+                assert "Insufficient GPU Devices" in await world.until_told("last")
                 await world.store.delete(ref)
                 await world.until_told("last", "Insufficient koordinator.sh/gpu")
 

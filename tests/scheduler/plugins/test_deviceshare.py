@@ -47,7 +47,7 @@ def test_shares_and_whole_cards() -> None:
     assert minors(told["d/whole"]) == [1]
     assert told["d/rest"] == told["d/half"]
     [pending] = found["pending"]
-    assert pending["message"].startswith("0/1 nodes are available: 1 Insufficient gpu devices.")
+    assert pending["message"].startswith("0/1 nodes are available: 1 Insufficient GPU Devices.")
 
 
 def test_nodes_without_a_device_object_count_amounts() -> None:
@@ -78,7 +78,7 @@ def test_no_card_has_enough_although_all_together_have() -> None:
 
     assert given(*bodies, asking("a", 40)) == {"a": [0]}
     assert clusters.message("a", *bodies, asking("a", 50)) == (
-        "0/1 nodes are available: 1 Insufficient gpu devices."
+        "0/1 nodes are available: 1 Insufficient GPU Devices."
     )
 
 
@@ -145,7 +145,7 @@ def test_unhealthy_devices_are_given_to_nobody() -> None:
     assert given(node("n"), sick, asking("a")) == {"a": [1]}
     assert given(node("n"), sick, having("x", 0), asking("a")) == {"a": [1]}
     message = clusters.message("b", node("n"), sick, asking("a"), asking("b"))
-    assert message == "0/1 nodes are available: 1 Insufficient gpu devices."
+    assert message == "0/1 nodes are available: 1 Insufficient GPU Devices."
 
 
 def test_a_device_that_is_gone_harms_nobody() -> None:
@@ -201,26 +201,33 @@ def test_absurd_requests(asked: Body, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
+    ("key", "text", "said"),
     [
-        "scheduling.koordinator.sh/device-allocate-hint",
-        "scheduling.koordinator.sh/device-joint-allocate",
-        "scheduling.koordinator.sh/gpu-partition-spec",
+        ("device-allocate-hint", "{", "invalid DeviceAllocateHint annotation, err: "),
+        ("device-joint-allocate", "[]", "invalid DeviceJointAllocate annotation, err: "),
+        ("gpu-partition-spec", "", "invalid GPUPartitionSpec annotation, err: "),
+        (
+            "device-allocate-hint",
+            '{"gpu": {"selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}}',
+            "invalid Selector of DeviceHint, deviceType: gpu, err: ",
+        ),
     ],
 )
-def test_wishes_that_are_not_served_are_refused(key: str) -> None:
-    """Where devices are chosen; not where nobody chooses."""
-    wish = asking("a", meta={"annotations": {key: "{}"}})
-    said = clusters.message("a", node("n"), report("n"), wish)
-    assert said == f"0/1 nodes are available: 1 node(s) annotation {key} is not served."
-    plain = node("n", allocatable={"koordinator.sh/gpu": "100"})
-    assert given(plain, wish) == {"a": []}
+def test_a_pod_whose_wishes_cannot_be_read_waits_with_the_reason(
+    key: str, text: str, said: str
+) -> None:
+    """Before any node is looked at; a pod without devices is none of this."""
+    meta = {"annotations": {f"scheduling.koordinator.sh/{key}": text}}
+    bodies = (node("n"), report("n"))
+    assert said in clusters.message("a", *bodies, asking("a", meta=meta))
+    assert clusters.places(*bodies, pod("a", meta=meta)) == {"a": "n"}
 
 
 def test_cards_that_come_in_groups_are_not_given_singly() -> None:
-    """A node that demands groups is refused for whole cards; shares of one are no group."""
+    """A node that demands groups and lists none is refused for whole cards, not for shares."""
     honor = report("n", labels={"node.koordinator.sh/gpu-partition-policy": "Honor"})
-    assert "GPU partitions" in clusters.message("a", node("n"), honor, asking("a"))
+    said = clusters.message("a", node("n"), honor, asking("a"))
+    assert said == "0/1 nodes are available: 1 node(s) missing GPU Partition Table."
     assert given(node("n"), honor, asking("a", 50)) == {"a": [0]}
 
 
@@ -291,7 +298,7 @@ def test_aligned_goes_on_with_the_node_restricted_does_not() -> None:
     more = asking("a", 200, labels=OWN)
     required = asking("a", 200, labels=OWN, meta={"annotations": reservations.affinity()})
 
-    assert given(*bodies, held("r", 1, allocatePolicy="Aligned"), more) == {"a": [1, 0]}
+    assert given(*bodies, held("r", 1, allocatePolicy="Aligned"), more) == {"a": [0, 1]}
     restricted = held("r", 1, allocatePolicy="Restricted")
     said = reservations.message("a", *bodies, restricted, required)
     assert "Reservation(s) Insufficient koordinator.sh/gpu" in said
@@ -305,7 +312,7 @@ def test_restricted_means_single_cards() -> None:
     wants = asking("a", labels=OWN, meta={"annotations": note})
 
     said = reservations.message("a", *bodies, halves, wants)
-    assert said == "0/1 nodes are available: 1 Reservation(s) Insufficient gpu devices."
+    assert said == "0/1 nodes are available: 1 Reservation(s) Insufficient GPU Devices."
     fits = asking("a", 50, labels=OWN, meta={"annotations": note})
     assert given(*bodies, halves, fits) == {"a": [0]}
 

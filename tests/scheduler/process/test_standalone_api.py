@@ -100,6 +100,25 @@ def test_devices_are_handed_in_and_given_out(ram: Path) -> None:
     schedulers.run(body())
 
 
+def test_a_config_map_with_templates_is_handed_in(ram: Path) -> None:
+    """Nobody else writes one where there is no cluster."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            meta = {"namespace": "koordinator-system", "name": "gpu-shared-resource-templates"}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {}}
+            [taken] = await desk.submit(_handed(body), dry_run=False)
+            assert taken.error == ""
+            ref = objects.Ref(kinds.CONFIG_MAPS, meta["name"], meta["namespace"])
+            assert (await world.store.get(ref))["data"] == {}
+
+    schedulers.run(body())
+
+
 def test_priority_and_overhead_are_resolved(ram: Path) -> None:
     """By name, by default, from the runtime class; an unknown name is refused."""
 
