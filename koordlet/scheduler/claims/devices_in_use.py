@@ -1,7 +1,7 @@
 """Which devices claims have, in the whole cluster.
 
-Covers: whole devices, shares of shared ones, what is left of a pool's counters; a number that
-changes with each pool's use. Does not cover: choosing (``allocator``).
+Covers: whole devices, shares of shared ones, what is left of a pool's counters; which
+pools changed. Does not cover: choosing (``allocator``).
 
 Admin access marks nothing: such results are left out.
 """
@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from koordlet.scheduler.claims import consumable_capacity, pools
+from koordlet.scheduler.cluster import vectors
 from koordlet.scheduler.objects import resource_claims
 
 _Key = TypeVar("_Key")
@@ -29,8 +30,8 @@ class DevicesInUse:
         self.shares: Counter[pools.DeviceId] = Counter()
         self._consumed: dict[pools.DeviceId, dict[str, Fraction]] = {}
         self._names: dict[pools.PoolKey, Counter[str]] = {}
-        #: By pool a number that grows with each change.
-        self.versions: Counter[pools.PoolKey] = Counter()
+        #: Pools of which something was taken or given back.
+        self.changes: vectors.ChangeLog[pools.PoolKey] = vectors.ChangeLog()
 
     def add(self, allocation: resource_claims.ClaimAllocation) -> None:
         """A claim has these."""
@@ -60,7 +61,7 @@ class DevicesInUse:
             shared = bool(result.share_id) or result.consumed is not None
             _count(self.shares if shared else self.whole, device, sign)
             self._count_name(device, sign)
-            self.versions[device[:2]] += 1
+            self.changes.append(device[:2])
             if result.consumed:
                 self._consume(device, result.consumed, sign)
 

@@ -23,6 +23,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from koordlet.model.record import dataclass
+from koordlet.scheduler.cluster import vectors
 from koordlet.scheduler.objects import resource_slices
 
 PoolKey = tuple[str, str]
@@ -121,6 +122,8 @@ class PoolBook:
         self._wide: set[PoolKey] = set()
         self._views: dict[str, tuple[Mapping[str, str], NodePools]] = {}
         self._built: dict[PoolKey, dict[tuple[str, ...], DevicePool]] = {}
+        #: Nodes that see something else.
+        self.changes: vectors.ChangeLog[str] = vectors.ChangeLog()
 
     def put(self, content: resource_slices.ResourceSlice) -> None:
         """A slice comes, or changes."""
@@ -143,8 +146,16 @@ class PoolBook:
         self._changed(key, known.content)
 
     def forget(self, node: str) -> None:
-        """A node goes."""
+        """A node goes, or its labels change."""
         self._views.pop(node, None)
+        self.changes.append(node)
+
+    def viewers(self, key: PoolKey) -> set[str] | None:
+        """The nodes that see a pool; ``None``: any may."""
+        if key in self._wide:
+            return None
+        members = self._pools.get(key, {}).values()
+        return {member.content.selection.node_name for member in members}
 
     def view(self, node: str, labels: Mapping[str, str]) -> NodePools:
         """What a node sees; the same object for as long as nothing changes that."""
@@ -180,8 +191,10 @@ class PoolBook:
             still = any(content.selection.node_name == node for content in contents)
             (owners.add if still else owners.discard)(key)
             self._views.pop(node, None)
+            self.changes.append(node)
         if was_wide or is_wide:
             self._views.clear()
+            self.changes.forget()
 
     def _is_suspect(self, key: PoolKey) -> bool:
         """Whether nodes that reach nothing of a pool but its counters see it as no good."""

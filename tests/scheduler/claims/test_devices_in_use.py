@@ -22,7 +22,7 @@ def held(device: str, **fields: Any) -> resource_claims.ClaimAllocation:
 
 
 def test_a_device_is_in_use_until_its_last_claim_has_gone() -> None:
-    """Two that have one by mistake are two; each change is seen in the pool's number."""
+    """Two that have one by mistake are two; each change is noted."""
     in_use, device = devices_in_use.DevicesInUse(), (kit.DRIVER, "p", "a")
     in_use.add(held("a"))
     in_use.add(held("a"))
@@ -30,7 +30,7 @@ def test_a_device_is_in_use_until_its_last_claim_has_gone() -> None:
     assert device in in_use.whole
     in_use.remove(held("a"))
     assert device not in in_use.whole
-    assert in_use.versions == {(kit.DRIVER, "p"): 4}
+    assert (in_use.changes.end, in_use.changes.since(1)) == (4, [(kit.DRIVER, "p")] * 3)
 
 
 def test_shares_are_summed_under_one_name_and_given_back() -> None:
@@ -52,7 +52,7 @@ def test_admin_access_marks_nothing() -> None:
     """Whoever watches a device does not have it."""
     in_use = devices_in_use.DevicesInUse()
     in_use.add(held("a", adminAccess=True))
-    assert (dict(in_use.whole), dict(in_use.versions)) == ({}, {})
+    assert (dict(in_use.whole), in_use.changes.end) == ({}, 0)
 
 
 def test_counters_are_less_what_devices_of_the_pool_consume_wherever_they_are() -> None:
