@@ -115,7 +115,9 @@ class _Search:
             return _EveryDevice(self, claim, request, wanted)
         return _OneDevice(self, claim, request, wanted, ())
 
-    def usable(self, claim: int, wanted: RequestDemand, place: int) -> choices.ChosenDevice | None:
+    def usable(
+        self, claim: int, wanted: RequestDemand, place: int
+    ) -> choices.ChosenDevice | choices.DeviceObstacle:
         """The choice of a device but for the constraints; it counts as a step."""
         self._steps += 1
         if self._steps > self._most_steps:
@@ -209,7 +211,9 @@ class _OneDevice:
             return False
         for place in range(self._next, len(run.node.devices)):
             choice = run.usable(self._claim, self._wanted, place)
-            if choice is None or (self._failed and chosen.signature(place) in self._failed):
+            if isinstance(choice, choices.DeviceObstacle):
+                continue
+            if self._failed and chosen.signature(place) in self._failed:
                 continue
             if chosen.admitted(choice):
                 chosen.add(choice)
@@ -254,7 +258,7 @@ class _EveryDevice:
     def _choose(self, place: int) -> bool:
         run, wanted = self._run, self._wanted
         choice = run.usable(self._claim, wanted, place)
-        if choice is None:
+        if isinstance(choice, choices.DeviceObstacle):
             return False
         if not run.choices.admitted(choice):
             raise AllocationError(

@@ -6,6 +6,7 @@ Does not cover: the order of choices (``allocator``), whether constraints of oth
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -35,6 +36,16 @@ class ChosenDevice:
     consumed: Mapping[str, Fraction] | None = None
 
 
+class DeviceObstacle(enum.Enum):
+    """Why a device may not be chosen, in the order of the rules."""
+
+    IN_USE = "in use"
+    NOT_SELECTED = "not selected"
+    TAINTED = "tainted"
+    COUNTERS = "short of counters"
+    CAPACITY = "short of capacity"
+
+
 class Choices:
     """Devices by claim, last in first out."""
 
@@ -59,27 +70,38 @@ class Choices:
         ]
         self._signatures: dict[int, object] = {}
 
-    def usable(self, claim: int, wanted: RequestDemand, place: int) -> ChosenDevice | None:
-        """The choice of a device, if it may be chosen now but for the constraints."""
+    def usable(
+        self, claim: int, wanted: RequestDemand, place: int
+    ) -> ChosenDevice | DeviceObstacle:
+        """The choice of a device, or why it may not be chosen now; constraints are not asked."""
         device = self._node.devices[place]
-        content, admin = device.device, wanted.request.admin_access
-        free = device.id not in self._of_claim[claim] and (
-            admin or not (device.id in self._in_use.whole or device.id in self._whole)
-        )
-        if not free or not wanted.selects(device):
-            return None
-        if content.taints and not tolerations.tolerated(content.taints, wanted.request.tolerations):
-            return None
-        counted = device.consumes and not admin and self._is_first(device)
-        if counted and not self._room.fits(self._node.owners[place], device):
-            return None
-        if not wanted.request.capacity and not content.allow_multiple_allocations:
+        obstacle = self._obstacle(claim, wanted, place)
+        if obstacle is not None:
+            return obstacle
+        shared = device.device.allow_multiple_allocations
+        if not shared and not wanted.request.capacity:
             return ChosenDevice(claim, wanted, device, place)
         share = self.share(wanted, device)
         if share is None:
-            return None
-        shared = content.allow_multiple_allocations and not admin
-        return ChosenDevice(claim, wanted, device, place, share if shared else None)
+            return DeviceObstacle.CAPACITY
+        counts = shared and not wanted.request.admin_access
+        return ChosenDevice(claim, wanted, device, place, share if counts else None)
+
+    def _obstacle(self, claim: int, wanted: RequestDemand, place: int) -> DeviceObstacle | None:
+        """All rules but that of capacities, which says how much a device gives, too."""
+        device, request = self._node.devices[place], wanted.request
+        in_use = device.id in self._in_use.whole or device.id in self._whole
+        if device.id in self._of_claim[claim] or (in_use and not request.admin_access):
+            return DeviceObstacle.IN_USE
+        if not wanted.selects(device):
+            return DeviceObstacle.NOT_SELECTED
+        taints = device.device.taints
+        if taints and not tolerations.tolerated(taints, request.tolerations):
+            return DeviceObstacle.TAINTED
+        counted = device.consumes and not request.admin_access and self._is_first(device)
+        if counted and not self._room.fits(self._node.owners[place], device):
+            return DeviceObstacle.COUNTERS
+        return None
 
     def share(
         self, wanted: RequestDemand, device: pools.PoolDevice
