@@ -131,6 +131,22 @@ def test_a_device_that_somebody_has_whole_gives_no_shares() -> None:
     assert search.chosen(shared_device(), claim, held=(search.used("g0"),)) == allocator.NO_SOLUTION
 
 
+def test_admin_access_that_is_undone_leaves_the_device_to_whom_it_was_given() -> None:
+    """Another claim of the pod has it; the search goes on and gives it to nobody else."""
+    devices = [kit.device(f"g{n}", {"numa": int(n > 0)}) for n in range(4)]
+    watching = kit.claim(
+        kit.request("r", adminAccess=True),
+        kit.request("s"),
+        kit.request("t"),
+        name="b",
+        constraints=[{"requests": ["r", "s"], "matchAttribute": f"{kit.DRIVER}/numa"}],
+    )
+    made = search.chosen(
+        [kit.resource_slice(devices, node="n1")], kit.claim(kit.request(), name="a"), watching
+    )
+    assert made == [["r:g0"], ["r:g1", "s:g2", "t:g3"]]
+
+
 def test_admin_access_to_a_shared_device_takes_no_share() -> None:
     """It is full; who watches it needs no room and gets no identity."""
     others = (search.used("g0", shareID="s", consumedCapacity={"memory": "4"}),)

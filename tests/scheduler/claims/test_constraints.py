@@ -92,6 +92,7 @@ def test_distinct_values_are_kept_of_each_device_and_not_of_each_request() -> No
     """Two devices of one request must differ; a share counts as its device."""
     claim = kit.claim(kit.request(count=3), constraints=[{"distinctAttribute": NAME}])
     assert chosen(pair(1, 1, 2, 3), claim) == [["r:g0", "r:g2", "r:g3"]]
+    assert chosen(pair(1, 2, 1, 3), claim) == [["r:g0", "r:g1", "r:g3"]]
     shared = [
         kit.device(name, {"a": name}, allowMultipleAllocations=True, capacity=kit.capacity(m="2"))
         for name in ("g0", "g1")
