@@ -226,14 +226,14 @@ class Oracle:
 
     def once(self, picked: list[Pick]) -> bool:
         """No whole device twice, none that others have; admin access minds its claim only."""
-        held = {
-            (one["driver"], one["pool"], one["device"]) for one in self.held if "shareID" not in one
-        }
+        held = {(one["driver"], one["pool"], one["device"], "shareID" in one) for one in self.held}
         for at, (ask, device, piece) in enumerate(picked):
             same = [p for p in picked[:at] if p[1] is device]
             admin, shared = ask[2].get("adminAccess"), device.get("allowMultipleAllocations")
             identity = (*(piece["spec"]["driver"], piece["spec"]["pool"]["name"]), device["name"])
-            if not admin and identity in held:
+            if not admin and (*identity, False) in held:
+                return False
+            if not admin and (*identity, True) in held and not shared:
                 return False
             for other, *_ in same:
                 theirs = other[2].get("adminAccess")

@@ -185,7 +185,8 @@ class World:
             "pool": piece["spec"]["pool"]["name"],
             "device": device["name"],
         }
-        if device.get("allowMultipleAllocations"):
+        shared = bool(device.get("allowMultipleAllocations"))
+        if shared is not (self.chance.random() < 0.05):
             much = self.chance.choice(("500m", "1", "2"))
             made |= {"shareID": "s", "consumedCapacity": {"memory": much}}
         elif self.chance.random() < 0.1:

@@ -90,7 +90,7 @@ class Choices:
     def _obstacle(self, claim: int, wanted: RequestDemand, place: int) -> DeviceObstacle | None:
         """All rules but that of capacities, which says how much a device gives, too."""
         device, request = self._node.devices[place], wanted.request
-        in_use = device.id in self._in_use.whole or device.id in self._whole
+        in_use = device.id in self._whole or self._in_use.excludes(device)
         if device.id in self._of_claim[claim] or (in_use and not request.admin_access):
             return DeviceObstacle.IN_USE
         if not wanted.selects(device):
@@ -167,7 +167,7 @@ class Choices:
         return self._signatures[place]
 
     def _signature(self, device: pools.PoolDevice) -> object | None:
-        if device.device.allow_multiple_allocations or device.id in self._in_use.whole:
+        if device.device.allow_multiple_allocations or self._in_use.excludes(device):
             return None
         requests = [
             wish for wanted in self._claims for wishes in wanted.requests for wish in wishes

@@ -41,6 +41,12 @@ class DevicesInUse:
         """A claim that was added has these no more."""
         self._change(allocation, -1)
 
+    def excludes(self, device: pools.PoolDevice) -> bool:
+        """Whether nobody else may have a device: one has it whole, or it is shared no more."""
+        if device.id in self.whole:
+            return True
+        return device.id in self.shares and not device.device.allow_multiple_allocations
+
     def consumed(self, device: pools.DeviceId) -> Mapping[str, Fraction]:
         """What shares take of a device's capacities, by qualified name."""
         return self._consumed.get(device, _NOTHING)

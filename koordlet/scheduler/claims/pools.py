@@ -292,12 +292,14 @@ def _check(relevant: list[_Published], whole: list[_Published]) -> CounterAmount
     if (name := _first_twice([shared.name for shared in sets])) is not None:
         raise _Invalid(f"duplicate counter set name {name}")
     known, counters = {shared.name for shared in sets}, _amounts(sets)
-    consumed = (place for member in whole for device in member.devices for place in device.consumes)
-    for name, counter in consumed:
-        if name not in known:
-            raise _Invalid(f"counter set {name} not found")
-        if (name, counter) not in counters:
-            raise _Invalid(f"counter {counter} not found in counter set {name}")
+    for used in (
+        used for member in whole for device in member.content.devices for used in device.consumes
+    ):
+        if used.name not in known:
+            raise _Invalid(f"counter set {used.name} not found")
+        for counter in used.counters:
+            if (used.name, counter) not in counters:
+                raise _Invalid(f"counter {counter} not found in counter set {used.name}")
     return counters
 
 

@@ -131,6 +131,14 @@ def test_a_device_that_somebody_has_whole_gives_no_shares() -> None:
     assert search.chosen(shared_device(), claim, held=(search.used("g0"),)) == allocator.NO_SOLUTION
 
 
+def test_a_device_that_is_shared_no_more_is_for_nobody_while_somebody_has_a_share() -> None:
+    """The driver took that back; the share is still in use."""
+    slices = shared_device(allowMultipleAllocations=False)
+    held = (search.used("g0", shareID="s", consumedCapacity={"memory": "1"}),)
+    assert search.chosen(slices, kit.claim(asking("1")), held=held) == allocator.NO_SOLUTION
+    assert search.chosen(slices, kit.claim(asking("1"))) == [["r:g0"]]
+
+
 def test_admin_access_that_is_undone_leaves_the_device_to_whom_it_was_given() -> None:
     """Another claim of the pod has it; the search goes on and gives it to nobody else."""
     devices = [kit.device(f"g{n}", {"numa": int(n > 0)}) for n in range(4)]

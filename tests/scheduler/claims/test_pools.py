@@ -129,6 +129,14 @@ def test_labels_of_a_node_decide_and_a_change_of_them_is_seen() -> None:
         (
             [
                 kit.resource_slice(
+                    [kit.device("a", consumesCounters=kit.consumes("set"))], node="n1", pool="p"
+                )
+            ],
+            "counter set set not found",
+        ),
+        (
+            [
+                kit.resource_slice(
                     [kit.device("a", consumesCounters=kit.consumes("set", engines="1"))],
                     name="s1",
                     node="n1",
