@@ -121,6 +121,8 @@ class PoolBook:
         #: Pools that any node may see: by a selector, or because their counters are no good.
         self._wide: set[PoolKey] = set()
         self._views: dict[str, tuple[Mapping[str, str], NodePools]] = {}
+        #: By the identities of their pools, which they keep alive: views of wide pools alone.
+        self._wide_views: dict[tuple[int, ...], NodePools] = {}
         self._built: dict[PoolKey, dict[tuple[str, ...], DevicePool]] = {}
         #: Nodes that see something else.
         self.changes: vectors.ChangeLog[str] = vectors.ChangeLog()
@@ -168,11 +170,11 @@ class PoolBook:
             if (pool := self._seen(key, node, labels)) is not None
         ]
         seen.sort(key=lambda pool: pool.has_binding_conditions)
-        made = NodePools(
-            tuple(seen),
-            tuple(device for pool in seen for device in pool.devices),
-            tuple(pool for pool in seen for _ in pool.devices),
-        )
+        # Thousands of nodes that reach nothing but the network's devices share one view.
+        names = tuple(map(id, seen))
+        made = self._wide_views.get(names) or _node_pools(seen)
+        if all(pool.key in self._wide for pool in seen):
+            self._wide_views[names] = made
         self._views[node] = labels, made
         return made
 
@@ -194,6 +196,7 @@ class PoolBook:
             self.changes.append(node)
         if was_wide or is_wide:
             self._views.clear()
+            self._wide_views.clear()
             self.changes.forget()
 
     def _is_suspect(self, key: PoolKey) -> bool:
@@ -258,6 +261,14 @@ class PoolBook:
                 device.device.binding_conditions for member in relevant for device in member.devices
             ),
         )
+
+
+def _node_pools(seen: list[DevicePool]) -> NodePools:
+    return NodePools(
+        tuple(seen),
+        tuple(device for pool in seen for device in pool.devices),
+        tuple(pool for pool in seen for _ in pool.devices),
+    )
 
 
 def _published(content: resource_slices.ResourceSlice) -> _Published:

@@ -195,7 +195,14 @@ def test_a_slice_that_moves_to_another_pool_or_node_leaves_the_old_one() -> None
     assert (names(book.view("n1", {})), names(book.view("n2", {}))) == ([], ["n2/a"])
 
 
-def test_nodes_that_see_the_same_slices_share_one_pool() -> None:
-    """A pool of the whole network is made once."""
-    book = book_of(kit.resource_slice(["a"], allNodes=True))
-    assert book.view("n1", {}).pools[0] is book.view("n2", {}).pools[0]
+def test_nodes_that_see_the_same_slices_share_pools_and_where_they_can_the_view() -> None:
+    """A pool of the whole network is made once, however many nodes reach its devices."""
+    book = book_of(
+        kit.resource_slice(["a"], name="wide", allNodes=True), kit.resource_slice(["b"], node="n3")
+    )
+    first, second, third = (book.view(f"n{n}", {}) for n in (1, 2, 3))
+    assert first is second
+    assert first.pools[0] is third.pools[1]
+    assert names(third) == ["n3/b", "pool/a"]
+    book.put(resource_slices.decode(kit.resource_slice(["c"], name="wide", allNodes=True)))
+    assert names(book.view("n2", {})) == ["pool/c"]
