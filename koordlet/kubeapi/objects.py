@@ -21,7 +21,7 @@ Rules, each with a test in ``tests/conformance`` that every adapter passes:
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any, Protocol
 
 from koordlet.kubeapi import kinds, selectors
@@ -188,6 +188,19 @@ async def collect(pages: AsyncGenerator[Page, None]) -> Page:
 
 #: What a JSON object is. The class of nearly all comes first: the other asks many more questions.
 _MAPPING = dict, Mapping
+
+
+def listed(body: Object, key: str) -> list[Any]:
+    """A field that is a list; empty where it is none."""
+    several = body.get(key)
+    return several if isinstance(several, list) else []
+
+
+def each(body: Object, path: str) -> Iterator[tuple[str, Object]]:
+    """The objects of a list, which the last step of a path names, each with its own path."""
+    for place, entry in enumerate(listed(body, path.rpartition(".")[2])):
+        if isinstance(entry, Mapping):
+            yield f"{path}[{place}]", entry
 
 
 def part(body: Object, name: str) -> Mapping[str, Any]:

@@ -1,7 +1,8 @@
 """What an API server would refuse of an object, for those that come from nowhere else.
 
 Covers: labels; of pods host ports, tolerations, the preemption policy, selectors and terms; taints
-of nodes; preemption policies of priority classes. Does not cover: fields of another shape than
+of nodes; preemption policies of priority classes; devices and claims
+(``resource_validation``). Does not cover: fields of another shape than
 they must have, amounts (who decodes them says so), defaults, custom resources.
 
 Who has a UID has passed an API server, perhaps one with other gates: nothing is checked of it.
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from koordlet.kubeapi import labels, objects, selectors
+from koordlet.kubeapi import labels, objects, resource_validation, selectors
 
 Body = Mapping[str, Any]
 
@@ -45,21 +46,21 @@ def _pod(body: Body) -> Iterator[str]:
     spec = objects.part(body, "spec")
     yield from _policy(spec, "spec.preemptionPolicy")
     yield from _labels(spec, "nodeSelector", "spec.nodeSelector")
-    for path, toleration in _each(spec, "spec.tolerations"):
+    for path, toleration in objects.each(spec, "spec.tolerations"):
         yield from _toleration(toleration, path)
     yield from _ports(spec)
     affinity = objects.part(spec, "affinity")
     yield from _node_affinity(objects.part(affinity, "nodeAffinity"))
     for kind in ("podAffinity", "podAntiAffinity"):
         yield from _pod_affinity(objects.part(affinity, kind), f"spec.affinity.{kind}")
-    for path, constraint in _each(spec, "spec.topologySpreadConstraints"):
+    for path, constraint in objects.each(spec, "spec.topologySpreadConstraints"):
         yield from _topology(constraint, path)
         if constraint.get("minDomains") and constraint.get("whenUnsatisfiable") != "DoNotSchedule":
             yield f"{path}.minDomains: only with whenUnsatisfiable DoNotSchedule"
 
 
 def _node(body: Body) -> Iterator[str]:
-    for path, taint in _each(objects.part(body, "spec"), "spec.taints"):
+    for path, taint in objects.each(objects.part(body, "spec"), "spec.taints"):
         if fault := labels.fault(str(taint.get("key")), [str(taint.get("value") or "")]):
             yield f"{path}: {fault}"
         if taint.get("effect") not in _EFFECTS:
@@ -76,6 +77,7 @@ _CHECKS: dict[str, Callable[[Body], Iterator[str]]] = {
     "Pod": _pod,
     "Node": _node,
     "PriorityClass": lambda body: _policy(body, "preemptionPolicy"),
+    **resource_validation.CHECKS,
 }
 
 
@@ -100,8 +102,8 @@ def _toleration(body: Body, path: str) -> Iterator[str]:
 def _ports(spec: Body) -> Iterator[str]:
     """Ports in their range; no port of the node twice in one pod."""
     taken = set()
-    for at, container in _each(spec, "spec.containers"):
-        for path, port in _each(container, f"{at}.ports"):
+    for at, container in objects.each(spec, "spec.containers"):
+        for path, port in objects.each(container, f"{at}.ports"):
             own, host = port.get("containerPort"), port.get("hostPort") or 0
             protocol = port.get("protocol") or "TCP"
             if not _is_port(own):
@@ -127,18 +129,18 @@ def _is_port(number: object) -> bool:
 def _node_affinity(body: Body) -> Iterator[str]:
     path = f"spec.affinity.nodeAffinity.{_NEEDS}"
     if body.get(_NEEDS) is not None:
-        terms = list(_each(objects.part(body, _NEEDS), f"{path}.nodeSelectorTerms"))
+        terms = list(objects.each(objects.part(body, _NEEDS), f"{path}.nodeSelectorTerms"))
         if not terms:
             yield f"{path}.nodeSelectorTerms: needs at least one term"
         for at, term in terms:
             yield from _node_term(term, at)
-    for at, wish in _each(body, f"spec.affinity.nodeAffinity.{_WISHES}"):
+    for at, wish in objects.each(body, f"spec.affinity.nodeAffinity.{_WISHES}"):
         yield from _node_term(objects.part(wish, "preference"), f"{at}.preference")
 
 
 def _node_term(term: Body, path: str) -> Iterator[str]:
-    for at, wanted in _each(term, f"{path}.matchExpressions"):
-        operator, values = str(wanted.get("operator")), _listed(wanted, "values")
+    for at, wanted in objects.each(term, f"{path}.matchExpressions"):
+        operator, values = str(wanted.get("operator")), objects.listed(wanted, "values")
         least, most = _SELECTS.get(operator, (0, None))
         if operator not in _SELECTS:
             yield f"{at}.operator: {operator[:100]!r} is none of {', '.join(_SELECTS)}"
@@ -149,9 +151,9 @@ def _node_term(term: Body, path: str) -> Iterator[str]:
 
 
 def _pod_affinity(body: Body, path: str) -> Iterator[str]:
-    for at, term in _each(body, f"{path}.{_NEEDS}"):
+    for at, term in objects.each(body, f"{path}.{_NEEDS}"):
         yield from _topology(term, at)
-    for at, wish in _each(body, f"{path}.{_WISHES}"):
+    for at, wish in objects.each(body, f"{path}.{_WISHES}"):
         yield from _topology(objects.part(wish, "podAffinityTerm"), f"{at}.podAffinityTerm")
 
 
@@ -171,15 +173,3 @@ def _labels(body: Body, key: str, path: str) -> Iterator[str]:
         spelled = str(value).lower() if isinstance(value, bool) else str(value or "")
         if fault := labels.fault(str(name), [spelled]):
             yield f"{path}: {fault}"
-
-
-def _listed(body: Body, key: str) -> list[Any]:
-    several = body.get(key)
-    return several if isinstance(several, list) else []
-
-
-def _each(body: Body, path: str) -> Iterator[tuple[str, Body]]:
-    """The objects of a list, which the last step of a path names, each with its own path."""
-    for place, entry in enumerate(_listed(body, path.rpartition(".")[2])):
-        if isinstance(entry, Mapping):
-            yield f"{path}[{place}]", entry

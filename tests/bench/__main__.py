@@ -15,6 +15,7 @@ from collections.abc import Callable
 from tests.bench import (
     allocation,
     binding,
+    claims,
     classes,
     crowd,
     eviction,
@@ -64,6 +65,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "history.growth": store.growth,
     "topology.discovery": topology.full,
     "allocation.slowest": allocation.slowest,
+    "claims.next_pod": claims.next_pod,
     "resctrl.moving_threads": moving.threads,
     "eviction.ranking": eviction.ranking,
     "suppress.relief": relief.relief,

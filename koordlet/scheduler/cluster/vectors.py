@@ -45,6 +45,11 @@ class ChangeLog(Generic[T]):
             self.base += MEMORY
             del self.entries[:MEMORY]
 
+    def forget(self) -> None:
+        """Everything may have changed: nobody goes on from a position before this."""
+        self.base = self.end + 1
+        self.entries.clear()
+
     def since(self, position: int) -> list[T] | None:
         """Everything from a position on; ``None`` where some of it is forgotten."""
         return self.entries[position - self.base :] if position >= self.base else None

@@ -7,10 +7,14 @@ fields an object has. A missing field and ``null`` are the same, as in Go.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from koordlet.model import quantity
 
 Body = Mapping[str, Any]
+_T = TypeVar("_T")
 
 #: The API server's own bounds: a value, and a prefix with "/" and a name.
 _LABEL_VALUE = 63
@@ -50,6 +54,52 @@ def bodies(body: Body, key: str) -> list[Body]:
         if not isinstance(item, _MAPPING):
             raise BadObjectError(f"{key} has an element that is not an object: {show(item)}")
     return list(field)
+
+
+def each(body: Body, key: str, decode: Callable[[Body], _T]) -> tuple[_T, ...]:
+    """The elements of a list of objects, decoded; an error names the element."""
+    decoded = []
+    for place, item in enumerate(bodies(body, key)):
+        try:
+            decoded.append(decode(item))
+        except BadObjectError as error:
+            raise BadObjectError(f"{key}[{place}].{error}") from error
+    return tuple(decoded)
+
+
+def part(body: Body, key: str, decode: Callable[[Body], _T]) -> _T:
+    """A field that is an object, decoded; an error names the field."""
+    field = mapping(body, key)
+    try:
+        return decode(field)
+    except BadObjectError as error:
+        raise BadObjectError(f"{key}.{error}") from error
+
+
+def entries(body: Body, key: str, decode: Callable[[Body], _T]) -> dict[str, _T]:
+    """A field that maps names to objects, decoded; an error names the entry."""
+    decoded = {}
+    for name, item in mapping(body, key).items():
+        if not isinstance(item, _MAPPING):
+            raise BadObjectError(f"{key}[{str(name)[:60]}] is not an object: {show(item)}")
+        try:
+            decoded[sys.intern(str(name))] = decode(item)
+        except BadObjectError as error:
+            raise BadObjectError(f"{key}[{str(name)[:60]}].{error}") from error
+    return decoded
+
+
+def amount(body: Body, key: str) -> Fraction | None:
+    """A field that is a quantity, exactly; ``None`` where it is missing."""
+    field = body.get(key)
+    if field is None:
+        return None
+    if isinstance(field, bool) or not isinstance(field, str | int | float):
+        raise BadObjectError(f"{key} is not a quantity: {show(field)}")
+    try:
+        return quantity.exact(field)
+    except ValueError as error:
+        raise BadObjectError(f"{key}: {error}") from error
 
 
 def text(body: Body, key: str, default: str = "") -> str:

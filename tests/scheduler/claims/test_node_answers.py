@@ -1,0 +1,132 @@
+"""Answers by node: searched anew where something changed, and nowhere else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from koordlet.scheduler.claims import allocator, demand, devices_in_use, node_answers, pools
+from koordlet.scheduler.objects import device_classes, resource_claims, resource_slices
+from tests.kit import device_claims as kit
+from tests.scheduler.claims.test_devices_in_use import held
+
+Body = dict[str, Any]
+NO = allocator.NO_SOLUTION
+
+
+class Cluster:
+    """Slices and uses; selectors count how often a device is asked."""
+
+    def __init__(self, *slices: Body) -> None:
+        self.book, self.in_use = pools.PoolBook(), devices_in_use.DevicesInUse()
+        self.answers = node_answers.NodeAnswers(self.book, self.in_use)
+        self.asked: list[str] = []
+        for piece in slices:
+            self.put(piece)
+
+    def put(self, piece: Body) -> None:
+        """A slice comes or changes."""
+        self.book.put(resource_slices.decode(piece))
+
+    def compiled(self, _expression: str) -> demand.DeviceSelector:
+        return self
+
+    def matches(self, device: resource_slices.SliceDevice, _driver: str) -> bool:
+        """Everything matches."""
+        self.asked.append(device.name)
+        return True
+
+    def why_not(
+        self, nodes: Mapping[str, Mapping[str, str]], claim: Body | None = None
+    ) -> dict[str, str]:
+        """The answers for a claim of one device."""
+        classes = {"gpu": device_classes.decode(kit.device_class("gpu", "true"))}
+        wanted = resource_claims.decode(claim or kit.claim(kit.request()))
+        answers = self.answers.of(demand.prepare([wanted], classes, self.compiled), nodes)
+        return {node: answers[node] for node in nodes}
+
+    def fresh(self, nodes: Mapping[str, Mapping[str, str]], claim: Body) -> dict[str, str]:
+        """The same without any memory."""
+        other = Cluster()
+        other.book, other.in_use = self.book, self.in_use
+        other.answers = node_answers.NodeAnswers(self.book, self.in_use)
+        return other.why_not(nodes, claim)
+
+
+NODES: dict[str, dict[str, str]] = {"n1": {}, "n2": {}}
+
+
+def local() -> Cluster:
+    """A node with a device and one with none."""
+    return Cluster(kit.resource_slice(["a"], node="n1", pool="p"))
+
+
+def test_a_node_is_searched_again_when_a_device_of_it_is_taken_or_given_back() -> None:
+    """For each kind of demand by itself."""
+    cluster = local()
+    two = kit.claim(kit.request(count=2))
+    assert cluster.why_not(NODES) == {"n1": "", "n2": NO}
+    assert cluster.why_not(NODES, two) == {"n1": NO, "n2": NO}
+    cluster.in_use.add(held("a"))
+    assert cluster.why_not(NODES) == {"n1": NO, "n2": NO}
+    cluster.in_use.remove(held("a"))
+    assert cluster.why_not(NODES) == {"n1": "", "n2": NO}
+
+
+def test_slices_and_labels_that_change_are_seen() -> None:
+    """A slice for a node, one by a selector, a node that gets the label, one that is gone."""
+    cluster = local()
+    nodes = {"n1": {}, "n2": {"zone": "a"}, "n3": {}}
+    cluster.in_use.add(held("a"))
+    assert set(cluster.why_not(nodes).values()) == {NO}
+    want = {"key": "zone", "operator": "Exists"}
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [want]}]}
+    cluster.put(kit.resource_slice(["b"], name="wide", pool="q", nodeSelector=selector))
+    assert cluster.why_not(nodes) == {"n1": NO, "n2": "", "n3": NO}
+    nodes["n3"] = {"zone": "b"}
+    cluster.book.forget("n3")
+    assert cluster.why_not(nodes) == {"n1": NO, "n2": "", "n3": ""}
+    cluster.book.drop("wide")
+    assert set(cluster.why_not(nodes).values()) == {NO}
+
+
+def test_a_device_of_the_network_that_is_taken_is_taken_for_all_nodes() -> None:
+    """Whoever could see the pool is asked again."""
+    cluster = Cluster(kit.resource_slice(["a"], pool="p", allNodes=True))
+    assert cluster.why_not(NODES) == {"n1": "", "n2": ""}
+    cluster.in_use.add(held("a"))
+    assert cluster.why_not(NODES) == {"n1": NO, "n2": NO}
+
+
+def test_an_invalid_pool_is_the_answer_of_its_node_alone() -> None:
+    """The others lack devices."""
+    cluster = Cluster(kit.resource_slice(["a", "a"], node="n1"))
+    assert cluster.why_not(NODES) == {"n1": allocator.INVALID_POOLS, "n2": NO}
+
+
+def test_answers_are_those_of_a_search_without_memory() -> None:
+    """Over random changes: many kinds of demand, more than are remembered."""
+    chance = random.Random(29)
+    cluster = Cluster()
+    taken: list[resource_claims.ClaimAllocation] = []
+    nodes: dict[str, dict[str, str]] = {f"n{n}": {} for n in range(4)}
+    for _ in range(400):
+        place = chance.choice(({"node": chance.choice(list(nodes))}, {"allNodes": True}))
+        devices = [f"d{n}" for n in range(chance.randint(1, 3))]
+        match chance.randrange(4):
+            case 0:
+                cluster.put(
+                    kit.resource_slice(
+                        devices, name=f"s{chance.randrange(3)}", pool=chance.choice("pq"), **place
+                    )
+                )
+            case 1:
+                cluster.book.drop(f"s{chance.randrange(3)}")
+            case 2:
+                taken.append(held(chance.choice(devices)))
+                cluster.in_use.add(taken[-1])
+            case _ if taken:
+                cluster.in_use.remove(taken.pop(chance.randrange(len(taken))))
+        claim = kit.claim(kit.request(name=f"r{chance.randrange(40)}", count=chance.randint(1, 3)))
+        assert cluster.why_not(nodes, claim) == cluster.fresh(nodes, claim)
