@@ -126,7 +126,7 @@ def test_a_pod_without_owner_counts_for_no_other_replicas() -> None:
 
 def test_only_claims_of_protected_classes_protect_where_classes_are_listed() -> None:
     """A claim that nobody knows, or one without a class, might be of a protected one."""
-    args = {
+    args: Body = {
         "podProtections": {
             "extraEnabled": ["PodsWithPVC"],
             "config": {"PodsWithPVC": {"protectedStorageClasses": [{"name": "gold"}]}},
@@ -170,7 +170,7 @@ def test_the_migration_controller_adds_scheduler_replicas_and_cost() -> None:
             " schedulerNames does not list it"
         )
     ]
-    direct = {"defaultJobMode": "EvictDirectly"}
+    direct: Body = {"defaultJobMode": "EvictDirectly"}
     assert refusals(some(), MIGRATION, (owner,), **direct) == []
     dear = some(annotations={"scheduling.koordinator.sh/eviction-cost": "2147483647"})
     assert refusals(dear, MIGRATION, (owner,), **direct) == [

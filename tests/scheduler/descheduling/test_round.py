@@ -35,7 +35,7 @@ def several() -> list[Body]:
         ({"maxNoOfPodsToEvictTotal": 0}, []),
     ],
 )
-def test_limits_count_the_evictions_of_one_round(limits: dict[str, int], names: list[str]) -> None:
+def test_limits_count_the_evictions_of_one_round(limits: dict[str, Any], names: list[str]) -> None:
     """A node's limit ends that node, the total ends the strategy; a new round begins anew."""
     body = policy(OLD, **limits)
     assert evicted(several(), body) == names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.kit.descheduling import Body, evicted, node, pod, policy
 
 NAME = "RemovePodsViolatingInterPodAntiAffinity"
@@ -15,7 +17,7 @@ def alone(key: str = HOST, value: str = "b") -> Body:
     return {"affinity": {"podAntiAffinity": {kind: [term]}}}
 
 
-def same(name: str, on: str = "n1", **more: object) -> Body:
+def same(name: str, on: str = "n1", **more: Any) -> Body:
     """A pod that is labelled ``foo=b`` and bears no other such pod."""
     return pod(name, on, labels={"foo": "b"}, spec=alone(str(more.pop("key", HOST))), **more)
 

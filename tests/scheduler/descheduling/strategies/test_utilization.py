@@ -42,7 +42,7 @@ def test_pods_stop_when_the_targets_are_full() -> None:
 def test_the_least_important_go_first() -> None:
     """Priority, then the QoS class; who asks to stay goes last."""
     bodies = cluster(0)
-    more = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    more: Body = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
     stays = {"descheduler.alpha.kubernetes.io/prefer-no-eviction": ""}
     bodies += [
         *(pod("important", "n1", cpu="400m", priority=10), pod("plain", "n1", cpu="400m")),
