@@ -6,6 +6,7 @@ watched (``loop.descheduler_watch``).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +17,6 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.workloads import WorkloadIndex
 from koordlet.scheduler.framework import profile
-from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects import owners, wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -32,15 +32,14 @@ def state(
     """The cluster, and what of the input is ignored; ``served``: profiles by name of scheduler."""
     listed = list(bodies)
     cluster = inventory.load(listed, profile.deciding((served or {}).values()))
-    cycles: dict[str, Cycle] = {}
+    profiles: dict[str, profile.Profile] = {}
 
-    def cycle(name: str) -> Cycle:
-        """The cycle of a scheduler; the default plugins for one that nobody knows."""
-        known = cycles.get(name)
+    def equipped(name: str) -> profile.Profile:
+        """The profile of a scheduler; the default plugins for one that nobody knows."""
+        known = profiles.get(name)
         if known is None:
-            used = (served or {}).get(name) or profile.default(name)
-            cluster.equip(used, now)
-            known = cycles[name] = Cycle(cluster.columns, used)
+            known = profiles[name] = (served or {}).get(name) or profile.default(name)
+            cluster.equip(known, now)
         return known
 
     pods = {pod.key: pod for pods in cluster.columns.pods for pod in pods.values()}
@@ -53,12 +52,10 @@ def state(
     return (
         ClusterState(
             columns=cluster.columns,
-            cycle=cycle,
+            profile=equipped,
             workloads=workloads,
             now=Clock(wall=now, steady=now),
-            traits={
-                uids[key]: traits.decode(body) for body in several if (key := _key(body)) in uids
-            },
+            traits=_traits(several, uids),
             ended=ended,
             budgets=cluster.budgets,
             usages=cluster.usages,
@@ -76,6 +73,17 @@ def state(
         ),
         tuple(cluster.warnings),
     )
+
+
+def _traits(bodies: Iterable[Body], uids: Mapping[str, str]) -> dict[str, traits.PodTraits]:
+    """What only a descheduler asks of pods, by UID; of the pods that could be read."""
+    known = {}
+    for body in bodies:
+        uid = uids.get(_key(body))
+        if uid is not None:
+            with contextlib.suppress(BadObjectError):
+                known[uid] = traits.decode(body)
+    return known
 
 
 def claim_class(body: Body) -> tuple[str, str]:

@@ -6,7 +6,9 @@ places that their replacements are expected to take. Does not cover: choosing po
 Rules:
 1. A pod fits where every filter of its scheduler's profile lets it, not where a few rules would:
    spreading, the affinity of others, volumes and reservations have their say.
-2. What was decided changes the columns only between ``resume`` and ``suspend``: whoever waits for
+2. Filters that cost much for each node (what agents report, pod by pod) are asked of the chosen
+   node alone, and of the next best where they refuse it. Scores that cost much are left out.
+3. What was decided changes the columns only between ``resume`` and ``suspend``: whoever waits for
    an answer suspends, so that the watch finds the cluster as the store shows it.
 """
 
@@ -22,8 +24,12 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Bools, Rows
 from koordlet.scheduler.descheduling.state import GHOST, ClusterState, is_ready
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.framework import Filter
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
+from koordlet.scheduler.plugins.resources import NodeResourcesFit
 
 
 class _Move:
@@ -71,6 +77,8 @@ class Landing:
     def __init__(self, state: ClusterState) -> None:
         self._state, self._columns = state, state.columns
         self._moves: list[_Move] = []
+        self._cycles: dict[str, Cycle] = {}
+        self._costly: dict[PodClass, list[Filter]] = {}
         self._seen, self._alive = -1, np.zeros(0, np.bool_)
 
     def feasible(self, resident: Resident, *, own: bool = False) -> Rows:
@@ -83,15 +91,56 @@ class Landing:
         if among is not None:
             inside = np.isin(rows, np.fromiter(among, np.intp, len(among)))
             rows, totals = rows[inside], totals[inside]
-        return int(rows[int(totals.argmax())]) if rows.size else -1
+        ordered = rows[np.argsort(-totals, kind="stable")] if self._filters(resident) else rows
+        if ordered is rows:
+            return int(rows[int(totals.argmax())]) if rows.size else -1
+        return next((row for row in ordered.tolist() if self.accepts(resident, row)), -1)
 
     def fits(self, resident: Resident, row: int) -> bool:
         """Whether one node would take a pod."""
-        return row in self.feasible(resident, own=True)
+        return row in self.feasible(resident, own=True) and self.accepts(resident, row)
+
+    def accepts(self, resident: Resident, row: int) -> bool:
+        """Whether the filters that cost much let a feasible node take a pod (rule 2)."""
+        return all(filtering.allows(row) for filtering in self._filters(resident))
+
+    def _filters(self, resident: Resident) -> list[Filter]:
+        pod_class = resident.pod.pod_class
+        known = self._costly.get(pod_class)
+        if known is None:
+            served = self._state.profile(pod_class.scheduler)
+            several = (
+                plugin.filter(pod_class, self._columns)
+                for plugin in served.filters
+                if isinstance(plugin, LoadAwareScheduling)
+            )
+            known = self._costly[pod_class] = [each for each in several if each is not None]
+        return known
+
+    def _cycle(self, name: str) -> Cycle:
+        """The cycle of a scheduler, without what costs much."""
+        known = self._cycles.get(name)
+        if known is None:
+            served = self._state.profile(name)
+            light = dataclasses.replace(
+                served,
+                filters=tuple(
+                    plugin
+                    for plugin in served.filters
+                    if not isinstance(plugin, LoadAwareScheduling)
+                ),
+                scores=tuple(
+                    (plugin, weight)
+                    for plugin, weight in served.scores
+                    if isinstance(plugin, NodeResourcesFit)
+                ),
+            )
+            known = self._cycles[name] = Cycle(self._columns, light)
+        return known
 
     def _sorted(self, resident: Resident, *, own: bool) -> tuple[Rows, Rows]:
         ghost = _ghost(resident.pod)
-        cycle = self._state.cycle(resident.pod.pod_class.scheduler)
+        cycle = self._cycle(resident.pod.pod_class.scheduler)
         taken = take(self._columns, resident.pod)
         try:
             with cycle.sight(ghost) as view:

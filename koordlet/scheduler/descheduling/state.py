@@ -18,10 +18,10 @@ from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.descheduling import selection
-from koordlet.scheduler.descheduling.traits import NOTHING, PodTraits, Resident
+from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.workloads import WorkloadIndex
-from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.objects import terms
 from koordlet.scheduler.objects.disruption import DisruptionBudget
 from koordlet.scheduler.objects.nodes import Node
@@ -34,7 +34,8 @@ _NOT_READY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unre
 GHOST = "~"
 
 
-def _nobody(_resident: Resident) -> str:
+def nothing(_resident: Resident) -> str:
+    """Nothing that is under way forbids a pod."""
     return ""
 
 
@@ -43,11 +44,11 @@ class ClusterState:
     """Nodes, pods and what describes them."""
 
     columns: Columns
-    #: By name of a scheduler, the cycle by which its pods are placed.
-    cycle: Callable[[str], Cycle]
+    #: By name of a scheduler, the profile by which its pods are placed, with all that it reads.
+    profile: Callable[[str], Profile]
     workloads: WorkloadIndex
     now: Clock
-    #: By UID; a pod that is missing has none that matter.
+    #: By UID. Of a pod that is missing nobody knows whether it is protected: it is not looked at.
     traits: Mapping[str, PodTraits] = field(default_factory=dict)
     #: Pods that have ended and are still there, by node.
     ended: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class ClusterState:
     claim_classes: Mapping[str, str] = field(default_factory=dict)
     #: Why a pod may not be chosen, of what is under way: a migration job that exists. The seam for
     #: whoever makes jobs instead of evictions.
-    held: Callable[[Resident], str] = _nobody
+    held: Callable[[Resident], str] = nothing
     _owned: Counter[str] | None = None
 
     def node(self, row: int) -> Node:
@@ -79,14 +80,17 @@ class ClusterState:
     def residents(self, row: int, *, ended: bool = False) -> list[Resident]:
         """The pods of a node; no reserve pods and no replacements that are only expected."""
         several = [
-            Resident(pod, self.traits.get(pod.uid, NOTHING), row)
+            Resident(pod, traits, row)
             for pod in self.columns.pods[row].values()
-            if not pod.reserve_pod_of and not pod.uid.startswith(GHOST)
+            if (traits := self.traits.get(pod.uid)) is not None
+            and not pod.reserve_pod_of
+            and not pod.uid.startswith(GHOST)
         ]
         if ended and self.ended:
             several += [
-                Resident(pod, self.traits.get(pod.uid, NOTHING), row)
+                Resident(pod, traits, row)
                 for pod in self.ended.get(self.node(row).name, ())
+                if (traits := self.traits.get(pod.uid)) is not None
             ]
         return several
 

@@ -14,7 +14,7 @@ from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.objects.wire import Body
 
 _PEER = "descheduler.alpha.kubernetes.io"
 EVICT, PREFER_NONE = f"{_PEER}/evict", f"{_PEER}/prefer-no-eviction"
@@ -53,6 +53,7 @@ class PodCondition:
 class PodTraits:
     """What the strategies and the evictor ask of a pod."""
 
+    uid: str = ""
     phase: str = ""
     reason: str = ""
     #: Seconds since 1970; 0 where nobody says.
@@ -85,9 +86,6 @@ class PodTraits:
         return self.phase in {"Succeeded", "Failed"}
 
 
-NOTHING = PodTraits()
-
-
 @dataclass(frozen=True, slots=True)
 class Resident:
     """A pod on a node, as the descheduler sees it."""
@@ -99,20 +97,14 @@ class Resident:
 
 
 def decode(body: Body) -> PodTraits:
-    """The traits of a pod; ``NOTHING`` of one that cannot be read."""
-    try:
-        return _decode(body)
-    except (BadObjectError, AttributeError, TypeError, ValueError):
-        return NOTHING
-
-
-def _decode(body: Body) -> PodTraits:
+    """The traits of a pod; ``BadObjectError`` names the field that cannot be read."""
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     status = wire.mapping(body, "status")
     notes = wire.mapping(meta, "annotations")
     volumes = wire.bodies(spec, "volumes")
     name = wire.text(meta, "name")
     return PodTraits(
+        uid=wire.text(meta, "uid"),
         phase=wire.text(status, "phase"),
         reason=wire.text(status, "reason"),
         created=_time(meta.get("creationTimestamp")),

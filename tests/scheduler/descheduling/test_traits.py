@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from koordlet.scheduler.descheduling import traits
+from koordlet.scheduler.objects.wire import BadObjectError
 from tests.kit.descheduling import containers, pod
 
 
@@ -46,6 +47,7 @@ def test_a_cost_that_is_none_is_zero(cost: object) -> None:
 
 
 @pytest.mark.parametrize("part", ["metadata", "spec", "status"])
-def test_a_pod_that_cannot_be_read_has_no_traits(part: str) -> None:
-    """It is looked at like any other."""
-    assert traits.decode({**pod("p", "n1"), part: ["nonsense"]}) == traits.NOTHING
+def test_a_pod_that_cannot_be_read_is_an_error(part: str) -> None:
+    """Nobody knows whether it is protected, so it is not looked at."""
+    with pytest.raises(BadObjectError, match=part):
+        traits.decode({**pod("p", "n1"), part: ["nonsense"]})

@@ -283,7 +283,8 @@ class _TargetRoom:
         if not enough.any():
             return -1
         enough &= np.isin(self._rows, scene.landing.feasible(resident))
-        return int(self._rows[int(enough.argmax())]) if enough.any() else -1
+        several = self._rows[enough].tolist()
+        return next((row for row in several if scene.landing.accepts(resident, row)), -1)
 
     def take(self, row: int, taken: node_load.Amounts) -> None:
         """A pod was sent there."""
