@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -130,8 +129,9 @@ class Descheduler:
         self.beat: float | None = None
         #: Why proposals were refused in the last round, by UID of the pod.
         self.refusals: dict[str, str] = {}
-        #: By result, strategy, profile, namespace and node.
-        self.evicted: Counter[tuple[str, str, str, str, str]] = Counter()
+        #: Rounds, and the seconds that they took.
+        self._rounds = 0
+        self._seconds = 0.0
 
     @property
     def leading(self) -> bool:
@@ -191,13 +191,15 @@ class Descheduler:
         finally:
             proposals.close()
         self.last, self.beat = played.result, self._clocks.steady()
+        seconds = time.perf_counter() - began
+        self._rounds, self._seconds = self._rounds + 1, self._seconds + seconds
         self._count(played.result)
         log.get().info(
             "descheduler.round",
             evicted=len(played.result.evicted),
             refused=len(played.result.decisions) - len(played.result.evicted),
             dry_run=self._dry_run,
-            seconds=round(time.perf_counter() - began, 3),
+            seconds=round(seconds, 3),
             notes=[
                 "/".join(filter(None, note[:2])) + f": {note[2]}" for note in played.result.notes
             ],
@@ -268,10 +270,22 @@ class Descheduler:
             self.refusals[pod.uid] = f"{would.reason}: {would.message}"
         return False
 
+    def metrics(self) -> str:
+        """The text of ``/metrics``."""
+        return self.core.measures.text(
+            {
+                ("descheduler_loop_duration_seconds_sum", ()): self._seconds,
+                ("descheduler_loop_duration_seconds_count", ()): self._rounds,
+                ("leader_election_master_status", (("name", "koordlet-descheduler"),)): int(
+                    self.leading
+                ),
+            }
+        )
+
     def _count(self, result: RoundResult) -> None:
         for decision in result.decisions:
             proposal = decision.proposal
-            self.evicted[
+            self.core.measures.descheduled[
                 decision.answer.value, proposal.strategy, proposal.profile,
                 proposal.resident.pod.namespace, proposal.node,
             ] += 1  # fmt: skip

@@ -9,7 +9,8 @@ so for long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from koordlet.scheduler.descheduling import dump
@@ -17,7 +18,7 @@ from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.evictability import Evictability
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.limits import EvictionAnswer
-from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal
+from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
 from koordlet.scheduler.descheduling.state import ClusterState, is_ready
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Allow, Clock, Defer, Deny, Mover
@@ -60,17 +61,7 @@ class DeschedulingSimulation:
     def run(self) -> dict[str, Any]:
         """The document of the round."""
         self._rehearse()
-        result = self._round().play(self._answer)
-        return {
-            "moves": [_move(proposal) for proposal in result.evicted],
-            "refused": [
-                {**_move(decision.proposal), "why": self._why(decision.answer, decision.proposal)}
-                for decision in result.decisions
-                if not decision.answer.evicted
-            ],
-            "notes": _notes(result.notes),
-            "failures": _notes(result.failures),
-        }
+        return document(self._round().play(self._answer), self._why)
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """Every check of one pod, profile by profile; ``None`` where there is no such pod."""
@@ -95,17 +86,18 @@ class DeschedulingSimulation:
             "limiter": "" if isinstance(answer, Allow) else f"{answer.reason}: {answer.message}",
         }
 
-    def _round(self) -> DeschedulingRound:
-        return DeschedulingRound(self._settings.profiles, self._settings.limits, self._state)
+    def _round(self, seconds: float = 0.0) -> DeschedulingRound:
+        now = self._state.now
+        later = Clock(wall=now.wall, steady=now.steady + seconds)
+        state = dataclasses.replace(self._state, now=later)
+        return DeschedulingRound(self._settings.profiles, self._settings.limits, state)
 
     def _rehearse(self) -> None:
         """Let strategies see the same state until none waits to see it once more."""
-        for _ in range(_REHEARSALS):
-            result = self._round().play(lambda _proposal: False)
+        for second in range(_REHEARSALS):
+            result = self._round(second - _REHEARSALS).play(lambda _proposal: False)
             if not any("often enough in a row" in text for _, _, text in result.notes):
                 return
-            now = self._state.now
-            self._state.now = Clock(wall=now.wall, steady=now.steady + 1.0)
 
     def _answer(self, proposal: EvictionProposal) -> bool:
         answer = self._ask(proposal.resident, f"descheduler/{proposal.strategy}")
@@ -121,11 +113,27 @@ class DeschedulingSimulation:
         mover = Mover(name=name, acts=True)
         return self._limiter.may_evict(resident.pod, CAUSE, mover, self._state.now)
 
-    def _why(self, answer: EvictionAnswer, proposal: EvictionProposal) -> str:
+    def _why(self, proposal: EvictionProposal) -> str:
         refused = self._refused.get(proposal.resident.pod.uid)
-        if answer is EvictionAnswer.REFUSED and refused is not None:
-            return f"{refused.reason}: {refused.message}"
-        return answer.value
+        return "" if refused is None else f"{refused.reason}: {refused.message}"
+
+
+def document(result: RoundResult, why: Callable[[EvictionProposal], str]) -> dict[str, Any]:
+    """A round as JSON; ``why``: the reason of whoever refused a proposal, where it has one."""
+    refused = (decision for decision in result.decisions if not decision.answer.evicted)
+    return {
+        "moves": [_move(proposal) for proposal in result.evicted],
+        "refused": [
+            {
+                **_move(decision.proposal),
+                "why": (decision.answer is EvictionAnswer.REFUSED and why(decision.proposal))
+                or decision.answer.value,
+            }
+            for decision in refused
+        ],
+        "notes": _notes(result.notes),
+        "failures": _notes(result.failures),
+    }
 
 
 def _health(state: ClusterState) -> ClusterHealth:

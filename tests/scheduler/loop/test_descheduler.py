@@ -81,9 +81,10 @@ def test_one_round_evicts_what_a_strategy_chooses_and_tells_why(
             )
             await made.run(once=True)
             assert await ending(world) == ["often"]
-            assert made.evicted == {
+            assert made.core.measures.descheduled == {
                 ("success", "RemovePodsHavingTooManyRestarts", "p", "d", "n1"): 1
             }
+            assert 'descheduler_pods_evicted_total{result="success"' in made.metrics()
             listing = await objects.collect(world.store.list(kinds.EVENTS))
             (event,) = (each for each in listing.items if each["reason"] == "Moved")
             assert event["note"].endswith("containers restarted 9 times, at most 4")
