@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from koordlet import cli
-from koordlet.kubeapi import objects
+from koordlet.kubeapi import kinds, objects
 from tests.kit import descheduling, schedulers
 from tests.scheduler.loop import test_descheduler
 
@@ -102,7 +102,7 @@ def test_it_serves_its_health_and_last_round_and_gives_the_lease_back(ram: Path)
             await process.communicate()
             assert process.returncode == 0
             lease = await world.store.get(
-                objects.Ref(test_descheduler.kinds.LEASES, "koordlet-descheduler", "d")
+                objects.Ref(kinds.LEASES, "koordlet-descheduler", "d")
             )
             assert lease["spec"]["holderIdentity"] == ""
 
