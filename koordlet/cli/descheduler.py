@@ -12,7 +12,7 @@ from koordlet.model import errors
 EXAMPLES = """\
 koordlet descheduler --config policy.yaml              of the cluster that this pod is in
 koordlet descheduler --config policy.yaml --dry-run --once --kubeconfig admin.conf
-kubectl get nodes,pods,rs -A -o json > all.json; koordlet descheduler all.json --config policy.yaml
+kubectl get nodes,pods -A -o json > all.json; koordlet descheduler all.json --config policy.yaml
 """
 _OPTIONS = {
     "--config FILE": "a DeschedulerPolicy of Kubernetes' descheduler or a DeschedulerConfiguration"

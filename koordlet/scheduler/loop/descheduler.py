@@ -25,7 +25,7 @@ from koordlet.kubeapi import informer, kinds, objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import dump, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
-from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST
+from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, EvictorSettings
 from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
 from koordlet.scheduler.descheduling.state import ClusterState, nothing
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
@@ -123,6 +123,13 @@ class Descheduler:
             steady,
             leads=lambda: self.leading,
         )
+        for chosen in settings.profiles:
+            if jobs is None and _needs_jobs(chosen.evictor):
+                log.get().warning(
+                    "descheduler.only_shows",
+                    profile=chosen.name,
+                    detail="nobody makes migration jobs: with defaultJobMode EvictDirectly it acts",
+                )
         self.ready = False
         #: The last round, and when it ended.
         self.last: RoundResult | None = None
@@ -243,7 +250,7 @@ class Descheduler:
     async def _answer(self, proposal: EvictionProposal) -> bool:
         """Whether a pod goes (rule 2)."""
         evictor, pod = proposal.evictor, proposal.resident.pod
-        needs_jobs = evictor.migrates and evictor.migration.mode == RESERVATION_FIRST
+        needs_jobs = _needs_jobs(evictor)
         acts = not (self._dry_run or proposal.shadow or (needs_jobs and self._jobs is None))
         if needs_jobs and self._jobs is not None and acts:
             result = await self._jobs.move(proposal)
@@ -289,6 +296,11 @@ class Descheduler:
                 decision.answer.value, proposal.strategy, proposal.profile,
                 proposal.resident.pod.namespace, proposal.node,
             ] += 1  # fmt: skip
+
+
+def _needs_jobs(evictor: EvictorSettings) -> bool:
+    """Whether pods go by migration jobs, and not by evictions."""
+    return evictor.migrates and evictor.migration.mode == RESERVATION_FIRST
 
 
 def _mover(proposal: EvictionProposal, *, acts: bool) -> Mover:

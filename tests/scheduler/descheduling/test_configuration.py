@@ -174,6 +174,21 @@ def test_rules_of_one_evictor_hold_with_the_way_of_the_other() -> None:
     assert profile.evictor.migration.mode == "EvictDirectly"
 
 
+def test_what_is_not_done_is_a_warning() -> None:
+    """A file of a peer is taken all the same, and nothing is dropped in silence."""
+    deletes = {"name": "MigrationController", "args": {"evictionPolicy": "Delete"}}
+    settings = configuration.read(
+        {**peer(pluginConfig=[deletes]), "gracePeriodSeconds": 5}, "f.yaml"
+    )
+    assert settings.warnings == (
+        ("f.yaml: profile koord-descheduler: evictionPolicy Delete is not done: evictions are asked"
+        " for"),
+        "f.yaml: gracePeriodSeconds is not passed on: pods have their own grace period",
+    )
+    empty = configuration.read({**peer(), "profiles": []}, "f.yaml")
+    assert empty.warnings == ("f.yaml: there is no profile, so nothing is done",)
+
+
 def test_several_documents_are_refused() -> None:
     """Which one counts would be a guess."""
     with pytest.raises(errors.ConfigError, match="2 documents, and one is expected"):
