@@ -3,8 +3,8 @@
 Covers: nodes in view, the pods on them, what else strategies ask. Does not cover: deciding.
 
 Rules:
-1. Everything is read while the round runs; nothing is a copy. A pod that left meanwhile is not
-   there any more, and one that came is seen from the next round on.
+1. Everything is read while the round runs: a pod that left meanwhile is not there any more. The
+   lists of pods are made once for each state of a node, and nobody changes them.
 2. A node that is not ready is not looked at; one that is cordoned is, as the peers do it.
 """
 
@@ -62,6 +62,8 @@ class ClusterState:
     #: whoever makes jobs instead of evictions.
     held: Callable[[Resident], str] = nothing
     _owned: Counter[str] | None = None
+    #: By row, how often anything about its pods was another, and its residents.
+    _residents: dict[int, tuple[int, list[Resident]]] = field(default_factory=dict)
 
     def node(self, row: int) -> Node:
         """The node of a row."""
@@ -79,20 +81,23 @@ class ClusterState:
 
     def residents(self, row: int, *, ended: bool = False) -> list[Resident]:
         """The pods of a node; no reserve pods and no replacements that are only expected."""
-        several = [
-            Resident(pod, traits, row)
-            for pod in self.columns.pods[row].values()
-            if (traits := self.traits.get(pod.uid)) is not None
-            and not pod.reserve_pod_of
-            and not pod.uid.startswith(GHOST)
-        ]
-        if ended and self.ended:
-            several += [
+        look, known = self.columns.looks[row], self._residents.get(row)
+        if known is None or known[0] != look:
+            several = [
                 Resident(pod, traits, row)
-                for pod in self.ended.get(self.node(row).name, ())
+                for pod in self.columns.pods[row].values()
                 if (traits := self.traits.get(pod.uid)) is not None
+                and not pod.reserve_pod_of
+                and not pod.uid.startswith(GHOST)
             ]
-        return several
+            known = self._residents[row] = look, several
+        if not (ended and self.ended):
+            return known[1]
+        return known[1] + [
+            Resident(pod, traits, row)
+            for pod in self.ended.get(self.node(row).name, ())
+            if (traits := self.traits.get(pod.uid)) is not None
+        ]
 
     def owned(self, uid: str) -> int:
         """How many pods of the cluster an owner has."""
