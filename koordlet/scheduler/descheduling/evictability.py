@@ -28,7 +28,11 @@ class Evictability:
 
     def __init__(self, settings: EvictorSettings, state: ClusterState) -> None:
         self.settings, self._state = settings, state
-        self._protects = settings.protections
+        # Looked up once: each pod asks for all of them.
+        (
+            self._local, self._critical, self._failed_bare, self._daemons,
+            self._claimed, self._without_budget, self._resource_claims,
+        ) = (protection in settings.protections for protection in Protection)  # fmt: skip
         self._threshold = self._priority()
         #: By UID the first reason, empty where there is none.
         self._known: dict[str, str] = {}
@@ -86,38 +90,36 @@ class Evictability:
     def _owners(self, resident: Resident) -> Iterator[str]:
         references = resident.pod.pod_class.references
         if not references and not self.settings.bare:
-            if Protection.FAILED_BARE in self._protects:
+            if self._failed_bare:
                 yield "pod does not have any ownerRefs"
             elif resident.traits.phase != "Failed":
                 yield "pod does not have any ownerRefs and is not in failed phase"
-        if Protection.DAEMON_SET in self._protects and any(
-            reference.kind == "DaemonSet" for reference in references
-        ):
+        if self._daemons and any(reference.kind == "DaemonSet" for reference in references):
             yield "daemonset pods are protected against eviction"
 
     def _priorities(self, resident: Resident) -> Iterator[str]:
         priority = resident.pod.priority
-        if Protection.SYSTEM_CRITICAL in self._protects and priority >= limiter.SYSTEM_CRITICAL:
+        if self._critical and priority >= limiter.SYSTEM_CRITICAL:
             yield "pod has system critical priority and is protected against eviction"
         if self._threshold is not None and priority >= self._threshold:
             yield "pod has higher priority than specified priority class threshold"
 
     def _volumes(self, resident: Resident) -> Iterator[str]:
         traits, pod = resident.traits, resident.pod
-        if Protection.LOCAL_STORAGE in self._protects and traits.local_storage:
+        if self._local and traits.local_storage:
             yield "pod has local storage and is protected against eviction"
-        if Protection.PVC in self._protects and traits.claims:
+        if self._claimed and traits.claims:
             classes = self.settings.storage_classes
             if classes is None:
                 yield "pod with PVC is protected against eviction"
             else:
                 yield from self._claims(resident, classes)
-        if Protection.RESOURCE_CLAIMS in self._protects and traits.resource_claims:
+        if self._resource_claims and traits.resource_claims:
             yield (
                 "pod has ResourceClaims and descheduler is configured to protect ResourceClaims"
                 " pods"
             )
-        if Protection.WITHOUT_BUDGET in self._protects and not any(
+        if self._without_budget and not any(
             budget.means(pod.pod_class) for budget in self._state.budgets
         ):
             yield "pod does not have a PodDisruptionBudget and is protected against eviction"

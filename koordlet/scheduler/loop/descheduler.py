@@ -181,6 +181,7 @@ class Descheduler:
         """One round over the cluster as it is now."""
         began = time.perf_counter()
         self._agents.look()
+        self.core.tidy()
         self.disruptions.limiter.settle(self._now())
         self.refusals = {}
         played = DeschedulingRound(
