@@ -181,8 +181,10 @@ def test_what_is_not_done_is_a_warning() -> None:
         {**peer(pluginConfig=[deletes]), "gracePeriodSeconds": 5}, "f.yaml"
     )
     assert settings.warnings == (
-        ("f.yaml: profile koord-descheduler: evictionPolicy Delete is not done: evictions are asked"
-        " for"),
+        (
+            "f.yaml: profile koord-descheduler: evictionPolicy Delete is not done: evictions are asked"
+            " for"
+        ),
         "f.yaml: gracePeriodSeconds is not passed on: pods have their own grace period",
     )
     empty = configuration.read({**peer(), "profiles": []}, "f.yaml")

@@ -101,9 +101,7 @@ def test_it_serves_its_health_and_last_round_and_gives_the_lease_back(ram: Path)
             process.send_signal(signal.SIGTERM)
             await process.communicate()
             assert process.returncode == 0
-            lease = await world.store.get(
-                objects.Ref(kinds.LEASES, "koordlet-descheduler", "d")
-            )
+            lease = await world.store.get(objects.Ref(kinds.LEASES, "koordlet-descheduler", "d"))
             assert lease["spec"]["holderIdentity"] == ""
 
     schedulers.run(body())
