@@ -180,13 +180,9 @@ def test_what_is_not_done_is_a_warning() -> None:
     settings = configuration.read(
         {**peer(pluginConfig=[deletes]), "gracePeriodSeconds": 5}, "f.yaml"
     )
-    assert settings.warnings == (
-        (
-            "f.yaml: profile koord-descheduler: evictionPolicy Delete is not done: evictions are asked"
-            " for"
-        ),
-        "f.yaml: gracePeriodSeconds is not passed on: pods have their own grace period",
-    )
+    policy, grace = settings.warnings
+    assert policy.startswith("f.yaml: profile koord-descheduler: evictionPolicy Delete is not done")
+    assert grace.startswith("f.yaml: gracePeriodSeconds is not passed on")
     empty = configuration.read({**peer(), "profiles": []}, "f.yaml")
     assert empty.warnings == ("f.yaml: there is no profile, so nothing is done",)
 
