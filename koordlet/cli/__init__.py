@@ -45,6 +45,7 @@ COMMANDS = {
     "replay": "show what the policies would have done on a recording, moment by moment",
     "schedule": "hand pods to a standalone scheduler, and print where each went or why not",
     "scheduler": "decide which pod goes to which node, for a cluster or for standalone nodes",
+    "descheduler": "decide which pods should leave their nodes, and evict them within limits",
     "crds": "print the definitions of the custom resources",
     "reserve": "keep CPUs, memory and cache ways on a node for pods, a unit or a process",
     "describe": "tell all about one reservation, gang or quota",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from koordlet.cli import gangs, options, output, quotas, scheduler
+from koordlet.cli import descheduling, gangs, options, output, quotas, scheduler
 from koordlet.model import errors, moment
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ koordlet sim --workload TopologySpreading             500 nodes, 1000 pods
 koordlet sim --workload SchedulingGangs               jobs of 1 to 64 workers
 koordlet sim all.json --quota changed.yaml             what if a quota were changed
 koordlet sim all.json -o svg > utilisation.svg
+koordlet sim all.json --deschedule policy.yaml         what a descheduler would move, and why not
 """
 #: What is generated where a workload is named and no number.
 _NODES, _PODS = 500, 1000
@@ -36,6 +37,8 @@ _OPTIONS = {
     "--scores": "scores of every feasible node",
     "--explain NAME": "one pod, node by node; or one gang, and what would let it run",
     "--quota FILE": "what if: ElasticQuotas in place of those of the same name, and who moves",
+    "--deschedule FILE": "what if: one round of a descheduler with this configuration, of"
+    " Koordinator or of Kubernetes' descheduler; with --explain every check of one pod",
     "--now TIME": "the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix"
     " seconds (default: the newest time in the input)",
 }
@@ -84,6 +87,11 @@ def run(args: argparse.Namespace) -> int:
         if counts == (None, None) and not args.files:
             counts = _NODES, _PODS
         bodies += shapes.generate(name, counts[0] or 0, counts[1] or 0)
+    if args.deschedule:
+        form = "table" if args.output == "svg" else args.output
+        settings = descheduling.read(args.deschedule)
+        output.warn(complaints)
+        return descheduling.show(form, bodies, settings, now=args.now, explain=args.explain)
     configured = scheduler.read_configuration(args.config)
     output.warn(configured.warnings if configured is not None else ())
     deciding = configured.deciding if configured is not None else ()

@@ -24,7 +24,12 @@ from tests.deploy.documents import DEPLOY, documents, needed
 from tests.kit import kustomize, needs
 
 #: Those of the scheduler and of its certificates have no agent (``test_reporting_overlay``).
-AGENTLESS = ("scheduler", "overlays/reporting/scheduler", "overlays/reporting/certificates")
+AGENTLESS = (
+    "scheduler",
+    "descheduler",
+    "overlays/reporting/scheduler",
+    "overlays/reporting/certificates",
+)
 BUILT = sorted(
     path.parent
     for path in DEPLOY.rglob("kustomization.yaml")

@@ -27,6 +27,7 @@ ELSEWHERE = {
     "replay": "needs a recording with frames: tests/cli/test_replay.py",
     "schedule": "needs a scheduler: tests/agent/test_cluster_run.py",
     "scheduler": "until it is told to stop: tests/scheduler/process/test_lifecycle.py",
+    "descheduler": "needs an API server: tests/scheduler/process/test_descheduler.py",
     "reserve": "needs a scheduler: tests/cli/test_reserve.py",
     "describe": "needs a scheduler: tests/cli/test_reserve.py",
     "delete": "needs a scheduler: tests/cli/test_reserve.py",
@@ -37,6 +38,7 @@ UNSUITED = {
     "--cluster": "asks an API server: tests/cli/test_config.py",
     "slo.yaml": "a file of the reader's cluster: tests/cli/test_config.py",
     "changed.yaml": "a file of the reader's cluster: tests/scheduler/sim/test_what_if.py",
+    "--deschedule": "a policy of the reader's cluster: tests/cli/test_descheduling.py",
     "quota": "asks a scheduler: tests/cli/test_quotas.py",
 }
 RUN = [one for one in SHOWN if one[0] not in ELSEWHERE and not UNSUITED.keys() & set(one)]

@@ -246,10 +246,11 @@ def agent(tmp_path: Path) -> routes.Routes:
 
 
 def test_paths(agent: routes.Routes) -> None:
-    """Of HTTP: the agent answers 200, or the scheduler has the path."""
+    """Of HTTP: the agent answers 200, or the scheduler or descheduler has the path."""
     asked = {path for page in WRITTEN for span in spans(page) for path in _HTTP.findall(span)}
     asked -= {"/api/v1/"}
-    scheduler = (commands.REPO / "koordlet/scheduler/process/pages.py").read_text()
+    process = commands.REPO / "koordlet/scheduler/process"
+    scheduler = "".join((process / name).read_text() for name in ("pages.py", "descheduler.py"))
 
     assert len(asked) >= 9
     for path in asked:

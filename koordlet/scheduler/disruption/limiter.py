@@ -274,11 +274,11 @@ class Limiter:
         bounds = self.settings.limiter
         members = self.workloads.members(signature)
         replicas = self.workloads.expected(members)
-        most = _of_replicas(bounds.per_controller_in_flight, replicas)
+        most = of_replicas(bounds.per_controller_in_flight, replicas)
         flying = self.pace.flying(signature, now.steady, shadow=shadow)
         if len(flying) >= most:
             return Defer("ControllerRate", _in_flight(str(signature), len(flying), most))
-        least_up = replicas - _of_replicas(bounds.per_controller_unavailable, replicas)
+        least_up = replicas - of_replicas(bounds.per_controller_unavailable, replicas)
         up = sum(pod.up and pod.uid not in flying for pod in workloads.each(members))
         if question.pod.up and up - 1 < least_up:
             return Defer(
@@ -369,7 +369,7 @@ def _rate(reason: str, who: str, times: list[float], rate: EvictionRate, now: Cl
     )
 
 
-def _of_replicas(configured: CountOrPercent | None, replicas: int) -> int:
+def of_replicas(configured: CountOrPercent | None, replicas: int) -> int:
     """How many pods of a workload may go: as configured, or by the peer's formula."""
     if configured is None:
         if replicas > _MANY:

@@ -122,8 +122,8 @@ def _read(body: Body, where: str) -> Configuration:
         )
     if wire.bodies(body, "extenders"):
         warnings.append(f"{where}: extenders are not supported and are ignored")
-    election = _election(wire.mapping(body, "leaderElection"))
-    return Configuration(profiles, tuple(warnings), election, _backoff(body))
+    terms = election(wire.mapping(body, "leaderElection"), Terms())
+    return Configuration(profiles, tuple(warnings), terms, _backoff(body))
 
 
 def _judge_quotas(profiles: Mapping[str, profile.Profile]) -> None:
@@ -152,10 +152,10 @@ def _backoff(body: Body) -> Backoff:
     return Backoff(float(first), float(longest))
 
 
-def _election(body: Body) -> Terms | None:
+def election(body: Body, usual: Terms) -> Terms | None:
+    """The lease of a component and its times; ``None``: nobody is to be elected."""
     if not wire.flag(body, "leaderElect", default=True):
         return None
-    usual = Terms()
     terms = Terms(
         name=wire.text(body, "resourceName") or usual.name,
         namespace=wire.text(body, "resourceNamespace") or usual.namespace,

@@ -55,6 +55,8 @@ class SchedulerMetrics:
         self._incoming: Counter[tuple[str, str]] = Counter()
         self._placed = Histogram(_steps(1, 5))
         self._waited = Histogram(_steps(0.01, 20))
+        #: Proposals of a descheduler, by result, strategy, profile, namespace and node.
+        self.descheduled: Counter[tuple[str, str, str, str, str]] = Counter()
         self.victims = Histogram(_steps(1, 7))
         self.preemptions = 0
         #: Cycles for groups of gangs by result, and their seconds.
@@ -136,6 +138,14 @@ class SchedulerMetrics:
             ("scheduler_queue_incoming_pods_total", ("event", "queue"), self._incoming),
             ("scheduler_store_requests_total", ("call", "result"), self.requests),
             ("koordlet_evictions_total", ("by", "cause", "result"), self.evictions),
+            *(
+                (name, ("result", "strategy", "profile", "namespace", "node"), self.descheduled)
+                for name in (
+                    "koordlet_descheduler_pods_evicted_total",
+                    "descheduler_pods_evicted_total",
+                )
+                if self.descheduled
+            ),
             ("koordlet_scheduler_quota_refusals_total", ("quota",), self.quota_refusals),
             ("koordlet_scheduler_quota_revoked_pods_total", ("quota",), self.revoked),
         )

@@ -24,6 +24,8 @@ class Node:
     annotations: Mapping[str, str]
     taints: tuple[terms.Taint, ...] = ()
     unschedulable: bool = False
+    #: Its condition Ready is True, or nobody says.
+    ready: bool = True
     allocatable: Mapping[str, int]
     #: Name, always with a tag or digest, to bytes.
     images: Mapping[str, int]
@@ -62,6 +64,7 @@ class NodeDecoder:
             annotations=notes,
             taints=tuple(map(terms.taint, wire.bodies(spec, "taints"))),
             unschedulable=wire.flag(spec, "unschedulable"),
+            ready=_ready(status),
             allocatable=rest(allocatable, reserved),
             images={
                 image: max(0, min(wire.integer(row, "sizeBytes"), 2**50))
@@ -89,6 +92,16 @@ class NodeDecoder:
         else:
             self._last[name] = declared
         return declared
+
+
+def _ready(status: Body) -> bool:
+    """Whether no condition says that a node is not ready; one that cannot be read says nothing."""
+    conditions = status.get("conditions")
+    return all(
+        condition.get("status") == "True"
+        for condition in (conditions if isinstance(conditions, list) else ())
+        if isinstance(condition, Mapping) and condition.get("type") == "Ready"
+    )
 
 
 def decode(body: Body) -> Node:

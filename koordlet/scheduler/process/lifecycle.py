@@ -106,12 +106,18 @@ def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:
     return bool(environment.get(_IN_CLUSTER))
 
 
-async def run(options: Options) -> None:
-    """Until a signal comes or something ends that must not."""
+def stopping() -> asyncio.Event:
+    """Set when somebody tells this process to stop."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+async def run(options: Options) -> None:
+    """Until a signal comes or something ends that must not."""
+    stop = stopping()
     async with _opened(options) as store:
         alone = options.kubeconfig is None
         scheduler = runner.Loop(
@@ -139,11 +145,7 @@ async def run(options: Options) -> None:
             async with site.publishing():
                 await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
-                # The first error of those that ended together.
-                error = working.exception()
-                while isinstance(error, BaseExceptionGroup):
-                    error = error.exceptions[0]
-                raise error or errors.BugError(
+                raise first_error(working) or errors.BugError(
                     "the scheduling loop ended without an error", culprit="scheduler"
                 )
         finally:
@@ -154,6 +156,14 @@ async def run(options: Options) -> None:
                 await spoken.stop()
             for listener in shown:
                 await listener.stop()
+
+
+def first_error(task: asyncio.Task[None]) -> BaseException | None:
+    """The first error of those that ended a task together."""
+    error = task.exception()
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _shown(options: Options, store: objects.Objects, site: pages.Pages) -> list[server.HttpServer]:
@@ -230,25 +240,30 @@ def _room() -> limits.CallLimits:
 
 
 @contextlib.asynccontextmanager
+async def cluster(kubeconfig: str, context: str, manager: str) -> AsyncGenerator[objects.Objects]:
+    """The API server of a cluster, for a process that watches all of it."""
+    # The package costs 150 ms and 25 MB, which a standalone scheduler does not pay.
+    from koordlet.kube import adapter, credentials  # noqa: PLC0415
+
+    source = credentials.CredentialSource(kubeconfig=kubeconfig, context=context)
+    credentials.check(source)
+    manners = adapter.RequestTimes(
+        manager=manager,
+        page=_PAGE,
+        limits=client.ClientLimits(connections=_CONNECTIONS, body_bytes=128 << 20),
+    )
+    kube = adapter.KubeStore(credentials.Credentials(source), manners)
+    try:
+        yield kube
+    finally:
+        await kube.close()
+
+
+@contextlib.asynccontextmanager
 async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
     if options.kubeconfig is not None:
-        # The package costs 150 ms and 25 MB, which a standalone scheduler does not pay.
-        from koordlet.kube import adapter, credentials  # noqa: PLC0415
-
-        source = credentials.CredentialSource(
-            kubeconfig=options.kubeconfig, context=options.context
-        )
-        credentials.check(source)
-        manners = adapter.RequestTimes(
-            manager="koordlet-scheduler",
-            page=_PAGE,
-            limits=client.ClientLimits(connections=_CONNECTIONS, body_bytes=128 << 20),
-        )
-        kube = adapter.KubeStore(credentials.Credentials(source), manners)
-        try:
+        async with cluster(options.kubeconfig, options.context, "koordlet-scheduler") as kube:
             yield kube
-        finally:
-            await kube.close()
         return
     from koordlet.scheduler.store import adapter as files  # noqa: PLC0415 -- and sqlite not here
 

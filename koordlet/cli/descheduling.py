@@ -1,0 +1,84 @@
+"""A round of the descheduler over a dump, as a person reads it.
+
+Covers: reading the two files, the text. Does not cover: the round (``scheduler.sim.descheduling``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from koordlet.cli import output
+from koordlet.model import errors
+
+if TYPE_CHECKING:
+    from koordlet.scheduler.descheduling import configuration
+
+
+def read(path: str) -> configuration.DeschedulerSettings:
+    """A configuration of either peer; ``ConfigError`` names file and field."""
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML: 8 ms of a `--help`
+    from koordlet.scheduler.descheduling import configuration  # noqa: PLC0415 -- numpy: 170 ms
+
+    return configuration.read_all(manifests.load(path), path)
+
+
+def show(
+    form: str,
+    bodies: Sequence[Mapping[str, Any]],
+    settings: configuration.DeschedulerSettings,
+    *,
+    now: float | None,
+    explain: str = "",
+) -> int:
+    """Print what one round would do, or every check of one pod."""
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- as above
+    from koordlet.scheduler.sim import descheduling  # noqa: PLC0415 -- as above
+
+    moment = now if now is not None else manifests.newest(bodies)
+    simulation = descheduling.DeschedulingSimulation(
+        bodies, settings, time.time() if moment is None else moment
+    )
+    output.warn((*settings.warnings, *simulation.warnings))
+    if not explain:
+        document = simulation.run()
+        return output.show(form, document, lines(document))
+    key = explain if "/" in explain else f"default/{explain}"
+    explanation = simulation.explain(key)
+    if explanation is None:
+        raise errors.ConfigError("no such pod has a node", culprit=key)
+    return output.show(form, explanation, _explained(explanation))
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """The moves, what stops the rest, why strategies do nothing."""
+    text: list[str] = []
+    if document["moves"]:
+        rows = [
+            (move["pod"], move["node"], move["target"], move["strategy"], move["reason"])
+            for move in document["moves"]
+        ]
+        text += output.table(rows, head=("POD", "FROM", "TO", "STRATEGY", "REASON"))
+    for refusal in document["refused"]:
+        text.append(f"{refusal['pod']} stays on {refusal['node']}: {refusal['why']}")
+    for note in document["notes"]:
+        who = "/".join(filter(None, (note["profile"], note["strategy"])))
+        text.append(f"{who}: {note['message']}")
+    for failure in document["failures"]:
+        text.append(f"! {failure['profile']}/{failure['strategy']} failed: {failure['message']}")
+    text.append(f"{len(document['moves'])} would be evicted, {len(document['refused'])} refused")
+    return text
+
+
+def _explained(explanation: Mapping[str, Any]) -> list[str]:
+    text = [f"{explanation['pod']} on {explanation['node']}"]
+    for name, refusals in explanation["profiles"].items():
+        text.append(f"  profile {name}: {'may be evicted' if not refusals else 'stays'}")
+        text += (f"    ✗ {refusal}" for refusal in refusals)
+    fits = explanation["fits"]
+    shown = ", ".join(fits[:5]) + (f" and {len(fits) - 5} more" if len(fits) > 5 else "")
+    text.append(f"  fits {shown}" if fits else "  ✗ fits no other node")
+    if explanation["limiter"]:
+        text.append(f"  ✗ limiter: {explanation['limiter']}")
+    return text

@@ -1,0 +1,64 @@
+"""How many pods may be evicted in one round: by node, by namespace, in all.
+
+Covers: the counts of one round, which begin anew with each. Does not cover: rates over time and in
+flight (``disruption.limiter``).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+
+from koordlet.model.record import dataclass
+from koordlet.scheduler.objects.pods import Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundLimits:
+    """``maxNoOfPodsToEvict…``; ``None``: as many as want to."""
+
+    per_node: int | None = None
+    per_namespace: int | None = None
+    total: int | None = None
+
+
+class EvictionAnswer(enum.Enum):
+    """What came of a proposal, in the peer's words of its metric."""
+
+    EVICTED = "success"
+    REFUSED = "error"
+    UNFIT = "pod does not fit on any other node"
+    NODE_LIMIT = "maximum number of pods per node reached"
+    NAMESPACE_LIMIT = "maximum number of pods per namespace reached"
+    TOTAL_LIMIT = "maximum number of pods per total reached"
+
+    @property
+    def evicted(self) -> bool:
+        """Whether the pod goes."""
+        return self is EvictionAnswer.EVICTED
+
+
+class RoundCounts:
+    """The evictions of one round."""
+
+    def __init__(self, limits: RoundLimits) -> None:
+        self._limits = limits
+        self._nodes: Counter[str] = Counter()
+        self._namespaces: Counter[str] = Counter()
+
+    def refusal(self, pod: Pod) -> EvictionAnswer | None:
+        """The limit that one eviction more would exceed."""
+        limits = self._limits
+        if limits.total is not None and self._nodes.total() >= limits.total:
+            return EvictionAnswer.TOTAL_LIMIT
+        if limits.per_node is not None and self._nodes[pod.node] >= limits.per_node:
+            return EvictionAnswer.NODE_LIMIT
+        most = limits.per_namespace
+        if most is not None and self._namespaces[pod.namespace] >= most:
+            return EvictionAnswer.NAMESPACE_LIMIT
+        return None
+
+    def count(self, pod: Pod) -> None:
+        """A pod goes."""
+        self._nodes[pod.node] += 1
+        self._namespaces[pod.namespace] += 1

@@ -1,0 +1,53 @@
+"""The strategies by the names of both peers, and where each takes part.
+
+Covers: the list. Does not cover: configurations that name them (``configuration``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from koordlet.scheduler.descheduling.fields import Fields
+from koordlet.scheduler.descheduling.round import DeschedulingStrategy
+from koordlet.scheduler.descheduling.strategies.anti_affinity import (
+    RemovePodsViolatingInterPodAntiAffinity,
+)
+from koordlet.scheduler.descheduling.strategies.duplicates import RemoveDuplicates
+from koordlet.scheduler.descheduling.strategies.low_node_load import LowNodeLoad
+from koordlet.scheduler.descheduling.strategies.node_rules import (
+    RemovePodsViolatingNodeAffinity,
+    RemovePodsViolatingNodeTaints,
+)
+from koordlet.scheduler.descheduling.strategies.pod_states import (
+    PodLifeTime,
+    RemoveFailedPods,
+    RemovePodsHavingTooManyRestarts,
+)
+from koordlet.scheduler.descheduling.strategies.topology_spread import (
+    RemovePodsViolatingTopologySpreadConstraint,
+)
+from koordlet.scheduler.descheduling.strategies.utilization import (
+    HighNodeUtilization,
+    LowNodeUtilization,
+)
+
+Factory = Callable[[Fields], DeschedulingStrategy]
+
+DESCHEDULE: Mapping[str, Factory] = {
+    strategy.name: strategy
+    for strategy in (
+        *(PodLifeTime, RemoveFailedPods, RemovePodsHavingTooManyRestarts),
+        RemovePodsViolatingInterPodAntiAffinity,
+        *(RemovePodsViolatingNodeAffinity, RemovePodsViolatingNodeTaints),
+    )
+}
+BALANCE: Mapping[str, Factory] = {
+    strategy.name: strategy
+    for strategy in (
+        *(HighNodeUtilization, LowNodeLoad, LowNodeUtilization, RemoveDuplicates),
+        RemovePodsViolatingTopologySpreadConstraint,
+    )
+}
+#: By extension point.
+POINTS: Mapping[str, Mapping[str, Factory]] = {"deschedule": DESCHEDULE, "balance": BALANCE}
+STRATEGIES: Mapping[str, Factory] = {**DESCHEDULE, **BALANCE}

@@ -1,0 +1,261 @@
+"""One round: every strategy of every profile proposes, limits and evictor answer.
+
+Covers: the order of strategies, checks before each eviction, what a failing strategy costs.
+Does not cover: evicting; whoever plays a round answers each proposal with whether the pod goes.
+
+Rules:
+1. Per profile first all ``deschedule`` strategies in their order, then all ``balance`` ones.
+2. A round is a generator: it yields proposals and is sent the answers. What it decides is a
+   function of the cluster's state and of these.
+3. A strategy that fails ends itself; the others go on.
+4. With upstream's configuration nothing is done where fewer than two nodes are ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import field
+from typing import Protocol
+
+from koordlet.model.record import dataclass
+from koordlet.scheduler.descheduling.evictability import Evictability
+from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, EvictorSettings
+from koordlet.scheduler.descheduling.landing import Landing
+from koordlet.scheduler.descheduling.limits import EvictionAnswer, RoundCounts, RoundLimits
+from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.descheduling.traits import Resident
+
+FEW_NODES = "the cluster size is 0 or 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a strategy wants: this pod gone."""
+
+    resident: Resident
+    reason: str
+    #: The row where its replacement is expected, where the strategy has chosen one.
+    target: int = -1
+    #: The strategy only shows what it would do.
+    shadow: bool = False
+
+
+Intents = Generator[Intent, EvictionAnswer, None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionProposal:
+    """An intent that passed all checks: whoever plays the round says whether the pod goes."""
+
+    resident: Resident
+    reason: str
+    strategy: str
+    profile: str
+    node: str
+    #: The node where its replacement is expected; empty where nobody knows.
+    target: str
+    evictor: EvictorSettings
+    shadow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A proposal and what came of it."""
+
+    proposal: EvictionProposal
+    answer: EvictionAnswer
+
+
+@dataclass(slots=True)
+class RoundResult:
+    """What a round did, and why it did no more."""
+
+    decisions: list[Decision] = field(default_factory=list)
+    #: Sentences, by profile and strategy.
+    notes: list[tuple[str, str, str]] = field(default_factory=list)
+    #: Strategies that failed: profile, strategy, error.
+    failures: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def evicted(self) -> list[EvictionProposal]:
+        """The pods that go."""
+        return [decision.proposal for decision in self.decisions if decision.answer.evicted]
+
+
+class Scene:
+    """What a strategy sees of the cluster."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        rows: list[int],
+        evictor: EvictorSettings,
+        landing: Landing,
+        note: Callable[[str], None],
+    ) -> None:
+        self.state, self.rows, self.landing = state, rows, landing
+        self.judge = Evictability(evictor, state)
+        self.note = note
+
+    def evictable(
+        self,
+        row: int,
+        wanted: Callable[[Resident], bool] = lambda _: True,
+        *,
+        ended: bool = False,
+    ) -> list[Resident]:
+        """The pods of a node that a strategy wants and the evictor lets go."""
+        allows = self.judge.allows
+        return [
+            resident
+            for resident in self.state.residents(row, ended=ended)
+            if wanted(resident) and allows(resident)
+        ]
+
+
+class DeschedulingStrategy(Protocol):
+    """Which pods should leave."""
+
+    name: str
+
+    def intents(self, scene: Scene) -> Intents:
+        """Yield the pods in order; each is answered before the next is chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundProfile:
+    """A profile with its strategies made."""
+
+    name: str
+    strategies: Sequence[DeschedulingStrategy]
+    evictor: EvictorSettings
+    rows: Callable[[ClusterState], list[int]]
+    #: Upstream refuses clusters of one node.
+    several: bool
+
+
+class DeschedulingRound:
+    """One round over one state of the cluster."""
+
+    def __init__(
+        self,
+        profiles: Sequence[RoundProfile],
+        limits: RoundLimits,
+        state: ClusterState,
+        *,
+        waits: bool = False,
+    ) -> None:
+        """``waits``: whoever answers lets the cluster change meanwhile."""
+        self.result = RoundResult()
+        self._profiles, self._state, self._waits = profiles, state, waits
+        self._landing = Landing(state)
+        self._counts = RoundCounts(limits)
+        self._gone: set[str] = set()
+
+    def proposals(self) -> Generator[EvictionProposal, bool, None]:
+        """All proposals; each is answered with whether the pod goes."""
+        try:
+            for profile in self._profiles:
+                yield from self._profile(profile)
+        finally:
+            self._landing.suspend()
+
+    def play(self, answer: Callable[[EvictionProposal], bool]) -> RoundResult:
+        """The whole round, where answers are there at once."""
+        proposals = self.proposals()
+        try:
+            proposal = next(proposals)
+            while True:
+                proposal = proposals.send(answer(proposal))
+        except StopIteration:
+            return self.result
+
+    def _profile(self, profile: RoundProfile) -> Generator[EvictionProposal, bool, None]:
+        rows = profile.rows(self._state)
+        if profile.several and len(rows) < 2:
+            self.result.notes.append((profile.name, "", FEW_NODES))
+            return
+        for strategy in profile.strategies:
+
+            def note(text: str, strategy: DeschedulingStrategy = strategy) -> None:
+                self.result.notes.append((profile.name, strategy.name, text))
+
+            scene = Scene(self._state, rows, profile.evictor, self._landing, note)
+            yield from self._strategy(profile, strategy, scene)
+
+    def _strategy(
+        self, profile: RoundProfile, strategy: DeschedulingStrategy, scene: Scene
+    ) -> Generator[EvictionProposal, bool, None]:
+        intents = strategy.intents(scene)
+        answer: EvictionAnswer | None = None
+        while answer is not EvictionAnswer.TOTAL_LIMIT:
+            try:
+                intent = next(intents) if answer is None else intents.send(answer)
+            except StopIteration:
+                return
+            except Exception as error:  # noqa: BLE001 -- rule 3: others' strategies go on
+                failure = f"{type(error).__name__}: {error}"
+                self.result.failures.append((profile.name, strategy.name, failure))
+                return
+            answer = yield from self._answer(profile, strategy, scene, intent)
+        intents.close()
+
+    def _answer(
+        self, profile: RoundProfile, strategy: DeschedulingStrategy, scene: Scene, intent: Intent
+    ) -> Generator[EvictionProposal, bool, EvictionAnswer]:
+        resident, target = intent.resident, intent.target
+        if resident.pod.uid in self._gone:
+            return EvictionAnswer.REFUSED
+        if not scene.judge.admits_namespace(resident):
+            return EvictionAnswer.UNFIT
+        if target < 0 and checks_fit(profile.evictor):
+            target = self._landing_of(profile.evictor, resident)
+            if target < 0:
+                return EvictionAnswer.UNFIT
+        proposal = EvictionProposal(
+            resident=resident,
+            reason=intent.reason,
+            strategy=strategy.name,
+            profile=profile.name,
+            node=resident.pod.node,
+            target=self._state.node(target).name if target >= 0 else "",
+            evictor=profile.evictor,
+            shadow=intent.shadow or profile.evictor.dry_run,
+        )
+        limited = self._counts.refusal(resident.pod)
+        if limited is not None:
+            self.result.decisions.append(Decision(proposal, limited))
+            return limited
+        if self._waits:
+            self._landing.suspend()
+        goes = yield proposal
+        if self._waits:
+            self._landing.resume()
+        answer = EvictionAnswer.EVICTED if goes else EvictionAnswer.REFUSED
+        self.result.decisions.append(Decision(proposal, answer))
+        if goes:
+            self._gone.add(resident.pod.uid)
+            self._counts.count(resident.pod)
+            self._landing.depart(resident, target)
+        return answer
+
+    def _landing_of(self, evictor: EvictorSettings, resident: Resident) -> int:
+        """The best node for the replacement of a pod, of those that the evictor looks at."""
+        among = None
+        if evictor.node_selector is not None:
+            among = self._state.rows(evictor.node_selector)
+        return self._landing.best(resident, among)
+
+
+def checks_fit(evictor: EvictorSettings) -> bool:
+    """Whether a pod goes only where it fits elsewhere: always where room is reserved first."""
+    return evictor.node_fit or (evictor.migrates and evictor.migration.mode == RESERVATION_FIRST)
+
+
+def per_node(rows: Sequence[int], chosen: Callable[[int], Iterator[Intent]]) -> Intents:
+    """The intents of one node after the other; a node's limit ends that node."""
+    for row in rows:
+        for intent in chosen(row):
+            answer = yield intent
+            if answer is EvictionAnswer.NODE_LIMIT:
+                break

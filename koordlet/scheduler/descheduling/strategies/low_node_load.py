@@ -1,0 +1,294 @@
+"""LowNodeLoad: from nodes that use too much to nodes that use little, by Koordinator's rules.
+
+Covers: two rounds (all pods, then production pods), the pods of a source in their order, what the
+targets have left. Does not cover: arguments (``load_settings``), what nodes use and their classes
+(``node_load``), how often a node must be too full (``anomaly``).
+
+Rules:
+1. A node belongs to the first pool that means it, and to one class (``node_load``).
+2. Pods leave ``high`` nodes that were so several times in a row for ``low`` and ``bothLow`` ones,
+   as long as those together have room below their high thresholds; then production pods leave
+   ``prodHigh`` nodes for ``prodLow`` and ``bothLow`` ones.
+3. With ``nodeFit`` a pod goes only where one target takes it and stays below its threshold, with
+   all that was sent there in this round.
+
+Of the pods of a source go first:
+* Koordinator's order (``order.rank``);
+* the smallest pod that alone brings the node below its threshold, then the largest of the others;
+* younger ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from koordlet.scheduler.cluster.vectors import Rows
+from koordlet.scheduler.descheduling import order, selection
+from koordlet.scheduler.descheduling import round as rounds
+from koordlet.scheduler.descheduling.fields import Fields
+from koordlet.scheduler.descheduling.limits import EvictionAnswer
+from koordlet.scheduler.descheduling.strategies import load_settings, node_load
+from koordlet.scheduler.descheduling.strategies.anomaly import AnomalyDetectors
+from koordlet.scheduler.descheduling.strategies.node_load import LoadClass, NodeLoad
+from koordlet.scheduler.descheduling.traits import Resident
+from koordlet.scheduler.objects import requests, terms
+
+
+class LowNodeLoad:
+    """The strategy; it remembers which nodes were too full in the rounds before."""
+
+    name = "LowNodeLoad"
+
+    def __init__(self, fields: Fields) -> None:
+        self.settings = load_settings.read(fields)
+        self._detectors = {
+            (pool.name, prod): AnomalyDetectors(pool.anomaly, self.settings.memory_seconds)
+            for pool in self.settings.pools
+            for prod in (False, True)
+        }
+
+    def intents(self, scene: rounds.Scene) -> rounds.Intents:
+        """Pool by pool."""
+        if self.settings.paused:
+            scene.note("it is paused")
+            return
+        seen: set[int] = set()
+        for pool in self.settings.pools:
+            rows = [
+                row
+                for row in scene.rows
+                if row not in seen
+                and selection.matches(pool.selector, scene.state.node(row).labels)
+            ]
+            seen.update(rows)
+            yield from self._pool(scene, pool, rows)
+
+    def _pool(
+        self, scene: rounds.Scene, pool: load_settings.NodePool, rows: Sequence[int]
+    ) -> rounds.Intents:
+        oldest = self.settings.expiration_seconds
+        loads = [
+            load
+            for row in rows
+            if (load := node_load.read(scene.state, pool, row, oldest)) is not None
+        ]
+        if not loads:
+            scene.note(f"pool {pool.name}: no node has a report that is new enough")
+            return
+        node_load.bound(pool, loads)
+        classes: dict[LoadClass, list[NodeLoad]] = {each: [] for each in LoadClass}
+        for load in loads:
+            classes[load.load_class()].append(load)
+        sources = {
+            prod: self._abnormal(pool, classes[kind], scene, prod=prod)
+            for prod, kind in (
+                (False, LoadClass.HIGH),
+                (True, LoadClass.PROD_HIGH),
+            )
+        }
+        low, both, prod_low = (
+            classes[each]
+            for each in (
+                LoadClass.LOW,
+                LoadClass.BOTH_LOW,
+                LoadClass.PROD_LOW,
+            )
+        )
+        why = self._idle(classes, sources, len(low) + len(both) + len(prod_low), len(rows))
+        if why:
+            scene.note(f"pool {pool.name}: {why}")
+            return
+        for prod, several in ((False, (*low, *both)), (True, prod_low)):
+            for load in several:
+                self._detectors[pool.name, prod].reset(load.name)
+        left = node_load.room((*low, *both), prod=False)
+        shared = node_load.room(both, prod=False)
+        yield from self._balance(scene, pool, sources[False], (*low, *both), left, prod=False)
+        for name, amount in node_load.room(both, prod=True).items():
+            # What the first round has left of the nodes that both rounds may use.
+            shared[name] = min(amount, shared[name], left[name])
+        prod_room = node_load.room(prod_low, prod=True)
+        left = {name: prod_room.get(name, 0.0) + shared.get(name, 0.0) for name in pool.names}
+        yield from self._balance(scene, pool, sources[True], (*prod_low, *both), left, prod=True)
+        for prod, abnormal in sources.items():
+            for load in abnormal:
+                if load.over(prod=prod):
+                    self._detectors[pool.name, prod].normal(load.name, scene.state.now.steady)
+
+    def _abnormal(
+        self,
+        pool: load_settings.NodePool,
+        loads: Sequence[NodeLoad],
+        scene: rounds.Scene,
+        *,
+        prod: bool,
+    ) -> list[NodeLoad]:
+        """The nodes that are too full for good, the fullest first."""
+        detectors, now = self._detectors[pool.name, prod], scene.state.now.steady
+        abnormal = [load for load in loads if detectors.abnormal(load.name, now)]
+
+        def mean(load: NodeLoad) -> float:
+            used = load.side(prod=prod)[0]
+            weights = {name: pool.weights.get(name, 1) for name in pool.names}
+            summed = sum(weight * load.percent(used, name) for name, weight in weights.items())
+            return summed / sum(weights.values())
+
+        return sorted(abnormal, key=mean, reverse=True)
+
+    def _idle(
+        self,
+        classes: dict[LoadClass, list[NodeLoad]],
+        sources: dict[bool, list[NodeLoad]],
+        low: int,
+        every: int,
+    ) -> str:
+        """Why nothing is to be done."""
+        if not classes[LoadClass.HIGH] and not classes[LoadClass.PROD_HIGH]:
+            return "all nodes are under target utilization"
+        if not any(sources.values()):
+            return "no node was overutilized often enough in a row"
+        if not low:
+            return "no node is underutilized"
+        if low <= self.settings.least_nodes:
+            return f"{low} nodes are underutilized, no more than numberOfNodes"
+        return "all nodes are underutilized" if low == every else ""
+
+    def _balance(
+        self,
+        scene: rounds.Scene,
+        pool: load_settings.NodePool,
+        sources: Sequence[NodeLoad],
+        targets: Sequence[NodeLoad],
+        left: node_load.Amounts,
+        *,
+        prod: bool,
+    ) -> rounds.Intents:
+        """Move pods from the sources while they are too full and the targets have room."""
+        if not targets:
+            return
+        room = _TargetRoom(targets, pool.names, prod=prod)
+        for source in sources:
+            for resident, target in self._leaving(scene, pool, source, room, prod=prod):
+                if any(amount <= 0 for amount in left.values()):
+                    return
+                reason = _reason(source, prod=prod)
+                intent = rounds.Intent(resident, reason, target, shadow=self.settings.dry_run)
+                answer = yield intent
+                if answer is EvictionAnswer.NODE_LIMIT:
+                    break
+                taken = source.pods.get(resident.pod.key)
+                if not answer.evicted or taken is None:
+                    continue
+                room.take(target, taken)
+                for name in left:
+                    amount = 1.0 if name == requests.PODS else taken.get(name, 0.0)
+                    left[name] -= amount
+                    source.used[name] -= amount
+                    if prod:
+                        source.prod[name] -= amount
+            if not source.over(prod=prod):
+                self._detectors[pool.name, prod].reset(source.name)
+
+    def _leaving(
+        self,
+        scene: rounds.Scene,
+        pool: load_settings.NodePool,
+        source: NodeLoad,
+        room: _TargetRoom,
+        *,
+        prod: bool,
+    ) -> Iterator[tuple[Resident, int]]:
+        """The pods that may leave a node while it is too full, and where they would go."""
+        several = scene.evictable(source.row, self._wanted(prod=prod))
+        several.sort(key=_order(source, pool, prod=prod))
+        for resident in several:
+            if not source.over(prod=prod):
+                return
+            target = -1
+            if self.settings.node_fit:
+                taken = source.pods.get(resident.pod.key)
+                target = -1 if taken is None else room.find(scene, resident, taken)
+                if target < 0:
+                    continue
+            yield resident, target
+
+    def _wanted(self, *, prod: bool) -> Callable[[Resident], bool]:
+        def wanted(resident: Resident) -> bool:
+            pod_class = resident.pod.pod_class
+            if prod and pod_class.band != node_load.PROD:
+                return False
+            if not self.settings.namespaces.admits(pod_class.namespace):
+                return False
+            several = self.settings.selectors
+            return not several or any(terms.holds(each, pod_class.labels) for each in several)
+
+        return wanted
+
+
+def _order(
+    source: NodeLoad, pool: load_settings.NodePool, *, prod: bool
+) -> Callable[[Resident], tuple[tuple[int, ...], float, float]]:
+    used, high = source.side(prod=prod)
+    over = source.over(prod=prod)
+    excess = {name: used[name] - high[name] for name in over}
+
+    def score(resident: Resident) -> float:
+        """Higher goes first; a pod that nobody measures goes last."""
+        amounts = source.pods.get(resident.pod.key)
+        if amounts is None:
+            return -1.0
+        summed = 0.0
+        for name, beyond in excess.items():
+            ratio = (1.0 if name == requests.PODS else amounts.get(name, 0.0)) / beyond
+            summed += pool.weights.get(name, 1) * (1 / ratio + 1 if ratio >= 1 else ratio)
+        return summed
+
+    return lambda resident: (order.rank(resident), -score(resident), -resident.traits.created)
+
+
+def _reason(source: NodeLoad, *, prod: bool) -> str:
+    used, high = source.side(prod=prod)
+    who = "prod" if prod else "node"
+    spelled = [
+        f"{who} {name} usage({source.percent(used, name):.2f}%)"
+        f">threshold({source.percent(high, name):.2f}%)"
+        for name in source.over(prod=prod)
+    ]
+    return ", ".join(("node is overutilized", *spelled))
+
+
+class _TargetRoom:
+    """What each target has below its high bound, less what was sent there."""
+
+    def __init__(self, targets: Sequence[NodeLoad], names: Sequence[str], *, prod: bool) -> None:
+        self._rows: Rows = np.array([target.row for target in targets], np.intp)
+        self._places = {target.row: place for place, target in enumerate(targets)}
+        self._left = {
+            name: np.array(
+                [
+                    target.side(prod=prod)[1][name] - target.side(prod=prod)[0][name]
+                    for target in targets
+                ]
+            )
+            for name in names
+        }
+
+    def find(self, scene: rounds.Scene, resident: Resident, taken: node_load.Amounts) -> int:
+        """The first target that takes a pod and stays below its bound; -1 where none does."""
+        enough = np.ones(self._rows.size, np.bool_)
+        for name, left in self._left.items():
+            enough &= left >= (1.0 if name == requests.PODS else taken.get(name, 0.0))
+        if not enough.any():
+            return -1
+        enough &= np.isin(self._rows, scene.landing.feasible(resident))
+        several = self._rows[enough].tolist()
+        return next((row for row in several if scene.landing.accepts(resident, row)), -1)
+
+    def take(self, row: int, taken: node_load.Amounts) -> None:
+        """A pod was sent there."""
+        if row < 0:
+            return
+        for name, left in self._left.items():
+            left[self._places[row]] -= 1.0 if name == requests.PODS else taken.get(name, 0.0)

@@ -1,0 +1,314 @@
+"""The descheduler over a watched cluster: rounds at an interval, each eviction through the limiter.
+
+Covers: the state of a round, who answers its proposals, leading, what is kept of the last round.
+Does not cover: deciding (``descheduling``), evicting (``evictions``), migration jobs: whoever
+makes them is given as ``jobs``.
+
+Rules:
+1. One thread: a round decides between two awaits, and suspends its decisions while it waits.
+2. A dry run, a profile that only shows and a profile that needs jobs which nobody makes ask the
+   limiter what it would say, and send nothing.
+3. An error in a round never ends the process: the next round comes.
+4. Nobody is evicted while another descheduler leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from koordlet import log
+from koordlet.kubeapi import informer, kinds, objects
+from koordlet.model.record import dataclass
+from koordlet.scheduler.descheduling import dump, traits
+from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
+from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, EvictorSettings
+from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
+from koordlet.scheduler.descheduling.state import ClusterState, nothing
+from koordlet.scheduler.descheduling.traits import PodTraits, Resident
+from koordlet.scheduler.disruption import disruptions
+from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, EvictionRate, Mover
+from koordlet.scheduler.disruption.settings import DisruptionSettings
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import (
+    agents,
+    election,
+    event_handlers,
+    event_messages,
+    evictions,
+    health,
+)
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.evictions import EvictionResult
+from koordlet.scheduler.loop.runner import Clocks
+from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.pods import Pod
+
+CAUSE = "Descheduled"
+#: Between two rounds where the configuration does not say: that of the peers' shipped files.
+INTERVAL = 120.0
+_MINUTE = 60.0
+#: Nobody asks for it: the profile that pods of unknown schedulers are judged by.
+_OWN = "koordlet-descheduler"
+
+
+class MigrationJobs(Protocol):
+    """Whoever makes jobs instead of evictions: the seam for PodMigrationJobs."""
+
+    def held(self, resident: Resident) -> str:
+        """Why a pod may not be chosen now, such as a job of it; empty where nothing forbids it."""
+
+    async def move(self, proposal: EvictionProposal) -> EvictionResult:
+        """Make a job; ``Evicted`` where it was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PodRecord:
+    """What is kept of a pod beside what the scheduler's part keeps."""
+
+    traits: PodTraits
+    #: A pod that has ended, which the scheduler's part has forgotten.
+    ended: Pod | None
+
+
+class Descheduler:
+    """One descheduler over one store."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        settings: DeschedulerSettings,
+        *,
+        instance: str,
+        dry_run: bool = False,
+        clocks: Clocks | None = None,
+        profiles: Mapping[str, profile.Profile] | None = None,
+        disruption: DisruptionSettings | None = None,
+        jobs: MigrationJobs | None = None,
+    ) -> None:
+        self._clocks = Clocks() if clocks is None else clocks
+        steady, wall = self._clocks.steady, self._clocks.wall
+        self._settings, self._jobs = settings, jobs
+        self._dry_run = dry_run or settings.dry_run
+        self._profiles = dict(profiles or {}) or {_OWN: profile.default(_OWN)}
+        self.core = Core(self._profiles)
+        self._agents = agents.Agents(self.core, self._profiles, steady, wall)
+        self.disruptions = disruptions.Disruptions(
+            disruption or DisruptionSettings(),
+            self.core.pod_cache.stored,
+            self.core.budgets,
+            functools.partial(health.of, self.core),
+            self._now,
+        )
+        self._sources = event_handlers.EventHandlers(
+            store, self.core, self._profiles, steady, lambda: None,
+            agents=self._agents, disruptions=self.disruptions,
+        )  # fmt: skip
+        self._records: informer.Informer[_PodRecord] = informer.Informer(
+            store, kinds.PODS, self._record
+        )
+        self.election = (
+            None
+            if settings.election is None
+            else election.Election(store, instance, steady, wall, settings.election)
+        )
+        self._evictions = evictions.Evictions(
+            store,
+            self.disruptions.limiter,
+            self.core.measures,
+            event_messages.EventBuilder(instance, wall),
+            steady,
+            leads=lambda: self.leading,
+        )
+        for chosen in settings.profiles:
+            if jobs is None and _needs_jobs(chosen.evictor):
+                log.get().warning(
+                    "descheduler.only_shows",
+                    profile=chosen.name,
+                    detail="nobody makes migration jobs: with defaultJobMode EvictDirectly it acts",
+                )
+        self.ready = False
+        #: The last round, and when it ended.
+        self.last: RoundResult | None = None
+        self.beat: float | None = None
+        #: Why proposals were refused in the last round, by UID of the pod.
+        self.refusals: dict[str, str] = {}
+        #: Rounds, and the seconds that they took.
+        self._rounds = 0
+        self._seconds = 0.0
+
+    @property
+    def leading(self) -> bool:
+        """Whether this descheduler is the leader now."""
+        return self.election is None or self.election.leading
+
+    def _now(self) -> Clock:
+        return Clock(wall=self._clocks.wall(), steady=self._clocks.steady())
+
+    async def run(self, *, once: bool = False) -> None:
+        """Rounds until cancelled, or one; raises the error of the first part that ends."""
+        interval = self._settings.interval_seconds
+        interval = INTERVAL if interval is None else interval
+        parts: list[asyncio.Task[None]] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                parts += [
+                    group.create_task(self._sources.run()),
+                    group.create_task(self._records.run()),
+                ]
+                await self._sources.synced()
+                await self._records.synced()
+                if self.election is not None:
+                    await self.election.acquire()
+                    parts.append(group.create_task(self.election.hold()))
+                self.ready = True
+                while True:
+                    await self.round()
+                    if once or not interval:
+                        break
+                    await asyncio.sleep(interval)
+                for part in parts:
+                    part.cancel()
+        finally:
+            self.ready, self.beat = False, None
+            if self.election is not None:
+                await self.election.release()
+
+    async def round(self) -> RoundResult:
+        """One round over the cluster as it is now."""
+        began = time.perf_counter()
+        self._agents.look()
+        self.core.tidy()
+        self.disruptions.limiter.settle(self._now())
+        self.refusals = {}
+        played = DeschedulingRound(
+            self._settings.profiles, self._settings.limits, self.state(), waits=True
+        )
+        proposals = played.proposals()
+        try:
+            proposal = next(proposals)
+            while True:
+                proposal = proposals.send(await self._answer(proposal))
+        except StopIteration:
+            pass
+        except Exception as error:  # noqa: BLE001 -- rule 3: it costs this round
+            log.get().error("descheduler.round_failed", detail=f"{type(error).__name__}: {error}")
+        finally:
+            proposals.close()
+        self.last, self.beat = played.result, self._clocks.steady()
+        seconds = time.perf_counter() - began
+        self._rounds, self._seconds = self._rounds + 1, self._seconds + seconds
+        self._count(played.result)
+        log.get().info(
+            "descheduler.round",
+            evicted=len(played.result.evicted),
+            refused=len(played.result.decisions) - len(played.result.evicted),
+            dry_run=self._dry_run,
+            seconds=round(seconds, 3),
+            notes=[
+                "/".join(filter(None, note[:2])) + f": {note[2]}" for note in played.result.notes
+            ],
+            failures=[
+                f"{name}/{strategy}: {why}" for name, strategy, why in played.result.failures
+            ],
+        )
+        return played.result
+
+    def state(self) -> ClusterState:
+        """The cluster now."""
+        core, now = self.core, self._now()
+        usual = next(iter(self._profiles.values()))
+        records = self._records.snapshot
+        ended: dict[str, list[Pod]] = {}
+        for record in records.values():
+            if record.ended is not None:
+                ended.setdefault(record.ended.node, []).append(record.ended)
+        claims = self._sources.informers[kinds.PERSISTENT_VOLUME_CLAIMS].snapshot
+        return ClusterState(
+            columns=core.pod_cache.columns,
+            profile=lambda name: self._profiles.get(name, usual),
+            workloads=self.disruptions.limiter.workloads,
+            now=now,
+            traits={record.traits.uid: record.traits for record in records.values()},
+            ended=ended,
+            budgets=list(core.budgets.at(now.steady)),
+            usages=self._agents.usages,
+            priorities={name: priority.value for name, priority in core.priorities.items()},
+            claim_classes=dict(map(dump.claim_class, claims.values())),
+            held=nothing if self._jobs is None else self._jobs.held,
+        )
+
+    def _record(self, body: wire.Body) -> _PodRecord:
+        known = traits.decode(body)
+        ended = None
+        if known.ended and wire.text(wire.mapping(body, "spec"), "nodeName"):
+            ended = self.core.decoder.decode(body, 0)
+        return _PodRecord(known, ended)
+
+    async def _answer(self, proposal: EvictionProposal) -> bool:
+        """Whether a pod goes (rule 2)."""
+        evictor, pod = proposal.evictor, proposal.resident.pod
+        needs_jobs = _needs_jobs(evictor)
+        acts = not (self._dry_run or proposal.shadow or (needs_jobs and self._jobs is None))
+        if needs_jobs and self._jobs is not None and acts:
+            result = await self._jobs.move(proposal)
+        else:
+            mover = _mover(proposal, acts=acts)
+            if not acts:
+                return self._would(proposal, mover)
+            result = await self._evictions.evict(
+                evictions.EvictionRequest(pod=pod, mover=mover, cause=CAUSE, reason=proposal.reason)
+            )
+        if not result.evicted:
+            self.refusals[pod.uid] = f"{result.reason}: {result.message}"
+        return result.evicted
+
+    def _would(self, proposal: EvictionProposal, mover: Mover) -> bool:
+        """What the limiter would say; a pod that would go is debited in its shadow."""
+        pod, limiter, now = proposal.resident.pod, self.disruptions.limiter, self._now()
+        answer = limiter.may_evict(pod, CAUSE, mover, now)
+        would = answer.would if isinstance(answer, Deny) else answer
+        if isinstance(would, Allow):
+            limiter.begin(pod, CAUSE, mover, now)
+            return True
+        if would is not None:
+            self.refusals[pod.uid] = f"{would.reason}: {would.message}"
+        return False
+
+    def metrics(self) -> str:
+        """The text of ``/metrics``."""
+        return self.core.measures.text(
+            {
+                ("descheduler_loop_duration_seconds_sum", ()): self._seconds,
+                ("descheduler_loop_duration_seconds_count", ()): self._rounds,
+                ("leader_election_master_status", (("name", "koordlet-descheduler"),)): int(
+                    self.leading
+                ),
+            }
+        )
+
+    def _count(self, result: RoundResult) -> None:
+        for decision in result.decisions:
+            proposal = decision.proposal
+            self.core.measures.descheduled[
+                decision.answer.value, proposal.strategy, proposal.profile,
+                proposal.resident.pod.namespace, proposal.node,
+            ] += 1  # fmt: skip
+
+
+def _needs_jobs(evictor: EvictorSettings) -> bool:
+    """Whether pods go by migration jobs, and not by evictions."""
+    return evictor.migrates and evictor.migration.mode == RESERVATION_FIRST
+
+
+def _mover(proposal: EvictionProposal, *, acts: bool) -> Mover:
+    """A strategy as the limiter knows it; a peer's own rate takes the place of the cluster's."""
+    evictor = proposal.evictor
+    rate = evictor.per_second
+    limit = None
+    if evictor.migrates:
+        limit = EvictionRate(max(evictor.burst, int(rate * _MINUTE)), _MINUTE)
+    return Mover(name=f"descheduler/{proposal.strategy}", acts=acts, limit=limit)

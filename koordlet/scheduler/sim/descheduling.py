@@ -1,0 +1,159 @@
+"""One round of a descheduler over a dump: what would be moved, where to, and what stops the rest.
+
+Covers: the round with the limiter's answers of this moment, the document of it, every check of one
+pod. Does not cover: printing (``cli.descheduling``).
+
+A dump shows one moment. What a strategy wants to see several times in a row is taken to have been
+so for long.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from koordlet.scheduler.descheduling import dump
+from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
+from koordlet.scheduler.descheduling.evictability import Evictability
+from koordlet.scheduler.descheduling.landing import Landing
+from koordlet.scheduler.descheduling.limits import EvictionAnswer
+from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
+from koordlet.scheduler.descheduling.state import ClusterState, is_ready
+from koordlet.scheduler.descheduling.traits import Resident
+from koordlet.scheduler.disruption.answers import Allow, Clock, Defer, Deny, Mover
+from koordlet.scheduler.disruption.limiter import ClusterHealth, Limiter
+from koordlet.scheduler.disruption.settings import DisruptionSettings
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.objects.disruption import DisruptionBudgets
+
+CAUSE = "Descheduled"
+#: Rehearsals, one second each, for strategies that want to see something several times.
+_REHEARSALS = 20
+
+
+class DeschedulingSimulation:
+    """One configuration over one dump."""
+
+    def __init__(
+        self,
+        bodies: Iterable[Mapping[str, Any]],
+        settings: DeschedulerSettings,
+        now: float,
+        *,
+        served: Mapping[str, Profile] | None = None,
+        disruption: DisruptionSettings | None = None,
+    ) -> None:
+        self._settings = settings
+        self._state, self.warnings = dump.state(bodies, now, served)
+        budgets = DisruptionBudgets()
+        for place, budget in enumerate(self._state.budgets):
+            budgets.put(str(place), budget)
+        self._limiter = Limiter(
+            disruption or DisruptionSettings(),
+            self._state.workloads,
+            budgets,
+            lambda: _health(self._state),
+        )
+        #: Why the limiter refused, by UID.
+        self._refused: dict[str, Deny | Defer] = {}
+
+    def run(self) -> dict[str, Any]:
+        """The document of the round."""
+        self._rehearse()
+        return document(self._round().play(self._answer), self._why)
+
+    def explain(self, key: str) -> dict[str, Any] | None:
+        """Every check of one pod, profile by profile; ``None`` where there is no such pod."""
+        several = (
+            resident
+            for row in range(self._state.columns.size)
+            if self._state.columns.nodes[row] is not None
+            for resident in self._state.residents(row, ended=True)
+        )
+        resident = next((each for each in several if each.pod.key == key), None)
+        if resident is None:
+            return None
+        landing, answer = Landing(self._state), self._ask(resident, "descheduler")
+        return {
+            "pod": key,
+            "node": resident.pod.node,
+            "profiles": {
+                profile.name: list(Evictability(profile.evictor, self._state).refusals(resident))
+                for profile in self._settings.profiles
+            },
+            "fits": [self._state.node(row).name for row in landing.feasible(resident).tolist()],
+            "limiter": "" if isinstance(answer, Allow) else f"{answer.reason}: {answer.message}",
+        }
+
+    def _round(self, seconds: float = 0.0) -> DeschedulingRound:
+        now = self._state.now
+        later = Clock(wall=now.wall, steady=now.steady + seconds)
+        state = dataclasses.replace(self._state, now=later)
+        return DeschedulingRound(self._settings.profiles, self._settings.limits, state)
+
+    def _rehearse(self) -> None:
+        """Let strategies see the same state until none waits to see it once more."""
+        for second in range(_REHEARSALS):
+            result = self._round(second - _REHEARSALS).play(lambda _proposal: False)
+            if not any("often enough in a row" in text for _, _, text in result.notes):
+                return
+
+    def _answer(self, proposal: EvictionProposal) -> bool:
+        answer = self._ask(proposal.resident, f"descheduler/{proposal.strategy}")
+        pod = proposal.resident.pod
+        if isinstance(answer, Allow):
+            mover = Mover(name=f"descheduler/{proposal.strategy}", acts=True)
+            self._limiter.begin(pod, CAUSE, mover, self._state.now)
+            return True
+        self._refused[pod.uid] = answer
+        return False
+
+    def _ask(self, resident: Resident, name: str) -> Allow | Deny | Defer:
+        mover = Mover(name=name, acts=True)
+        return self._limiter.may_evict(resident.pod, CAUSE, mover, self._state.now)
+
+    def _why(self, proposal: EvictionProposal) -> str:
+        refused = self._refused.get(proposal.resident.pod.uid)
+        return "" if refused is None else f"{refused.reason}: {refused.message}"
+
+
+def document(result: RoundResult, why: Callable[[EvictionProposal], str]) -> dict[str, Any]:
+    """A round as JSON; ``why``: the reason of whoever refused a proposal, where it has one."""
+    refused = (decision for decision in result.decisions if not decision.answer.evicted)
+    return {
+        "moves": [_move(proposal) for proposal in result.evicted],
+        "refused": [
+            {
+                **_move(decision.proposal),
+                "why": (decision.answer is EvictionAnswer.REFUSED and why(decision.proposal))
+                or decision.answer.value,
+            }
+            for decision in refused
+        ],
+        "notes": _notes(result.notes),
+        "failures": _notes(result.failures),
+    }
+
+
+def _health(state: ClusterState) -> ClusterHealth:
+    nodes = [node for node in state.columns.nodes if node is not None]
+    return ClusterHealth(nodes=len(nodes), not_ready=sum(not is_ready(node) for node in nodes))
+
+
+def _move(proposal: EvictionProposal) -> dict[str, str]:
+    return {
+        "pod": proposal.resident.pod.key,
+        "node": proposal.node,
+        "target": proposal.target,
+        "profile": proposal.profile,
+        "strategy": proposal.strategy,
+        "reason": proposal.reason,
+    }
+
+
+def _notes(several: Sequence[tuple[str, str, str]]) -> list[dict[str, str]]:
+    return [
+        {"profile": profile, "strategy": strategy, "message": message}
+        for profile, strategy, message in several
+    ]

@@ -1,0 +1,103 @@
+"""``koordlet sim --deschedule`` and ``koordlet descheduler FILE``: what would go, and why not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet import cli
+from tests.kit import descheduling
+from tests.kit.descheduling import node, pod
+
+POLICY = descheduling.policy({"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5}})
+
+
+def files(folder: Path, policy: dict[str, Any] = POLICY) -> tuple[str, str]:
+    """A dump of two nodes and two workloads, and a configuration."""
+    often = {"containerStatuses": descheduling.containers(9)}
+    items = [
+        *(node("n1"), node("n2")),
+        *(pod(f"a{place}", "n1", owner="ReplicaSet/a", status=often) for place in range(2)),
+        *(pod("b", "n1", owner="ReplicaSet/b", status=often), pod("calm", "n1")),
+    ]
+    dump, configuration = folder / "all.json", folder / "policy.json"
+    dump.write_text(json.dumps({"kind": "List", "items": items}))
+    configuration.write_text(json.dumps(policy))
+    return str(dump), str(configuration)
+
+
+def test_sim_shows_moves_and_what_stops_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of two replicas goes at a time; the limiter says so."""
+    dump, policy = files(tmp_path)
+    assert cli.main(["sim", dump, "--deschedule", policy]) == 0
+    text = capsys.readouterr().out
+    assert "containers restarted 9 times, at most 4" in text
+    assert "default/a1 stays on n1: ControllerRate: " in text
+    assert text.splitlines()[-1] == "2 would be evicted, 1 refused"
+    assert cli.main(["sim", dump, "--deschedule", policy, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [move["pod"] for move in document["moves"]] == ["default/a0", "default/b"]
+
+
+def test_sim_explains_every_check_of_one_pod(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rules of each profile, nodes that it fits, the limiter."""
+    strict = descheduling.policy({}, {"minReplicas": 2, "minPodAge": "9h"})
+    dump, policy = files(tmp_path, strict)
+    assert cli.main(["sim", dump, "--deschedule", policy, "--explain", "b"]) == 0
+    text = capsys.readouterr().out
+    assert "owner has 1 replicas which is less than minReplicas of 2" in text
+    assert "pod age is not older than MinPodAge: 32400 seconds" in text
+    assert "  fits n2" in text
+    assert cli.main(["sim", dump, "--deschedule", policy, "--explain", "nobody"]) == 2
+    assert "no such pod" in capsys.readouterr().err
+
+
+def test_a_configuration_that_is_none_is_refused_with_its_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file, the path, the name that was probably meant."""
+    wrong = descheduling.policy()
+    wrong["profiles"][0]["plugins"]["balance"]["enabled"] = ["LowNodeLoads"]
+    dump, policy = files(tmp_path, wrong)
+    assert cli.main(["sim", dump, "--deschedule", policy]) == 2
+    error = capsys.readouterr().err
+    assert "profiles[0].plugins.balance.enabled" in error
+    assert "did you mean 'LowNodeLoad'?" in error
+
+
+def test_what_must_be_seen_several_times_is_taken_to_have_been_so_for_long(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dump shows one moment, and LowNodeLoad wants five."""
+
+    def metric(name: str, cpu: str, **pods: str) -> dict[str, Any]:
+        use = {"resources": {"cpu": cpu, "memory": "1Mi"}}
+        return {
+            "kind": "NodeMetric",
+            "metadata": {"name": name},
+            "status": {
+                "updateTime": descheduling.ago(0),
+                "nodeMetric": {"nodeUsage": use, "systemUsage": use},
+                "podsMetric": [
+                    {"namespace": "default", "name": pod, "podUsage": {"resources": {"cpu": used}}}
+                    for pod, used in pods.items()
+                ],
+            },
+        }
+
+    load = {"lowThresholds": {"cpu": 40}, "highThresholds": {"cpu": 65}}
+    dump, policy = files(tmp_path, descheduling.policy({"LowNodeLoad": load}))
+    items = json.loads(Path(dump).read_text())["items"]
+    items += [metric("n1", "100m", a0="700m", b="600m", calm="200m"), metric("n2", "100m")]
+    Path(dump).write_text(json.dumps({"kind": "List", "items": items}))
+    assert cli.main(["sim", dump, "--deschedule", policy, "-o", "json"]) == 0
+    (move,) = json.loads(capsys.readouterr().out)["moves"]
+    assert move["reason"] == "node is overutilized, node cpu usage(80.00%)>threshold(65.00%)"
+    assert (move["node"], move["target"]) == ("n1", "n2")

@@ -1,0 +1,136 @@
+"""The descheduler on a real API server, with the account and the role of its manifests.
+
+Covers: what the role allows, a budget that is kept, the lease. Does not cover: what is chosen
+(``tests.scheduler.descheduling``).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.deployed import PODS, SPACE, Deployed, pod
+from tests.deploy.documents import DEPLOY
+from tests.deploy.test_overlays import built
+from tests.kit import deadline, descheduling, k8s_lab
+from tests.oracle.objects import Body
+
+pytestmark = pytest.mark.cluster
+
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/koordlet-descheduler"
+MERGE = "application/merge-patch+json"
+POLICY = descheduling.policy({"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5}})
+
+
+class Machine:
+    """The cluster, and one round of the descheduler."""
+
+    def __init__(self, deployed: Deployed, kubeconfig: Path, folder: Path) -> None:
+        self.admin = deployed.admin
+        policy = folder / "policy.json"
+        policy.write_text(json.dumps(POLICY))
+        self._words = [sys.executable, "-m", "koordlet", "descheduler", "--once", "-o", "json"]
+        self._words += ["--kubeconfig", str(kubeconfig), "--config", str(policy)]
+
+    def workload(self, name: str, restarts: int) -> None:
+        """A ReplicaSet of one pod that is up; nothing replaces it where nothing runs pods."""
+        spec: Body = {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n0"},
+            },
+        }
+        self.admin.need("POST", SETS, {"metadata": {"name": name}, "spec": spec})
+        made = deadline.until(lambda: self.pods(name), f"{name} has its pod", seconds=60)
+        container = {"name": "c", "restartCount": restarts, "image": "i", "imageID": "",
+                     "ready": True}  # fmt: skip
+        status = {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [container],
+        }
+        self.admin.need("PATCH", f"{PODS}/{made[0]}/status", {"status": status}, MERGE)
+
+    def pods(self, name: str) -> list[str]:
+        """The living pods of a workload."""
+        listing = self.admin.need("GET", f"{PODS}?labelSelector=app%3D{name}")
+        return [body["metadata"]["name"] for body in listing["items"]
+                if "deletionTimestamp" not in body["metadata"]]  # fmt: skip
+
+    def round(self, *words: str) -> tuple[dict[str, Any], str]:
+        """One round: its result, and the log."""
+        done = subprocess.run(
+            [*self._words, *words], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        document: dict[str, Any] = json.loads(done.stdout)
+        return document, done.stderr
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """The manifests, two hollow nodes, and the account of the descheduler."""
+    folder = tmp_path_factory.mktemp("descheduler")
+    with k8s_lab.cluster(folder / "k8s", nodes=2, audit=True) as lab:
+        cluster = Deployed(lab, folder)
+        try:
+            cluster.install(nodes=2)
+            for document in built(DEPLOY / "descheduler"):
+                if document["kind"] not in {"Deployment", "Namespace"}:
+                    status, answer = k8s_lab.strict(cluster.admin, document, dry="")
+                    assert status in (200, 201), answer
+            account = lab.service_account(SPACE, "koordlet-descheduler")
+            yield Machine(cluster, cluster.credentials("own", account), folder)
+        finally:
+            cluster.close()
+
+
+def test_the_deployed_role_is_enough_for_a_round_and_a_budget_is_kept(machine: Machine) -> None:
+    """A dry run sends nothing; then one pod goes, one stays for its budget, nothing is denied."""
+    for name, restarts in (("calm", 0), ("often", 9), ("guarded", 9)):
+        machine.workload(name, restarts)
+    selector = {"matchLabels": {"app": "guarded"}}
+    budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector}}
+    machine.admin.need("POST", BUDGETS, budget)
+    (often,) = machine.pods("often")
+
+    document, log = machine.round("--dry-run")
+    assert [move["pod"] for move in document["moves"]] == [f"default/{often}"]
+    assert machine.pods("often") == [often]
+
+    document, log = machine.round()
+    assert [move["pod"] for move in document["moves"]] == [f"default/{often}"]
+    assert often not in machine.pods("often")
+    (refused,) = document["refused"]
+    assert refused["why"].startswith("PDB: ")
+    assert len(machine.pods("guarded")) == 1
+    assert "forbidden" not in log
+    lease = machine.admin.need("GET", LEASE)
+    assert lease["spec"]["holderIdentity"] == ""
+    events = machine.admin.need("GET", EVENTS)["items"]
+    (event,) = (each for each in events if each.get("reason") == "Moved")
+    assert "containers restarted 9 times" in event["note"]
+
+
+def test_a_pod_that_nobody_would_create_again_stays(machine: Machine) -> None:
+    """Whatever its containers do."""
+    body = pod("bare", "default-scheduler", nodeName="n0")
+    machine.admin.need("POST", PODS, body)
+    containers = [{"name": "c", "restartCount": 9, "image": "i", "imageID": "", "ready": True}]
+    status = {"phase": "Running", "containerStatuses": containers}
+    machine.admin.need("PATCH", f"{PODS}/bare/status", {"status": status}, MERGE)
+    document, _ = machine.round()
+    moved = [*document["moves"], *document["refused"]]
+    assert "default/bare" not in [move["pod"] for move in moved]
+    machine.admin.need("GET", f"{PODS}/bare")

@@ -1,0 +1,1 @@
+"""The descheduler: configuration, framework and strategies."""

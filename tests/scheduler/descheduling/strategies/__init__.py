@@ -1,0 +1,1 @@
+"""The strategies of the descheduler, one family a module."""

@@ -1,0 +1,200 @@
+"""LowNodeLoad by Koordinator's rules: what is really used, twice, with anomaly detection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from koordlet.scheduler.descheduling import configuration, dump
+from koordlet.scheduler.descheduling import round as rounds
+from koordlet.scheduler.disruption.answers import Clock
+from tests.kit import descheduling
+from tests.kit.descheduling import Body, ago, node, pod, policy
+
+NAME = "LowNodeLoad"
+BOUNDS = {"lowThresholds": {"cpu": 40}, "highThresholds": {"cpu": 65}}
+AT_ONCE = {**BOUNDS, "anomalyCondition": {"consecutiveAbnormalities": 1}}
+LS = {"koordinator.sh/qosClass": "LS"}
+
+
+def metric(name: str, system: str = "0", age: float = 10, **pods: str) -> Body:
+    """The NodeMetric of a node: the system's CPU, and the pods'."""
+    return {
+        "kind": "NodeMetric",
+        "metadata": {"name": name},
+        "status": {
+            "updateTime": ago(age),
+            "nodeMetric": {
+                "nodeUsage": {"resources": {"cpu": "1", "memory": "1Mi"}},
+                "systemUsage": {"resources": {"cpu": system, "memory": "1Mi"}},
+            },
+            "podsMetric": [
+                {"namespace": "default", "name": pod, "podUsage": {"resources": {"cpu": amount}}}
+                for pod, amount in pods.items()
+            ],
+        },
+    }
+
+
+def batch(name: str, on: str, **more: Any) -> Body:
+    """A pod that is no production."""
+    return pod(name, on, labels={"koordinator.sh/priority-class": "koord-batch"}, **more)
+
+
+def three() -> list[Body]:
+    """Node n1 uses 80 % of 10 CPUs in four pods; n2 and n3 use 30 %."""
+    return [
+        *(node(name, cpu="10", memory="10Gi") for name in ("n1", "n2", "n3")),
+        *(pod(f"p{place}", "n1", cpu="1", age=100 + place) for place in range(4)),
+        metric("n1", "1", p0="1", p1="2", p2="2", p3="2"),
+        metric("n2", "3"),
+        metric("n3", "3"),
+    ]
+
+
+class Rounds:
+    """Several rounds of one descheduler, which remembers."""
+
+    def __init__(self, bodies: list[Body], **args: Any) -> None:
+        self.settings = configuration.read(policy({NAME: args}), "test")
+        self.state, _ = dump.state(bodies, descheduling.NOW)
+
+    def play(self, seconds: float = 10.0) -> rounds.RoundResult:
+        """One round so much later."""
+        now = self.state.now
+        self.state.now = Clock(wall=now.wall, steady=now.steady + seconds)
+        made = rounds.DeschedulingRound(self.settings.profiles, self.settings.limits, self.state)
+        result = made.play(descheduling.everybody)
+        assert result.failures == []
+        return result
+
+    def names(self, seconds: float = 10.0) -> list[str]:
+        """The pods of one round."""
+        return [each.resident.pod.name for each in self.play(seconds).evicted]
+
+
+def note(bodies: list[Body], **args: Any) -> str:
+    """Why nothing goes."""
+    result = Rounds(bodies, **args).play()
+    assert result.decisions == []
+    return result.notes[0][2]
+
+
+def test_the_smallest_pod_that_is_enough_goes_and_the_reason_has_the_numbers() -> None:
+    """80 % are 1.5 CPUs above 65 %: a pod of 2 is enough, one of 1 is not; the younger first."""
+    (proposal,) = Rounds(three(), **AT_ONCE).play().evicted
+    assert proposal.resident.pod.name == "p1"
+    assert proposal.target in {"n2", "n3"}
+    assert proposal.reason == ("node is overutilized, node cpu usage(80.00%)>threshold(65.00%)")
+
+
+def test_a_node_is_a_source_only_after_several_rounds_in_a_row() -> None:
+    """The number is the number: the fifth observation of five."""
+    descheduler = Rounds(three(), **BOUNDS)
+    assert [len(descheduler.names()) for _ in range(5)] == [0, 0, 0, 0, 1]
+    late = Rounds(three(), **BOUNDS)
+    assert [len(late.names(400.0)) for _ in range(6)] == [0] * 6
+
+
+def test_a_report_that_is_too_old_or_missing_leaves_its_node_out() -> None:
+    """Nothing is decided on numbers of three minutes ago, and the note says it."""
+    bodies = three()
+    bodies[7] = metric("n1", "1", age=180, p0="1", p1="6")
+    assert (
+        note(bodies, **AT_ONCE)
+        == "pool __default_node_pool__: all nodes are under target utilization"
+    )
+    without = [body for body in three() if body["kind"] != "NodeMetric"]
+    assert "no node has a report" in note(without, **AT_ONCE)
+    forever = {**AT_ONCE, "nodeMetricExpirationSeconds": None}
+    assert Rounds(bodies, **forever).names() == ["p0"]
+
+
+def test_pods_that_left_do_not_count_in_the_use_of_their_node() -> None:
+    """The report still has them."""
+    bodies = [body for body in three() if body["metadata"]["name"] not in {"p2", "p3"}]
+    assert "under target utilization" in note(bodies, **AT_ONCE)
+
+
+def test_a_cordoned_node_is_no_target_and_may_be_a_source() -> None:
+    """As with the peer."""
+    bodies = three()
+    for body in bodies[1:3]:
+        body["spec"]["unschedulable"] = True
+    assert "no node is underutilized" in note(bodies, **AT_ONCE)
+    one = three()
+    one[0]["spec"]["unschedulable"] = True
+    assert Rounds(one, **AT_ONCE).names() == ["p1"]
+
+
+def test_a_pod_goes_only_where_a_target_stays_below_its_threshold() -> None:
+    """Both targets have 1.5 CPUs left: pods of 2 stay, the one of 1 goes, and is not enough."""
+    bodies = [*three()[:8], metric("n2", "5"), metric("n3", "5")]
+    args = {**AT_ONCE, "lowThresholds": {"cpu": 50}}
+    assert Rounds(bodies, **args).names() == ["p0"]
+    assert Rounds(bodies, **args, nodeFit=False).names() == ["p1"]
+
+
+def test_the_least_important_bands_go_before_what_would_be_enough() -> None:
+    """Koordinator's order comes first, then the measured use."""
+    bodies = [*three(), batch("b", "n1")]
+    bodies[7] = metric("n1", "1", p0="1", p1="2", p2="2", p3="2", b="0.1")
+    assert Rounds(bodies, **AT_ONCE).names()[0] == "b"
+
+
+def test_production_is_balanced_for_itself() -> None:
+    """n1 is within its bounds as a whole; its production pods are not, and batch pods stay."""
+    bodies = [
+        *(node(name, cpu="10", memory="10Gi") for name in ("n1", "n2")),
+        *(pod("prod", "n1", cpu="1"), pod("small", "n1", cpu="1"), batch("b", "n1")),
+        *(metric("n1", prod="4", small="1", b="0.5"), metric("n2", "1")),
+    ]
+    args = {
+        **AT_ONCE,
+        "prodLowThresholds": {"cpu": 20},
+        "prodHighThresholds": {"cpu": 45},
+    }
+    (proposal,) = Rounds(bodies, **args).play().evicted
+    assert proposal.resident.pod.name == "small"
+    assert proposal.reason == "node is overutilized, prod cpu usage(50.00%)>threshold(45.00%)"
+
+
+def test_a_node_belongs_to_the_first_pool_that_means_it() -> None:
+    """n1 is over-used by the bounds of the second pool only, and is in the first."""
+    bodies = three()
+    bodies[0]["metadata"]["labels"]["pool"] = "a"
+    bodies[1]["metadata"]["labels"]["pool"] = "a"
+    pool = {
+        "name": "a",
+        "nodeSelector": {"matchLabels": {"pool": "a"}},
+        "lowThresholds": {"cpu": 85},
+        "highThresholds": {"cpu": 90},
+    }
+    rest = {"name": "rest", **BOUNDS}
+    one = {"anomalyCondition": {"consecutiveAbnormalities": 1}}
+    assert Rounds(bodies, nodePools=[pool, rest], **one).names() == []
+    assert Rounds(bodies, nodePools=[rest, pool], **one).names() == ["p1"]
+
+
+def test_deviations_are_around_the_mean_of_the_pool() -> None:
+    """80, 30 and 30 % are 46.7 on average: 10 above are 56.7 %."""
+    args = {
+        "useDeviationThresholds": True,
+        "lowThresholds": {"cpu": 10},
+        "highThresholds": {"cpu": 10},
+        "anomalyCondition": {"consecutiveAbnormalities": 1},
+    }
+    proposals = Rounds(three(), **args).play().evicted
+    assert proposals[0].reason == "node is overutilized, node cpu usage(80.00%)>threshold(56.66%)"
+    assert len(proposals) == 2
+
+
+def test_selectors_namespaces_and_modes_bound_what_goes() -> None:
+    """Paused, few nodes, other namespaces, other labels; a dry run only shows."""
+    assert note(three(), **AT_ONCE, paused=True) == "it is paused"
+    assert "no more than numberOfNodes" in note(three(), **AT_ONCE, numberOfNodes=2)
+    others = {"evictableNamespaces": {"include": ["other"]}}
+    assert Rounds(three(), **AT_ONCE, **others).names() == []
+    labels = {"podSelectors": [{"name": "s", "selector": {"matchLabels": {"a": "b"}}}]}
+    assert Rounds(three(), **AT_ONCE, **labels).names() == []
+    (shown,) = Rounds(three(), **AT_ONCE, dryRun=True).play().evicted
+    assert shown.shadow

@@ -1,0 +1,74 @@
+"""The arguments of the evictors: protections, thresholds, gates, and each mistake by its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from koordlet.model import errors
+from koordlet.scheduler.descheduling import evictor_settings
+from koordlet.scheduler.descheduling.evictor_settings import Protection
+from koordlet.scheduler.descheduling.fields import Fields
+
+DEFAULT, MIGRATION = evictor_settings.DEFAULT, evictor_settings.MIGRATION
+
+
+def read(name: str, **args: Any) -> evictor_settings.EvictorSettings:
+    """The settings of these arguments."""
+    return evictor_settings.read(name, Fields(args, "f", "args"))
+
+
+def test_the_lists_of_protections_take_the_place_of_the_older_switches() -> None:
+    """Where both lists are empty, the switches decide."""
+    usual = {"LOCAL_STORAGE", "SYSTEM_CRITICAL", "FAILED_BARE", "DAEMON_SET"}
+    assert {each.name for each in read(DEFAULT).protections} == usual
+    old = read(DEFAULT, evictLocalStoragePods=True, ignorePvcPods=True).protections
+    assert {each.name for each in old} == usual - {"LOCAL_STORAGE"} | {"PVC"}
+    lists = {"defaultDisabled": ["DaemonSetPods"], "extraEnabled": ["PodsWithoutPDB"]}
+    new = read(DEFAULT, podProtections=lists, evictLocalStoragePods=True).protections
+    assert {each.name for each in new} == usual - {"DAEMON_SET"} | {"WITHOUT_BUDGET"}
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "where", "what"),
+    [
+        (DEFAULT, {"podProtections": {"extraEnabled": ["X"]}}, "extraEnabled", "'X' is none of"),
+        (
+            DEFAULT, {"podProtections": {"defaultDisabled": ["DaemonSetPods"] * 2}},
+            "defaultDisabled", "listed twice",
+        ),
+        (DEFAULT, {"priorityThreshold": {"value": 1, "name": "a"}}, "Threshold", "only one of"),
+        (DEFAULT, {"noEvictionPolicy": "Perhaps"}, "noEvictionPolicy", "'Perhaps'"),
+        (DEFAULT, {"minPodAge": "soon"}, "minPodAge", "not a duration"),
+        (MIGRATION, {"skipEvictionGates": ["All"]}, "skipEvictionGates", "'All' is none of"),
+        (MIGRATION, {"evictQPS": "fast"}, "evictQPS", "above 0"),
+        (MIGRATION, {"maxMigratingPerWorkload": "ten"}, "maxMigratingPerWorkload", "percentage"),
+        (MIGRATION, {"defaultJobMode": "Later"}, "defaultJobMode", "'Later'"),
+        (MIGRATION, {"arbitrationArgs": {"interv": "1s"}}, "arbitrationArgs.interv", "not known"),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_its_path(name: str, args: dict[str, Any], where: str, what: str) -> None:
+    """A protection that is misspelled would not protect."""
+    with pytest.raises(errors.ConfigError) as caught:
+        read(name, **args)
+    assert where in str(caught.value)
+    assert what in str(caught.value)
+
+
+def test_the_peers_defaults_are_its_own() -> None:
+    """Two a node, five minutes, reservations first; skipped gates judge nothing."""
+    usual = read(MIGRATION)
+    assert usual.migrates
+    assert (usual.migration.max_per_node, usual.migration.ttl_seconds) == (2, 300.0)
+    assert usual.migration.mode == "ReservationFirst"
+    assert (usual.per_second, usual.burst, usual.policy) == (10.0, 1, "Eviction")
+    assert Protection.PVC not in usual.protections
+    skipped = read(
+        MIGRATION,
+        skipEvictionGates=["MaxMigratingPerNode", "LocalStorage", "BarePods", "ExpectedReplicas"],
+    )
+    assert skipped.migration.max_per_node is None
+    assert skipped.bare
+    assert not skipped.migration.checks_replicas
+    assert Protection.LOCAL_STORAGE not in skipped.protections

@@ -1,0 +1,68 @@
+"""Where a pod would land: the scheduler's own filters, and what a round has decided."""
+
+from __future__ import annotations
+
+from koordlet.scheduler.descheduling import dump
+from koordlet.scheduler.descheduling.landing import Landing
+from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.descheduling.traits import Resident
+from tests.kit import descheduling
+from tests.kit.descheduling import Body, node, pod
+
+
+def scene(*bodies: Body) -> tuple[ClusterState, Landing]:
+    """A cluster, and the places of its pods."""
+    state, _ = dump.state(bodies, descheduling.NOW)
+    return state, Landing(state)
+
+
+def resident(state: ClusterState, name: str) -> Resident:
+    """A pod by name."""
+    several = (each for row in state.rows() for each in state.residents(row))
+    return next(each for each in several if each.pod.name == name)
+
+
+def test_another_node_must_pass_every_filter_of_the_scheduler() -> None:
+    """Cordoned, full, tainted, not ready, or with a pod that minds: five nodes that do not."""
+    term = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "kubernetes.io/hostname"}
+    kind = "requiredDuringSchedulingIgnoredDuringExecution"
+    state, landing = scene(
+        *(node("n1"), node("cordoned", unschedulable=True), node("full", cpu="50m")),
+        node("tainted", taints=[{"key": "k", "effect": "NoSchedule"}]),
+        *(node("down", ready=False), node("minds"), node("free")),
+        pod("p", "n1", labels={"a": "b"}),
+        pod("q", "minds", spec={"affinity": {"podAntiAffinity": {kind: [term]}}}),
+    )
+    rows = landing.feasible(resident(state, "p")).tolist()
+    assert [state.node(row).name for row in rows] == ["free"]
+    own = landing.feasible(resident(state, "p"), own=True).tolist()
+    assert [state.node(row).name for row in own] == ["n1", "free"]
+    assert not landing.fits(resident(state, "p"), state.columns.rows["minds"])
+
+
+def test_a_departure_gives_room_and_its_replacement_takes_it() -> None:
+    """Until it is suspended: whoever waits sees the cluster as the store shows it."""
+    state, landing = scene(
+        *(node("n1", cpu="150m"), node("n2", cpu="150m"), node("n3", cpu="150m")),
+        *(pod("p", "n1"), pod("q", "n2")),
+    )
+    assert landing.best(resident(state, "q")) == 2
+    landing.depart(resident(state, "p"), 2)
+    assert landing.best(resident(state, "q")) == 0
+    landing.suspend()
+    assert landing.best(resident(state, "q")) == 2
+    landing.resume()
+    assert landing.best(resident(state, "q")) == 0
+    assert [each.pod.name for each in state.residents(2)] == []
+
+
+def test_a_pod_that_left_meanwhile_is_not_taken_again() -> None:
+    """The watch was faster than the answer."""
+    state, landing = scene(node("n1"), node("n2"), pod("p", "n1"))
+    gone = resident(state, "p")
+    landing.depart(gone, 1)
+    landing.suspend()
+    state.columns.remove(gone.pod)
+    landing.resume()
+    landing.suspend()
+    assert [len(pods) for pods in state.columns.pods] == [0, 0]

@@ -1,0 +1,228 @@
+"""The descheduler over both stores: rounds of a watched cluster, and who answers them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.descheduling import configuration
+from koordlet.scheduler.descheduling.round import EvictionProposal
+from koordlet.scheduler.descheduling.traits import Resident
+from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSettings
+from koordlet.scheduler.loop import descheduler, evictions
+from tests.kit import deadline, descheduling, schedulers
+from tests.scheduler.loop.test_gangs import both
+
+OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
+         "uid": "r", "controller": True}]}  # fmt: skip
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+TOO_MANY = {"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5}}
+#: A limiter that lets several pods of one workload go at once.
+FREE = DisruptionSettings(
+    limiter=LimiterSettings(
+        per_node_in_flight=10, per_node_five_minutes=10, cool_down_seconds=0.0, pending_percent=100
+    )
+)
+
+
+def settings(**top: Any) -> configuration.DeschedulerSettings:
+    """Pods that restarted five times go; nobody is elected."""
+    body = descheduling.policy(TOO_MANY, **{"leaderElection": {"leaderElect": False}, **top})
+    return configuration.read(body, "test")
+
+
+def restarted(count: int, phase: str = "Running") -> dict[str, Any]:
+    """The status of a pod whose container restarted so often."""
+    containers = [{"name": "c", "restartCount": count, "image": "i", "imageID": "", "ready": True}]
+    return {**READY, "phase": phase, "containerStatuses": containers}
+
+
+async def pod(world: schedulers.World, name: str, status: Mapping[str, Any], **more: Any) -> None:
+    """A pod on node n1 with this status."""
+    ref = await world.pod(name, on="n1", meta=OWNER, **more)
+    await world.store.patch(ref, objects.Merge({"status": dict(status)}), subresource="status")
+
+
+@asynccontextmanager
+async def scene(ram: Path, *, over_http: bool) -> AsyncGenerator[schedulers.World]:
+    """Two nodes; of three pods two restarted too often, and one of these is no ReplicaSet's."""
+    async with schedulers.world(ram, over_http=over_http) as world:
+        await world.node("n1")
+        await world.node("n2")
+        for name, count in (("often", 9), ("rarely", 1)):
+            await pod(world, name, restarted(count))
+        ref = await world.pod("bare", on="n1")
+        await world.store.patch(ref, objects.Merge({"status": restarted(9)}), subresource="status")
+        yield world
+
+
+async def ending(world: schedulers.World) -> list[str]:
+    """The pods that are gone or going."""
+    pods = await world.pods()
+    gone = {"often", "rarely", "bare"} - pods.keys()
+    return sorted(gone | {name for name, body in pods.items()
+                          if body["metadata"].get("deletionTimestamp")})  # fmt: skip
+
+
+@both
+def test_one_round_evicts_what_a_strategy_chooses_and_tells_why(
+    ram: Path, *, over_http: bool
+) -> None:
+    """Through the Eviction API and the limiter; a pod that nobody would create again stays."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as world:
+            made = descheduler.Descheduler(
+                world.client, settings(), instance="one", disruption=FREE
+            )
+            await made.run(once=True)
+            assert await ending(world) == ["often"]
+            assert made.core.measures.descheduled == {
+                ("success", "RemovePodsHavingTooManyRestarts", "p", "d", "n1"): 1
+            }
+            assert 'descheduler_pods_evicted_total{result="success"' in made.metrics()
+            listing = await objects.collect(world.store.list(kinds.EVENTS))
+            (event,) = (each for each in listing.items if each["reason"] == "Moved")
+            assert event["note"].endswith("containers restarted 9 times, at most 4")
+
+    schedulers.run(body())
+
+
+@both
+def test_a_dry_run_sends_nothing_and_counts_what_would_go(ram: Path, *, over_http: bool) -> None:
+    """Also where the configuration alone says so."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as world:
+            for dry, more in ((True, {}), (False, {"dryRun": True})):
+                made = descheduler.Descheduler(
+                    world.client, settings(**more), instance="one", dry_run=dry, disruption=FREE
+                )
+                await made.run(once=True)
+                assert made.last is not None
+                assert [each.resident.pod.name for each in made.last.evicted] == ["often"]
+            assert await ending(world) == []
+            assert not (await objects.collect(world.store.list(kinds.EVENTS))).items
+
+    schedulers.run(body())
+
+
+@both
+def test_the_limiter_is_asked_for_each_pod(ram: Path, *, over_http: bool) -> None:
+    """One workload of two pods that are up loses one of them at a time."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as world:
+            await pod(world, "rarely2", restarted(7))
+            made = descheduler.Descheduler(
+                world.client, settings(), instance="one", disruption=FREE
+            )
+            await made.run(once=True)
+            assert made.last is not None
+            assert [each.resident.pod.name for each in made.last.evicted] == ["often"]
+            (why,) = made.refusals.values()
+            assert why.startswith("ControllerRate: ")
+
+    schedulers.run(body())
+
+
+@both
+def test_of_two_deschedulers_one_acts(ram: Path, *, over_http: bool) -> None:
+    """The second waits for the lease, and has it when the first is told to stop."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as world:
+            both_elect = settings(
+                leaderElection={"resourceNamespace": "d", "retryPeriod": "100ms",
+                                "renewDeadline": "5s", "leaseDuration": "10s"}
+            )  # fmt: skip
+            several = [
+                descheduler.Descheduler(
+                    world.client, both_elect, instance=name, dry_run=True, disruption=FREE
+                )
+                for name in ("one", "two")
+            ]
+            first, second = (asyncio.ensure_future(each.run()) for each in several)
+            try:
+                await deadline.comes(lambda: any(each.beat for each in several), seconds=30.0)
+                leads = [each.ready for each in several]
+                assert leads.count(True) == 1
+                (first if leads[0] else second).cancel()
+                await deadline.comes(lambda: several[leads.index(False)].beat, seconds=30.0)
+            finally:
+                for task in (first, second):
+                    task.cancel()
+                await asyncio.gather(first, second, return_exceptions=True)
+
+    schedulers.run(body())
+
+
+def test_a_profile_that_needs_jobs_asks_whoever_makes_them(ram: Path) -> None:
+    """Without anybody who does, it only shows; the seam for migration jobs."""
+
+    class Jobs:
+        """Makes a job of each proposal, and knows of one already."""
+
+        def __init__(self) -> None:
+            self.made: list[str] = []
+
+        def held(self, resident: Resident) -> str:
+            """Of pod ``rarely`` there is a job."""
+            return "a job is running" if resident.pod.name == "rarely" else ""
+
+        async def move(self, proposal: EvictionProposal) -> evictions.EvictionResult:
+            """Make a job."""
+            self.made.append(proposal.resident.pod.name)
+            return evictions.EvictionResult("Evicted")
+
+    async def body() -> None:
+        async with scene(ram, over_http=False) as world:
+            peer = descheduling.policy(
+                {"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 1}},
+                leaderElection={"leaderElect": False},
+            )
+            peer["kind"] = "DeschedulerConfiguration"
+            peer["profiles"][0]["pluginConfig"].append(
+                {"name": "MigrationController", "args": {"skipCheckExpectedReplicas": True}}
+            )
+            jobs = Jobs()
+            for given, made_jobs in ((None, []), (jobs, ["often"])):
+                made = descheduler.Descheduler(
+                    world.client, configuration.read(peer, "test"), instance="one",
+                    disruption=FREE, jobs=given,
+                )  # fmt: skip
+                await made.run(once=True)
+                assert jobs.made == made_jobs
+            assert await ending(world) == []
+
+    schedulers.run(body())
+
+
+@both
+def test_failed_pods_are_seen_though_the_scheduler_has_forgotten_them(
+    ram: Path, *, over_http: bool
+) -> None:
+    """They hold no room, and are evicted all the same."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=over_http) as world:
+            await world.node("n1")
+            await world.node("n2")
+            await pod(world, "failed", restarted(0, "Failed"))
+            body = descheduling.policy(
+                {"RemoveFailedPods": {"minPodLifetimeSeconds": 0}},
+                leaderElection={"leaderElect": False},
+            )
+            made = descheduler.Descheduler(
+                world.client, configuration.read(body, "test"), instance="one",
+                dry_run=True, disruption=FREE,
+            )  # fmt: skip
+            await made.run(once=True)
+            assert made.last is not None
+            assert [each.resident.pod.name for each in made.last.evicted] == ["failed"]
+
+    schedulers.run(body())
