@@ -1,7 +1,7 @@
 """Trees of CEL as closures: one for each node, made once, called for each device.
 
 Covers: names, fields and indices, operators with absorbed errors, macros, optional syntax; types
-that are known without a device. Does not cover: the variables (``cel_environment``), functions by
+that are known without a device. Does not cover: the variables (``selector``), functions by
 name (``cel_functions``).
 
 A closure takes the frame: what the evaluation may still cost, then one place for each variable.
@@ -130,7 +130,11 @@ class Compiler:
 
     def mapped(self, node: Node) -> cel_values.Part:
         entries = [
-            (entry.kind == "optional", *(self.compile(child).run for child in entry.children))
+            (
+                entry.kind == "optional",
+                self.compile(entry.children[0]).run,
+                self.compile(entry.children[1]).run,
+            )
             for entry in node.children
         ]
 
@@ -292,7 +296,7 @@ def _logic(runs: list[Run], *, ends: bool) -> Run:
                 error = error or raised
                 continue
             if value is ends:
-                return ends
+                return bool(ends)
             if type(value) is not bool:
                 error = error or EvaluationError("no such overload")
         if error is not None:
