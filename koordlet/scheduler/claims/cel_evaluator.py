@@ -46,9 +46,9 @@ _TWO_OPERANDS: dict[str, Callable[[Frame, Any, Any], Any]] = {
 }
 
 
-def literal(value: Any) -> cel_values.Part:
+def literal(value: Any) -> cel_values.CompiledNode:
     """A node whose value is known."""
-    return cel_values.Part(lambda _: value, cel_values.type_name(value))
+    return cel_values.CompiledNode(lambda _: value, cel_values.type_name(value))
 
 
 class Compiler:
@@ -63,37 +63,39 @@ class Compiler:
         }
         self.places = 1 + len(variables)
 
-    def compile(self, node: Node) -> cel_values.Part:
+    def compile(self, node: Node) -> cel_values.CompiledNode:
         if node.kind == "literal":
             return literal(node.value)
         return _KINDS[node.kind](self, node)
 
-    def name(self, node: Node) -> cel_values.Part:
+    def name(self, node: Node) -> cel_values.CompiledNode:
         known = self.scope.get(str(node.value))
         if known is None:
             if node.value in _TYPES:
                 return literal(cel_values.TypeValue(str(node.value)))
             raise undeclared(node)
         place, kind = known
-        return cel_values.Part(lambda frame: frame[place], kind)
+        return cel_values.CompiledNode(lambda frame: frame[place], kind)
 
-    def select(self, node: Node) -> cel_values.Part:
+    def select(self, node: Node) -> cel_values.CompiledNode:
         field = str(node.value)
         operand, kind = self.compile(node.children[0])
         fields = self._objects.get(kind)
         if fields is not None:
             if field not in fields:
                 raise CompileError(f"undefined field '{field}'", node.at)
-            return cel_values.Part(lambda frame: operand(frame)[field], fields[field])
+            return cel_values.CompiledNode(lambda frame: operand(frame)[field], fields[field])
         if cel_values.base(kind) not in ("map", "dyn", "optional_type"):
             raise CompileError(f"type '{kind}' does not support field selection", node.at)
         if node.kind == "select?":
-            return cel_values.Part(
+            return cel_values.CompiledNode(
                 lambda frame: _optional_index(operand(frame), field), "optional_type"
             )
-        return cel_values.Part(lambda frame: index(operand(frame), field), cel_values.element(kind))
+        return cel_values.CompiledNode(
+            lambda frame: index(operand(frame), field), cel_values.element(kind)
+        )
 
-    def operator(self, node: Node) -> cel_values.Part:
+    def operator(self, node: Node) -> cel_values.CompiledNode:
         operator = str(node.value)
         parts = [self.compile(child) for child in node.children]
         gives = _result(operator, [part.type for part in parts])
@@ -103,32 +105,32 @@ class Compiler:
             raise CompileError(
                 f"found no matching overload for '{spelled}' applied to '({kinds})'", node.at
             )
-        return cel_values.Part(_operator(operator, [part.run for part in parts]), gives)
+        return cel_values.CompiledNode(_operator(operator, [part.run for part in parts]), gives)
 
-    def listed(self, node: Node) -> cel_values.Part:
+    def listed(self, node: Node) -> cel_values.CompiledNode:
         parts = [(child.kind == "optional", self._element(child)) for child in node.children]
         kinds = {"dyn" if optional else part.type for optional, part in parts}
         gives = f"list:{kinds.pop()}" if len(kinds) == 1 else "list:dyn"
         if not any(optional for optional, _ in parts):
             runs = [part.run for _, part in parts]
-            return cel_values.Part(lambda frame: [run(frame) for run in runs], gives)
+            return cel_values.CompiledNode(lambda frame: [run(frame) for run in runs], gives)
 
         def run(frame: Frame) -> list[Any]:
-            found = []
+            values = []
             for optional, part in parts:
                 value = part.run(frame)
                 if not optional:
-                    found.append(value)
+                    values.append(value)
                 elif _held(value).present:
-                    found.append(value.value)
-            return found
+                    values.append(value.value)
+            return values
 
-        return cel_values.Part(run, gives)
+        return cel_values.CompiledNode(run, gives)
 
-    def _element(self, node: Node) -> cel_values.Part:
+    def _element(self, node: Node) -> cel_values.CompiledNode:
         return self.compile(node.children[0] if node.kind == "optional" else node)
 
-    def mapped(self, node: Node) -> cel_values.Part:
+    def mapped(self, node: Node) -> cel_values.CompiledNode:
         entries = [
             (
                 entry.kind == "optional",
@@ -139,24 +141,24 @@ class Compiler:
         ]
 
         def run(frame: Frame) -> dict[Any, Any]:
-            found: dict[Any, Any] = {}
+            values: dict[Any, Any] = {}
             for optional, name, value in entries:
                 known, held = cel_values.key(name(frame)), value(frame)
-                if known in found:
+                if known in values:
                     raise EvaluationError(f"Failed with repeated key: {known}")
                 if not optional:
-                    found[known] = held
+                    values[known] = held
                 elif _held(held).present:
-                    found[known] = held.value
-            return found
+                    values[known] = held.value
+            return values
 
-        return cel_values.Part(run, "map:dyn")
+        return cel_values.CompiledNode(run, "map:dyn")
 
-    def call(self, node: Node) -> cel_values.Part:
+    def call(self, node: Node) -> cel_values.CompiledNode:
         """A macro, or a function with or without a target."""
         macro = cel_macros.find(node)
         if macro is not None:
-            return cel_values.Part(*macro(self, node))
+            return cel_values.CompiledNode(*macro(self, node))
         name, arguments = str(node.value), node.children
         if node.kind == "method" and arguments[0].kind == "name":
             qualified = f"{arguments[0].value}.{name}"
@@ -167,7 +169,7 @@ class Compiler:
 
     def _function(
         self, node: Node, name: str, arguments: tuple[Node, ...], *, method: bool
-    ) -> cel_values.Part:
+    ) -> cel_values.CompiledNode:
         known = cel_functions.FUNCTIONS.get(name)
         if known is None:
             raise undeclared(node)
@@ -186,7 +188,9 @@ class Compiler:
             )
         results = {overload.gives for overload in fitting}
         gives = results.pop() if len(results) == 1 else "dyn"
-        return cel_values.Part(cel_functions.call(fitting, [part.run for part in parts]), gives)
+        return cel_values.CompiledNode(
+            cel_functions.call(fitting, [part.run for part in parts]), gives
+        )
 
 
 def undeclared(node: Node) -> CompileError:
@@ -347,10 +351,10 @@ def _contains(frame: Frame, value: Any, inside: Any) -> bool:
     if type(inside) is not list:
         raise EvaluationError("no such overload")
     cel_values.charge(frame, len(inside))
-    return any(cel_values.equal(frame, value, one) for one in inside)
+    return any(cel_values.equal(frame, value, element) for element in inside)
 
 
-_KINDS: dict[str, Callable[[Compiler, Node], cel_values.Part]] = {
+_KINDS: dict[str, Callable[[Compiler, Node], cel_values.CompiledNode]] = {
     "name": Compiler.name,
     "select": Compiler.select,
     "select?": Compiler.select,

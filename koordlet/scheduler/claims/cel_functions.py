@@ -52,9 +52,9 @@ def call(fitting: Sequence[Overload], runs: Sequence[Run]) -> Run:
     return run
 
 
-def _quantity(text: str) -> cel_values.Quantity:
+def _quantity(text: str) -> cel_values.Amount:
     try:
-        return cel_values.Quantity(quantity.exact(text[:64]))
+        return cel_values.Amount(quantity.exact(text[:64]))
     except ValueError as error:
         raise EvaluationError(f"quantities must match the regular expression: {error}") from error
 

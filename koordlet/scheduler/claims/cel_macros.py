@@ -13,16 +13,16 @@ from koordlet.scheduler.claims.cel_syntax import CompileError, Node
 from koordlet.scheduler.claims.cel_values import EvaluationError, Frame, Run
 
 
-class Compiler(Protocol):
+class MacroCompiler(Protocol):
     """What a macro needs to compile its parts."""
 
     scope: dict[str, tuple[int, str]]
     places: int
 
-    def compile(self, node: Node) -> cel_values.Part: ...
+    def compile(self, node: Node) -> cel_values.CompiledNode: ...
 
 
-Macro = Callable[[Compiler, Node], tuple[Run, str]]
+Macro = Callable[[MacroCompiler, Node], tuple[Run, str]]
 _LOOPS = {"all": (3,), "exists": (3,), "exists_one": (3,), "map": (3, 4), "filter": (3,)}
 
 
@@ -35,7 +35,7 @@ def find(node: Node) -> Macro | None:
     return _loop if len(node.children) in _LOOPS.get(str(node.value), ()) else None
 
 
-def _has(compiler: Compiler, node: Node) -> tuple[Run, str]:
+def _has(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
     field = node.children[0]
     if field.kind != "select":
         raise CompileError("invalid argument to has() macro", node.at)
@@ -45,8 +45,8 @@ def _has(compiler: Compiler, node: Node) -> tuple[Run, str]:
 
 
 def _inside(
-    compiler: Compiler, variable: Node, kind: str, bodies: tuple[Node, ...]
-) -> tuple[int, list[cel_values.Part]]:
+    compiler: MacroCompiler, variable: Node, kind: str, bodies: tuple[Node, ...]
+) -> tuple[int, list[cel_values.CompiledNode]]:
     """Bodies compiled where a variable more is known, and the variable's place."""
     if variable.kind != "name":
         raise CompileError("argument must be a simple name", variable.at)
@@ -58,7 +58,7 @@ def _inside(
     return place, parts
 
 
-def _bind(compiler: Compiler, node: Node) -> tuple[Run, str]:
+def _bind(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
     bound = compiler.compile(node.children[2])
     place, (body,) = _inside(compiler, node.children[1], bound.type, node.children[3:])
 
@@ -69,7 +69,7 @@ def _bind(compiler: Compiler, node: Node) -> tuple[Run, str]:
     return run, body.type
 
 
-def _loop(compiler: Compiler, node: Node) -> tuple[Run, str]:  # noqa: C901 -- five macros, one walk
+def _loop(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:  # noqa: C901 -- five macros, one walk
     macro = str(node.value)
     over = compiler.compile(node.children[0])
     kind = cel_values.base(over.type)

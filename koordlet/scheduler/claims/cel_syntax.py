@@ -232,14 +232,14 @@ class _Parser:
 
     def _listed(self, end: str, element: Callable[[], Node]) -> list[Node]:
         """Elements up to the closing bracket; lists and maps may have one comma more."""
-        found: list[Node] = []
+        elements: list[Node] = []
         while not self._take(end):
-            if found:
+            if elements:
                 self.expect(",")
                 if end != ")" and self._take(end):
                     break
-            found.append(element())
-        return found
+            elements.append(element())
+        return elements
 
     def _primary(self) -> Node:  # noqa: PLR0911 -- one answer a token
         token = self._token

@@ -49,7 +49,7 @@ class BoolKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class Amount:
     """An amount, equal to every amount of the same worth."""
 
     value: Fraction
@@ -65,14 +65,14 @@ class Optional:
 
 @functools.total_ordering
 @dataclass(frozen=True, slots=True)
-class Version:
+class SemanticVersion:
     """A semantic version; what was built from it does not count."""
 
     numbers: tuple[int, int, int]
     #: Identifiers of a release that is not out yet: numbers before words, fewer before more.
     pre: tuple[tuple[int, int, str], ...] = ()
 
-    def __lt__(self, other: Version) -> bool:
+    def __lt__(self, other: SemanticVersion) -> bool:
         return (self.numbers, not self.pre, self.pre) < (other.numbers, not other.pre, other.pre)
 
 
@@ -83,7 +83,7 @@ class Domains(dict[str, Any]):
         return {}
 
 
-class Part(NamedTuple):
+class CompiledNode(NamedTuple):
     """A compiled node: how it is evaluated, and of which type the result is."""
 
     run: Run
@@ -105,8 +105,8 @@ _NAMES: dict[type, str] = {
     Domains: "map",
     TypeValue: "type",
     Optional: "optional_type",
-    Quantity: "kubernetes.Quantity",
-    Version: "kubernetes.Semver",
+    Amount: "kubernetes.Quantity",
+    SemanticVersion: "kubernetes.Semver",
 }
 _VERSION = re.compile(
     r"(0|[1-9]\d*)(?:\.(0|[1-9]\d*))?(?:\.(0|[1-9]\d*))?"
@@ -195,7 +195,7 @@ def order(left: Any, right: Any) -> int:
     kind, other = type(left), type(right)
     if not ((kind is other and kind in _ORDERED) or (kind in NUMBERS and other in NUMBERS)):
         raise EvaluationError("no such overload")
-    if kind is Quantity:
+    if kind is Amount:
         left, right = left.value, right.value
     return -1 if left < right else 1 if left > right else 0 if left == right else 2
 
@@ -274,7 +274,7 @@ _WHOLE: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def version(text: str, *, normalise: bool = False) -> Version:
+def version(text: str, *, normalise: bool = False) -> SemanticVersion:
     """A semantic version; normalised, a leading ``v`` and absent parts are no fault."""
     if normalise:
         text = re.sub(r"(^|\.)0+(?=\d)", r"\1", text.strip().removeprefix("v"))
@@ -295,4 +295,4 @@ def version(text: str, *, normalise: bool = False) -> Version:
             pre.append((1, 0, identifier))
     if max(numbers) > cel_syntax.UINT_MOST:
         raise EvaluationError(f"parse semantic version: value out of range '{text[:64]}'")
-    return Version(numbers, tuple(pre))
+    return SemanticVersion(numbers, tuple(pre))

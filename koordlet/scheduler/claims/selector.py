@@ -33,10 +33,10 @@ class _Device(Protocol):
     def allow_multiple_allocations(self) -> bool: ...
 
 
-class Selector:
+class DeviceExpression:
     """A compiled expression."""
 
-    def __init__(self, part: cel_values.Part, places: int) -> None:
+    def __init__(self, part: cel_values.CompiledNode, places: int) -> None:
         self._run, self._places = part.run, places
 
     def matches(self, device: _Device, driver: str) -> bool:
@@ -56,7 +56,7 @@ class Selector:
 
 
 @functools.lru_cache(maxsize=10_000)
-def compile(expression: str) -> Selector:  # noqa: A001 -- re.compile's name, for the same deed
+def compile(expression: str) -> DeviceExpression:  # noqa: A001 -- re.compile's name, for the same deed
     """A selector; ``SelectorError`` names what no evaluation could mend."""
     compiler = cel_evaluator.Compiler({"device": "device"}, {"device": _FIELDS})
     try:
@@ -69,7 +69,7 @@ def compile(expression: str) -> Selector:  # noqa: A001 -- re.compile's name, fo
         ) from error
     if part.type not in ("bool", "dyn"):
         raise SelectorError(f"must evaluate to bool or the unknown type, not {part.type}")
-    return Selector(part, compiler.places)
+    return DeviceExpression(part, compiler.places)
 
 
 def _seen(device: _Device, driver: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _seen(device: _Device, driver: str) -> dict[str, Any]:
         attributes.setdefault(domain or driver, {})[identifier] = value
     for name, amount in device.capacity.items():
         domain, _, identifier = name.rpartition("/")
-        capacity.setdefault(domain or driver, {})[identifier] = cel_values.Quantity(amount.value)
+        capacity.setdefault(domain or driver, {})[identifier] = cel_values.Amount(amount.value)
     return {
         "driver": driver,
         "attributes": attributes,
