@@ -1,0 +1,111 @@
+"""Functions of CEL by name: sizes, texts, amounts and versions.
+
+Covers: choosing an overload by types. Does not cover: regular expressions, time, addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from koordlet.model import quantity
+from koordlet.scheduler.claims import cel_values
+from koordlet.scheduler.claims.cel_values import EvaluationError, Frame, Run
+
+_QUANTITY, _SEMVER = "kubernetes.Quantity", "kubernetes.Semver"
+
+
+class Overload(NamedTuple):
+    """One meaning of a name, for arguments of these types."""
+
+    method: bool
+    takes: tuple[str, ...]
+    gives: str
+    run: Callable[..., Any]
+
+    def accepts(self, kinds: Sequence[str]) -> bool:
+        return len(kinds) == len(self.takes) and all(
+            "dyn" in pair or pair[0] == pair[1] for pair in zip(kinds, self.takes, strict=True)
+        )
+
+
+def _method(takes: tuple[str, ...], gives: str, run: Callable[..., Any]) -> Overload:
+    return Overload(method=True, takes=takes, gives=gives, run=run)
+
+
+def _function(takes: tuple[str, ...], gives: str, run: Callable[..., Any]) -> Overload:
+    return Overload(method=False, takes=takes, gives=gives, run=run)
+
+
+def call(fitting: Sequence[Overload], runs: Sequence[Run]) -> Run:
+    """A call of the overload that fits what the arguments turn out to be."""
+
+    def run(frame: Frame) -> Any:
+        values = [argument(frame) for argument in runs]
+        kinds = [cel_values.type_name(value) for value in values]
+        for overload in fitting:
+            if overload.accepts(kinds):
+                cel_values.charge(frame, sum(len(v) // 10 for v in values if type(v) is str))
+                return overload.run(*values)
+        raise EvaluationError("no such overload")
+
+    return run
+
+
+def _quantity(text: str) -> cel_values.Amount:
+    try:
+        return cel_values.Amount(quantity.exact(text[:64]))
+    except ValueError as error:
+        raise EvaluationError(f"quantities must match the regular expression: {error}") from error
+
+
+def _is_version(text: str) -> bool:
+    try:
+        cel_values.version(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _compared(kind: str, worth: Callable[[Any], Any]) -> dict[str, Overload]:
+    takes = (kind, kind)
+    return {
+        "compareTo": _method(
+            takes, "int", lambda a, b: (worth(a) > worth(b)) - (worth(a) < worth(b))
+        ),
+        "isGreaterThan": _method(takes, "bool", lambda a, b: worth(a) > worth(b)),
+        "isLessThan": _method(takes, "bool", lambda a, b: worth(a) < worth(b)),
+    }
+
+
+_OF_QUANTITY = _compared(_QUANTITY, lambda amount: amount.value)
+_OF_SEMVER = _compared(_SEMVER, lambda version: version)
+_TEXTS = ("string", "string")
+
+FUNCTIONS: dict[str, tuple[Overload, ...]] = {
+    "size": tuple(
+        declare((kind,), "int", len)
+        for declare in (_function, _method)
+        for kind in ("string", "bytes", "list", "map")
+    ),
+    "type": (_function(("dyn",), "type", lambda v: cel_values.TypeValue(cel_values.type_name(v))),),
+    "dyn": (_function(("dyn",), "dyn", lambda value: value),),
+    "startsWith": (_method(_TEXTS, "bool", str.startswith),),
+    "endsWith": (_method(_TEXTS, "bool", str.endswith),),
+    "contains": (_method(_TEXTS, "bool", str.__contains__),),
+    "quantity": (_function(("string",), _QUANTITY, _quantity),),
+    "semver": (
+        _function(("string",), _SEMVER, cel_values.version),
+        _function(
+            ("string", "bool"),
+            _SEMVER,
+            lambda text, normalise: cel_values.version(text, normalise=normalise),
+        ),
+    ),
+    "isSemver": (_function(("string",), "bool", _is_version),),
+    **{name: (overload, _OF_SEMVER[name]) for name, overload in _OF_QUANTITY.items()},
+    **{
+        name: (_method((_SEMVER,), "int", lambda version, place=place: version.numbers[place]),)
+        for place, name in enumerate(("major", "minor", "patch"))
+    },
+}
