@@ -68,6 +68,19 @@ class Compiler:
             return literal(node.value)
         return _KINDS[node.kind](self, node)
 
+    def inside(
+        self, variable: Node, kind: str, bodies: tuple[Node, ...]
+    ) -> tuple[int, list[cel_values.CompiledNode]]:
+        """Bodies compiled where a variable more is known, and the variable's place."""
+        if variable.kind != "name":
+            raise CompileError("argument must be a simple name", variable.at)
+        outer, place = self.scope, self.places
+        self.scope = {**outer, str(variable.value): (place, kind)}
+        self.places += 1
+        parts = [self.compile(body) for body in bodies]
+        self.scope = outer
+        return place, parts
+
     def name(self, node: Node) -> cel_values.CompiledNode:
         known = self.scope.get(str(node.value))
         if known is None:

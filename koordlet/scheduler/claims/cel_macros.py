@@ -16,10 +16,11 @@ from koordlet.scheduler.claims.cel_values import EvaluationError, Frame, Run
 class MacroCompiler(Protocol):
     """What a macro needs to compile its parts."""
 
-    scope: dict[str, tuple[int, str]]
-    places: int
-
     def compile(self, node: Node) -> cel_values.CompiledNode: ...
+
+    def inside(
+        self, variable: Node, kind: str, bodies: tuple[Node, ...]
+    ) -> tuple[int, list[cel_values.CompiledNode]]: ...
 
 
 Macro = Callable[[MacroCompiler, Node], tuple[Run, str]]
@@ -44,23 +45,9 @@ def _has(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
     return (lambda frame: cel_values.contains_place(operand(frame), name)), "bool"
 
 
-def _inside(
-    compiler: MacroCompiler, variable: Node, kind: str, bodies: tuple[Node, ...]
-) -> tuple[int, list[cel_values.CompiledNode]]:
-    """Bodies compiled where a variable more is known, and the variable's place."""
-    if variable.kind != "name":
-        raise CompileError("argument must be a simple name", variable.at)
-    outer, place = compiler.scope, compiler.places
-    compiler.scope = {**outer, str(variable.value): (place, kind)}
-    compiler.places += 1
-    parts = [compiler.compile(body) for body in bodies]
-    compiler.scope = outer
-    return place, parts
-
-
 def _bind(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
     bound = compiler.compile(node.children[2])
-    place, (body,) = _inside(compiler, node.children[1], bound.type, node.children[3:])
+    place, (body,) = compiler.inside(node.children[1], bound.type, node.children[3:])
 
     def run(frame: Frame) -> Any:
         frame[place] = bound.run(frame)
@@ -76,7 +63,7 @@ def _loop(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:  # noqa: C901
     if kind not in ("list", "map", "dyn"):
         raise CompileError(f"expression of type '{over.type}' cannot be range", node.at)
     each = cel_values.element(over.type) if kind == "list" else "dyn"
-    place, bodies = _inside(compiler, node.children[1], each, node.children[2:])
+    place, bodies = compiler.inside(node.children[1], each, node.children[2:])
     test, last = bodies[0].run, bodies[-1].run
     cost = 1 + sum(body.levels for body in node.children[2:])
 

@@ -18,24 +18,24 @@ class CounterRoom:
         self._in_use = in_use
         self._left: dict[pools.PoolKey, dict[tuple[str, str], Fraction]] = {}
 
-    def fits(self, pool: pools.DevicePool, device: pools.PoolDevice) -> bool:
+    def fits(self, pool: pools.PoolView, device: pools.PoolDevice) -> bool:
         """Whether everything that a device consumes is there."""
         left = self._of(pool)
         return all(amount <= left[counter] for counter, amount in device.consumes.items())
 
-    def take(self, pool: pools.DevicePool, device: pools.PoolDevice) -> None:
+    def take(self, pool: pools.PoolView, device: pools.PoolDevice) -> None:
         """A device is chosen."""
         left = self._of(pool)
         for counter, amount in device.consumes.items():
             left[counter] -= amount
 
-    def give_back(self, pool: pools.DevicePool, device: pools.PoolDevice) -> None:
+    def give_back(self, pool: pools.PoolView, device: pools.PoolDevice) -> None:
         """A device is chosen no more."""
         left = self._of(pool)
         for counter, amount in device.consumes.items():
             left[counter] += amount
 
-    def _of(self, pool: pools.DevicePool) -> dict[tuple[str, str], Fraction]:
+    def _of(self, pool: pools.PoolView) -> dict[tuple[str, str], Fraction]:
         left = self._left.get(pool.key)
         if left is None:
             left = self._left[pool.key] = self._in_use.free_counters(pool)

@@ -51,7 +51,7 @@ class DevicesInUse:
         """What shares take of a device's capacities, by qualified name."""
         return self._consumed.get(device, _NOTHING)
 
-    def free_counters(self, pool: pools.DevicePool) -> dict[tuple[str, str], Fraction]:
+    def free_counters(self, pool: pools.PoolView) -> dict[tuple[str, str], Fraction]:
         """What is left of a pool's counters; devices that are gone consume nothing."""
         left = dict(pool.counters)
         for name in self._names.get(pool.key, ()) if left else ():

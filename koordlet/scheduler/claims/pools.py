@@ -55,7 +55,7 @@ class PoolDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class DevicePool:
+class PoolView:
     """A pool as one node sees it."""
 
     key: PoolKey
@@ -78,10 +78,10 @@ class DevicePool:
 class NodePools:
     """Everything that one node reaches, in the order of the search."""
 
-    pools: tuple[DevicePool, ...] = ()
+    pools: tuple[PoolView, ...] = ()
     devices: tuple[PoolDevice, ...] = ()
     #: Of each device, its pool.
-    owners: tuple[DevicePool, ...] = ()
+    owners: tuple[PoolView, ...] = ()
 
     @property
     def has_invalid(self) -> bool:
@@ -123,7 +123,7 @@ class PoolBook:
         self._views: dict[str, tuple[Mapping[str, str], NodePools]] = {}
         #: By the identities of their pools, which they keep alive: views of wide pools alone.
         self._wide_views: dict[tuple[int, ...], NodePools] = {}
-        self._built: dict[PoolKey, dict[tuple[str, ...], DevicePool]] = {}
+        self._built: dict[PoolKey, dict[tuple[str, ...], PoolView]] = {}
         #: Nodes that see something else.
         self.changes: vectors.ChangeLog[str] = vectors.ChangeLog()
 
@@ -206,7 +206,7 @@ class PoolBook:
         seen = self._seen(key, "", {})
         return seen is not None and seen.state is not PoolState.SOUND
 
-    def _seen(self, key: PoolKey, node: str, labels: Mapping[str, str]) -> DevicePool | None:
+    def _seen(self, key: PoolKey, node: str, labels: Mapping[str, str]) -> PoolView | None:
         members = self._pools[key].values()
         relevant = [member for member in members if member.concerns(node, labels)]
         if not relevant:
@@ -228,7 +228,7 @@ class PoolBook:
 
     def _build(
         self, key: PoolKey, relevant: list[_Published], node: str, labels: Mapping[str, str]
-    ) -> DevicePool | None:
+    ) -> PoolView | None:
         first, whole = relevant[0].content, relevant
         if len(relevant) != first.slice_count:
             members = self._pools[key].values()
@@ -236,18 +236,18 @@ class PoolBook:
                 return None
             whole = [member for member in members if member.content.generation == first.generation]
             if len(whole) != first.slice_count:
-                return DevicePool(key, PoolState.INCOMPLETE)
+                return PoolView(key, PoolState.INCOMPLETE)
         try:
             counters = _check(relevant, whole)
         except _Invalid as problem:
-            return DevicePool(key, PoolState.INVALID, str(problem))
+            return PoolView(key, PoolState.INVALID, str(problem))
         offered = tuple(
             device
             for member in relevant
             for device in member.devices
             if not member.content.per_device or device.selection.matches(node, labels)
         )
-        return DevicePool(
+        return PoolView(
             key,
             devices=offered,
             counters=counters,
@@ -263,7 +263,7 @@ class PoolBook:
         )
 
 
-def _node_pools(seen: list[DevicePool]) -> NodePools:
+def _node_pools(seen: list[PoolView]) -> NodePools:
     return NodePools(
         tuple(seen),
         tuple(device for pool in seen for device in pool.devices),
