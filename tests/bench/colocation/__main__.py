@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from tests.bench.colocation import arms, block, intervals, plot, settings
+from koordlet.demo import intervals
+from tests.bench.colocation import arms, block, plot, settings, verdict
 
 #: Of the gate: rounds until the first look, and seconds that one load may take.
 _FIRST_LOOK, _LONGEST = 5, 100.0
@@ -41,7 +42,7 @@ class Run:
             while done.others > settings.OTHERS and self.void < settings.VOID:
                 self.void += 1
                 done = block.run(self.bench, arm, self.load, seed)
-            if not done.clean.size:
+            if not done.clean:
                 msg = "every request met a gap: the host gives no processor for long enough"
                 raise SystemExit(msg)
             self.blocks[name].append(done)
@@ -56,9 +57,9 @@ class Run:
 
     def ratios(self, ours: str, others: Sequence[str]) -> tuple[str, list[intervals.Interval]]:
         """Ours by the better of the others: p99, and best-effort work the other way round."""
-        best = intervals.better(self.blocks, others)
+        best = verdict.better(self.blocks, others)
         mine, theirs = self.blocks[ours], self.blocks[best]
-        less = intervals.inverse(intervals.work(mine, theirs))
+        less = verdict.inverse(intervals.work(mine, theirs))
         return best, [intervals.latency(mine, theirs), less]
 
 
@@ -76,7 +77,7 @@ def report(bench: arms.Bench, args: argparse.Namespace) -> int:
             for name, (latency, share) in rows.items():
                 work = sum(done.work for done in run.blocks[name]) / args.rounds
                 print(f"| {level} | {hog} | {name} | {latency} | {share} | {work:.0f} |")
-            kept = sum(done.clean.size for some in run.blocks.values() for done in some)
+            kept = sum(len(done.clean) for some in run.blocks.values() for done in some)
             every = sum(done.requests for some in run.blocks.values() for done in some)
             met = f"{kept / every:.1%} of requests met no gap, {run.void} blocks were void"
             print(f"{level}, {hog}: {met}", file=sys.stderr)
@@ -100,19 +101,19 @@ def gate(bench: arms.Bench, args: argparse.Namespace) -> int:
             run.round()
         while True:
             best, ratios = run.ratios("koordlet", arms.FILES)
-            verdict = intervals.verdict(ratios)
-            if verdict is not intervals.Verdict.OPEN or time.monotonic() > ends:
+            judged = verdict.verdict(ratios)
+            if judged is not verdict.Verdict.OPEN or time.monotonic() > ends:
                 break
             run.round()
         print(
-            f"{verdict.value} co-location at {level}: p99 {ratios[0]} x {best}, its best-effort"
-            f" work {ratios[1]} x ours (limit {intervals.LIMIT} at the lower end)",
+            f"{judged.value} co-location at {level}: p99 {ratios[0]} x {best}, its best-effort"
+            f" work {ratios[1]} x ours (limit {verdict.LIMIT} at the lower end)",
             flush=True,
         )
-        verdicts.add(verdict)
-    if intervals.Verdict.FAILS in verdicts:
+        verdicts.add(judged)
+    if verdict.Verdict.FAILS in verdicts:
         return 1
-    return os.EX_TEMPFAIL if intervals.Verdict.OPEN in verdicts else 0
+    return os.EX_TEMPFAIL if verdict.Verdict.OPEN in verdicts else 0
 
 
 def main() -> int:

@@ -5,15 +5,12 @@ Covers: starting and ending the programs, which requests count.
 
 from __future__ import annotations
 
-import bisect
 import subprocess
 import time
 from dataclasses import dataclass
 
-import numpy as np
-
+from koordlet.demo import intervals
 from tests.bench.colocation import arms, settings
-from tests.bench.colocation.intervals import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +22,7 @@ class Load:
     seconds: float
 
 
-def run(bench: arms.Bench, arm: arms.Arm, load: Load, seed: int) -> Block:
+def run(bench: arms.Bench, arm: arms.Arm, load: Load, seed: int) -> intervals.Block:
     """Everything but the agent is started and ended for this block alone."""
     level, seconds = load.level, load.seconds
     with bench.controlled(arm):
@@ -43,11 +40,16 @@ def run(bench: arms.Bench, arm: arms.Arm, load: Load, seed: int) -> Block:
         elapsed, best, served = (b - a for a, b in zip(before, _used(bench, arm), strict=True))
         others = (bench.others() - others) / elapsed
         work = 0.0 if beside is None else float(beside.communicate()[0])
-        away = sorted(gap[1:] for gap in numbers(gaps))
-    requests = [request for each in times for request in each]
-    clean = sorted(end - begin for begin, end in requests if not _met(away, begin, end))
+        away = [(begin, end) for _, begin, end in numbers(gaps)]
+    requests = [(begin, end) for each in times for begin, end in each]
     left = elapsed * bench.cpus - served
-    return Block(np.array(clean), len(requests), work, best / left, others)
+    return intervals.Block(
+        clean=intervals.clean(requests, away),
+        requests=len(requests),
+        work=work,
+        share=best / left,
+        others=others,
+    )
 
 
 def _used(bench: arms.Bench, arm: arms.Arm) -> tuple[float, float, float]:
@@ -84,9 +86,3 @@ def numbers(program: subprocess.Popen[str]) -> list[tuple[float, ...]]:
         msg = f"{program.args!r} ended with {program.returncode}"
         raise RuntimeError(msg)
     return [tuple(map(float, line.split())) for line in text.splitlines()]
-
-
-def _met(gaps: list[tuple[float, ...]], begin: float, end: float) -> bool:
-    """Whether a request was there in a gap, or just after it."""
-    before = bisect.bisect_right(gaps, (end, end))
-    return any(gap[1] > begin - settings.ECHO for gap in gaps[max(0, before - 8) : before])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
-from tests.bench.colocation.intervals import Interval
+from koordlet.demo.intervals import Interval
 
 _WIDTH, _ROW, _LEFT, _COLUMN = 900, 22, 210, 320
 _COLOURS = ("#7f7f7f", "#1f77b4", "#ff7f0e", "#d62728", "#2ca02c")

@@ -12,8 +12,6 @@ THREADS = 4
 REQUEST_MS = 1.0
 #: A FIFO thread that comes later than this (ms) was not let run: the host had the processor.
 LATE_MS = 0.3
-#: A request may feel the queue that a gap has left, for so many seconds.
-ECHO = 0.01
 #: Seconds of a block, and of the quiet before it, in which an agent that was stopped wakes up.
 SECONDS, SETTLE = 4.0, 1.0
 #: CPUs that others may use in a block, the agent and what watches the host among them; beyond that
