@@ -99,11 +99,18 @@ class Tick:
         self.groups_changed = False
         #: Settings of policies beside the configuration.
         self.extra_settings: Mapping[str, object] = {}
+        #: Policies that stay in shadow, whatever the configuration says.
+        self._held: frozenset[str] = frozenset()
         self._set_policies(effective)
 
     def override(self, settings: Mapping[str, object]) -> None:
         """Use these settings of policies in place of the configured ones, by stem."""
         self.extra_settings = settings
+
+    def hold(self, stems: Iterable[str]) -> None:
+        """Keep these policies in shadow from the next pass on, and no others."""
+        self._held = frozenset(stems)
+        self._set_policies(self.effective)
 
     def configure(self, effective: sourced.Effective) -> None:
         """Take a new configuration for the next pass. The cgroup root is that of the start."""
@@ -113,7 +120,10 @@ class Tick:
     def _set_policies(self, effective: sourced.Effective) -> None:
         self.effective = effective
         self.settings = policy_settings.settings(effective.config)
-        self.modes = policy_settings.modes(effective.config)
+        self.modes = {
+            stem: plan.Mode.SHADOW if mode is plan.Mode.ENFORCE and stem in self._held else mode
+            for stem, mode in policy_settings.modes(effective.config).items()
+        }
         self.guard.switch(on=effective.config.guard.enabled)
 
     def at(self, base: str) -> Tick:

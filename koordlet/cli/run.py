@@ -24,7 +24,6 @@ from koordlet.report import view
 
 if typing.TYPE_CHECKING:
     from koordlet.agent import scheduler_child
-    from koordlet.demo import stage
     from koordlet.host.fs import root
     from koordlet.state import paths
 
@@ -99,16 +98,23 @@ def _run(args: argparse.Namespace) -> bool:
 
 def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object]) -> bool:
     """Run the agent with the demo's workloads, on the stage that this machine allows."""
+    from koordlet.cli import narration  # noqa: PLC0415 -- a service plays no demo
     from koordlet.demo import stage  # noqa: PLC0415 -- a service plays no demo
 
-    play = stage.choose(args, host, _for_demo(args, flags))
+    play = stage.choose(args, host, flags)
     try:
         _configure_log(play.config)
         where = play.paths(bootstrap.state_paths(args, play.config))
         wired = bootstrap.wire(play.config, play.tick.host, play.sources)
         agent = lifecycle.Agent(play.tick, where, enforce=not play.why, wired=wired)
-        _live(args, agent, where, play.flags, _narrated(play))
-        if not play.why:
+        if play.why:
+            _live(args, agent, where, play.flags, endpoints.Endpoints)
+        else:
+            comparing = narration.Comparing(play)
+            narrated = functools.partial(narration.Narrated, play=play, comparing=comparing)
+            _live(args, agent, where, play.flags, narrated)
+            if not comparing.over:
+                print("", *comparing.summary(), sep="\n")
             print(f"\n{stage.farewell(len(agent.book.entries))}", flush=True)
     finally:
         play.close()
@@ -171,15 +177,6 @@ def _live(
     return life.again
 
 
-def _narrated(play: stage.Stage) -> Callable[..., endpoints.Endpoints]:
-    """Choose endpoints that narrate the demo where it enforces."""
-    if play.why:
-        return endpoints.Endpoints
-    from koordlet.cli import welcome  # noqa: PLC0415 -- a service narrates nothing
-
-    return functools.partial(welcome.Narrated, latency=play.latency)
-
-
 def _scheduler(
     args: argparse.Namespace, config: sourced.Effective, host: root.HostRoot, where: paths.Paths
 ) -> tuple[scheduler_child.SchedulerChild | None, str | None]:
@@ -212,18 +209,6 @@ def _flags(args: argparse.Namespace) -> dict[str, object]:
     if args.http is not None:
         flags["report.http.address"] = sourced.Flag(args.http, "--http")
     return flags
-
-
-def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, object]:
-    """Reserve a CPU where there are several, so that the demo has something to show."""
-    config = bootstrap.lasting(args, flags)
-    reserved = config.config.policies.reserved_cpus
-    more: dict[str, object] = {
-        "policies.shared_pools.enableControllers": sourced.Flag(value=True, spelling="--demo")
-    }
-    if reserved.cpus is None and reserved.quantity is None and (os.cpu_count() or 1) > 1:
-        more["policies.reserved_cpus.quantity"] = sourced.Flag("1", "--demo")
-    return flags | more
 
 
 def _when_ready(*, demo_on: bool) -> Callable[[view.ReportView, tuple[str, ...]], None]:

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 import tempfile
 import typing
+from collections.abc import Iterable
 from pathlib import Path
 
 from koordlet.agent import bootstrap
 from koordlet.agent import sources as agent_sources
 from koordlet.agent import tick as ticks
 from koordlet.config import sourced
-from koordlet.demo import groups, kernel, latency, processes, story
+from koordlet.demo import groups, intervals, kernel, processes, story
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import player, roots, tarindex
@@ -47,6 +49,8 @@ _ALONE = {
         ("scheduler.run", False),
     )
 }
+#: A machine with fewer CPUs than these keeps none for itself.
+_RESERVING = 4
 #: The story is told instead.
 _QUIET = {"log.level": sourced.Flag("error", "--demo")}
 
@@ -73,9 +77,17 @@ class Stage:
         """The agent's own files."""
         return here
 
-    def latency(self) -> latency.Latency | None:
-        """Last measured request latency."""
-        return None
+    def switch(self, *, on: bool) -> None:
+        """Have koordlet's policies act, or stay in shadow; the demo keeps its groups."""
+        self.tick.hold(() if on else [row.stem for row in registry.POLICIES])
+
+    def requests(self) -> Iterable[intervals.Span]:
+        """Requests since the last call: when due and when answered."""
+        return ()
+
+    def gaps(self) -> Iterable[intervals.Span] | None:
+        """Gaps of the host since the last call; ``None`` where nobody knows them."""
+        return ()
 
     def close(self) -> None:
         """The demo is over; the agent has put everything back."""
@@ -88,12 +100,16 @@ class Here(Stage):
         self, tick: ticks.Tick, sources: gatherer.Gatherer | None, flags: dict[str, object]
     ) -> None:
         super().__init__(tick, sources, flags, "")
-        # One CPU is the machine's own.
-        self._busy = processes.Processes(max(1, len(tick.observer.topology.online) - 1))
+        cpus = len(tick.observer.topology.online)
+        # One CPU is the machine's own, where it is reserved.
+        self._busy = processes.Processes(cpus - 1 if cpus >= _RESERVING else cpus)
         tick.override({groups.STEM: self._busy.settings()})
 
-    def latency(self) -> latency.Latency | None:
-        return self._busy.latency()
+    def requests(self) -> Iterable[intervals.Span]:
+        return self._busy.requests()
+
+    def gaps(self) -> Iterable[intervals.Span] | None:
+        return self._busy.gaps()
 
     def close(self) -> None:
         self._busy.stop()
@@ -105,7 +121,7 @@ class Elsewhere(Stage):
     def __init__(self, args: argparse.Namespace, flags: dict[str, object]) -> None:
         self._played = Recorded()
         host, clock = self._played.host, self._played.story.clock
-        flags = {**flags, **_ALONE, **_QUIET}
+        flags = {**_shown(args, flags, len(self._played.online)), **_ALONE, **_QUIET}
         # A group of this machine to work below is none of that one.
         there = argparse.Namespace(**{**vars(args), "cgroup_root": ""})
         config = bootstrap.lasting(args, flags)
@@ -116,8 +132,8 @@ class Elsewhere(Stage):
     def paths(self, here: paths.Paths) -> paths.Paths:
         return self._played.paths(here)
 
-    def latency(self) -> latency.Latency | None:
-        return self._played.story.latency()
+    def requests(self) -> Iterable[intervals.Span]:
+        return self._played.story.requests()
 
     def close(self) -> None:
         self._played.close()
@@ -127,6 +143,7 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
     """The stage, and one line on standard error where it is not this machine enforced upon."""
     if sys.stderr.isatty():
         flags = {**flags, **_QUIET}
+    said, flags = flags, _shown(args, flags, os.cpu_count() or 1)
     config = bootstrap.lasting(args, flags)
     where = bootstrap.state_paths(args, config)
     sources = agent_sources.gatherer(config.config, host, where=where)
@@ -140,7 +157,18 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
         return Stage(here, sources, flags, why)
     here.observer.close()
     _say(f"{why}: the demo runs on a recorded machine with two sockets and changes nothing here")
-    return Elsewhere(args, flags)
+    return Elsewhere(args, said)
+
+
+def _shown(args: argparse.Namespace, flags: dict[str, object], cpus: int) -> dict[str, object]:
+    """Reserve a CPU where there are several, so that the demo has something to show."""
+    reserved = bootstrap.lasting(args, flags).config.policies.reserved_cpus
+    more: dict[str, object] = {
+        "policies.shared_pools.enableControllers": sourced.Flag(value=True, spelling="--demo")
+    }
+    if reserved.cpus is None and reserved.quantity is None and cpus >= _RESERVING:
+        more["policies.reserved_cpus.quantity"] = sourced.Flag("1", "--demo")
+    return flags | more
 
 
 def _say(text: str) -> None:
@@ -171,6 +199,7 @@ class Recorded:
         name = str(ARCHIVE)
         top = roots.inside(name, tarindex.load(name))
         discovered = discovery.discover(player.PlayedHost(top))
+        self.online = discovered.online
         self.host = kernel.DemoMachine(top, discovered.online, str(discovered.memory_nodes))
         self.host.change("/proc/sys/kernel/hostname", data=f"{NAME}\n".encode())
         memory = sum(node.memory_bytes or 0 for node in discovered.nodes)

@@ -16,25 +16,29 @@ One model makes every counter, so that they add up as those of a kernel do:
    CPUs are independent: nobody waits while nobody waits on any of them.
 3. A group counts what is counted inside of it.
 
-For five of each twenty seconds the latency-sensitive service is asked for most of what its CPUs can
-do, as by ``load`` on a real machine.
+The latency-sensitive service is asked for as much of its CPUs as by ``load`` on a real machine.
+What it cannot answer at once waits in a queue, and where that is full it is refused. How long the
+rest of a request takes is a distribution, wide as that of a real service, whose median and 99th
+percentile follow from the law; chance is seeded.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
-from koordlet.demo import groups, kernel, latency, load
+from koordlet.demo import groups, intervals, kernel, load
 from koordlet.host import machine
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 
 PIDS: Mapping[str, int] = {"ls": 4101, "be": 4102, "db": 4103}
-#: Part of each of its CPUs that a workload wants, and memory that it holds.
-_CALM, _BUSY, _DB = 0.12, 0.92, 0.85
+#: CPUs that the service's load is a part of, whatever it may use; and that the database wants.
+_SERVICE, _DB = 5, 1.7
+#: Memory that workloads hold.
 _MEMORY = {"ls": 300 << 20, "be": 180 << 20, "db": 240 << 20}
 _SYSTEM_MEMORY = 220 << 20
 #: Part of the time that it waits beside best-effort work, for each second of use; and what of that
@@ -48,8 +52,10 @@ _TRACE = 0.01
 _PERIOD = 0.1
 #: Requests that a busy CPU answers in a second, and what one needs, in milliseconds.
 _RATE, _WORK = 333, 3.0
+#: Standard deviations from the median to the 99th percentile.
+_TAIL = 2.326
 #: Seconds of one step of the simulation, at least and at most.
-_LEAST, _MOST = 0.02, 2.0
+_LEAST, _MOST = 0.02, 0.5
 #: Seconds of the averages of a pressure file, and of the load.
 _STALLED, _LOADED = (10, 60, 300), (60, 300, 900)
 
@@ -95,18 +101,24 @@ class Story:
         online: cpuset.CPUSet,
         memory_bytes: int,
         now: Callable[[], machine.Now],
+        asked: Callable[[float], float] = load.part,
     ) -> None:
+        """``asked``: part of its CPUs that the service is asked for, so long after the start."""
         self._host = host
         self._online = online
         self._memory = memory_bytes
         self._now = now
+        self._asked = asked
         self._start = self._at = now().at
         self._busy: dict[int, float] = dict.fromkeys(online, 0.0)
         self._groups = {name: _Group() for name in PIDS}
         #: Of the whole machine.
         self._stalls = _Stalls()
         self._load = [0.0, 0.0, 0.0]
-        self._latency: latency.Latency | None = None
+        self._chance = random.Random(1)  # noqa: S311 -- the same requests each time
+        self._requests: list[intervals.Span] = []
+        #: CPU seconds of the requests that wait for the service.
+        self._queue = 0.0
         for pid in PIDS.values():
             host.run(pid)
         self._tell()
@@ -123,14 +135,20 @@ class Story:
             self._tell()
         return now
 
-    def latency(self) -> latency.Latency | None:
-        """Current request latency; ``None`` while the service has no group."""
-        return self._latency
+    def requests(self) -> list[intervals.Span]:
+        """Requests since the last call: when due and when answered."""
+        requests, self._requests = self._requests, []
+        return requests
 
     # The law -------------------------------------------------------------------------------------
 
     def _work(self, seconds: float) -> None:
-        wants = {"ls": _BUSY if load.busy(self._at - self._start) else _CALM, "db": _DB}
+        asked = self._asked(self._at - seconds - self._start) * seconds * _SERVICE
+        work = {"ls": asked + self._queue, "db": _DB * seconds}
+        wants = {
+            name: min(1.0, cpu_seconds / (seconds * len(self._cpus(name)) or 1.0))
+            for name, cpu_seconds in work.items()
+        }
         got = self._sensitive(wants, seconds)
         taken: dict[int, float] = defaultdict(float)
         for parts in got.values():
@@ -152,10 +170,31 @@ class Story:
         waiting["be"] = [1 - part for part in beside.values()]
         self._count({**got, "be": beside}, waiting, seconds)
         ls = got["ls"]
-        self._latency = None
         if ls:
             shared = met * sum(_there(beside, cpu) for cpu in ls) / len(ls)
-            self._latency = _requests(sum(ls.values()) / len(ls), shared, len(ls))
+            self._answer(asked, sum(ls.values()) * seconds, shared, len(ls), seconds)
+
+    def _answer(self, asked: float, did: float, shared: float, cpus: int, seconds: float) -> None:
+        """The fuller the CPUs, and the more of them have another guest, the longer it takes.
+
+        ``asked`` and ``did`` are CPU seconds.
+        """
+        before = self._queue
+        most = load.PATIENCE * asked / seconds
+        waiting = max(0.0, before + asked - did)
+        self._queue = min(waiting, most)
+        refused = round((waiting - self._queue) * _RATE)
+        count, part = round(asked * _RATE), did / (cpus * seconds)
+        p50 = 1e-3 * _WORK * (1 + 0.2 * part + 0.6 * shared * part)
+        p99 = 1e-3 * _WORK * (1.5 + 1.5 * part + 12 * shared * part)
+        spread = math.log(p99 / p50) / _TAIL
+        for number in range(count):
+            ratio = number / count
+            due = self._at - seconds * (1 - ratio)
+            queue = (before * (1 - ratio) + self._queue * ratio) * seconds / did if did else 0.0
+            took = queue + p50 * math.exp(spread * self._chance.gauss(0, 1))
+            answered = math.inf if number >= count - refused else due + took
+            self._requests.append((due, answered))
 
     def _sensitive(self, wants: Mapping[str, float], seconds: float) -> dict[str, dict[int, float]]:
         """CPU use of each latency-sensitive workload on each of its CPUs."""
@@ -289,15 +328,6 @@ def _faded(
         (average, math.exp(-seconds / span)) for average, span in zip(averages, spans, strict=True)
     )
     return [average * part + now * (1 - part) for average, part in kept]
-
-
-def _requests(part: float, shared: float, cpus: int) -> latency.Latency:
-    """The fuller the CPUs, and the more of them have another guest, the longer it takes."""
-    return latency.Latency(
-        answered=round(part * cpus * _RATE),
-        p50=_WORK * (1 + 0.2 * part + 0.6 * shared * part),
-        p99=_WORK * (1.5 + 1.5 * part + 12 * shared * part),
-    )
 
 
 def _jiffies(seconds: float) -> int:

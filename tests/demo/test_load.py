@@ -9,31 +9,37 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.demo import latency, load
+from koordlet.demo import comparison, load
 
 HERE = Path(load.__file__).parent
 
 
 @pytest.mark.parametrize("cpus", [1, 8, 256])
-def test_most_of_the_cpus_for_five_of_twenty_seconds(cpus: int) -> None:
+def test_steps_while_arms_are_compared_then_spikes(cpus: int) -> None:
     """Work over time is what is asked for; never more requests than one process can send."""
-    for at, cores in ((0.0, 0.3), (14.9, 0.3), (15.5, 0.95 * cpus), (19.9, 0.95 * cpus)):
+    parts = ((0.0, 0.2), (1.5, 0.6), (74.4, 0.2), (75.5, 0.95), (80.5, 0.125), (96.0, 0.95))
+    for at, share in parts:
         pause, work = load.wanted(at, cpus)
-        assert abs(work / pause - cores) < 1e-9
+        assert work / pause == pytest.approx(share * cpus)
         assert 1 / pause <= 2000 + 1e-6
         assert work >= 0.003 - 1e-9
 
 
-def test_percentiles() -> None:
-    """The least value that so many of the values do not exceed; nothing of nothing."""
-    ordered = [float(one) for one in range(1, 101)]
-
-    assert tuple(load.percentile(ordered, part) for part in (0.5, 0.99, 0.0)) == (50.0, 99.0, 1.0)
-    assert load.percentile([], 0.5) == 0.0
+def test_each_measured_part_of_a_phase_has_the_same_load() -> None:
+    """Whenever a comparison begins, its phases see as much of each step."""
+    for start in (0.0, 0.3, 1.7):
+        means = []
+        for phase in range(2 * comparison.ROUNDS):
+            begin = start + phase * comparison.PHASE + comparison.SETTLE
+            times = [
+                begin + n / 100 for n in range(round(100 * (comparison.PHASE - comparison.SETTLE)))
+            ]
+            means.append(sum(map(load.part, times)) / len(times))
+        assert means == pytest.approx([0.4] * len(means), abs=0.01)
 
 
 def test_answers_are_measured() -> None:
-    """A service that answers at once is said to: a line with how many, p50 and p99."""
+    """Each record says when a request was due, and a later time at which it was answered."""
     asked, ask = os.pipe()
     answers, answer = os.pipe()
     service = subprocess.Popen(
@@ -44,16 +50,14 @@ def test_answers_are_measured() -> None:
         [sys.executable, "-S", "-P", str(HERE / "load.py"), *ends],
         stdout=subprocess.PIPE,
         pass_fds=(ask, answers),
-        text=True,
     )
     for one in (asked, ask, answers, answer):
         os.close(one)
     assert loading.stdout is not None
-    found = latency.Latency.parse(loading.stdout.readline())
+    due, answered = load.RECORD.unpack(loading.stdout.read(load.RECORD.size))
     loading.kill()
     loading.wait()
     loading.stdout.close()
 
-    assert found.answered > 0
-    assert 3.0 <= found.p50 <= found.p99
+    assert answered - due >= 0.003
     assert service.wait(timeout=30) == 0, "the service ends with whoever asks"

@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.agent import lifecycle
 from koordlet.config import sourced
-from koordlet.demo import groups, kernel, stage
+from koordlet.demo import groups, kernel, latency, stage
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.report import node_json, view
@@ -22,6 +22,9 @@ FLAGS: dict[str, object] = {
     "policies.reserved_cpus.quantity": sourced.Flag("1", "--demo"),
 }
 _SHADOW = sourced.Flag("shadow", "KOORDLET_POLICIES__ADAPTIVE__MODE")
+
+#: The first round of calm and spike begins so many seconds after the start.
+_ROUND_AFTER_STEPS = 80.0
 
 
 @pytest.fixture
@@ -60,9 +63,12 @@ def test_the_story(
     who = lifecycle.Agent(play.tick, play.paths(where), enforce=True)
     before = who.tick.host.list(who.tick.host.at(kernel.TOP))
 
-    calm, spike = _pass(who, clock, 12.0), _pass(who, clock, 6.0)
+    clock.at += _ROUND_AFTER_STEPS
+    calm = _pass(who, clock, 12.0)
+    play.requests()
+    spike = _pass(who, clock, 6.0)
     assert (calm.plan.limit is not None, spike.plan.limit is not None) == (True, True)
-    busy = play.latency()
+    busy = latency.Latency.of(play.requests(), 6.0)
     later = _pass(who, clock, 8.0)
 
     owners = {one.owner.value for one in calm.plan.ledger.claims}
@@ -72,7 +78,7 @@ def test_the_story(
     assert later.plan.limit is not None
     uses = [each.plan.limit.be_milli or 0 for each in (calm, spike, later) if each.plan.limit]
     assert uses[1] < 0.3 * min(uses[0], uses[2])
-    rest = play.latency()
+    rest = latency.Latency.of(list(play.requests())[-100:], 1.0)
     assert busy is not None
     assert rest is not None
     assert busy.p99 > rest.p99
@@ -91,6 +97,33 @@ def _pass(who: lifecycle.Agent, clock: Clock, seconds: float) -> view.ReportView
             who.one_pass(slow=n % 100 == 9)
     assert who.publisher.view is not None
     return who.publisher.view
+
+
+def test_a_phase_without_koordlet(
+    args: argparse.Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its policies stay in shadow and what they wrote goes back; the demo keeps its groups."""
+    clock = Clock()
+    monkeypatch.setattr(machine, "now", clock)
+    play = stage.Elsewhere(args, FLAGS)
+    who = lifecycle.Agent(
+        play.tick,
+        play.paths(paths.Paths(run=tmp_path / "r", lib=tmp_path, log=tmp_path)),
+        enforce=True,
+    )
+    texts = []
+    for on in (True, False, True):
+        play.switch(on=on)
+        _pass(who, clock, 3.0)
+        group = f"{kernel.TOP}/{groups.GROUP}/be"
+        host = play.tick.host
+        names = ("cpu.idle", "cpuset.cpus.effective", "cgroup.procs")
+        texts.append([host.text(host.at(f"{group}/{name}")).strip() for name in names])
+    who.restore()
+    who.close()
+    play.close()
+
+    assert texts == [["1", "1-3,6-7", "4102"], ["0", "0-7", "4102"], ["1", "1-3,6-7", "4102"]]
 
 
 def test_without_root_it_plays_elsewhere(
@@ -133,11 +166,13 @@ def test_the_story_of_a_policy_in_shadow(
     where = paths.Paths(run=tmp_path / "run", lib=tmp_path, log=tmp_path)
     who = lifecycle.Agent(play.tick, play.paths(where), enforce=True)
 
+    clock.at += _ROUND_AFTER_STEPS
     _pass(who, clock, 12.0)
+    play.requests()
     spike = _pass(who, clock, 6.0)
     idle = play.tick.host.at(f"{kernel.TOP}/{groups.GROUP}/be/cpu.idle")
     text = play.tick.host.text(idle)
-    slow = play.latency()
+    slow = latency.Latency.of(play.requests(), 6.0)
     told = node_json.document(spike, "1")
     who.restore()
     who.close()

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet.demo import groups, kernel, stage, story
+from koordlet.demo import groups, intervals, kernel, latency, stage, story
 from koordlet.host import machine
 from koordlet.model import cpuset
 
@@ -38,7 +38,7 @@ def told(*names: str, quota: str = "") -> tuple[str, str]:
     """Counters of the service after some seconds: what it used, how long it waited."""
     machine_ = stage.Recorded()
     clock = Clock()
-    tale = story.Story(machine_.host, cpuset.CPUSet.parse("0-7"), 1 << 34, clock)
+    tale = story.Story(machine_.host, cpuset.CPUSet.parse("0-7"), 1 << 34, clock, lambda _: 0.2)
     placed(machine_.host, *names)
     if quota:
         limit = machine_.host.at(f"{kernel.TOP}/{groups.GROUP}/be/cpu.max")
@@ -73,6 +73,41 @@ def test_a_limit_is_felt() -> None:
 
     assert whole > 1.3 * half
     assert half > 3 * little > 0
+
+
+def requests(*names: str, part: float, idle: bool = False) -> list[intervals.Span]:
+    """Requests of ten seconds in which the service is asked for such a part of five CPUs."""
+    recorded, clock = stage.Recorded(), Clock()
+    host = recorded.host
+    tale = story.Story(host, cpuset.CPUSet.parse("0-7"), 1 << 34, clock, lambda _: part)
+    placed(host, *names)
+    if idle:
+        host.write(host.at(f"{kernel.TOP}/{groups.GROUP}/be/cpu.idle"), b"1")
+    for _ in range(20):
+        clock.at += 0.5
+        tale.clock()
+    recorded.close()
+    return tale.requests()
+
+
+def test_requests_wait_where_the_service_gets_less_than_it_is_asked_for() -> None:
+    """As many as are asked for come; a full queue refuses; work that yields takes no CPU away."""
+    part = 0.9
+    alone, yielding, beside = (
+        requests("ls", part=part),
+        requests("ls", "be", part=part, idle=True),
+        requests("ls", "be", part=part),
+    )
+
+    assert (
+        len(alone) == len(yielding) == len(beside) == pytest.approx(part * 5 * 333 * 10, rel=0.01)
+    )
+    p99 = [latency.Latency.of(several, 10.0) for several in (alone, yielding, beside)]
+    assert [figures is not None for figures in p99] == [True] * 3
+    first, second, third = (figures for figures in p99 if figures is not None)
+    assert (first.refused, second.refused) == (0, 0)
+    assert third.refused > 500
+    assert first.p99 < second.p99 < 0.1 * third.p99
 
 
 # The counters add up ------------------------------------------------------------------------------

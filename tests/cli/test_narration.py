@@ -1,0 +1,176 @@
+"""The demo in words: the comparison, then a line when what best-effort work has has moved."""
+
+from __future__ import annotations
+
+import dataclasses
+from array import array
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from koordlet.cli import narration
+from koordlet.demo import latency, stage
+from koordlet.model import best_effort, counters, meter
+from koordlet.report import view
+from tests.kit import views
+
+
+def moment(at: float, milli: int | None, used: float | None = 1.5) -> view.ReportView:
+    """A view at a time, with a limit and what latency-sensitive work uses; seven CPUs."""
+    shown = views.view(at=at)
+    limit = best_effort.Limit(
+        policy="adaptive", actuator="", milli=milli, be_milli=7000, reason="it waits"
+    )
+    columns = {} if used is None else {meter.CPU_SHARE: array("d", [used])}
+    shares = counters.Table(slots={"LS": 0}, columns=columns)
+    return dataclasses.replace(
+        shown,
+        plan=dataclasses.replace(shown.plan, limit=limit),
+        used=dataclasses.replace(shown.used, shares=shares),
+    )
+
+
+def test_the_story() -> None:
+    """Use, limit, which way it went, and the reason."""
+    one = narration.Narrator()
+
+    assert one.line(moment(-4.0, None)) is None
+    first, second = one.line(moment(1.0, None)), one.line(moment(4.0, 2000))
+    third = one.line(moment(7.0, 5000))
+
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert "latency-sensitive work uses 1.50 of 7 CPUs" in first
+    assert "best-effort work uses 7.00: it waits" in first
+    assert "may have 2.00 CPUs, less than before: it waits" in second
+    assert "may have 5.00 CPUs, more: it waits" in third
+
+
+def test_nothing_new() -> None:
+    """A small step, a step too soon, and what is not known."""
+    one = narration.Narrator()
+
+    assert one.line(moment(0.0, 2000, used=None)) is None
+    assert one.line(views.view()) is None
+    assert one.line(moment(200.0, 2000)) is not None
+    assert one.line(moment(209.0, 2100)) is None
+    assert one.line(moment(200.0 + narration.PAUSE / 2, 5000)) is None
+    assert one.line(moment(200.0 + narration.PAUSE, 5000)) is not None
+
+
+def test_requests_are_told_while_nothing_moves() -> None:
+    """Every five seconds, with what they took; the limit has not moved and is not said to."""
+    one = narration.Narrator()
+    took = latency.Latency(answered=100, p50=3.04, p99=8.0)
+    one.line(moment(0.0, 2000), took)
+    first = one.line(moment(narration.PAUSE, 2000), took)
+
+    assert first is not None
+    assert "(100 requests/s, p50 3.0 ms, p99 8.0 ms)" in first
+    assert one.line(moment(narration.PAUSE + 4.0, 2000), took) is None
+    later = one.line(moment(narration.PAUSE + narration.SILENCE, 2000), took)
+    assert later is not None
+    assert "may have 2.00 CPUs: it waits" in later
+
+
+def test_who_does_not_act_is_said_not_to_act() -> None:
+    """In shadow a policy says what it would do, with or without a limit."""
+    shown = moment(0.0, None)
+    quota = moment(0.0, 2000)
+    for view_, words in (
+        (shown, "best-effort work uses 7.00, and does not yield: adaptive is in shadow"),
+        (quota, "is not limited, adaptive would let it have 2.00 CPUs, and does not yield"),
+    ):
+        assert view_.plan.limit is not None
+        limit = dataclasses.replace(view_.plan.limit, idle="adaptive is in shadow")
+        narrator = narration.Narrator()
+        told = [
+            narrator.line(
+                dataclasses.replace(
+                    view_,
+                    plan=dataclasses.replace(view_.plan, limit=limit),
+                    snapshot=dataclasses.replace(view_.snapshot, at=at),
+                )
+            )
+            for at in (0.0, narration.PAUSE)
+        ]
+        assert words in str(told[-1])
+
+
+class Stage:
+    """A stage that remembers how it was switched, and answers faster while koordlet is on."""
+
+    def __init__(self, *, off: float, on: float) -> None:
+        self.tick = SimpleNamespace(host=SimpleNamespace(live=True))
+        self.took = {False: off, True: on}
+        self.switched: list[bool] = []
+
+    def switch(self, *, on: bool) -> None:
+        """As a stage does."""
+        self.switched.append(on)
+
+    def gaps(self) -> list[tuple[float, float]]:
+        """None was seen."""
+        return []
+
+    def asked(self, at: float) -> list[tuple[float, float]]:
+        """Requests of the second before."""
+        took = self.took[not self.switched or self.switched[-1]]
+        return [(at - n / 20, at - n / 20 + took) for n in range(20)]
+
+
+def compared(play: Stage, *, seconds: int = 63) -> tuple[str, narration.Comparing]:
+    """All that is printed of a comparison, and the comparison."""
+    comparing = narration.Comparing(cast("stage.Stage", play))
+    lines: list[str] = []
+    for second in range(seconds):
+        shown = moment(100.0 + second, None)
+        usage = {"koordlet-demo/be": 1.0, "koordlet-demo/ls": 0.5}
+        now = dataclasses.replace(
+            shown, usage=usage, snapshot=dataclasses.replace(shown.snapshot, at=100.0 + second)
+        )
+        if not comparing.over:
+            lines += comparing.advance(now, play.asked(100.0 + second))
+    return "\n".join(lines), comparing
+
+
+def test_a_comparison_switches_in_turn_and_ends_with_a_summary() -> None:
+    """A line for each phase, ratios with intervals, a sentence; koordlet stays on after it."""
+    play = Stage(off=0.1, on=0.01)
+    text, comparing = compared(play)
+
+    assert comparing.over
+    assert play.switched == [False, True] * 5
+    assert [text.count(f"  {word} ") for word in ("off", "on")] == [5, 5]
+    p99 = next(line for line in text.splitlines() if line.startswith("  p99"))
+    assert p99.split()[4:] == ["100.0", "ms", "10.0", "ms", "0.10", "[0.10,", "0.10]"]
+    assert "With koordlet the p99 of the service is 10.0 times shorter" in text
+    assert "best-effort work gets as much." in text
+    assert "0.0% of the requests, which met a gap of the host" in text
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "words"),
+    [
+        (0.01, 0.01, "No difference was seen in the p99 of the service"),
+        (0.01, 0.03, "With koordlet the p99 of the service is 3.0 times LONGER"),
+    ],
+)
+def test_no_difference_and_a_worse_one_are_said(off: float, on: float, words: str) -> None:
+    """A demo that only knows success shows nothing."""
+    text, _ = compared(Stage(off=off, on=on))
+
+    assert words in text
+
+
+def test_a_comparison_that_is_stopped_says_what_it_has() -> None:
+    """The complete rounds, or that there are too few."""
+    _, soon = compared(Stage(off=0.1, on=0.01), seconds=14)
+    _, later = compared(Stage(off=0.1, on=0.01), seconds=26)
+
+    assert [*soon.summary()] == [
+        "Nothing to compare yet: that takes two rounds without and with koordlet."
+    ]
+    assert "2 times 6 s without and with koordlet" in "\n".join(later.summary())
