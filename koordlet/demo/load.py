@@ -7,8 +7,8 @@ of a quarter of a second wait), a record on standard output for each that was an
 Does not cover: answering (``service``), what the times say (``latency``, ``comparison``).
 
 While koordlet is compared with its absence, the requests need a fifth and three fifths of the CPUs
-in turn, half a second each. After that they need nearly all for five of each twenty seconds, else an
-eighth.
+in turn, half a second each. After that they need nearly all for five of each twenty seconds, else
+an eighth.
 """
 
 from __future__ import annotations
