@@ -96,6 +96,7 @@ class Endpoints:
                 version=koordlet.__version__,
                 audit=self._paths.audit,
                 with_metrics=self._config.metrics.enabled,
+                without=self._config.metrics.without,
                 surfaces=self._counts,
             )
             addresses.append(await self._guard("http", self._start_http(api)))

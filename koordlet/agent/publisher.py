@@ -185,10 +185,14 @@ class Publisher:
         verdicts = [outcome.verdict for outcome in results]
         before = self.counters
         self._took.add(beside.seconds)
-        measured: dict[str, Any] = {"tick_cpu_seconds": beside.seconds}
+        measured: dict[str, Any] = {
+            "tick_cpu_seconds": beside.seconds,
+            "tick_cpu": before.tick_cpu.with_one(beside.seconds),
+        }
         if beside.lateness is not None:
             self._late.add(beside.lateness)
             measured["tick_lateness_seconds"] = beside.lateness
+            measured["tick_delay"] = before.tick_delay.with_one(beside.lateness)
         errnos = dict(before.errnos)
         for outcome in results:
             if outcome.errno is not None:

@@ -149,11 +149,16 @@ else:
     )
 
 
+MetricGroup = Literal["peer", "cpus", "workloads", "containers", "pressure", "deprecated"]
+
+
 class Metrics(Section):
     """The Prometheus text on the HTTP server."""
 
     #: Serve `/metrics`.
     enabled: bool = True
+    #: Groups of families that are not exported (docs/metrics.md lists them with their size).
+    without: fieldtypes.Listed[MetricGroup] = ()
 
 
 class Report(Section):

@@ -190,7 +190,9 @@ class Space:
     def table(self) -> counters.Table:
         """All newest values, as they are now."""
         return counters.Table(
-            slots=self._slots, columns={what: column[:] for what, column in self._shown.items()}
+            slots=self._slots,
+            columns={what: column[:] for what, column in self._shown.items()},
+            totals={what: column[:] for what, column in self._totals.items()},
         )
 
     def last(self, subject: str, what: meter.Meter) -> float | None:

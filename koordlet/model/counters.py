@@ -86,6 +86,12 @@ class Table:
 
     slots: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[meter.Meter, array[float]] = field(default_factory=dict)
+    #: Growing totals of the meters that are counters, in the unit of the rate times seconds.
+    totals: Mapping[meter.Meter, array[float]] = field(default_factory=dict)
+
+    def growing(self) -> Table:
+        """The table of the totals."""
+        return Table(slots=self.slots, columns=self.totals)
 
     def value(self, subject: str, what: meter.Meter) -> float | None:
         """One value; ``None`` where it is not known."""

@@ -14,17 +14,13 @@ Rules:
 from __future__ import annotations
 
 import collections
+import functools
 import operator
-import typing
 from collections.abc import Callable, Iterable
 
-from koordlet.model import ledger
+from koordlet.model import ledger, spread
 from koordlet.model.record import dataclass
 from koordlet.report import view
-
-if typing.TYPE_CHECKING:
-    # A machine without a kubelet never loads it.
-    from koordlet.model import spread
 
 Rows = Iterable[tuple[tuple[str, ...], float | None]]
 Read = Callable[[view.ReportView], Rows]
@@ -35,6 +31,11 @@ COUNTER = "counter"
 #: its bound, which is no label of the family.
 HISTOGRAM = "histogram"
 BUCKET, SUM, COUNT = "_bucket", "_sum", "_count"
+#: Groups of families that can be switched off (``report.metrics.without``); what is in none of them
+#: is about the agent and the node, and always there.
+PEER, CPUS, WORKLOADS, CONTAINERS, PRESSURE, DEPRECATED = GROUPS = (
+    *("peer", "cpus", "workloads", "containers", "pressure", "deprecated"),
+)
 #: What most families have: so many series at most, and numbers printed so.
 FEW, FORM = 256, "%.6g"
 
@@ -54,6 +55,8 @@ class Family:
     most: int = FEW
     #: How a value is printed: counts as integers, so that none is rounded.
     form: str = FORM
+    #: One of ``GROUPS``; empty: always there.
+    group: str = ""
 
 
 def spread_rows(labels: tuple[str, ...], measured: spread.Spread) -> Rows:
@@ -65,7 +68,11 @@ def spread_rows(labels: tuple[str, ...], measured: spread.Spread) -> Rows:
 
 
 class Families(list[Family]):
-    """Families in the order in which they are exported."""
+    """Families in the order in which they are exported; ``group`` of those that are added here."""
+
+    def __init__(self, families: Iterable[Family] = (), *, group: str = "") -> None:
+        super().__init__(families)
+        self._group = group
 
     def family(
         self,
@@ -75,6 +82,7 @@ class Families(list[Family]):
         form: str = FORM,
         kind: str = GAUGE,
         text: str = "",
+        group: str | None = None,
     ) -> Callable[[Read], Read]:
         """Append the function as a family (rule 4). ``text``: a help that is longer than a line."""
 
@@ -89,6 +97,7 @@ class Families(list[Family]):
                     bound=f"{bound}, at most {most}" if most else bound,
                     most=most or FEW,
                     form=form,
+                    group=self._group if group is None else group,
                 )
             )
             return rows
@@ -135,27 +144,42 @@ FAMILIES.counters(
 )
 
 
-@FAMILIES.family()
+@FAMILIES.family(kind=HISTOGRAM, bound="13")
+def koordlet_tick_cpu_seconds(now: view.ReportView) -> Rows:
+    """CPU time of a tick."""
+    return spread_rows((), now.counters.tick_cpu)
+
+
+@FAMILIES.family(kind=HISTOGRAM, bound="13")
+def koordlet_tick_delay_seconds(now: view.ReportView) -> Rows:
+    """Delay of a tick's start."""
+    return spread_rows((), now.counters.tick_delay)
+
+
+_old = functools.partial(FAMILIES.family, group=DEPRECATED)
+
+
+@_old()
 def koordlet_tick_duration_seconds(now: view.ReportView) -> Rows:
-    """CPU time of the last tick."""
+    """CPU time of the last tick; now koordlet_tick_cpu_seconds."""
     yield (), now.counters.tick_cpu_seconds
 
 
-@FAMILIES.family()
+@_old()
 def koordlet_tick_lateness_seconds(now: view.ReportView) -> Rows:
-    """Delay of the last tick's start."""
+    """Delay of the last tick's start; now koordlet_tick_delay_seconds."""
     yield (), now.counters.tick_lateness_seconds
 
 
-@FAMILIES.family("quantile", bound="3")
+@_old("quantile", bound="3")
 def koordlet_tick_duration_quantile_seconds(now: view.ReportView) -> Rows:
-    """CPU time of the last 600 ticks, by quantile; 1 is the maximum."""
+    """CPU time of the last 600 ticks, by quantile; now koordlet_tick_cpu_seconds."""
     return (((share,), seconds) for share, seconds in now.counters.durations.items())
 
 
-@FAMILIES.family("quantile", bound="3")
+@_old("quantile", bound="3")
 def koordlet_tick_lateness_quantile_seconds(now: view.ReportView) -> Rows:
-    """Start delay of the last 600 ticks, by quantile; 1 is the maximum."""
+    """Start delay of the last 600 ticks, by quantile; now koordlet_tick_delay_seconds."""
     return (((share,), seconds) for share, seconds in now.counters.lateness.items())
 
 
@@ -260,13 +284,13 @@ def _pool(kind: str, now: view.ReportView) -> Rows:
         yield (now.snapshot.node.name,), len(now.plan.ledger.pool(kind))
 
 
-@FAMILIES.family("node", form="%d")
+@FAMILIES.family("node", form="%d", group=PEER)
 def koordlet_cpuset_share_pool_cpu_cores(now: view.ReportView) -> Rows:
     """CPUs of the LS pool, under Koordinator's metric name."""
     return _pool("LS", now)
 
 
-@FAMILIES.family("node", form="%d")
+@FAMILIES.family("node", form="%d", group=PEER)
 def koordlet_cpuset_be_share_pool_cpu_cores(now: view.ReportView) -> Rows:
     """CPUs of the BE pool, under Koordinator's metric name."""
     return _pool("BE", now)

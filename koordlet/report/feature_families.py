@@ -36,7 +36,7 @@ def koordlet_best_effort_limit_cores(now: view.ReportView) -> families.Rows:
         yield (limit.policy, limit.actuator), limit.milli / 1000
 
 
-@BEST_EFFORT.family("node", "type", bound="1 per node")
+@BEST_EFFORT.family("node", "type", bound="1 per node", group=families.PEER)
 def koordlet_be_suppress_cpu_cores(now: view.ReportView) -> families.Rows:
     """CPU limit of best-effort work, under Koordinator's metric name."""
     # Only its two actuators are types there.
@@ -45,14 +45,14 @@ def koordlet_be_suppress_cpu_cores(now: view.ReportView) -> families.Rows:
             yield (now.snapshot.node.name, actuator), cores
 
 
-@BEST_EFFORT.family("node")
+@BEST_EFFORT.family("node", group=families.PEER)
 def koordlet_be_suppress_ls_used_cpu_cores(now: view.ReportView) -> families.Rows:
     """CPU use of latency-sensitive work, in cores."""
     value = None if now.plan.limit is None else now.plan.limit.ls_milli
     yield (now.snapshot.node.name,), None if value is None else value / 1000
 
 
-@BEST_EFFORT.family("node")
+@BEST_EFFORT.family("node", group=families.PEER)
 def koordlet_be_suppress_be_used_cpu_cores(now: view.ReportView) -> families.Rows:
     """CPU use of best-effort work, in cores."""
     value = None if now.plan.limit is None else now.plan.limit.be_milli
@@ -155,9 +155,9 @@ def koordlet_resctrl_memory_local_bytes(now: view.ReportView) -> families.Rows:
     return ((labels, usage.local_bytes) for labels, usage in _usage(now))
 
 
-@_of_groups()
+@_of_groups(group=families.DEPRECATED)
 def koordlet_resctrl_memory_bytes_per_second(now: view.ReportView) -> families.Rows:
-    """Memory bandwidth of a resctrl group in an L3 domain since the last reading."""
+    """Memory bandwidth of a resctrl group; now rate(koordlet_resctrl_memory_bytes_total)."""
     return ((labels, usage.total_rate) for labels, usage in _usage(now))
 
 
@@ -182,6 +182,7 @@ RESCTRL += (
         most=1024,
         rows=_of_classes(occupied="llc_bytes"),
         form="%d",
+        group=families.PEER,
     ),
     families.Family(
         name="koordlet_resctrl_memory_bandwidth",
@@ -191,5 +192,6 @@ RESCTRL += (
         most=2048,
         rows=_of_classes(local="local_bytes", total="total_bytes"),
         form="%d",
+        group=families.PEER,
     ),
 )

@@ -12,7 +12,7 @@ Rules:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from koordlet.http import message, routes
@@ -45,6 +45,7 @@ class Api:
         version: str,
         audit: Path | None = None,
         with_metrics: bool = True,
+        without: Collection[str] = (),
         surfaces: Surfaces = dict,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -53,6 +54,8 @@ class Api:
         self._version = version
         self._audit = audit
         self._with_metrics = with_metrics
+        #: Groups of metric families that are not exported.
+        self._without = without
         self._surfaces = surfaces
         self._monotonic = monotonic
         self._wall = wall
@@ -164,7 +167,7 @@ class Api:
         form = metrics.OPENMETRICS if wanted == "application/openmetrics-text" else metrics.TEXT
 
         def made() -> message.HttpResponse:
-            body = metrics.render(now, self._version, self._surfaces(), form)
+            body = metrics.render(now, self._version, self._surfaces(), form, self._without)
             body += self._process.render(form) + form.end
             return message.HttpResponse(200, {"content-type": form.content_type}, body)
 

@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from koordlet.model.record import dataclass
 from koordlet.report import families, feature_families, peer_families, usage_families, view
@@ -122,9 +122,16 @@ _FAMILIES = (
 )
 
 
-def render(now: view.ReportView, version: str, events: Events, form: TextFormat) -> bytes:
-    """Our own series, without the end mark of the format."""
-    lines, dropped = _WRITER.write((*_FAMILIES, *extra(version, events)), now, form)
+def render(
+    now: view.ReportView,
+    version: str,
+    events: Events,
+    form: TextFormat,
+    without: Collection[str] = (),
+) -> bytes:
+    """Our own series without some groups, and without the end mark of the format."""
+    chosen = [family for family in _FAMILIES if family.group not in without]
+    lines, dropped = _WRITER.write((*chosen, *extra(version, events)), now, form)
     more, _ = _WRITER.write((_dropped(dropped),), now, form)
     return ("\n".join([*lines, *more]) + "\n").encode("utf-8", "replace")
 

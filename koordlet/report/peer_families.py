@@ -28,7 +28,7 @@ _PREDICTOR = "minPredictor"
 #: The peer asks the same under another path.
 _PATHS = {"/pods": "/pods/"}
 
-FAMILIES = families.Families(usage_families.of(scopes.PEER_NODE))
+FAMILIES = families.Families(usage_families.of(scopes.PEER_NODE), group=families.PEER)
 _amounts = functools.partial(FAMILIES.family, "node", "resource", "unit", form=_EXACT)
 
 

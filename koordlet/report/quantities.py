@@ -11,6 +11,8 @@ Rules:
 2. The unit of the meter says how a number is spelled: nobody counts half a byte.
 3. Families have the order of the rows, scope by scope. So have JSON keys, but for those that are
    ``late``.
+4. What grows is exported as it grows (``total``), so that a scraper computes rates over windows of
+   its own and misses nothing between two scrapes.
 """
 
 from __future__ import annotations
@@ -39,6 +41,10 @@ class Series:
     #: Instead of those of the scope.
     bound: str = ""
     most: int = 0
+    #: A counter: the growing total, not its rate.
+    total: bool = False
+    #: Of the scope's families where that is another one; ``DEPRECATED`` has the rates of totals.
+    group: str = ""
     #: Instead of the values of the table.
     rows: Callable[[view.ReportView], families.Rows] | None = None
 
@@ -80,18 +86,35 @@ def _row(
     return Quantity(table, what, key, series, (value,) if value else (), **more)
 
 
-def _per(name: str, text: str, *several: scopes.Scope) -> Iterator[Series]:
+def _per(
+    name: str, text: str, *several: scopes.Scope, total: bool = False, group: str = ""
+) -> Iterator[Series]:
     """The same family for several scopes."""
-    return (Series(scope, name, f"Per {scope.word}: {text}") for scope in several)
+    return (
+        Series(scope, name, f"Per {scope.word}: {text}", total=total, group=group)
+        for scope in several
+    )
 
 
-def _pressures(table: str, ratio: Series, averages: Series | None = None) -> Iterator[Quantity]:
-    """The stalled share of time by resource and degree; of the node also the kernel's averages."""
+#: A total, and a rate that was exported before it.
+_total = functools.partial(_per, total=True)
+_old = functools.partial(_per, group=families.DEPRECATED)
+
+
+def _pressures(
+    table: str, stalled: Series, ratio: Series, averages: Series | None = None
+) -> Iterator[Quantity]:
+    """The stalled time by resource and degree; of the node also the kernel's averages."""
     for pressure in meter.PRESSURES:
         for degree, meters in (("some", pressure.some), ("full", pressure.full)):
             values = (pressure.resource, degree)
             yield Quantity(
-                table, meters[3], f"pressure.{'.'.join(values)}", (ratio,), values, late=True
+                table,
+                meters[3],
+                f"pressure.{'.'.join(values)}",
+                (stalled, ratio),
+                values,
+                late=True,
             )
             for seconds, average in zip(meter.AVERAGES, meters, strict=False):
                 if averages is not None:
@@ -102,13 +125,17 @@ def _pressures(table: str, ratio: Series, averages: Series | None = None) -> Ite
 
 _PODS, _BOXES = scopes.WORKLOADS, scopes.CONTAINERS
 _THROTTLED = "share of CFS periods that were throttled."
-_TRAFFIC = Series(
-    _PODS,
-    "network_bytes_rate",
-    "Network traffic of a workload with its own network namespace, in bytes per second.",
-    ("direction",),
-    "2 per workload",
-    8192,
+_TRAFFIC, _TRAFFIC_RATE = (
+    Series(
+        *(_PODS, name, f"Network traffic of a workload with its own network namespace{more}."),
+        *(("direction",), "2 per workload", 8192),
+        total=not group,
+        group=group,
+    )
+    for name, more, group in (
+        ("network_bytes", "", ""),
+        ("network_bytes_rate", ", in bytes per second", families.DEPRECATED),
+    )
 )
 _WORK = Series(
     scopes.PEER_CONTAINERS,
@@ -116,13 +143,21 @@ _WORK = Series(
     "Cycles and instructions of a container in the last counting window.",
     ("cpi_field",),
 )
-_STALLED = Series(
-    _PODS,
-    "pressure_ratio",
-    "PSI of a workload: share of time in which some or all of its tasks stalled on a resource.",
-    ("resource", "degree"),
-    "6 per workload",
-    16384,
+_STALLED, _STALLED_RATIO = (
+    Series(
+        *(
+            _PODS,
+            name,
+            f"PSI of a workload: {what} some or all tasks stalled on a resource.",
+        ),
+        *(("resource", "degree"), "6 per workload", 16384),
+        total=not group,
+        group=group or families.PRESSURE,
+    )
+    for name, what, group in (
+        ("pressure_stalled_seconds", "time in which", ""),
+        ("pressure_ratio", "share of time in which", families.DEPRECATED),
+    )
 )
 _CPI = "Cycles per instruction of a container, or of a workload without containers (empty label)."
 _NUMA_MEMORY = "Memory of a workload by NUMA node, on machines with several."
@@ -132,12 +167,23 @@ _OF_CGROUPS = (
     _group(
         meter.CPU,
         "cpuCores",
-        Series(_PODS, "cpu_cores", "CPU use of a workload, in cores.", rows=scopes.workload_cores),
-        Series(_BOXES, "cpu_cores", "CPU use of a container, in cores."),
+        *_total("cpu_usage_seconds", "CPU time used.", _PODS, _BOXES),
+        Series(
+            *(_PODS, "cpu_cores", "CPU use of a workload, in cores."),
+            group=families.DEPRECATED,
+            rows=scopes.workload_cores,
+        ),
+        *_old("cpu_cores", "CPU use, in cores.", _BOXES),
         resource="cpu",
     ),
+    _group(meter.PERIODS, "", *_total("cpu_cfs_periods", "CFS periods.", _PODS, _BOXES)),
     _group(
-        meter.THROTTLED, "throttledRatio", *_per("cpu_throttled_ratio", _THROTTLED, _PODS, _BOXES)
+        meter.THROTTLED_PERIODS,
+        "",
+        *_total("cpu_cfs_throttled_periods", "CFS periods that were throttled.", _PODS, _BOXES),
+    ),
+    _group(
+        meter.THROTTLED, "throttledRatio", *_old("cpu_throttled_ratio", _THROTTLED, _PODS, _BOXES)
     ),
     _group(
         meter.WORKING_SET,
@@ -167,28 +213,34 @@ _OF_CGROUPS = (
         meter.OOM_KILLS,
         "",
         Series(
-            _PODS,
-            "memory_oom_kills_rate",
-            "Per workload: OOM kills per second.",
+            *(_PODS, "memory_oom_kills", "Per workload: OOM kills."),
+            total=True,
+            rows=scopes.workload_kills_total,
+        ),
+        Series(
+            *(_PODS, "memory_oom_kills_rate", "Per workload: OOM kills per second."),
+            group=families.DEPRECATED,
             rows=scopes.workload_kills,
         ),
     ),
     _group(
         meter.IO_READ,
         "readBytesPerSecond",
-        *_per("io_read_bytes_rate", "bytes read from block devices per second.", _PODS),
+        *_total("io_read_bytes", "bytes read from block devices.", _PODS),
+        *_old("io_read_bytes_rate", "bytes read from block devices per second.", _PODS),
         late=True,
     ),
     _group(
         meter.IO_WRITE,
         "writtenBytesPerSecond",
-        *_per("io_write_bytes_rate", "bytes written to block devices per second.", _PODS),
+        *_total("io_written_bytes", "bytes written to block devices.", _PODS),
+        *_old("io_write_bytes_rate", "bytes written to block devices per second.", _PODS),
         late=True,
     ),
     _group(meter.PIDS, "pids", *_per("pids", "processes and threads.", _PODS)),
-    *_pressures("groups", _STALLED),
+    *_pressures("groups", _STALLED, _STALLED_RATIO),
     *(
-        _row("traffic", what, f"network.{word}BytesPerSecond", _TRAFFIC, value=word)
+        _row("traffic", what, f"network.{word}BytesPerSecond", _TRAFFIC, _TRAFFIC_RATE, value=word)
         for what, word in ((meter.POD_RECEIVED, "received"), (meter.POD_SENT, "sent"))
     ),
 )
@@ -256,22 +308,29 @@ _OF_CLASSES = (
 
 _MEMORY = Series(scopes.NODE, "memory_bytes", "Memory of the node by kind.", ("kind",), "6")
 _LOAD = Series(scopes.NODE, "load", "Load average by minutes.", ("minutes",), "3")
-_LINK = Series(
-    scopes.LINKS,
-    "bytes_rate",
-    "Traffic of a network interface in bytes per second.",
-    ("direction",),
+_LINK, _LINK_RATE = (
+    Series(scopes.LINKS, "bytes", "Traffic of a network interface.", ("direction",), total=True),
+    Series(
+        *(scopes.LINKS, "bytes_rate", "Traffic of a network interface in bytes per second."),
+        ("direction",),
+        group=families.DEPRECATED,
+    ),
 )
 _SPACE, _INODES = (
     Series(scopes.DISKS, name, f"{what} of the file system that contains a directory.", ("kind",))
     for name, what in (("bytes", "Space"), ("inodes", "Inodes"))
 )
-_RATIO = Series(
-    scopes.NODE,
-    "pressure_ratio",
-    "PSI of the node: share of time in which some or all tasks stalled on a resource.",
-    ("resource", "degree"),
-    "6",
+_STALLS, _RATIO = (
+    Series(
+        *(scopes.NODE, name, f"PSI of the node: {what} some or all tasks stalled on a resource."),
+        *(("resource", "degree"), "6"),
+        total=not group,
+        group=group,
+    )
+    for name, what, group in (
+        ("pressure_stalled_seconds", "time in which", ""),
+        ("pressure_ratio", "share of time in which", families.DEPRECATED),
+    )
 )
 _PERCENT = Series(
     scopes.NODE,
@@ -281,12 +340,14 @@ _PERCENT = Series(
     "18",
 )
 _TAKEN = "Memory of the node that is not available, in bytes."
+_DELAYED = "Time that runnable tasks waited for a CPU, summed over all CPUs."
 _DELAY = "Time that runnable tasks waited for a CPU, in seconds per second, summed over all CPUs."
 _node, _disk = functools.partial(_row, "node"), functools.partial(_row, "disks")
 _OF_NODE = (
     _node(
         meter.CPU,
         "cpuCores",
+        *_total("cpu_usage_seconds", "CPU time used.", scopes.NODE),
         Series(scopes.PEER_NODE, "used_cpu_cores", "CPU use of the node, in cores."),
         field="cpu_milli",
         resource="cpu",
@@ -304,17 +365,28 @@ _OF_NODE = (
     _node(meter.MEMORY_CACHE, "", _MEMORY, value="cache"),
     _node(meter.MEMORY_COLD, "memoryColdBytes", _MEMORY, value="cold"),
     _node(meter.SWAP_FREE, "", _MEMORY, value="swap_free"),
-    *_pressures("node", _RATIO, _PERCENT),
+    *_pressures("node", _STALLS, _RATIO, _PERCENT),
     _node(meter.LOAD_1, "load", _LOAD, value="1", several=True),
     _node(meter.LOAD_5, "load", _LOAD, value="5", several=True),
     _node(meter.LOAD_15, "load", _LOAD, value="15", several=True),
-    _node(meter.RUN_DELAY, "", Series(scopes.NODE, "run_delay_ratio", _DELAY)),
-    _row("cpus", meter.CPU, "", Series(scopes.CPUS, "usage_ratio", "Busy share of a CPU.")),
+    _node(
+        meter.RUN_DELAY,
+        "",
+        Series(scopes.NODE, "run_delay_seconds", _DELAYED, total=True),
+        Series(scopes.NODE, "run_delay_ratio", _DELAY, group=families.DEPRECATED),
+    ),
+    _row(
+        "cpus",
+        meter.CPU,
+        "",
+        Series(scopes.CPUS, "usage_seconds", "Time in which a CPU was busy.", total=True),
+        Series(scopes.CPUS, "usage_ratio", "Busy share of a CPU.", group=families.DEPRECATED),
+    ),
     Quantity("numa", meter.CPU, "cpuCores", resource="cpu"),
     Quantity("numa", meter.WORKING_SET, "memoryBytes", resource="memory"),
     Quantity("numa", meter.MEMORY_TOTAL, "memoryTotalBytes"),
-    _row("links", meter.RECEIVED, "receivedBytesPerSecond", _LINK, value="received"),
-    _row("links", meter.SENT, "sentBytesPerSecond", _LINK, value="sent"),
+    _row("links", meter.RECEIVED, "receivedBytesPerSecond", _LINK, _LINK_RATE, value="received"),
+    _row("links", meter.SENT, "sentBytesPerSecond", _LINK, _LINK_RATE, value="sent"),
     _disk(meter.SPACE_TOTAL, "totalBytes", _SPACE, value="total"),
     _disk(meter.SPACE_AVAILABLE, "availableBytes", _SPACE, value="available"),
     _disk(meter.INODES_TOTAL, "inodes", _INODES, value="total"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from koordlet.model import meter, pod
+from koordlet.model import counters, meter, pod
 from koordlet.model.record import dataclass
 from koordlet.report import families, view
 
@@ -32,6 +32,8 @@ class Scope:
     most: int = 0
     #: ``None``: whatever is in the table.
     subjects: Callable[[view.ReportView], Subjects] | None = None
+    #: Of the families, where they can be switched off together.
+    group: str = ""
 
 
 def is_host_application(workload: pod.Pod) -> bool:
@@ -85,16 +87,25 @@ _OF_WORKLOAD, _OF_CONTAINER = ("namespace", "name", "qos"), ("namespace", "pod",
 PEER_POD, PEER_CONTAINER = (
     *(("pod_uid", "pod_name", "pod_namespace"), ("container_id", "container_name")),
 )
-WORKLOADS = Scope("workload", "workload", _OF_WORKLOAD, "one per workload", 4096, _workloads)
-CONTAINERS = Scope("container", "container", _OF_CONTAINER, "one per container", 8192, _containers)
-COUNTED = Scope("container", "container", _OF_CONTAINER, "one per container", 8192, _counted)
+WORKLOADS = Scope(
+    *("workload", "workload", _OF_WORKLOAD, "one per workload", 4096, _workloads),
+    families.WORKLOADS,
+)
+CONTAINERS, COUNTED = (
+    Scope(
+        *("container", "container", _OF_CONTAINER, "one per container", 8192, subjects),
+        families.CONTAINERS,
+    )
+    for subjects in (_containers, _counted)
+)
 WORKLOAD_NODES = Scope(
     *("workload", "workload", (*_OF_WORKLOAD, "numa_node")),
     *("one per workload and NUMA node", 8192, _workloads),
+    group=families.WORKLOADS,
 )
 SHARES = Scope("share", "QoS class", ("class",), "5")
 CLASSES = Scope("share", "QoS class", ("class",), "4")
-CPUS = Scope("cpu", "CPU", ("cpu",), "one per online CPU", 1024)
+CPUS = Scope("cpu", "CPU", ("cpu",), "one per online CPU", 1024, group=families.CPUS)
 NODE = Scope("node", "node", (), subjects=lambda _: (((), ""),))
 LINKS = Scope("link", "network interface", ("interface",), "2 per physical interface")
 DISKS = Scope("disk", "directory", ("directory",), "2 per watched directory")
@@ -106,10 +117,12 @@ OWN = (
 PEER_NODE = Scope(
     *("node", "node", ("node",)),
     subjects=lambda now: (((now.snapshot.node.name,), ""),),
+    group=families.PEER,
 )
 PEER_CONTAINERS = Scope(
     *("container", "container", ("node", *PEER_CONTAINER, *PEER_POD)),
     *("2 per container", 8192, peer_containers),
+    group=families.PEER,
 )
 
 
@@ -120,11 +133,21 @@ def workload_cores(now: view.ReportView) -> families.Rows:
 
 
 def workload_kills(now: view.ReportView) -> families.Rows:
-    """OOM kills of workloads; cgroup v1 counts them in the container's group only."""
+    """OOM kills of workloads per second."""
+    return _kills(now, now.used.groups)
+
+
+def workload_kills_total(now: view.ReportView) -> families.Rows:
+    """OOM kills of workloads."""
+    return _kills(now, now.used.groups.growing())
+
+
+def _kills(now: view.ReportView, table: counters.Table) -> families.Rows:
+    """Cgroup v1 counts them in the container's group only."""
     for workload in now.snapshot.pods:
         if workload.group is not None:
             groups = [workload.group, *(box.group or "" for box in workload.containers)]
-            own, *each = (now.used.groups.value(group, meter.OOM_KILLS) for group in groups)
+            own, *each = (table.value(group, meter.OOM_KILLS) for group in groups)
             inside = [value for value in each if value is not None]
             if inside:
                 own = max(own or 0.0, sum(inside))

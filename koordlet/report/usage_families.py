@@ -6,8 +6,10 @@ Does not cover: the names of Koordinator's agent that are no quantity's (``peer_
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
+from koordlet.model import counters
 from koordlet.report import families, quantities, scopes, view
 
 #: How numbers of a unit are printed; ``%.6g`` any other.
@@ -32,29 +34,39 @@ def _family(series: quantities.Series, rows: Sequence[quantities.Quantity]) -> f
     scope = series.scope
     bound, most = series.bound or scope.bound, series.most or scope.most
     unit = rows[0].what.unit if rows[0].what is not None else "bytes"
+    printed = _FORMS.get(unit, families.FORM)
     return families.Family(
         name=f"koordlet_{scope.stem}_{series.name}",
         help=series.help,
         labels=(*scope.labels, *series.labels),
         bound=f"{bound}, at most {most}" if most else bound,
         most=most or families.FEW,
-        rows=series.rows or _rows(scope, rows),
-        form=_FORMS.get(unit, families.FORM),
+        rows=series.rows or _rows(scope, rows, total=series.total),
+        type=families.COUNTER if series.total else families.GAUGE,
+        # Nothing of a total is rounded.
+        form="%.15g" if series.total else printed,
+        group=series.group or scope.group,
     )
 
 
-def _rows(scope: scopes.Scope, several: Sequence[quantities.Quantity]) -> families.Read:
+def _rows(
+    scope: scopes.Scope, several: Sequence[quantities.Quantity], *, total: bool
+) -> families.Read:
     """Subject by subject; of all that a table has, quantity by quantity."""
 
+    def read(now: view.ReportView) -> counters.Table:
+        table: counters.Table = getattr(now.used, several[0].table)
+        return table.growing() if total else table
+
     def of_table(now: view.ReportView) -> families.Rows:
-        table = getattr(now.used, several[0].table)
+        table = read(now)
         for row in several:
             for values, what in row.meters(now.used):
                 for subject, value in table.values(what):
                     yield (subject, *values), value
 
     def of_subjects(now: view.ReportView) -> families.Rows:
-        table = getattr(now.used, several[0].table)
+        table = read(now)
         meters = [pair for row in several for pair in row.meters(now.used)]
         assert scope.subjects is not None  # noqa: S101 -- narrows the type
         for labels, subject in scope.subjects(now):
@@ -67,13 +79,28 @@ def _rows(scope: scopes.Scope, several: Sequence[quantities.Quantity]) -> famili
 FAMILIES = families.Families(of(*scopes.OWN))
 
 
-@FAMILIES.family("event", kind=families.COUNTER, bound="5", form="%d")
-def koordlet_counter_files(now: view.ReportView) -> families.Rows:
+_reads = functools.partial(FAMILIES.family, "event", kind=families.COUNTER, bound="5", form="%d")
+
+
+@_reads()
+def koordlet_kernel_reads(now: view.ReportView) -> families.Rows:
     """Counter files read, opened, gone and malformed, and mounts that did not answer."""
     return (((event,), number) for event, number in now.counters.files.items())
 
 
 @FAMILIES.family(form="%d")
-def koordlet_counter_descriptors(now: view.ReportView) -> families.Rows:
+def koordlet_kernel_descriptors(now: view.ReportView) -> families.Rows:
     """Open file descriptors of counter files; each pins a page of kernel memory."""
     yield (), now.counters.descriptors
+
+
+@_reads(group=families.DEPRECATED)
+def koordlet_counter_files(now: view.ReportView) -> families.Rows:
+    """Counter files by event; now koordlet_kernel_reads_total."""
+    return koordlet_kernel_reads(now)
+
+
+@FAMILIES.family(form="%d", group=families.DEPRECATED)
+def koordlet_counter_descriptors(now: view.ReportView) -> families.Rows:
+    """Open file descriptors of counter files; now koordlet_kernel_descriptors."""
+    return koordlet_kernel_descriptors(now)

@@ -6,17 +6,24 @@ every surface about what does not act. Does not cover: rendering it, modes (``ap
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
-from koordlet.model import best_effort, counters, knob, meter, plan, prediction, result, snapshot
+from koordlet.model import (
+    best_effort,
+    counters,
+    knob,
+    meter,
+    plan,
+    prediction,
+    result,
+    snapshot,
+    spread,
+)
 from koordlet.model.record import dataclass
 
-if typing.TYPE_CHECKING:
-    # A machine without a kubelet never loads it.
-    from koordlet.model import spread
-
+#: Bounds of histograms of ticks.
+TICK_SECONDS = tuple(0.001 * 2**power for power in range(10))
 #: Every agent is so at first.
 STARTING = "the first verified tick is not complete"
 
@@ -53,6 +60,9 @@ class AgentCounters:
     tick_lateness_seconds: float = 0.0
     #: By quantile, as text: CPU seconds of the newest passes, lateness of the newest ticks.
     durations: Mapping[str, float] = field(default_factory=dict)
+    #: CPU time of each tick, and how late each began.
+    tick_cpu: spread.Spread = spread.Spread.empty(TICK_SECONDS)
+    tick_delay: spread.Spread = spread.Spread.empty(TICK_SECONDS)
     lateness: Mapping[str, float] = field(default_factory=dict)
     #: Counter files by what happened to them: read, opened, gone, damaged.
     files: Mapping[str, int] = field(default_factory=dict)
