@@ -146,6 +146,8 @@ proves: $(DEVELOP)
 generated: $(DEVELOP)
 	@printf '▸ generated\n'
 	$(PY) -m tools.proto.generate --check
+	$(PY) -m tools.deploy.dashboards --check
+	$(PY) -m tools.deploy.prometheus_rule --check
 
 shell:
 	@printf '▸ shell\n'

@@ -82,6 +82,19 @@ CASES = {
         {'koordlet_series_dropped{family="x"}': "1"},
         {'koordlet_series_dropped{family="x"}': "0"},
     ),
+    "KoordletSilent": Case(
+        5, {'up{job="koordlet-system/koordlet"}': "0"}, {'up{job="koordlet"}': "1"}
+    ),
+    "KoordletEvicts": Case(
+        1,
+        {'koordlet_evictions_total{policy="x",signal="y",outcome="evicted"}': "0+1"},
+        {'koordlet_evictions_total{policy="x",signal="y",outcome="evicted"}': "3"},
+    ),
+    "KoordletEvictionsRefused": Case(
+        7,
+        {'koordlet_evictions_total{policy="x",signal="y",outcome="refused"}': "0+2"},
+        {'koordlet_evictions_total{policy="x",signal="y",outcome="refused"}': "3"},
+    ),
     "KoordletSchedulerNoLeader": Case(2, {_LEADS: "0"}, {_LEADS: "1"}),
     "KoordletSchedulerStuck": Case(
         5,

@@ -42,7 +42,9 @@ EVERY = [*rules("koordlet"), *rules("scheduler")]
 def test_every_alert_has_a_runbook(rule: dict[str, Any]) -> None:
     """Of its own name, and its link leads there."""
     assert f"\n## {rule['alert']}\n" in RUNBOOKS
-    assert rule["annotations"]["runbook"] == f"docs/runbooks.md#{rule['alert'].lower()}"
+    where = f"https://koordlet.example/runbooks.html#{rule['alert'].lower()}"
+    assert rule["annotations"]["runbook_url"] == where
+    assert len(rule["annotations"]["description"].split()) > 5
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
 
 

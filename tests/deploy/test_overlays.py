@@ -29,6 +29,7 @@ AGENTLESS = (
     "descheduler",
     "overlays/reporting/scheduler",
     "overlays/reporting/certificates",
+    "alerts/operator",
 )
 BUILT = sorted(
     path.parent

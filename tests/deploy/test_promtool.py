@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from koordlet.report import families, metrics
+from tests.deploy import test_scheduler_queries
 from tests.kit import needs
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -39,7 +41,7 @@ def queries(part: Any) -> Iterator[str]:
             yield from queries(one)
 
 
-@pytest.mark.parametrize("name", ["koordlet", "scheduler"])
+@pytest.mark.parametrize("name", ["koordlet", "scheduler", "recording"])
 def test_alerts(name: str) -> None:
     """Syntax, functions and templates."""
     found = judged(DEPLOY / "alerts" / f"{name}.yaml")
@@ -47,7 +49,7 @@ def test_alerts(name: str) -> None:
     assert found.returncode == 0, found.stderr
 
 
-@pytest.mark.parametrize("name", ["koordlet", "scheduler"])
+@pytest.mark.parametrize("name", ["koordlet", "scheduler", "fleet"])
 def test_the_dashboard(tmp_path: Path, name: str) -> None:
     """Each query is an expression; one that is none is refused."""
     board = json.loads((DEPLOY / "dashboards" / f"{name}.json").read_text())
@@ -66,3 +68,56 @@ def test_the_dashboard(tmp_path: Path, name: str) -> None:
     assert len(asked) > 5
     assert good.returncode == 0, good.stderr
     assert bad.returncode != 0
+
+
+def test_names_and_helps_of_our_own_metrics() -> None:
+    """Promtool complains of names that are Koordinator's, or are kept for one version, alone."""
+    lines = []
+    for family in metrics.table():
+        counts = family.type == families.COUNTER
+        name = f"{family.name}_total" if counts else family.name
+        lines += [f"# HELP {name} {family.help}", f"# TYPE {name} {family.type}"]
+        labels = dict.fromkeys(family.labels, "x")
+        if family.type == families.HISTOGRAM:
+            lines.append(sample(f"{name}_bucket", {**labels, "le": "+Inf"}))
+            lines += [sample(f"{name}{part}", labels) for part in (families.SUM, families.COUNT)]
+        else:
+            lines.append(sample(name, labels))
+    complaints = checked("\n".join([*lines, ""]))
+
+    assert complaints == {
+        "koordlet_container_scaled_cfs_burst_us",
+        "koordlet_container_scaled_cfs_quota_us",
+        "koordlet_counter_descriptors",
+        "koordlet_counter_files_total",
+        "koordlet_tick_duration_quantile_seconds",
+        "koordlet_tick_lateness_quantile_seconds",
+    }
+    groups = {family.name: family.group for family in metrics.table()}
+    assert {groups[name.removesuffix("_total")] for name in complaints} == {
+        *(families.PEER, families.DEPRECATED)
+    }
+
+
+def sample(name: str, labels: dict[str, str]) -> str:
+    """A line."""
+    shown = ",".join(f'{label}="{value}"' for label, value in labels.items())
+    return f"{name}{{{shown}}} 1" if shown else f"{name} 1"
+
+
+def checked(text: str) -> set[str]:
+    """The metrics that promtool complains of."""
+    words = [str(PROMTOOL), "check", "metrics"]
+    done = subprocess.run(
+        words, input=text, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode in (0, 3), done.stderr
+    return {line.split()[0] for line in (done.stdout + done.stderr).splitlines() if line.strip()}
+
+
+def test_what_a_scheduler_exports(ram: Path) -> None:
+    """It has a help for each family; nothing is complained of."""
+    text = test_scheduler_queries.exported(ram)
+
+    assert checked(text) == set()
+    assert "# HELP scheduler_pending_pods Pending pods by queue." in text

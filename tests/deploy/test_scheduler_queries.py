@@ -14,12 +14,12 @@ from tests.kit import schedulers
 BOARD = test_alerts.REPO / "deploy/dashboards/scheduler.json"
 #: Labels that Prometheus adds, or that belong to a histogram's buckets.
 _ADDED = {"instance", "job"}
-_NAME = re.compile(r"\b(?:scheduler_|leader_election_)\w+")
+_NAME = re.compile(r"\b(?:scheduler_|leader_election_|koordlet_scheduler_)\w+")
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? \S+$", re.MULTILINE)
 
 
-def served(folder: Path) -> dict[str, set[str]]:
-    """Names and labels of all series of a scheduler that has placed, refused and bound pods."""
+def exported(folder: Path) -> str:
+    """What a scheduler exports that has placed, refused and bound pods."""
 
     async def work() -> str:
         async with (
@@ -33,8 +33,13 @@ def served(folder: Path) -> dict[str, set[str]]:
             await world.until_told("big")
             return running.metrics()
 
+    return asyncio.run(work())
+
+
+def served(folder: Path) -> dict[str, set[str]]:
+    """Names and labels of all series."""
     found: dict[str, set[str]] = {}
-    for name, labels in _SAMPLE.findall(asyncio.run(work())):
+    for name, labels in _SAMPLE.findall(exported(folder)):
         found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
     return found
 

@@ -22,10 +22,16 @@ number of series in the table, or 256 where the table gives no number; `koordlet
 counts the rest. Label values are cut at 256 characters. An unknown value has no sample. The label
 `node` is the node's name, `numa_node` the number of a NUMA node.
 
+Families of a group are left out where `report.metrics.without` names the group;
+[observe.md](observe.md#how-many-series) has their sizes. The group `deprecated` has names of the
+last version: rates that the agent computed, for which there is a counter now, and names that clash
+with Prometheus' conventions. The next version drops them. `koordlet_share_*` stay rates: workloads
+come to a QoS class and leave it, so a class has no total.
+
 This page is generated: `python -m tools.docs.metrics > docs/metrics.md`.
 
-| name | type | labels | series | meaning |
-|---|---|---|---|---|
+| name | type | group | labels | series | meaning |
+|---|---|---|---|---|---|
 """
 
 
@@ -37,7 +43,7 @@ def page() -> str:
 def _row(one: families.Family) -> str:
     name = f"{one.name}_total" if one.type == families.COUNTER else one.name
     labels = ", ".join(f"`{label}`" for label in one.labels)
-    return f"| `{name}` | {one.type} | {labels} | {one.bound} | {one.help} |\n"
+    return f"| `{name}` | {one.type} | {one.group} | {labels} | {one.bound} | {one.help} |\n"
 
 
 if __name__ == "__main__":

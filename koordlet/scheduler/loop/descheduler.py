@@ -137,8 +137,6 @@ class Descheduler:
         #: Why proposals were refused in the last round, by UID of the pod.
         self.refusals: dict[str, str] = {}
         #: Rounds, and the seconds that they took.
-        self._rounds = 0
-        self._seconds = 0.0
 
     @property
     def leading(self) -> bool:
@@ -200,7 +198,7 @@ class Descheduler:
             proposals.close()
         self.last, self.beat = played.result, self._clocks.steady()
         seconds = time.perf_counter() - began
-        self._rounds, self._seconds = self._rounds + 1, self._seconds + seconds
+        self.core.measures.rounds.observe(seconds)
         self._count(played.result)
         log.get().info(
             "descheduler.round",
@@ -282,8 +280,6 @@ class Descheduler:
         """The text of ``/metrics``."""
         return self.core.measures.text(
             {
-                ("descheduler_loop_duration_seconds_sum", ()): self._seconds,
-                ("descheduler_loop_duration_seconds_count", ()): self._rounds,
                 ("leader_election_master_status", (("name", "koordlet-descheduler"),)): int(
                     self.leading
                 ),

@@ -16,6 +16,40 @@ from typing import Any
 _Labels = tuple[tuple[str, str], ...]
 
 
+#: Help of each family.
+_HELP = {
+    "descheduler_loop_duration_seconds": "Duration of a descheduling round.",
+    "descheduler_pods_evicted_total": "Proposed evictions by result, under descheduler's name.",
+    "koordlet_descheduler_pods_evicted_total": "Proposed evictions of the descheduler by result.",
+    "koordlet_disruption_allowed": "1 if a DisruptionRate allows a disruption now, 0 if not.",
+    "koordlet_disruption_next_allowed_seconds": "Time until a DisruptionRate allows a disruption.",
+    "koordlet_evictions_total": "Evictions asked for, by mover, cause and result.",
+    "koordlet_scheduler_gang_cycle_seconds": "Duration of a cycle for a group of gangs, by result.",
+    "koordlet_scheduler_gangs_waiting": "Gangs that wait for members or for room.",
+    "koordlet_scheduler_quota_refusals_total": "Pods that a quota did not admit.",
+    "koordlet_scheduler_quota_revoked_pods_total": "Pods that a quota called back.",
+    "leader_election_master_status": "1 if this process leads, 0 if another one does.",
+    "scheduler_cache_size": "Nodes, pods, assumed pods and reporting nodes in the cache.",
+    "scheduler_elastic_quota_status": "Amounts of a quota by resource and field.",
+    "scheduler_homeless_pods": "Pods on nodes that the scheduler does not know.",
+    "scheduler_pending_pods": "Pending pods by queue.",
+    "scheduler_pod_scheduling_attempts": "Attempts until a pod was bound.",
+    "scheduler_pod_scheduling_sli_duration_seconds": "Time from the queue until a pod was bound.",
+    "scheduler_preemption_attempts_total": "Attempts to preempt.",
+    "scheduler_preemption_victims": "Pods that a preemption evicted.",
+    "scheduler_queue_incoming_pods_total": "Pods added to a queue, by event and queue.",
+    "scheduler_schedule_attempts_total": "Scheduling attempts by profile and result.",
+    "scheduler_scheduling_attempt_duration_seconds": "Duration of an attempt, by result.",
+    "scheduler_store_requests_total": "Requests to the object store, by call and result.",
+}
+
+
+def _head(name: str, kind: str) -> Iterator[str]:
+    if name in _HELP:
+        yield f"# HELP {name} {_HELP[name]}"
+    yield f"# TYPE {name} {kind}"
+
+
 def _steps(first: float, number: int) -> tuple[float, ...]:
     return tuple(first * 2**power for power in range(number))
 
@@ -34,6 +68,11 @@ class Histogram:
         """Count a value."""
         self._counts[bisect.bisect_left(self._bounds, value)] += 1
         self._sum += value
+
+    @property
+    def count(self) -> int:
+        """Number of values."""
+        return sum(self._counts)
 
     def lines(self, name: str, labels: _Labels = ()) -> Iterator[str]:
         """The samples of the text format."""
@@ -58,6 +97,8 @@ class SchedulerMetrics:
         #: Proposals of a descheduler, by result, strategy, profile, namespace and node.
         self.descheduled: Counter[tuple[str, str, str, str, str]] = Counter()
         self.victims = Histogram(_steps(1, 7))
+        #: Rounds of a descheduler.
+        self.rounds = Histogram(_steps(0.01, 14))
         self.preemptions = 0
         #: Cycles for groups of gangs by result, and their seconds.
         self._gang_cycles: dict[str, Histogram] = {}
@@ -116,23 +157,24 @@ class SchedulerMetrics:
             for (profile, result), histogram in sorted(self._attempts.items())
         }
         name = "scheduler_schedule_attempts_total"
-        yield f"# TYPE {name} counter"
+        yield from _head(name, "counter")
         for labels, histogram in attempts.items():
-            yield _sample(name, labels, sum(histogram._counts))  # noqa: SLF001 -- one noun, two classes
+            yield _sample(name, labels, histogram.count)
         name = "scheduler_scheduling_attempt_duration_seconds"
-        yield f"# TYPE {name} histogram"
+        yield from _head(name, "histogram")
         for labels, histogram in attempts.items():
             yield from histogram.lines(name, labels)
         name = "koordlet_scheduler_gang_cycle_seconds"
-        yield f"# TYPE {name} histogram"
+        yield from _head(name, "histogram")
         for result, histogram in sorted(self._gang_cycles.items()):
             yield from histogram.lines(name, (("result", result),))
         for name, histogram in (
             ("scheduler_pod_scheduling_attempts", self._placed),
             ("scheduler_pod_scheduling_sli_duration_seconds", self._waited),
             ("scheduler_preemption_victims", self.victims),
+            *([("descheduler_loop_duration_seconds", self.rounds)] if self.rounds.count else ()),
         ):
-            yield f"# TYPE {name} histogram"
+            yield from _head(name, "histogram")
             yield from histogram.lines(name)
         families: tuple[tuple[str, tuple[str, ...], Mapping[Any, int]], ...] = (
             ("scheduler_queue_incoming_pods_total", ("event", "queue"), self._incoming),
@@ -157,7 +199,7 @@ class SchedulerMetrics:
 
 
 def _plain(name: str, kind: str, values: Mapping[Any, float]) -> Iterator[str]:
-    yield f"# TYPE {name} {kind}"
+    yield from _head(name, kind)
     for labels, value in values.items():
         yield _sample(name, labels, value)
 

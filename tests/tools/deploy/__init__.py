@@ -1,0 +1,1 @@
+"""Tests of the generators of files below ``deploy/``."""
