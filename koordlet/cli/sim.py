@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from koordlet.cli import descheduling, gangs, options, output, quotas, scheduler
+from koordlet.cli import descheduling, options, output, quotas, scheduler, sim_report
 from koordlet.model import errors, moment
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ koordlet sim all.json --config scheduler.yaml -o json --scores
 koordlet sim --workload TopologySpreading             500 nodes, 1000 pods
 koordlet sim --workload SchedulingGangs               jobs of 1 to 64 workers
 koordlet sim all.json --quota changed.yaml             what if a quota were changed
+koordlet sim all.json --add-nodes 3 --scale deployment/shop/web=40    what if, beside what is
+koordlet sim all.json --without node-7                 what if a node were gone
+koordlet sim all.json -o json > old.json; koordlet sim new.json --compare old.json
 koordlet sim all.json -o svg > utilisation.svg
 koordlet sim all.json --deschedule policy.yaml         what a descheduler would move, and why not
 """
@@ -35,7 +40,14 @@ _OPTIONS = {
     " (default: SchedulingBasic)",
     "--config FILE": "a KubeSchedulerConfiguration",
     "--scores": "scores of every feasible node",
-    "--explain NAME": "one pod, node by node; or one gang, and what would let it run",
+    "--explain NAME": "one pod, its best nodes first; or one gang, and what would let it run",
+    "--top N": "nodes of an explanation (default: 10); with -o json it has all of them",
+    "--add-nodes N": "what if: N nodes more, as --like, else as most nodes are",
+    "--like NODE": "the node that --add-nodes copies",
+    "--without NODE": "what if: without a node, whose pods are placed anew; may be repeated",
+    "--scale WORKLOAD=N": "what if: N pods of deployment/[NAMESPACE/]NAME or statefulset/…; may be"
+    " repeated",
+    "--compare FILE": "beside an earlier result (-o json): both summaries, and who is elsewhere",
     "--quota FILE": "what if: ElasticQuotas in place of those of the same name, and who moves",
     "--deschedule FILE": "what if: one round of a descheduler with this configuration, of"
     " Koordinator or of Kubernetes' descheduler; with --explain every check of one pod",
@@ -48,7 +60,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("files", metavar="FILE", nargs="*", help="objects as kubectl prints them")
     count, explain, now = {"type": _count}, {"default": ""}, {"type": _moment}
-    options.declare(parser, _OPTIONS, nodes=count, pods=count, explain=explain, now=now)
+    several: dict[str, Any] = {"action": "append", "default": []}
+    options.declare(
+        parser,
+        _OPTIONS,
+        nodes=count,
+        pods=count,
+        add_nodes={"type": _count, "default": 0},
+        top={"type": _count, "default": 10},
+        without=several,
+        scale={**several, "type": _scale},
+        explain=explain,
+        now=now,
+    )
     options.ignoring(parser)
     options.output(parser, ("table", "json", "svg"))
 
@@ -58,6 +82,16 @@ def _count(text: str) -> int:
     if not 0 <= value <= 1_000_000:
         raise argparse.ArgumentTypeError(f"from 0 to 1000000, not {text!r}")
     return value
+
+
+def _scale(text: str) -> tuple[str, str, int]:
+    """Namespace, name and replicas."""
+    path, _, number = text.partition("=")
+    kind, _, name = path.partition("/")
+    namespace, _, name = name.rpartition("/")
+    if kind not in ("deployment", "statefulset") or not name or "/" in namespace:
+        raise argparse.ArgumentTypeError(f"deployment/[NAMESPACE/]NAME=N, not {text!r}")
+    return namespace or "default", name, _count(number)
 
 
 def _moment(text: str) -> float:
@@ -72,21 +106,10 @@ def run(args: argparse.Namespace) -> int:
     # numpy and the scheduler: 180 ms that `--help` and what imports this module do without.
     from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML, 8 ms of the same
     from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
-    from koordlet.scheduler.sim import picture, shapes, simulation, what_if  # noqa: PLC0415
+    from koordlet.scheduler.sim import picture, simulation, what_if  # noqa: PLC0415
 
-    generated = args.nodes is not None or args.pods is not None or args.workload is not None
-    if not args.files and not generated:
-        raise errors.ConfigError(
-            "nothing to simulate", culprit="sim", fix="name a FILE, or --nodes and --pods"
-        )
     complaints: list[str] = []
-    bodies = [body for path in args.files for body in manifests.load(path, complaints)]
-    if generated:
-        name = args.workload or "SchedulingBasic"
-        counts = args.nodes, args.pods
-        if counts == (None, None) and not args.files:
-            counts = _NODES, _PODS
-        bodies += shapes.generate(name, counts[0] or 0, counts[1] or 0)
+    bodies = _input(args, complaints)
     if args.deschedule:
         form = "table" if args.output == "svg" else args.output
         settings = descheduling.read(args.deschedule)
@@ -99,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     now = time.time() if now is None else now
     explain = args.explain if "/" in args.explain or not args.explain else f"default/{args.explain}"
     # Ties of generated clusters are nearly all nodes, for every pod: only where they are asked for.
-    ties = args.scores or not generated
+    ties = args.scores or (args.nodes, args.pods, args.workload) == (None, None, None)
 
     def simulate(
         bodies: Sequence[Mapping[str, Any]],
@@ -110,106 +133,79 @@ def run(args: argparse.Namespace) -> int:
 
     if args.quota:
         _, before = simulate(bodies)
-        changed = what_if.replaced(bodies, manifests.load(args.quota, complaints))
-        loaded, result = simulate(changed)
+        loaded, result = simulate(what_if.replaced(bodies, manifests.load(args.quota, complaints)))
         output.warn((*complaints, *loaded.warnings))
-        document = what_if.document(before, result)
-        return output.show(args.output, document, quotas.moved(document))
-    loaded, result = simulate(bodies)
+        moved = what_if.document(before, result)
+        return output.show(args.output, moved, quotas.moved(moved))
+    changed = what_if_bodies(args, bodies)
+    against = None
+    if args.compare:
+        against = _earlier(args.compare)
+    elif changed is not bodies:
+        against = simulate(bodies)[1].document()
+    loaded, result = simulate(changed)
     if explain and result.explanation is None:
         raise errors.ConfigError("neither a pod that was tried nor a gang", culprit=explain)
     output.warn((*complaints, *loaded.warnings))
-    document, text = result.document(), lines(result)
+    document: dict[str, Any] = result.document()
+    text = sim_report.lines(document, args.top)
+    if against is not None:
+        document["comparison"] = what_if.comparison(against, document)
+        text = list(sim_report.compared(document["comparison"]))
     return output.show(args.output, document, text, lambda: f"{picture.svg(loaded.columns)}\n")
+
+
+def what_if_bodies(
+    args: argparse.Namespace, bodies: Sequence[Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """The objects as the command line changes them; the same list where it changes nothing."""
+    from koordlet.scheduler.sim import what_if  # noqa: PLC0415 -- see above
+
+    for name in args.without:
+        bodies = what_if.without(bodies, name)
+    if args.add_nodes:
+        bodies = what_if.with_nodes(bodies, args.add_nodes, args.like or "")
+    for namespace, name, replicas in args.scale:
+        bodies = what_if.scaled(bodies, namespace, name, replicas)
+    return bodies
+
+
+def _earlier(path: str) -> dict[str, Any]:
+    """The document of an earlier simulation."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise errors.ConfigError(str(error), culprit=path, fix=_MADE_BY) from None
+    if not isinstance(document, dict) or "summary" not in document:
+        raise errors.ConfigError("no result of a simulation", culprit=path, fix=_MADE_BY)
+    return document
+
+
+_MADE_BY = "make it with `koordlet sim … -o json`"
+
+
+def _input(args: argparse.Namespace, complaints: list[str]) -> list[Mapping[str, Any]]:
+    """The objects of the files, and what is generated."""
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- see above
+    from koordlet.scheduler.sim import shapes  # noqa: PLC0415 -- see above
+
+    counts = args.nodes, args.pods
+    generated = counts != (None, None) or args.workload is not None
+    if not args.files and not generated:
+        raise errors.ConfigError(
+            "nothing to simulate", culprit="sim", fix="name a FILE, or --nodes and --pods"
+        )
+    bodies: list[Mapping[str, Any]] = []
+    for path in args.files:
+        bodies += manifests.load(path, complaints)
+    if generated:
+        if counts == (None, None) and not args.files:
+            counts = _NODES, _PODS
+        name = args.workload or "SchedulingBasic"
+        bodies += shapes.generate(name, counts[0] or 0, counts[1] or 0)
+    return bodies
 
 
 def _progress(done: int, total: int) -> None:
     if sys.stderr.isatty():
         print(f"\r{done}/{total} pods", end="\n" if done >= total else "", file=sys.stderr)
-
-
-def lines(result: simulation.Result) -> list[str]:
-    """The result as a person reads it."""
-    if result.explanation is not None and "gang" in result.explanation:
-        return gangs.detail(result.explanation)
-    if result.explanation is not None:
-        return list(_explained(result.explanation))
-    text: list[str] = []
-    if result.placements:
-        text += _placed(result.placements)
-    text += _reserved(result.reservations)
-    text += gangs.table(result.gangs)
-    text += quotas.table(result.quotas)
-    for preemption in result.preemptions:
-        victims = ", ".join(preemption["victims"])
-        text.append(f"{preemption['pod']} preempts on {preemption['node']}: {victims}")
-    text += (f"{waiting['pod']} stays pending: {waiting['message']}" for waiting in result.pending)
-    text.append(
-        f"{len(result.placements)} placed, {len(result.pending)} pending,"
-        f" {len(result.preemptions)} preemptions"
-    )
-    return text
-
-
-def _placed(placements: list[dict[str, Any]]) -> list[str]:
-    """Who goes where; with the devices where anybody gets some."""
-    from koordlet.scheduler.allocation import devices  # noqa: PLC0415 -- loaded by now
-
-    head = ("POD", "NODE", "RESERVATION", "EQUALLY GOOD", "DEVICES")
-    rows = [
-        (
-            placement["pod"],
-            placement["node"],
-            placement["reservation"] or "",
-            f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
-            devices.brief(placement.get("devices", {})),
-        )
-        for placement in placements
-    ]
-    width = 5 if any("devices" in placement for placement in placements) else 4
-    return output.table([row[:width] for row in rows], head=head[:width])
-
-
-def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
-    if not reservations:
-        return []
-    rows = [
-        (
-            reservation["name"],
-            reservation["phase"],
-            reservation["node"] or "",
-            _amounts(reservation["allocatable"]),
-            _amounts(reservation["allocated"]),
-            ", ".join(each["name"] for each in reservation["currentOwners"]),
-        )
-        for reservation in reservations
-    ]
-    head = ("RESERVATION", "PHASE", "NODE", "HOLDS", "ALLOCATED", "OWNERS")
-    problems = [
-        f"{reservation['name']}: {each['message']}"
-        for reservation in reservations
-        for each in reservation["conditions"]
-        if each.get("message")
-    ]
-    return [*output.table(rows, head=head), *problems]
-
-
-def _amounts(amounts: dict[str, str]) -> str:
-    return " ".join(f"{name}={value}" for name, value in amounts.items())
-
-
-def _explained(explanation: dict[str, Any]) -> list[str]:
-    text = [explanation["pod"]]
-    for plugin, reason in explanation.get("refused", {}).items():
-        text.append(f"  refused by {plugin}: {reason}")
-    for name, node in explanation["nodes"].items():
-        total = "refused" if node["total"] is None else str(node["total"])
-        text.append(f"  {name}: {total}")
-        for plugin, reasons in node["filters"].items():
-            if reasons:
-                text.append(f"    ✗ {plugin}: {', '.join(reasons)}")
-        for plugin, outlook in node.get("gets", {}).items():
-            text.append(f"    gets of {plugin}: {outlook}")
-        for plugin, score in node["scores"].items():
-            text.append(f"    {plugin}: {score['score']} * {score['weight']}")
-    return text

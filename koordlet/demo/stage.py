@@ -143,7 +143,7 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
     """The stage, and one line on standard error where it is not this machine enforced upon."""
     if sys.stderr.isatty():
         flags = {**flags, **_QUIET}
-    said, flags = flags, _shown(args, flags, os.cpu_count() or 1)
+    given, flags = flags, _shown(args, flags, os.cpu_count() or 1)
     config = bootstrap.lasting(args, flags)
     where = bootstrap.state_paths(args, config)
     sources = agent_sources.gatherer(config.config, host, where=where)
@@ -157,7 +157,7 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
         return Stage(here, sources, flags, why)
     here.observer.close()
     _say(f"{why}: the demo runs on a recorded machine with two sockets and changes nothing here")
-    return Elsewhere(args, said)
+    return Elsewhere(args, given)
 
 
 def _shown(args: argparse.Namespace, flags: dict[str, object], cpus: int) -> dict[str, object]:

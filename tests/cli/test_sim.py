@@ -28,7 +28,7 @@ def test_document(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
 
     parts = ["placements", "pending", "preemptions", "reservations", "gangs", "quotas"]
-    assert list(found) == ["version", *parts]
+    assert list(found) == ["version", *parts, "summary"]
     assert found["placements"][0]["node"] == "a"
     assert "scores" not in found["placements"][0]
 
@@ -36,7 +36,8 @@ def test_document(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_table_and_picture(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     """For people: a line a pod; bars."""
     assert cli.main(["sim", objects]) == 0
-    assert "1 placed, 1 pending, 0 preemptions" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert told.startswith("1 placed, 1 pending, 0 preemptions on 1 nodes\n  1 pending: 0/1 nodes")
     assert cli.main(["sim", objects, "-o", "svg"]) == 0
     assert capsys.readouterr().out.startswith("<svg")
 
@@ -51,7 +52,7 @@ def test_the_table_names_devices_where_anybody_gets_some(
     where.write_text(json.dumps({"kind": "List", "items": [node("n"), devices.server("n"), *pods]}))
 
     assert cli.main(["sim", str(where)]) == 0
-    head, first, second, _ = capsys.readouterr().out.splitlines()
+    _, (head, first, second) = (part.splitlines() for part in capsys.readouterr().out.split("\n\n"))
     assert head.split()[-1] == "DEVICES"
     assert first.split() == ["d/a", "n", "gpu=0,1,2,3", "rdma=0,1"]
     assert second.split() == ["d/b", "n"]
@@ -70,7 +71,7 @@ def test_explain_says_which_devices_and_numa_nodes_a_pod_would_get(
 
     assert cli.main(["sim", str(where), "--explain", "d/a"]) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[2:4] == [
+    assert told[3:5] == [
         "    gets of NodeNUMAResource: nodes=1",
         "    gets of DeviceShare: gpu=4,5 rdma=2",
     ]
@@ -95,7 +96,67 @@ def test_explain(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Why a node is refused, by plugin."""
     assert cli.main(["sim", objects, "--explain", "d/q"]) == 0
 
-    assert "NodeResourcesFit: Insufficient cpu" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "0 of 1 nodes fit" in told
+    assert "✗ 1 refused by NodeResourcesFit: Insufficient cpu (a)" in told
+
+
+def test_an_explanation_begins_with_the_best_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many as are asked for; what is left out is counted; refusals are grouped by reason."""
+    where = tmp_path / "all.json"
+    nodes = [node(f"n{n}", cpu=str(n)) for n in range(1, 7)]
+    where.write_text(json.dumps({"kind": "List", "items": [*nodes, pod("p", cpu="3")]}))
+
+    assert cli.main(["sim", str(where), "--explain", "d/p", "--top", "2"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    shown = [line.split(":") for line in told if line.startswith("  n")]
+    assert [name.strip() for name, _ in shown] == ["n6", "n5"]
+    assert int(shown[0][1]) > int(shown[1][1])
+    assert told[1] == "  4 of 6 nodes fit"
+    assert "  and 2 more that fit: --top 4" in told
+    assert told[-1] == "  ✗ 2 refused by NodeResourcesFit: Insufficient cpu (n1, n2)"
+
+
+def test_what_if(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the cluster as it is: summaries of both, and which pods are elsewhere."""
+    where = tmp_path / "all.json"
+    owner = {"kind": "ReplicaSet", "name": "web-7f9", "controller": True}
+    several = [
+        pod(f"web-{n}", cpu="3", meta={"namespace": "d", "ownerReferences": [owner]})
+        for n in range(2)
+    ]
+    where.write_text(json.dumps({"kind": "List", "items": [node("a"), *several]}))
+
+    assert cli.main(["sim", str(where), "--add-nodes", "1", "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)["comparison"]
+    assert told["pods"] == [{"pod": "d/web-1", "before": None, "after": "a-new-1"}]
+    assert [told[word]["nodes"]["all"] for word in ("before", "after")] == [1, 2]
+    words = ["--scale", "deployment/d/web=4", "--add-nodes", "2", "--like", "a"]
+    assert cli.main(["sim", str(where), *words]) == 0
+    told = capsys.readouterr().out
+    assert "pending" in told
+    assert "2 placed now: d/web-1, d/web-new-1" in told
+    assert cli.main(["sim", str(where), "--without", "b"]) == 2
+    assert "there is no such node" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["sim", str(where), "--scale", "web=4"])
+    assert "deployment/[NAMESPACE/]NAME=N, not 'web=4'" in capsys.readouterr().err
+
+
+def test_an_earlier_result_is_compared(
+    objects: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its summary and places; a file that is none is named with its fix."""
+    assert cli.main(["sim", objects, "-o", "json"]) == 0
+    earlier = tmp_path / "old.json"
+    earlier.write_text(capsys.readouterr().out)
+
+    assert cli.main(["sim", objects, "--compare", str(earlier)]) == 0
+    assert "no pod is elsewhere" in capsys.readouterr().out
+    assert cli.main(["sim", objects, "--compare", objects]) == 2
+    assert "make it with `koordlet sim … -o json`" in capsys.readouterr().err
 
 
 def test_yaml_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ from koordlet.scheduler.quotas import summary as quota_summary
 from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.spec import Phase
-from koordlet.scheduler.sim import gang_remedy
+from koordlet.scheduler.sim import capacity, gang_remedy
 
 #: After how many tries somebody is told how far it is.
 _STEP = 500
@@ -57,6 +57,7 @@ class Result:
     gangs: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     quotas: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     explanation: dict[str, Any] | None = None
+    summary: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """The JSON document, without ``version``."""
@@ -154,6 +155,9 @@ class Simulation:
             f"{notice.kind.name} {notice.namespace}/{notice.name}: {notice.message}"
             for notice in core.quotas.book.take_notices()
         ]
+        result.summary = capacity.summary(
+            core.pod_cache.columns, self._cluster.pending, result.placements, result.pending
+        )
         if self._explain and result.explanation is None:
             result.explanation = self._gang(self._explain)
         return result
