@@ -55,6 +55,18 @@ class Agent:
         """The node's newest document; ``HostError`` where nobody answers as an agent does."""
         return self.ask("/api/v1/node")
 
+    def topology(self) -> documents.Document:
+        """The machine."""
+        return self.ask("/api/v1/topology")
+
+    def cpus(self) -> documents.Document:
+        """The owner map."""
+        return self.ask("/api/v1/cpus")
+
+    def pod(self, key: str) -> documents.Document:
+        """One workload."""
+        return self.ask(f"/api/v1/pod?name={quote(key)}")
+
     def ask(self, path: str) -> documents.Document:
         """Any document; ``HostError`` also where the agent knows no such thing."""
         try:
@@ -110,6 +122,18 @@ class Self:
             took = time.monotonic() - began
             self._due = math.inf if heard is None else began + max(_ASKED_SECONDS, 20 * took)
         return node_json.document(self.look(), koordlet.__version__)
+
+    def topology(self) -> documents.Document:
+        """The machine."""
+        return topology_json.document(self._tick.observer.topology)
+
+    def cpus(self) -> documents.Document:
+        """The owner map."""
+        return topology_json.cpus(self.look())
+
+    def pod(self, key: str) -> documents.Document:
+        """One workload; ``UsageError`` for an unknown name."""
+        return _pod(self.look(), key)
 
     def look(self, *, thorough: bool = False) -> view.ReportView:
         """Look once, for any document; ``thorough``: also where that takes a moment (disks)."""
@@ -220,19 +244,19 @@ def plan(
 
 def pod(args: argparse.Namespace, key: str) -> documents.Document:
     """Get the document of one workload; ``UsageError`` for an unknown name."""
+    return _ask(args, f"/api/v1/pod?name={quote(key)}", lambda now: _pod(now, key))
 
-    def made(now: view.ReportView) -> documents.Document:
-        document = node_json.pod(now, key)
-        if document is None:
-            known = ", ".join(sorted(pod.key for pod in now.snapshot.pods)[:5])
-            raise errors.UsageError(
-                "no workload here has this name",
-                culprit=key,
-                fix=f"one of: {known}" if known else "nothing is declared on this machine",
-            )
-        return document
 
-    return _ask(args, f"/api/v1/pod?name={quote(key)}", made)
+def _pod(now: view.ReportView, key: str) -> documents.Document:
+    document = node_json.pod(now, key)
+    if document is None:
+        known = ", ".join(sorted(pod.key for pod in now.snapshot.pods)[:5])
+        raise errors.UsageError(
+            "no workload here has this name",
+            culprit=key,
+            fix=f"one of: {known}" if known else "nothing is declared on this machine",
+        )
+    return document
 
 
 def _ask(

@@ -21,7 +21,16 @@ from collections.abc import Iterator
 
 from rich import console, live
 
-from koordlet.cli import node_source, options, output, top_screen
+from koordlet.cli import (
+    explain_cpu,
+    explain_pod,
+    node_source,
+    options,
+    output,
+    top_cpus,
+    top_replay,
+    top_screen,
+)
 from koordlet.model import errors
 from koordlet.report import documents
 
@@ -30,6 +39,7 @@ koordlet top                      live; h shows the keys
 koordlet top --once               one look, for a person
 koordlet top --once -o json       one look, for a program
 koordlet top --sort memory        most memory first
+koordlet top --replay busy.tar.gz a recording of `koordlet record`, moment by moment
 """
 _SORTS = {
     "cpu": "c",
@@ -48,6 +58,16 @@ _MOVES = {
     "\x1b[5~": -10,
     "\x1b[6~": 10,
 }
+#: The same sideways: CPUs, or moments of a recording.
+_SIDEWAYS = {
+    **dict.fromkeys(("\x1b[D", "\x1bOD"), -1),
+    **dict.fromkeys(("\x1b[C", "\x1bOC"), 1),
+}
+#: The wheel as xterm sends it (1000 and 1006), up and down.
+_WHEEL = re.compile(r"\x1b\[<(64|65);\d+;\d+M")
+_MOUSE_ON, _MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
+#: Looks that are remembered: two for each sign of the widest terminal.
+_REMEMBERED = 800
 #: A key that sends several characters begins with Escape: it is one key, known or not.
 _KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
 #: Seconds after which a screen is drawn again at the latest.
@@ -71,6 +91,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="ask this agent (default: that of the configuration, if it answers)",
     )
+    parser.add_argument(
+        "--replay", metavar="ARCHIVE", help="show a recording of `koordlet record` instead"
+    )
+    parser.add_argument("--pods", metavar="FILE", help="who runs there, as for `koordlet plan`")
     options.cgroup_root(parser)
 
 
@@ -98,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
             culprit="koordlet top",
             fix="add --once to look once",
         )
-    source = node_source.choose(args)
+    source = node_source.choose(args) if args.replay is None else top_replay.recorded(args)
     if args.once:
         return _once(args, source, terminal)
     _Session(source, terminal, _show(args, source, terminal), args.every).run()
@@ -151,9 +175,13 @@ class _Session:
 
     def run(self) -> None:
         """Look and draw until the person quits."""
+        with contextlib.suppress(errors.KoordletError):  # an older agent: no sockets are told apart
+            found = top_cpus.places(self._source.topology())
+            self._show = dataclasses.replace(self._show, places=found)
         with (
             _ended_politely(),
             _keys() as descriptor,
+            _mouse(self._terminal),
             live.Live(console=self._terminal, screen=True, auto_refresh=False) as drawn,
         ):
             due = time.monotonic()
@@ -177,25 +205,58 @@ class _Session:
         except errors.HostError as error:
             # The agent may be restarting: the last screen stays, and says that it is old.
             problem = str(error)
-        self._show = dataclasses.replace(self._show, problem=problem)
+        seen = (*self._show.history, top_cpus.used(self._found))[-_REMEMBERED:]
+        self._show = dataclasses.replace(self._show, problem=problem, history=seen)
+        if isinstance(self._source, top_replay.Recorded):
+            self._show = dataclasses.replace(
+                self._show, moment=self._source.moment, moments=len(self._source.documents)
+            )
 
     def _fit(self) -> None:
         rows = len(top_screen.chosen(self._found, self._show))
+        cpus = len(top_cpus.owners(self._found))
         self._show = dataclasses.replace(
             self._show,
             height=self._terminal.height,
             width=self._terminal.width,
             # Who went on beyond the last row comes back with the first key, not the hundredth.
-            first=min(self._show.first, max(0, rows - 1)),
+            cursor=min(self._show.cursor, max(0, rows - 1)),
+            cpu=min(self._show.cpu, max(0, cpus - 1)),
         )
 
     def _press(self, key: str) -> bool:
         """Take one key; ``False`` ends the session."""
+        if key in _ENTER and not self._show.typing:
+            self._show = dataclasses.replace(self._show, detail=tuple(self._explained()))
+            return True
+        if key in _SIDEWAYS and isinstance(self._source, top_replay.Recorded):
+            self._source.step(_SIDEWAYS[key])
+            self._show = dataclasses.replace(self._show, paused=False)
+            self._look()
+            self._show = dataclasses.replace(self._show, paused=True)
+            return True
         after = pressed(self._show, key)
         if after is None:
             return False
         self._show = after
         return True
+
+    def _explained(self) -> Iterator[str]:
+        """The lines of ``koordlet explain`` about the chosen CPU or workload."""
+        rows = top_screen.chosen(self._found, self._show)
+        try:
+            if self._show.on_cpus:
+                every = documents.rows(self._source.cpus(), "cpus")
+                number = sorted(top_cpus.owners(self._found))[self._show.cpu]
+                yield from explain_cpu.lines(
+                    next(row for row in every if row.get("cpu") == number), every
+                )
+            elif rows:
+                row = rows[self._show.cursor]
+                key = f"{row.get('namespace')}/{row.get('name')}"
+                yield from explain_pod.lines(self._source.pod(key))
+        except errors.KoordletError as error:
+            yield error.printable()
 
 
 def pressed(show: top_screen.Show, key: str) -> top_screen.Show | None:
@@ -205,16 +266,29 @@ def pressed(show: top_screen.Show, key: str) -> top_screen.Show | None:
     if key in ("q", "\x03"):
         return None
     if key in top_screen.SORTS:
-        return dataclasses.replace(show, sort=key, first=0)
-    if key in _MOVES:
-        return dataclasses.replace(show, first=max(0, show.first + _MOVES[key]))
+        return dataclasses.replace(show, sort=key, cursor=0)
+    wheel = _WHEEL.fullmatch(key)
+    step = _MOVES.get(key, 0) if wheel is None else 3 * (1 if wheel[1] == "65" else -1)
+    if show.on_cpus:
+        step = step or _SIDEWAYS.get(key, 0)
+        if step:
+            return dataclasses.replace(show, cpu=max(0, show.cpu + step))
+    elif step:
+        return dataclasses.replace(show, cursor=max(0, show.cursor + step))
     return {
-        "/": dataclasses.replace(show, typing=True, first=0),
-        _ESCAPE: dataclasses.replace(show, filter="", help=False),
+        "/": dataclasses.replace(show, typing=True, cursor=0),
+        "\t": dataclasses.replace(show, on_cpus=not show.on_cpus, detail=()),
+        _ESCAPE: _closed(show),
         " ": dataclasses.replace(show, paused=not show.paused),
         "h": dataclasses.replace(show, help=not show.help),
         "?": dataclasses.replace(show, help=not show.help),
     }.get(key, show)
+
+
+def _closed(show: top_screen.Show) -> top_screen.Show:
+    """Escape closes a page; where none is open it clears the filter."""
+    kept = show.filter if show.help or show.detail else ""
+    return dataclasses.replace(show, filter=kept, help=False, detail=())
 
 
 def _typed(show: top_screen.Show, key: str) -> top_screen.Show:
@@ -245,6 +319,17 @@ def _ended_politely() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _mouse(terminal: console.Console) -> Iterator[None]:
+    """The wheel moves; the terminal selects text as before, afterwards."""
+    terminal.file.write(_MOUSE_ON)
+    try:
+        yield
+    finally:
+        terminal.file.write(_MOUSE_OFF)
+        terminal.file.flush()
 
 
 @contextlib.contextmanager

@@ -8,33 +8,25 @@ Whatever the document lacks is shown as ``-``: an agent of another version may s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from rich import console, table, text
 
-from koordlet.cli import output
+from koordlet.cli import output, top_cpus
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.report import documents
 
 _part, _rows = documents.part, documents.rows
 
-_BARS = " ▁▂▃▄▅▆▇█"
-#: Where the terminal cannot show bars: tenths.
-_DIGITS = ".123456789"
-_COLOURS = {
-    "LS": "green",
-    "BE": "yellow",
-    "reserved": "red",
-    "system": "bright_red",
-    "LSE": "magenta",
-    "LSR": "bright_magenta",
-    "exclusive": "magenta",
-}
-_CPUS_IN_A_LINE = 48
+#: From so many lines on there is history.
+_TALL = 28
+#: Columns of the widest table.
+_WIDEST = 140
+#: Best-effort work is told from the rest by its colour, too.
+_CLASS_STYLES = {"BE": "yellow", "LSE": "magenta", "LSR": "magenta"}
 #: Lines that workloads have at least, with their head: what is above them gives way.
 _LEAST = 4
 _MOVED = ("receivedBytesPerSecond", "sentBytesPerSecond")
@@ -42,7 +34,10 @@ _MOVED = ("receivedBytesPerSecond", "sentBytesPerSecond")
 HELP = """\
 c m t p i w n   sort by CPU, memory, throttling, pressure, I/O, network, name
 /               filter by name, namespace or class; Enter ends, Escape clears
-up down         move through the workloads, also with k and j, page keys
+up down         move through the workloads, also with k and j, page keys, the wheel
+Enter           explain the chosen workload or CPU; Escape closes
+Tab             to the CPUs and back; arrows choose one
+left right      of a recording (--replay): one moment back or on
 space           stop and go on
 h ?             this page
 q               quit"""
@@ -56,8 +51,19 @@ class Show:
     filter: str = ""
     #: The filter is being typed.
     typing: bool = False
-    first: int = 0
+    #: The chosen workload, and the chosen CPU; keys move the one or the other.
+    cursor: int = 0
+    cpu: int = 0
+    on_cpus: bool = False
     help: bool = False
+    #: An explanation in place of the workloads.
+    detail: tuple[str, ...] = ()
+    #: What classes used at the last looks, oldest first, and where each CPU is.
+    history: tuple[Mapping[str, float], ...] = ()
+    places: top_cpus.Places = field(default_factory=dict)
+    #: Of a recording: the moment that is shown, and how many there are.
+    moment: int = 0
+    moments: int = 0
     #: Somebody listens to keys.
     keys: bool = True
     paused: bool = False
@@ -73,13 +79,23 @@ def screen(document: documents.Document, how: Show) -> console.Group:
     """The whole screen."""
     help_lines = [_line(how, splitline) for splitline in HELP.splitlines()] if how.help else []
     least = len(help_lines) or max(_LEAST, how.height // 3)
-    above = [*_head(document, how), *_pools(document, how), text.Text("")]
+    above = [*_head(document, how), *_cpus(document, how), text.Text("")]
     head = _cut(above, max(1, how.height - least - 1), how)
     if how.help:
         return console.Group(*head, *help_lines, _keys(how))
     room = max(_LEAST, how.height - len(head) - 1)
     keys = [_keys(how)] if how.keys else []
+    if how.detail:
+        return console.Group(*head, *_detail(how, room), *keys)
     return console.Group(*head, _workloads(document, how, room), *keys)
+
+
+def _detail(how: Show, room: int) -> list[text.Text]:
+    first, *others = how.detail
+    lines = [_line(how, (first, "bold")), *(_line(how, line) for line in others)]
+    if len(lines) > room:
+        lines = [*lines[: room - 1], _line(how, f"... {len(lines) - room + 1} more lines")]
+    return lines
 
 
 def _cut(head: list[text.Text], most: int, how: Show) -> list[text.Text]:
@@ -91,9 +107,11 @@ def _cut(head: list[text.Text], most: int, how: Show) -> list[text.Text]:
 
 def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     usage = _part(document, "usage")
-    online = _cpus(_part(document, "cpus").get("online"))
+    online = top_cpus.cpus_of(_part(document, "cpus").get("online"))
     name = str(document.get("name", "?"))
     yield _line(how, (name, "bold"), f"  {document.get('mode', '-')}  {how.source}")
+    if how.moments:
+        yield _time_bar(how)
     if how.problem:
         yield _line(how, (how.problem, "red"))
     banner = document.get("banner")
@@ -118,6 +136,15 @@ def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     yield _line(how, _classes(_part(usage, "shares")))
     yield _line(how, _headroom(document, usage))
     yield _line(how, _limit(_part(document, "bestEffort")))
+
+
+def _time_bar(how: Show) -> text.Text:
+    """Where in the recording this moment is."""
+    words = f" {how.moment + 1} of {how.moments}"
+    room = max(1, how.width - len(words) - 2)
+    at = round((room - 1) * how.moment / max(1, how.moments - 1))
+    signs = ("━", "●", "─") if how.bars else ("=", "O", "-")
+    return _line(how, (signs[0] * at + signs[1], "bold"), signs[2] * (room - at - 1), words)
 
 
 def _classes(shares: documents.Document) -> str:
@@ -152,7 +179,7 @@ def _most(document: documents.Document) -> str:
 def _headroom(document: documents.Document, usage: documents.Document) -> str:
     """Format the offer to best-effort work, and the distance of signals from their thresholds."""
     pool = cpuset.union(
-        _cpus(row.get("cpus"))
+        top_cpus.cpus_of(row.get("cpus"))
         for row in _rows(_part(document, "pools"), "shared")
         if row.get("kind") == "BE"
     )
@@ -169,55 +196,23 @@ def _headroom(document: documents.Document, usage: documents.Document) -> str:
     return "   ".join(parts)
 
 
-def _pools(document: documents.Document, how: Show) -> Iterator[text.Text]:
-    """Format each pool's CPUs, one character for each."""
-    cpus = _part(_part(document, "usage"), "cpus")
-    left = _cpus(_part(document, "cpus").get("online"))
-    kinds: list[tuple[str, str, cpuset.CPUSet]] = []
-    pools = _part(document, "pools")
-    for claim in _rows(pools, "claims"):
-        owner = str(claim.get("owner", ""))
-        colour = _COLOURS.get(owner, _COLOURS["exclusive"])
-        members = _cpus(claim.get("cpus"))
-        label = owner if owner == "reserved" else str(claim.get("holder", owner))
-        kinds.append((label, colour, members))
-        left -= members
-    for kind in ("LS", "BE"):
-        members = cpuset.union(
-            _cpus(row.get("cpus")) for row in _rows(pools, "shared") if row.get("kind") == kind
-        )
-        if members:
-            kinds.append((f"{kind} pool", _COLOURS[kind], members))
-            left -= members
-    if left:
-        kinds.append(("CPUs" if not kinds else "others", "cyan", left))
-    for label, colour, members in kinds:
-        values = [cpus.get(str(cpu)) for cpu in members]
-        known = [value for value in values if isinstance(value, int | float)]
-        signs = "".join(_sign(value, bars=how.bars) for value in values)
-        for start in range(0, len(signs), _CPUS_IN_A_LINE):
-            part = signs[start : start + _CPUS_IN_A_LINE]
-            named = output.visible(label)[:16] if start == 0 else ""
-            line = text.Text(f"{named:<17}", no_wrap=True)
-            line.append(part, style=colour)
-            if start == 0:
-                line.append(f"  {_number(sum(known) if known else None, 2)} of {len(members)}")
-            yield line
-
-
-def _cpus(value: object) -> cpuset.CPUSet:
-    """A list of CPUs; none for what is no list."""
-    try:
-        return cpuset.CPUSet.parse(value if isinstance(value, str) else "")
-    except ValueError:
-        return cpuset.CPUSet()
-
-
-def _sign(value: object, *, bars: bool) -> str:
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return "?"
-    steps = _BARS if bars else _DIGITS
-    return steps[min(len(steps) - 1, max(0, round(value * (len(steps) - 1))))]
+def _cpus(document: documents.Document, how: Show) -> Iterator[text.Text]:
+    """The machine by class, lately, and CPU by CPU."""
+    cpus = len(top_cpus.owners(document))
+    yield top_cpus.bar(top_cpus.used(document), cpus, how.width, bars=how.bars)
+    if how.history and how.bars and how.height >= _TALL:
+        high = 1 + (how.height >= 2 * _TALL)
+        yield from top_cpus.history(how.history, cpus, how.width, high)
+    yield from top_cpus.grid(
+        document,
+        how.places,
+        how.width,
+        bars=how.bars,
+        chosen=how.cpu if how.on_cpus else None,
+    )
+    legend = top_cpus.legend(document)
+    legend.truncate(how.width, overflow="ellipsis")
+    yield legend
 
 
 def chosen(document: documents.Document, how: Show) -> Sequence[documents.Document]:
@@ -235,6 +230,8 @@ def chosen(document: documents.Document, how: Show) -> Sequence[documents.Docume
 def _workloads(document: documents.Document, how: Show, room: int) -> table.Table:
     rows = chosen(document, how)
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
+    # Not all of a wide terminal: numbers belong near their name.
+    made.width = min(how.width, _WIDEST)
     shown = [column for column in _COLUMNS if how.width >= column.width or column.key == how.sort]
     for column in shown:
         head = column.head + ("v" if column.key == how.sort else "")
@@ -242,10 +239,13 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
         if column.key == "n":
             form = {"ratio": 1, "min_width": 16}
         made.add_column(head, no_wrap=True, overflow="ellipsis", **form)
-    first = min(how.first, max(0, len(rows) - 1))
-    for row in rows[first : first + room - 1]:
+    cursor = min(how.cursor, max(0, len(rows) - 1))
+    first = max(0, cursor - (room - 2))
+    for number, row in enumerate(rows[first : first + room - 1], start=first):
+        marked = how.keys and not how.on_cpus and number == cursor
         made.add_row(
-            *(text.Text(output.visible(column.form(column.value(row)))) for column in shown)
+            *(text.Text(output.visible(column.form(column.value(row)))) for column in shown),
+            style="reverse" if marked else _CLASS_STYLES.get(str(row.get("qos")), ""),
         )
     if not rows:
         made.add_row("[dim]none[/dim]" if how.filter else "[dim]no workloads declared[/dim]")
@@ -280,7 +280,8 @@ def _keys(how: Show) -> text.Text:
     if how.typing or how.filter:
         return _line(how, f"filter: {how.filter}{'_' if how.typing else ''}   Escape clears")
     state = [("stopped  ", "bold")] if how.paused else []
-    return _line(how, *state, ("sort c m t p i w n   filter /   help h   quit q", "dim"))
+    words = "sort c m t p i w n   explain Enter   CPUs Tab   filter /   help h   quit q"
+    return _line(how, *state, (words, "dim"))
 
 
 def _throttled(document: documents.Document) -> object:

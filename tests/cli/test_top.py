@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import http.server
 import json
 import threading
@@ -119,8 +120,8 @@ def test_keys() -> None:
     """Sorting, moving, help, pause, quitting; other keys do nothing."""
     assert top.pressed(top_screen.Show(), "q") is None
     assert after("m").sort == "m"
-    assert after("jj\x1b[A").first == 1
-    assert after("kk").first == 0
+    assert after("jj\x1b[A").cursor == 1
+    assert after("kk").cursor == 0
     assert after("h").help
     assert not after("h?").help
     assert after(" ").paused
@@ -131,11 +132,29 @@ def test_keys_of_several_characters() -> None:
     """Each is one key: it moves, or does nothing; none is Escape and letters."""
     kept = after("/be\r")
     assert kept is not None
-    assert after("jj\x1bOA").first == 1
-    assert after("\x1b[6~k").first == 9
-    assert after("j\x1b[5~").first == 0
+    assert after("jj\x1bOA").cursor == 1
+    assert after("\x1b[6~k").cursor == 9
+    assert after("j\x1b[5~").cursor == 0
     assert kept == after("\x1b[H\x1b[3~\x1bOP\x1b[1;5C", kept)
     assert after("\x1bm", kept).sort == "m"
+
+
+def test_the_wheel_moves_and_tab_goes_to_the_cpus() -> None:
+    """Three rows a notch; arrows choose a CPU there; Tab comes back. A click does nothing."""
+    assert after("\x1b[<65;10;5M").cursor == 3
+    assert after("\x1b[<65;1;5M\x1b[<64;1;5M").cursor == 0
+    assert after("\x1b[<0;10;5M") == top_screen.Show()
+    chosen = after("\t\x1b[C\x1b[C\x1b[D")
+    assert (chosen.on_cpus, chosen.cpu, chosen.cursor) == (True, 1, 0)
+    assert not after("\t", chosen).on_cpus
+
+
+def test_escape_closes_one_thing_at_a_time() -> None:
+    """First the page, then the filter."""
+    opened = dataclasses.replace(after("/be\r"), detail=("why",))
+    closed = after("\x1b", opened)
+    assert (closed.detail, closed.filter) == ((), "be")
+    assert after("\x1b", closed).filter == ""
 
 
 def test_typing_a_filter() -> None:

@@ -34,7 +34,7 @@ def test_what_is_shown() -> None:
     """Node, pools with their CPUs, workloads with what they use."""
     text = "\n".join(drawn(document()))
 
-    for words in ("n1", "CPU 3.00 of 7", "reserved", "LS pool", "BE pool", "default/nginx"):
+    for words in ("n1", "CPU 3.00 of 7", "by class", "reserved", "LS and BE pool", "default/nginx"):
         assert words in text, text
     assert "1.50" in text
     assert "25%" in text
@@ -49,6 +49,39 @@ def test_eighty_columns(height: int) -> None:
 
     assert max(map(len, lines)) <= 80
     assert height < 20 or len(lines) <= height
+
+
+def test_the_chosen_workload_is_always_shown() -> None:
+    """Nothing scrolls while all fit; beyond that the list follows the cursor."""
+    several = node_json.document(views.view(views.pods(60)), "1")
+    names = [str(row["name"]) for row in top_screen.chosen(several, top_screen.Show())]
+    few = node_json.document(views.view(views.pods(3)), "1")
+
+    assert drawn(few, cursor=2) == drawn(few, cursor=0)
+    assert any(names[0] in line for line in drawn(several, cursor=5))
+    far = drawn(several, cursor=59)
+    assert any(names[59] in line for line in far)
+    assert not any(names[0] in line for line in far)
+
+
+def test_an_explanation_takes_the_place_of_the_workloads() -> None:
+    """As much of it as there is room for; the keys stay."""
+    lines = drawn(document(), detail=tuple(f"line {n}" for n in range(99)))
+
+    assert "line 0" in lines
+    assert not any("default/nginx" in line for line in lines)
+    assert any("more lines" in line for line in lines)
+    assert len(lines) <= 24
+    assert "sort c" in lines[-1]
+
+
+def test_a_recording_has_a_time_bar() -> None:
+    """It says which moment of how many is shown."""
+    first, last = (drawn(document(), moment=n, moments=5)[1] for n in (0, 4))
+
+    assert first.endswith(" 1 of 5")
+    assert last.endswith(" 5 of 5")
+    assert first.index("●") == 0 < last.index("●")
 
 
 def test_order_and_filter() -> None:
@@ -202,7 +235,7 @@ def test_what_is_not_known_is_no_zero() -> None:
     text = "\n".join(drawn({**found, "usage": {**usage, "cpus": {}}}))
 
     assert "- of its pool idle" in text
-    assert "  - of " in text
+    assert "LS and BE pool - of " in text
     assert "0.00 of" not in text
 
 

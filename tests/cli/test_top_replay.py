@@ -1,0 +1,66 @@
+"""A recording in ``koordlet top``: each moment's document, forward and back."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from koordlet.cli import record, top_replay
+from koordlet.host import machine
+from koordlet.host.recording import directory
+from koordlet.report import documents
+from tests.kit import machines
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> top_replay.Recorded:
+    """Four moments, in which a machine of 16 CPUs gets busier."""
+    first = {"proc/stat": "cpu 0 0 0 0 0 0 0 0\n", "proc/uptime": "1 1\n"}
+    tree = machines.to_directory(machines.xeon_2s_smt2() | first, tmp_path / "machine")
+    at, used = 100.0, 0
+
+    def wait(seconds: float) -> None:
+        nonlocal at, used
+        at += seconds
+        used += 200 * int(at - 100)
+        idle = 1600 * int(at - 100) - used
+        (tree / "proc" / "stat").write_text(f"cpu {used} 0 0 {idle} 0 0 0 0\n")
+
+    plan = record.Plan(
+        seconds=3.0, every=1.0, now=lambda: machine.Now(at=at, wall=1_000_000 + at), wait=wait
+    )
+    out = tmp_path / "a.tar.gz"
+    record.write(directory.DirHost(str(tree)), str(out), plan)
+    config = tmp_path / "c.yaml"
+    config.write_text("apiVersion: koordlet.io/v1\nkind: Config\n")
+    return top_replay.recorded(
+        argparse.Namespace(replay=str(out), config=str(config), pods=None, cgroup_root=None)
+    )
+
+
+def _cores(document: documents.Document) -> object:
+    return documents.part(document, "usage").get("cpuCores")
+
+
+def test_reading_goes_on_and_stays_at_the_end(recorded: top_replay.Recorded) -> None:
+    """Each moment has its own use; after the last one nothing changes any more."""
+    read = [_cores(recorded.read()) for _ in range(len(recorded.documents))]
+
+    assert len(read) > 3
+    assert read[-3:] == sorted(
+        read[-3:], key=lambda cores: cores if isinstance(cores, float) else 0
+    )
+    assert len(set(read[-3:])) == 3
+    assert _cores(recorded.read()) == read[-1]
+
+
+def test_stepping_stays_in_the_recording(recorded: top_replay.Recorded) -> None:
+    """Back before the first moment is the first one."""
+    recorded.read()
+    recorded.step(2)
+    assert recorded.moment == 2
+    recorded.step(-9)
+    assert recorded.moment == 0
+    assert documents.rows(recorded.topology(), "cpus")
