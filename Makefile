@@ -63,6 +63,10 @@ docs: $(DEVELOP) $(DOCS) ## Build the site of the documents into build/site, and
 	.venv/docs/bin/python -m mkdocs build --quiet --strict --site-dir build/site
 	$(PYTEST) -q -m site tests/docs $(ARGS)
 
+.PHONY: man
+man: $(RUNTIME) ## Write manual pages into build/man: man -l build/man/koordlet.1
+	@$(PY) -m tools.docs.man build/man
+
 .PHONY: browser
 browser: $(DEVELOP) $(DOCS) ## Look at the console and the site in a real browser (needs Chromium)
 	@$(PYTEST) -m browser tests/browser $(ARGS)

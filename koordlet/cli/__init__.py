@@ -51,7 +51,9 @@ COMMANDS = {
     "describe": "tell all about one reservation, gang or quota",
     "delete": "remove a reservation; what draws on it keeps running",
     "sim": "show where the scheduler would put pending pods, and why not",
-    "completion": "print shell completion for bash or zsh",
+    "completion": "print shell completion for bash, zsh or fish",
+    "help": "show the commands, or what one of them does",
+    "version": "show which koordlet this is",
 }
 
 _EPILOG = """\

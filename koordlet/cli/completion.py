@@ -9,12 +9,16 @@ from koordlet import cli
 EXAMPLES = """\
 koordlet completion bash > /etc/bash_completion.d/koordlet
 koordlet completion zsh > "${fpath[1]}/_koordlet"
+koordlet completion fish > ~/.config/fish/completions/koordlet.fish
 """
+
+
+_SHELLS = ("bash", "zsh", "fish")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=("bash", "zsh"), metavar="{bash,zsh}")
+    parser.add_argument("shell", choices=_SHELLS, metavar=f"{{{','.join(_SHELLS)}}}")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -32,6 +32,8 @@ _UNJUDGED = (
     " kubelet's; name its file with --kubelet-config to have them compared here"
 )
 #: Longer values are cut in the table.
+#: Letters of a value that are shown on the narrowest terminal.
+_LEAST_SHOWN = 12
 _MAX_SHOWN = 60
 #: Words that a YAML parser of either version may take for something else than text.
 _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
@@ -127,7 +129,24 @@ def table_lines(effective: sourced.Effective) -> list[str]:
     for loc, value in layers.leaves(plain.document(effective.config)):
         path, text = places.dotted(loc), _scalar(value)
         rows.append((path, _short(text), effective.origin(path)))
-    return output.table(rows, head=("KEY", "VALUE", "ORIGIN"))
+    return _fitted(rows, output.width())
+
+
+def _fitted(rows: list[tuple[str, str, str]], room: int) -> list[str]:
+    """A table whose origins are whole: first values are cut, then an origin has its own line."""
+    head = ("KEY", "VALUE", "ORIGIN")
+    keys, values, origins = (max(map(len, column)) for column in zip(head, *rows, strict=True))
+    values = max(_LEAST_SHOWN, min(values, room - keys - origins - 4))
+    lines = []
+    for key, value, origin in (head, *rows):
+        shown = value if len(value) <= values else f"{value[: values - 1]}…"
+        left = f"{key:<{keys}}  {shown:<{values}}"
+        whole = f"{left}  {output.visible(origin)}"
+        if len(whole) <= room:
+            lines.append(whole)
+        else:
+            lines += [left.rstrip(), f"{output.visible(origin):>{room}}"]
+    return lines
 
 
 def yaml_lines(effective: sourced.Effective) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from koordlet.cli import options, output
@@ -32,10 +32,10 @@ _OPTIONS = {
 }
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser, forms: Sequence[str] = ("table", "json")) -> None:
     """Declare the options."""
     options.declare(parser, _OPTIONS)
-    options.output(parser, ("table", "json"))
+    options.output(parser, forms)
 
 
 def address(args: argparse.Namespace, *, scheduler: bool = False) -> str:

@@ -17,7 +17,7 @@ from koordlet.model import errors
 
 EXAMPLES = """\
 koordlet get node                       the node of this machine's agent
-koordlet get workloads -o json          who runs there
+koordlet get workloads -o yaml          who runs there; -o wide: a table that is not cut
 koordlet get nodes --address unix:/run/koordlet/scheduler.sock
 koordlet get reservations               of the standalone scheduler of this machine
 koordlet get reservations web --kubeconfig admin.conf
@@ -35,12 +35,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     choices = ("gangs", "node", "nodes", "quotas", "reservations", "workloads")
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
-    feed_options.add(parser)
+    feed_options.add(parser, ("table", "wide", "json", "yaml"))
     reservations.add_cluster(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask once, and print the answer."""
+    with output.wide(on=args.output == "wide"):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     lines: list[str]
     if args.what == "reservations":
         reach = reservations.Reach(args)

@@ -39,7 +39,7 @@ koordlet top                      live; h shows the keys
 koordlet top --once               one look, for a person
 koordlet top --once -o json       one look, for a program
 koordlet top --sort memory        most memory first
-koordlet top --replay busy.tar.gz a recording of `koordlet record`, moment by moment
+koordlet top --replay busy.tar.gz    a recording of `koordlet record`, moment by moment
 """
 _SORTS = {
     "cpu": "c",

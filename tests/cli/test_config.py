@@ -204,3 +204,19 @@ def test_thresholds_are_held_against_the_kubelets(
     kubelet.write_text(f"{head}evictionHard: {{memory.available: 100Mi}}\n")
     assert cli.main([*words, "--kubelet-config", str(kubelet)]) == 0
     assert not capsys.readouterr().err
+
+
+def test_the_origin_is_whole_on_a_narrow_terminal() -> None:
+    """Values give way first; an origin that has no room has a line of its own."""
+    rows = [
+        ("policies.node_pressure.evictionPressureTransitionPeriod", "5m0s" * 9, "built-in"),
+        ("mode", "observe", "/etc/koordlet/config.d/10-a-long-name-of-a-file.yaml:12"),
+    ]
+    wide, narrow = (config._fitted(rows, room) for room in (1000, 80))
+
+    assert len(wide) == 3
+    assert "5m0s" * 9 in wide[1]
+    assert max(map(len, narrow)) <= 80
+    for _, _, origin in rows:
+        assert any(line.endswith(origin) for line in narrow)
+    assert any("…" in line for line in narrow)

@@ -93,6 +93,15 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert (0, f"koordlet {koordlet.__version__}\n", "") == main(capsys, "--version")
 
 
+def test_help_and_version_are_commands_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """As people type them; ``help`` of a command is its ``--help``."""
+    assert main(capsys, "version")[1].startswith(f"koordlet {koordlet.__version__}\npython 3.")
+    assert main(capsys, "help")[1] == main(capsys, "--help")[1]
+    assert main(capsys, "help", "explain", "pod")[1] == main(capsys, "explain", "pod", "--help")[1]
+    status, _, err = main(capsys, "help", "pln")
+    assert (status, 'did you mean "plan"?' in err) == (2, True)
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """``--help`` of each command says what it does and shows an example of itself."""
@@ -237,7 +246,7 @@ def test_a_recorded_machine_is_never_changed(tmp_path: Path, words: list[str]) -
     assert not (tmp_path / "state").exists()
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str], shell: str) -> None:
     """The script for each shell names all commands."""
     status, out, _ = main(capsys, "completion", shell)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from koordlet.cli import output
 from koordlet.model import errors
@@ -64,3 +65,24 @@ def test_a_document(capsys: pytest.CaptureFixture[str]) -> None:
         ("version", "v1"),
         ("why", str(ERROR)),
     ]
+
+
+def test_yaml_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same as JSON, the version first."""
+    assert output.show("yaml", {"a": [1, {"b": None}], "c": "é: x"}, ()) == 0
+    text = capsys.readouterr().out
+
+    assert text.startswith("version: v1\n")
+    assert yaml.safe_load(text) == {"version": "v1", "a": [1, {"b": None}], "c": "é: x"}
+
+
+def test_a_wide_table_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither on a terminal, where others are."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "20")
+    row = [("name", "x" * 40)]
+    with output.wide(on=True):
+        wide = output.table(row, head=("A", "B"))
+
+    assert wide[1].endswith("x" * 40)
+    assert output.table(row, head=("A", "B"))[1].endswith("…")
