@@ -194,8 +194,10 @@ class StandaloneApi:
 
     def _check_quota(self, quota: elastic_quotas.ElasticQuota) -> None:
         """``Invalid`` where a quota would not be in force as it is written."""
-        if objection := self._loop.core.quotas.book.objection(quota):
-            raise refusals.Invalid(objection)
+        book = self._loop.core.quotas.book
+        objection = next(book.objections(quota, book.spec(quota.name)), None)
+        if objection is not None:
+            raise refusals.Invalid(objection.message, fix=objection.fix)
 
     def _check_served(self, name: str) -> None:
         """``Invalid`` where no profile would ever try what asks for this scheduler."""

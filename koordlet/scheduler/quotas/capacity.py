@@ -17,7 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from koordlet.kubeapi import kinds
@@ -28,6 +28,7 @@ from koordlet.scheduler.quotas.amounts import NONE, Amounts, add, exceeding, qua
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.settings import UNBOUNDED
 from koordlet.scheduler.quotas.tree import QuotaNode
+from koordlet.scheduler.quotas.validation import Objection
 
 
 class CapacityBook(QuotaBook):
@@ -54,11 +55,14 @@ class CapacityBook(QuotaBook):
             self._least = None
         return moved
 
-    def objection(self, quota: ElasticQuota) -> str:
+    def objections(
+        self, quota: ElasticQuota, old: ElasticQuota | None = None
+    ) -> Iterator[Objection]:
         oldest = next(iter(self._several(quota.namespace)), quota)
         if (oldest.id, oldest.kind) != (quota.id, quota.kind):
-            return f"quota {oldest.id} is the namespace's already: change that one"
-        return super().objection(_in_force(quota))
+            words = f"quota {oldest.id} is the namespace's already"
+            yield Objection(words, "metadata.namespace", "change that one")
+        yield from self._validation.objections(_in_force(quota), old)
 
     def put(self, pod: Pod) -> None:
         super().put(pod)

@@ -15,13 +15,13 @@ from typing import Any
 from koordlet.scheduler.quotas import status
 from koordlet.scheduler.quotas.amounts import Amounts, quantities
 from koordlet.scheduler.quotas.book import QuotaBook, QuotaPod
-from koordlet.scheduler.quotas.registry import WHOLE
+from koordlet.scheduler.quotas.pools import WHOLE
 from koordlet.scheduler.quotas.settings import UNBOUNDED
 from koordlet.scheduler.quotas.tree import QuotaNode
 
 Document = dict[str, Any]
 
-_EVERYTHING = frozenset({UNBOUNDED, WHOLE})
+_EVERYTHING = frozenset({UNBOUNDED, WHOLE, 1000 * WHOLE})
 
 
 def documents(book: QuotaBook) -> list[Document]:
