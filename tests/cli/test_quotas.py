@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +94,28 @@ def test_quotas_are_listed_described_and_explained(
             assert first == "runtime of q: cpu:2"
             assert unit == "cpu, in thousandths of a CPU:"
             assert step == "  p has 2000 to divide"
+            peer = "/apis/v1/plugins/ElasticQuota"
+
+            async def peers(path: str) -> tuple[int, Any]:
+                return await asyncio.to_thread(_get, f"http://{address}{peer}{path}")
+
+            status, told = await peers("/quota/q")
+            assert (status, told["parentName"], told["used"]) == (200, "p", {"cpu": "1500m"})
+            assert told["podCache"]["d/x"] == {"isAssigned": True, "resource": {"cpu": "1500m"}}
+            assert not told["podCache"]["d/y"]["isAssigned"]
+            assert (await peers("/quotas"))[1]["q"] == told
+            assert (await peers("/quota/nobody"))[0] == 404
             await shown.stop()
 
     schedulers.run(body())
+
+
+def _get(url: str) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
 
 
 def test_sim_shows_what_each_quota_may_use(
