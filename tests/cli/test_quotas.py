@@ -97,7 +97,7 @@ def test_quotas_are_listed_described_and_explained(
             peer = "/apis/v1/plugins/ElasticQuota"
 
             async def peers(path: str) -> tuple[int, Any]:
-                return await asyncio.to_thread(_get, f"http://{address}{peer}{path}")
+                return await asyncio.to_thread(_get, address, f"{peer}{path}")
 
             status, told = await peers("/quota/q")
             assert (status, told["parentName"], told["used"]) == (200, "p", {"cpu": "1500m"})
@@ -110,9 +110,9 @@ def test_quotas_are_listed_described_and_explained(
     schedulers.run(body())
 
 
-def _get(url: str) -> tuple[int, Any]:
+def _get(address: str, path: str) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=20) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)

@@ -26,6 +26,7 @@ from koordlet.model import resources
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.quotas.amounts import NONE, Amounts, add, exceeding, quantities
 from koordlet.scheduler.quotas.book import QuotaBook
+from koordlet.scheduler.quotas.pools import Pool
 from koordlet.scheduler.quotas.settings import UNBOUNDED
 from koordlet.scheduler.quotas.tree import QuotaNode
 from koordlet.scheduler.quotas.validation import Objection
@@ -87,6 +88,10 @@ class CapacityBook(QuotaBook):
     def names(self) -> Iterable[str]:
         """None: what the other meaning builds in is not missing here."""
         return ()
+
+    def pools(self) -> Iterator[tuple[Pool, ElasticQuota | None]]:
+        """None, for the same reason."""
+        return iter(())
 
     def refusal(self, pod: Pod, nominated: Iterable[Pod] = (), drawn: Amounts | None = None) -> str:
         """Why a pod is not admitted beside those that are nominated; empty: it is."""

@@ -27,7 +27,10 @@ def test_a_lender_and_a_borrower_name_each_other() -> None:
     assert a["lends"] == {"cpu": {"amount": 6000, "with": ["b"], "of": 1}}
     assert b["borrows"] == {"cpu": {"amount": 4000, "with": ["a"], "of": 1}}
     assert b["amounts"]["cpu"] == {
-        **{"min": 4000, "used": 8000, "request": 8000, "runtime": 8000},
+        "min": 4000,
+        "used": 8000,
+        "request": 8000,
+        "runtime": 8000,
         "max": 10_000,
     }
 
