@@ -97,6 +97,11 @@ class Limiter:
             self._namespace, self._controller, self._share, self._cool_down, self._unhealthy,
         )  # fmt: skip
 
+    def configure(self, settings: DisruptionSettings) -> None:
+        """Be bound by other settings from now on; what has happened counts as it did."""
+        self.settings = settings
+        self.rates.configure(settings)
+
     def may_evict(self, pod: Pod, cause: str, mover: Mover, now: Clock) -> Answer:
         """Whether a mover may evict a pod now."""
         self.pace.expire(now.steady)
