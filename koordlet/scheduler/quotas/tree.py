@@ -304,7 +304,7 @@ class QuotaTree:
         above, least = node.parent, node.spec.min
         if above is None or not self._scales:
             return least
-        total, scaled = self.runtime(above), {}
+        total, scaled = self.runtime(above), dict[str, int]()
         for name in least:
             claims = self._claims(above, name)
             minimums = runtime.scaled_minimums(total.get(name, 0), claims)

@@ -390,13 +390,11 @@ def test_other_settings_hold_from_the_next_question_on_and_what_happened_counts(
     cluster = Picture(UNBOUNDED)
     several = pods(cluster, 3)
     assert cluster.evict(several[0]) == ""
-    cluster.limiter.configure(_settings(perMinute=1))
-    assert reason(cluster.ask(several[1])) == "GlobalRate"
-    cluster.limiter.configure(_settings(perMinute=2))
+    for number in (1, 2):
+        limits = {**UNBOUNDED["limiter"], "perMinute": number}
+        head = {"apiVersion": settings.API_VERSION, "kind": settings.KIND}
+        cluster.limiter.configure(settings.read({**head, "limiter": limits}, "f"))
+        refused = reason(cluster.ask(several[1]))
+        assert refused == ("GlobalRate" if number == 1 else "")
     assert cluster.evict(several[1]) == ""
     assert reason(cluster.ask(several[2])) == "GlobalRate"
-
-
-def _settings(**limits: Any) -> settings.DisruptionSettings:
-    body = {"limiter": {**UNBOUNDED["limiter"], **limits}}
-    return settings.read({"apiVersion": settings.API_VERSION, "kind": settings.KIND, **body}, "f")

@@ -145,7 +145,6 @@ def test_a_profile_gets_its_tree_id_and_its_root_as_an_object_that_follows_the_n
 
                 roots = await world.until(least("2"), kinds.ELASTIC_QUOTAS)
                 assert roots["root-a"]["metadata"]["labels"][f"{KEY}is-root"] == "true"
-                await deadline.comes(lambda: loop.core.quotas.book.stored("root-a").uid)
                 await world.node("n2", cpu="6")
                 await deadline.comes(lambda: "n2" in loop.core.pod_cache.columns.rows)
                 await world.until(least("5"), kinds.ELASTIC_QUOTAS)
