@@ -6,9 +6,11 @@ allows. Does not cover: the arithmetic (``tests.scheduler.quotas``).
 
 from __future__ import annotations
 
+import functools
 import http
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -30,6 +32,10 @@ _PROFILES = (
 )
 _BUILT_IN = f"/apis/{_KIND.api_version}/namespaces/koordinator-system/{_KIND.plural}"
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _ok(ask: Callable[[], tuple[int, Any]]) -> Callable[[], bool]:
+    return lambda: ask()[0] == http.HTTPStatus.OK
 
 
 def _definition(kind: kinds.Kind) -> Body:
@@ -75,10 +81,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
             space = {"metadata": {"name": "koordinator-system"}}
             cluster.admin.need("POST", "/api/v1/namespaces", space)
             for path in (QUOTAS, _PROFILES):
-                deadline.until(
-                    lambda path=path: cluster.admin.ask("GET", path)[0] == http.HTTPStatus.OK,
-                    f"{path} is served",
-                )
+                served = functools.partial(cluster.admin.ask, "GET", path)
+                deadline.until(_ok(served), f"{path} is served")
             cluster.start("scheduler")
             cluster.leader()
             yield cluster
