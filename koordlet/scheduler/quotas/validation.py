@@ -162,9 +162,9 @@ class Validation:
         parent, where = self.quotas.spec(new.parent), _label(elastic_quotas.PARENT)
         if parent is None:
             there = bool(self.quotas.parent(new.parent))
-            why = "which is not in force" if there else "but no quota has that name"
+            why = ", which is not in force" if there else " but no quota has that name"
             fix = f"repair quota {new.parent}" if there else "create it, or name another parent"
-            yield Objection(f"{new.name} has parentName {new.parent} {why}", where, fix)
+            yield Objection(f"{new.name} has parentName {new.parent}{why}", where, fix)
             return
         if not parent.is_parent:
             words = "but the parentQuotaInfo's IsParent is false"
