@@ -212,7 +212,7 @@ def test_the_origin_is_whole_on_a_narrow_terminal() -> None:
         ("policies.node_pressure.evictionPressureTransitionPeriod", "5m0s" * 9, "built-in"),
         ("mode", "observe", "/etc/koordlet/config.d/10-a-long-name-of-a-file.yaml:12"),
     ]
-    wide, narrow = (config._fitted(rows, room) for room in (1000, 80))
+    wide, narrow = (command._fitted(rows, room) for room in (1000, 80))
 
     assert len(wide) == 3
     assert "5m0s" * 9 in wide[1]
