@@ -1,0 +1,1 @@
+"""Generators of what ``deploy/`` has twice: the chart is made from the manifests."""
