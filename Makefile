@@ -146,6 +146,7 @@ proves: $(DEVELOP)
 generated: $(DEVELOP)
 	@printf '▸ generated\n'
 	$(PY) -m tools.proto.generate --check
+	$(PY) -m tools.deploy.chart --check
 
 shell:
 	@printf '▸ shell\n'
@@ -165,6 +166,10 @@ format: $(DEVELOP) ## Rewrite the code in the project's format, and fix what ruf
 .PHONY: proto
 proto: $(DEVELOP) ## Regenerate the gRPC code from the protos
 	@$(PY) -m tools.proto.generate $(ARGS)
+
+.PHONY: chart
+chart: $(DEVELOP) ## Regenerate the Helm chart from the manifests of deploy/
+	@$(PY) -m tools.deploy.chart
 
 # The resolver has an environment of its own, so that it is in nobody else's. What is locked stays
 # as it is unless pyproject.toml asks for more, or UPGRADE=1 for the newest of everything.

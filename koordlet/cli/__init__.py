@@ -40,6 +40,7 @@ COMMANDS = {
     "trace": "tell one pass station by station: what was read and decided, why nothing is written",
     "get": "show the node, its workloads, or a scheduler's nodes or reservations",
     "watch": "follow the node, its workloads or reservations, until interrupted",
+    "alerts": "show alerts of koordlet that a Prometheus fires; exit 1 where there is one",
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
     "replay": "show what the policies would have done on a recording, moment by moment",

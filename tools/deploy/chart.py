@@ -1,8 +1,8 @@
 """The Helm chart, made from the manifests that kustomize builds: one source for both.
 
-Covers: ``python -m tools.deploy.chart`` writes what is generated below ``deploy/chart``, ``--check``
-exits 1 where that would differ. A component is a value of its name, its patches are in force under
-that condition, and a default is what the manifest says.
+Covers: ``python -m tools.deploy.chart`` writes what is generated below ``deploy/chart``;
+``--check`` exits 1 where that would differ. A component is a value of its name, its patches are in
+force under that condition, and a default is what the manifest says.
 Does not cover: how templates are written (``template``), which values there are (``values``), the
 files that are written by hand beside those.
 """
@@ -10,6 +10,7 @@ files that are written by hand beside those.
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -52,16 +53,16 @@ class Source:
         self.path = f"deploy/{path}"
         self.documents = [(document, "") for document in _documents(path)]
 
-    def add(self, folder: str, condition: str) -> None:
+    def add(self, below: str, condition: str) -> None:
         """What a kustomization adds, under a condition."""
-        body = yaml.safe_load((DEPLOY / folder / "kustomization.yaml").read_text())
-        self.path += f"\n# and deploy/{folder}"
+        body = yaml.safe_load((DEPLOY / below / "kustomization.yaml").read_text())
+        self.path += f"\n# and deploy/{below}"
         for patch in body.get("patches", ()):
             name = (patch["target"]["kind"], patch["target"]["name"])
             [document] = (d for d, _ in self.documents if _name(d) == name)
             template.patch(document, yaml.safe_load(patch["patch"]), condition)
         # Also the monitor of pods, which no kustomization names: a reader may take it instead.
-        for path in sorted((DEPLOY / folder).glob("*.yaml")):
+        for path in sorted((DEPLOY / below).glob("*.yaml")):
             if path.name != "kustomization.yaml":
                 every = _documents(str(path.relative_to(DEPLOY)))
                 self.documents += [(d, _monitored(path.stem, condition)) for d in every]
@@ -91,12 +92,12 @@ def files() -> dict[str, str]:
     """Path below the chart to text, of everything that is generated."""
     sources = _sources()
     every = [document for source in sources.values() for document, _ in source.documents]
-    defaults = values.defaults(every, _components())
+    defaults = values.defaults(every, components())
     for document in every:
         _share(document)
     return {
         "Chart.yaml": _chart(),
-        "values.yaml": values.text(defaults, _components()),
+        "values.yaml": values.text(defaults, components()),
         "values.schema.json": values.schema_text(defaults),
         **{f"templates/{name}.yaml": source.text() for name, source in sources.items()},
     }
@@ -104,8 +105,8 @@ def files() -> dict[str, str]:
 
 def _sources() -> dict[str, Source]:
     agent = Source("$.Values.agent.enabled", "agent/daemonset.yaml")
-    for name in _components():
-        agent.add(f"components/{_folder(name)}", f"$.Values.components.{name}")
+    for name in components():
+        agent.add(f"components/{folder(name)}", f"$.Values.components.{name}")
     reporting = "$.Values.components.reporting"
     scheduler = Source("$.Values.scheduler.enabled", "scheduler/scheduler.yaml")
     scheduler.add("overlays/reporting/scheduler", reporting)
@@ -123,20 +124,21 @@ def _sources() -> dict[str, Source]:
     }
 
 
-def _components() -> dict[str, str]:
+def components() -> dict[str, str]:
     """Key of each component to what its file says first."""
     found = {}
     for path in sorted((DEPLOY / "components").iterdir()):
-        comment = re.match(r"(?:#.*\n)+", (path / "kustomization.yaml").read_text())
-        assert comment is not None, path
-        words = comment[0].replace("#", "").split()
+        lines = (path / "kustomization.yaml").read_text().splitlines()
+        comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
+        words = " ".join(comment).replace("#", "").split()
         first = " ".join(words).partition(". ")[0].rstrip(".:")
         head, *rest = path.name.split("-")
         found[head + "".join(word.title() for word in rest)] = f"{first}."
     return found
 
 
-def _folder(component: str) -> str:
+def folder(component: str) -> str:
+    """Where a component's kustomization is, below ``deploy/components``."""
     return re.sub(r"[A-Z]", lambda found: f"-{found[0].lower()}", component)
 
 

@@ -96,7 +96,7 @@ def _entry(key: str, value: Any, indent: int) -> Iterator[str]:
             yield from (f"{' ' * (indent + 2)}{line}" for line in value.splitlines())
         case dict() | list() if value and _is_plain(value) and len(_flow(value)) < 76 - indent:
             yield f"{key} {_flow(value)}"
-        case (dict() | list() | Lines()) if value:
+        case dict() | list() | Lines() if value:
             yield key
             yield from lines(value, indent + 2)
         case _:
@@ -111,8 +111,8 @@ def _item(value: Any, indent: int) -> Iterator[str]:
         yield f"{pad}{{{{- end }}}}"
     elif isinstance(value, dict | list) and not _is_plain(value):
         first, *rest = lines(value, indent + 2)
-        # A condition cannot stand behind a dash.
-        assert not first.lstrip().startswith("{{"), first
+        if first.lstrip().startswith("{{"):
+            raise ValueError(f"a condition cannot stand behind a dash: {first}")
         yield f"{pad}- {first.lstrip()}"
         yield from rest
     else:

@@ -70,6 +70,11 @@ VALUES = (
     Value("agent.priorityClassName", "", (*_AGENT, (*_POD, "priorityClassName"))),
     Value("agent.updateStrategy", "", (*_AGENT, ("spec", "updateStrategy"))),
     Value(
+        "agent.onStop",
+        "handover: limits stay for the next agent. restore: before you uninstall.",
+        (*_AGENT, (*_BOX, "env", 1, "value")),
+    ),
+    Value(
         "pools.label",
         "A node belongs to the pool that its label of this key names.",
         default="koordlet.io/pool",
@@ -143,15 +148,16 @@ def defaults(documents: list[dict[str, Any]], components: Mapping[str, str]) -> 
     """Key to default, those of components with their first sentence among them."""
     found: dict[str, Any] = {}
     for value in VALUES:
-        found[value.key] = value.default if value.place is None else _taken(value, documents)
+        at = value.place
+        found[value.key] = value.default if at is None else _taken(value, at, documents)
     return found | {f"components.{name}": False for name in components}
 
 
-def _taken(value: Value, documents: list[dict[str, Any]]) -> Any:
+def _taken(value: Value, place: Place, documents: list[dict[str, Any]]) -> Any:
     """What the manifest has at the place, where the reference to the value is from then on."""
-    assert value.place is not None
-    kind, name, (*way, last) = value.place
-    [document] = (d for d in documents if (d["kind"], d["metadata"]["name"]) == (kind, name))
+    kind, name, (*way, last) = place
+    [manifest] = (d for d in documents if (d["kind"], d["metadata"]["name"]) == (kind, name))
+    document: Any = manifest
     for step in way:
         document = document[step]
     there = document.get(last, value.default)
