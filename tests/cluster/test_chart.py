@@ -55,22 +55,22 @@ class Cluster:
             f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups
         ]
         for prefix in prefixes:
-            for resource in self.admin.need("GET", prefix)["resources"]:
+            for resource in self._known(prefix).get("resources", ()):
                 if "list" in resource["verbs"] and resource["name"] not in _UNSTEADY:
-                    for item in self._items(f"{prefix}/{resource['name']}"):
+                    for item in self._known(f"{prefix}/{resource['name']}").get("items", ()):
                         space = item["metadata"].get("namespace", "")
                         found.add((resource["name"], space, item["metadata"]["name"]))
         return found
 
-    def _items(self, path: str) -> list[Any]:
+    def _known(self, path: str) -> dict[str, Any]:
         """A server does not serve a definition at once (429), nor forget it at once (404)."""
 
         def answered() -> tuple[int, Any] | None:
             status, answer = self.admin.ask("GET", path)
             return None if status == http.client.TOO_MANY_REQUESTS else (status, answer)
 
-        status, answer = deadline.until(answered, f"the server lists {path}")
-        return list(answer["items"]) if status == http.client.OK else []
+        status, answer = deadline.until(answered, f"the server answers {path}")
+        return dict(answer) if status == http.client.OK else {}
 
     def left(self, before: Names) -> Names:
         """What is more than before, once the garbage collector is done."""

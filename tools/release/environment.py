@@ -1,7 +1,7 @@
 """The program with its locked dependencies as a folder: what the image and the package both have.
 
-Covers: a virtual environment beside Debian's Python 3.11, without what the program never loads, with
-byte code, and equal byte for byte in two builds.
+Covers: a virtual environment beside Debian's Python 3.11, without what the program never loads,
+with byte code, and equal byte for byte in two builds.
 Does not cover: what it is packed into (``image``, ``package``).
 """
 
@@ -20,7 +20,7 @@ from tools.release import commands
 PYTHON = "3.11"
 #: Below ``site-packages``, with the reason. Each is found by nobody who imports koordlet.
 LEFT_OUT = {
-    "kubernetes/aio": "the library once more, for asyncio; koordlet.kube has a transport of its own",
+    "kubernetes/aio": "the library once more, for asyncio; koordlet.kube has its own",
     "kubernetes/client/api": "typed calls: koordlet asks by paths",
     "kubernetes/client/models": "typed objects, which the library loads when one is named",
     "numpy/**/tests": "its own tests",
