@@ -106,15 +106,15 @@ def _python() -> str:
     return f"python{PYTHON}"
 
 
-def walk(tree: Path, seen: Callable[[str, os.stat_result, Path], None]) -> None:
+def walk(
+    tree: Path, seen: Callable[[str, os.stat_result, Path], None], *, follow: bool = False
+) -> None:
     """Every folder and file below a tree, parents first and in the same order everywhere."""
-    for folder, names, files in os.walk(tree):
+    for folder, names, files in os.walk(tree, followlinks=follow):
         names.sort()
-        links = [name for name in names if Path(folder, name).is_symlink()]
         for name in sorted([*files, *names]):
             path = Path(folder, name)
-            seen(str(path.relative_to(tree)), path.lstat(), path)
-        names[:] = [name for name in names if name not in links]
+            seen(str(path.relative_to(tree)), path.stat() if follow else path.lstat(), path)
 
 
 def version() -> str:

@@ -40,13 +40,16 @@ def digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def archive(tree: Path, epoch: int) -> bytes:
-    """Root owns everything; two builds differ in nothing."""
+def archive(tree: Path, epoch: int, *, below: str = "", follow: bool = False) -> bytes:
+    """Root owns everything; two builds differ in nothing.
+
+    ``below``: a folder that everything is in; ``follow``: what a link names, in place of the link.
+    """
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w", format=tarfile.PAX_FORMAT) as tar:
 
         def add(name: str, status: os.stat_result, path: Path) -> None:
-            entry = tarfile.TarInfo(name)
+            entry = tarfile.TarInfo(f"{below}/{name}" if below else name)
             entry.mtime = epoch
             entry.mode = stat.S_IMODE(status.st_mode)
             if stat.S_ISLNK(status.st_mode):
@@ -60,5 +63,5 @@ def archive(tree: Path, epoch: int) -> bytes:
                 with path.open("rb") as file:
                     tar.addfile(entry, file)
 
-        environment.walk(tree, add)
+        environment.walk(tree, add, follow=follow)
     return written.getvalue()

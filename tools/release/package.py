@@ -152,7 +152,7 @@ def build(into: Path, wheel: Path) -> tuple[Path, list[parts.Part]]:
         _control(tree, version)
         archive = into / f"koordlet_{version}_amd64.deb"
         commands.run(
-            *("dpkg-deb", "--root-owner-group", "-Zxz", "--build", tree, archive),
+            *("dpkg-deb", "--root-owner-group", "-Zxz", "-z3", "--build", tree, archive),
             SOURCE_DATE_EPOCH=str(epoch),
         )
     return archive, several
