@@ -52,6 +52,7 @@ COMMANDS = {
     "describe": "tell all about one reservation, gang or quota",
     "delete": "remove a reservation; what draws on it keeps running",
     "sim": "show where the scheduler would put pending pods, and why not",
+    "migrate-check": "show what changes where koordlet takes the place of Koordinator's agent",
     "completion": "print shell completion for bash or zsh",
 }
 
@@ -82,7 +83,7 @@ def parser(
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, help_line in COMMANDS.items():
         if everything or name == named:
-            module = importlib.import_module(f"koordlet.cli.{name}")
+            module = importlib.import_module(f"koordlet.cli.{name.replace('-', '_')}")
             about = getattr(module, "HELP", help_line)
             subparser = commands.add_parser(
                 name,

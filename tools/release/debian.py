@@ -36,7 +36,7 @@ _FILES = {
     ),
     "etc/group": "root:x:0:\nnonroot:x:65532:\n",
     "etc/nsswitch.conf": "hosts: files dns\n",
-    "etc/os-release": 'PRETTY_NAME="koordlet, on packages of Debian 12"\nID=debian\nVERSION_ID=12\n',
+    "etc/os-release": 'PRETTY_NAME="koordlet on Debian 12"\nID=debian\nVERSION_ID=12\n',
 }
 
 

@@ -53,7 +53,11 @@ def archive(tree: Path, epoch: int, *, below: str = "", follow: bool = False) ->
             entry.mtime = epoch
             entry.mode = stat.S_IMODE(status.st_mode)
             if stat.S_ISLNK(status.st_mode):
-                entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, str(path.readlink()), 0o777
+                entry.type, entry.linkname, entry.mode = (
+                    tarfile.SYMTYPE,
+                    str(path.readlink()),
+                    0o777,
+                )
                 tar.addfile(entry)
             elif stat.S_ISDIR(status.st_mode):
                 entry.type = tarfile.DIRTYPE

@@ -192,7 +192,7 @@ def _documents(tree: Path, several: Sequence[parts.Part], version: str, epoch: i
 def _control(tree: Path, version: str) -> None:
     sums, size = [], 0
 
-    def seen(name: str, status: object, path: Path) -> None:
+    def seen(name: str, _: object, path: Path) -> None:
         nonlocal size
         if path.is_file() and not path.is_symlink():
             data = path.read_bytes()

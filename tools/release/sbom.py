@@ -16,7 +16,9 @@ from tools.release import parts
 _ROOT = "SPDXRef-koordlet"
 
 
-def text(artefact: str, version: str, sha256: str, several: Sequence[parts.Part], epoch: int) -> str:
+def text(
+    artefact: str, version: str, sha256: str, several: Sequence[parts.Part], epoch: int
+) -> str:
     """The document of an artefact; the same parts give the same text."""
     listed = sorted(several, key=lambda part: part.url)
     created = datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
