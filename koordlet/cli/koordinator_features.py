@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 State = Literal["same", "differs", "absent"]
 
 
-class Feature(NamedTuple):
+class PeerFeature(NamedTuple):
     """Names of one sort that share an answer."""
 
     sort: str
@@ -30,62 +30,84 @@ _HISTORY = "koordlet keeps its history in memory, in a ring, and writes no datab
 
 FEATURES = (
     # Feature gates.
-    Feature("gate", ("BECPUSuppress",), "same", "policies.cpu_suppress"),
-    Feature("gate", ("CPUBurst",), "same", "policies.cpu_burst", "on cgroup v2 within the quota"),
-    Feature("gate", ("RdtResctrl",), "differs", "policies.resctrl", "shadow until it is enforced"),
-    Feature("gate", ("NodeTopologyReport",), "same", "report.objects.topology"),
-    Feature("gate", ("AuditEvents",), "differs", "state.auditBytes", "always on: koordlet audit"),
-    Feature("gate", ("AuditEventsHTTPHandler",), "differs", "", "GET /api/v1/audit, always on"),
-    Feature("gate", ("BECPUManager",), "absent", "", "best-effort pods share one pool"),
-    Feature("gate", ("BECPUEvict", "CPUEvict"), "differs", "policies.cpu_evict", "shadow at first"),
-    Feature(
+    PeerFeature("gate", ("BECPUSuppress",), "same", "policies.cpu_suppress"),
+    PeerFeature(
+        "gate", ("CPUBurst",), "same", "policies.cpu_burst", "on cgroup v2 within the quota"
+    ),
+    PeerFeature(
+        "gate", ("RdtResctrl",), "differs", "policies.resctrl", "shadow until it is enforced"
+    ),
+    PeerFeature("gate", ("NodeTopologyReport",), "same", "report.objects.topology"),
+    PeerFeature(
+        "gate", ("AuditEvents",), "differs", "state.auditBytes", "always on: koordlet audit"
+    ),
+    PeerFeature("gate", ("AuditEventsHTTPHandler",), "differs", "", "GET /api/v1/audit, always on"),
+    PeerFeature("gate", ("BECPUManager",), "absent", "", "best-effort pods share one pool"),
+    PeerFeature(
+        "gate", ("BECPUEvict", "CPUEvict"), "differs", "policies.cpu_evict", "shadow at first"
+    ),
+    PeerFeature(
         "gate", ("CPUAllocatableEvict",), "differs", "policies.cpu_allocatable_evict", "shadow"
     ),
-    Feature("gate", ("BEMemoryEvict", "MemoryEvict"), "differs", "policies.memory_evict", "shadow"),
-    Feature(
+    PeerFeature(
+        "gate", ("BEMemoryEvict", "MemoryEvict"), "differs", "policies.memory_evict", "shadow"
+    ),
+    PeerFeature(
         "gate",
         ("MemoryAllocatableEvict",),
         "differs",
         "policies.memory_allocatable_evict",
         "shadow",
     ),
-    Feature("gate", ("SystemConfig",), "differs", "policies.system_qos", "off until it is set"),
-    Feature("gate", ("CgroupReconcile",), "differs", "policies.memory_qos", "on by default"),
-    Feature("gate", ("BlkIOReconcile",), "differs", "policies.blkio_qos", "also on cgroup v2"),
-    Feature("gate", ("ResctrlCollector",), "same", "policies.resctrl"),
-    Feature("gate", ("CPICollector",), "same", "counters.cpi"),
-    Feature("gate", ("Libpfm4",), "absent", "", "perf_event_open alone"),
-    Feature("gate", ("PSICollector",), "differs", "", "always on"),
-    Feature("gate", ("ColdPageCollector",), "differs", "", "DAMON in place of kidled, where it is"),
-    Feature("gate", ("HugePageReport",), "differs", "", "always on"),
-    Feature("gate", ("Accelerators", "RDMADevices"), "differs", "report.objects.device", "off"),
-    Feature(
+    PeerFeature("gate", ("SystemConfig",), "differs", "policies.system_qos", "off until it is set"),
+    PeerFeature("gate", ("CgroupReconcile",), "differs", "policies.memory_qos", "on by default"),
+    PeerFeature("gate", ("BlkIOReconcile",), "differs", "policies.blkio_qos", "also on cgroup v2"),
+    PeerFeature("gate", ("ResctrlCollector",), "same", "policies.resctrl"),
+    PeerFeature("gate", ("CPICollector",), "same", "counters.cpi"),
+    PeerFeature("gate", ("Libpfm4",), "absent", "", "perf_event_open alone"),
+    PeerFeature("gate", ("PSICollector",), "differs", "", "always on"),
+    PeerFeature(
+        "gate", ("ColdPageCollector",), "differs", "", "DAMON in place of kidled, where it is"
+    ),
+    PeerFeature("gate", ("HugePageReport",), "differs", "", "always on"),
+    PeerFeature("gate", ("Accelerators", "RDMADevices"), "differs", "report.objects.device", "off"),
+    PeerFeature(
         "gate",
         ("PodResourcesProxy",),
         "absent",
         "",
         "exporters read device-allocated of the pods instead",
     ),
-    Feature("gate", ("HamiCoreVGPUMonitor", "GPUEnvInject"), "absent", "", "no virtual GPUs"),
-    Feature("gate", ("RDMADeviceInject",), "absent", "", "device plugins give the device nodes"),
-    Feature("gate", ("PerCPUMetric",), "differs", "", "the console's map shows it"),
-    Feature("gate", ("NodeMetricPromMetrics",), "differs", "koordlet_node_metric_node_usage"),
-    Feature("gate", ("GroupIdentity",), "same", "policies.cpu_qos"),
-    Feature("gate", ("CPUSetAllocator",), "same", "policies.shared_pools"),
-    Feature("gate", ("BatchResource",), "same", "policies.batch_limits"),
-    Feature("gate", ("CPUNormalization",), "differs", "policies.cpu_normalization", "shadow"),
-    Feature("gate", ("CoreSched",), "differs", "policies.core_scheduling", "off until it is set"),
-    Feature("gate", ("TerwayQoS",), "absent", "", "network bandwidth by tc: policies.network_qos"),
-    Feature("gate", ("TCNetworkQoS",), "differs", "policies.network_qos", "off until it is set"),
-    Feature("gate", ("Resctrl",), "differs", "policies.resctrl", "groups of single pods, too"),
-    Feature("gate", ("OOMScoreAdj",), "differs", "policies.oom_score", "off until it is set"),
+    PeerFeature("gate", ("HamiCoreVGPUMonitor", "GPUEnvInject"), "absent", "", "no virtual GPUs"),
+    PeerFeature(
+        "gate", ("RDMADeviceInject",), "absent", "", "device plugins give the device nodes"
+    ),
+    PeerFeature("gate", ("PerCPUMetric",), "differs", "", "the console's map shows it"),
+    PeerFeature("gate", ("NodeMetricPromMetrics",), "differs", "koordlet_node_metric_node_usage"),
+    PeerFeature("gate", ("GroupIdentity",), "same", "policies.cpu_qos"),
+    PeerFeature("gate", ("CPUSetAllocator",), "same", "policies.shared_pools"),
+    PeerFeature("gate", ("BatchResource",), "same", "policies.batch_limits"),
+    PeerFeature("gate", ("CPUNormalization",), "differs", "policies.cpu_normalization", "shadow"),
+    PeerFeature(
+        "gate", ("CoreSched",), "differs", "policies.core_scheduling", "off until it is set"
+    ),
+    PeerFeature(
+        "gate", ("TerwayQoS",), "absent", "", "network bandwidth by tc: policies.network_qos"
+    ),
+    PeerFeature(
+        "gate", ("TCNetworkQoS",), "differs", "policies.network_qos", "off until it is set"
+    ),
+    PeerFeature("gate", ("Resctrl",), "differs", "policies.resctrl", "groups of single pods, too"),
+    PeerFeature("gate", ("OOMScoreAdj",), "differs", "policies.oom_score", "off until it is set"),
     # Flags and variables.
-    Feature("flag", ("addr",), "differs", "report.http.address", "127.0.0.1 by default"),
-    Feature("flag", ("enable-pprof", "pprof-addr"), "absent", "", "/metrics has process_*"),
-    Feature("flag", ("kube-api-qps", "kube-api-burst"), "absent", "", _OWN),
-    Feature("flag", ("configmap-name", "configmap-namespace"), "absent", "", "one file, mounted"),
-    Feature("flag", ("qos-extension-plugins",), "absent", "", "policies are part of koordlet"),
-    Feature(
+    PeerFeature("flag", ("addr",), "differs", "report.http.address", "127.0.0.1 by default"),
+    PeerFeature("flag", ("enable-pprof", "pprof-addr"), "absent", "", "/metrics has process_*"),
+    PeerFeature("flag", ("kube-api-qps", "kube-api-burst"), "absent", "", _OWN),
+    PeerFeature(
+        "flag", ("configmap-name", "configmap-namespace"), "absent", "", "one file, mounted"
+    ),
+    PeerFeature("flag", ("qos-extension-plugins",), "absent", "", "policies are part of koordlet"),
+    PeerFeature(
         "flag",
         (
             *("cgroup-root-dir", "sys-root-dir", "sys-fs-root-dir", "proc-root-dir"),
@@ -95,24 +117,26 @@ FEATURES = (
         "cgroups.root",
         "paths of the host are the same in the pod",
     ),
-    Feature("flag", ("default-runtime-type",), "absent", "", "found on the socket of the runtime"),
-    Feature(
+    PeerFeature(
+        "flag", ("default-runtime-type",), "absent", "", "found on the socket of the runtime"
+    ),
+    PeerFeature(
         "flag",
         ("kubelet-sync-interval", "kubelet-sync-timeout", "node-topology-sync-interval"),
         "absent",
         "",
         "changes are watched",
     ),
-    Feature("flag", ("kubelet-preferred-address-type",), "differs", "kubelet.address"),
-    Feature(
+    PeerFeature("flag", ("kubelet-preferred-address-type",), "differs", "kubelet.address"),
+    PeerFeature(
         "flag",
         ("kubelet-insecure-tls", "kubelet-read-only-port", "disable-query-kubelet-config"),
         "absent",
         "",
         "the kubelet is asked over TLS with a token, or by its checkpoints",
     ),
-    Feature("flag", ("enable-node-metric-report",), "differs", "report.objects.metric"),
-    Feature(
+    PeerFeature("flag", ("enable-node-metric-report",), "differs", "report.objects.metric"),
+    PeerFeature(
         "flag",
         (
             *("collect-res-used-interval", "collect-sys-metric-outdated-interval"),
@@ -126,7 +150,7 @@ FEATURES = (
         "",
         "one pass a second; values are compared in each",
     ),
-    Feature(
+    PeerFeature(
         "flag",
         (
             *("tsdb-path", "tsdb-retention-duration", "tsdb-max-bytes"),
@@ -136,10 +160,10 @@ FEATURES = (
         "",
         _HISTORY,
     ),
-    Feature("flag", ("cpu-evict-cool-time-seconds",), "differs", "policies.cpu_evict"),
-    Feature("flag", ("memory-evict-cool-time-seconds",), "differs", "policies.memory_evict"),
-    Feature("flag", ("only-evict-by-api",), "differs", "eviction.by", "by the API by default"),
-    Feature(
+    PeerFeature("flag", ("cpu-evict-cool-time-seconds",), "differs", "policies.cpu_evict"),
+    PeerFeature("flag", ("memory-evict-cool-time-seconds",), "differs", "policies.memory_evict"),
+    PeerFeature("flag", ("only-evict-by-api",), "differs", "eviction.by", "by the API by default"),
+    PeerFeature(
         "flag",
         (
             *("runtime-hooks-network", "runtime-hooks-addr", "runtime-hooks-host-endpoint"),
@@ -149,28 +173,38 @@ FEATURES = (
         "",
         "no proxy mode: NRI, and the reconciling pass",
     ),
-    Feature("flag", ("enable-nri-runtime-hook",), "differs", "nri", "on where there is a socket"),
-    Feature("flag", ("disable-unset-cpu-quota",), "differs", "policies.bound_quota", "its mode"),
-    Feature("flag", ("audit-log-dir", "audit-max-disk-space-mb"), "differs", "state.auditBytes"),
-    Feature("flag", ("audit-verbose",), "absent", "", "every action is written"),
-    Feature(
+    PeerFeature(
+        "flag", ("enable-nri-runtime-hook",), "differs", "nri", "on where there is a socket"
+    ),
+    PeerFeature(
+        "flag", ("disable-unset-cpu-quota",), "differs", "policies.bound_quota", "its mode"
+    ),
+    PeerFeature(
+        "flag", ("audit-log-dir", "audit-max-disk-space-mb"), "differs", "state.auditBytes"
+    ),
+    PeerFeature("flag", ("audit-verbose",), "absent", "", "every action is written"),
+    PeerFeature(
         "flag",
         ("prediction-checkpoint-filepath", "prediction-cold-start-duration"),
         "differs",
         "",
         "the last hours are kept as a checkpoint of the state directory",
     ),
-    Feature("variable", ("NODE_NAME",), "differs", "node.name", "KOORDLET_NODE__NAME"),
-    Feature("variable", ("agent_mode",), "absent", "", "the same paths in a pod and on a host"),
+    PeerFeature("variable", ("NODE_NAME",), "differs", "node.name", "KOORDLET_NODE__NAME"),
+    PeerFeature("variable", ("agent_mode",), "absent", "", "the same paths in a pod and on a host"),
     # Values of its chart.
-    Feature("chart value", ("koordlet.features",), "differs", "", "agent.config.policies"),
-    Feature("chart value", ("koordlet.image", "koordlet.resources"), "differs", "", "image, agent"),
-    Feature("chart value", ("koordlet.metricDataDir",), "absent", "", _HISTORY),
-    Feature("chart value", ("koordlet.hostDirs",), "absent", "", "fixed paths"),
-    Feature("chart value", ("koordlet.log.level",), "differs", "", "agent.config.log.level"),
-    Feature("chart value", ("koordlet.enableServiceMonitor",), "differs", "", "components.scraped"),
+    PeerFeature("chart value", ("koordlet.features",), "differs", "", "agent.config.policies"),
+    PeerFeature(
+        "chart value", ("koordlet.image", "koordlet.resources"), "differs", "", "image, agent"
+    ),
+    PeerFeature("chart value", ("koordlet.metricDataDir",), "absent", "", _HISTORY),
+    PeerFeature("chart value", ("koordlet.hostDirs",), "absent", "", "fixed paths"),
+    PeerFeature("chart value", ("koordlet.log.level",), "differs", "", "agent.config.log.level"),
+    PeerFeature(
+        "chart value", ("koordlet.enableServiceMonitor",), "differs", "", "components.scraped"
+    ),
     # Keys of pods.
-    Feature(
+    PeerFeature(
         "pod key",
         (
             *(
@@ -188,14 +222,14 @@ FEATURES = (
         ),
         "same",
     ),
-    Feature(
+    PeerFeature(
         "pod key",
         ("scheduling.koordinator.sh/resource-status",),
         "differs",
         "policies.exclusive_cpus.trustAnnotations",
         "believed up to the CPUs that the pod requests",
     ),
-    Feature(
+    PeerFeature(
         "pod key",
         (
             *("scheduling.koordinator.sh/numa-topology-spec",),
@@ -212,17 +246,19 @@ FEATURES = (
         "",
         _SCHEDULER,
     ),
-    Feature("pod key", ("koordinator.sh/gpu-isolation-provider",), "absent", "", "no virtual GPUs"),
-    Feature(
+    PeerFeature(
+        "pod key", ("koordinator.sh/gpu-isolation-provider",), "absent", "", "no virtual GPUs"
+    ),
+    PeerFeature(
         "pod key",
         ("pod.koordinator.sh/replace-resources",),
         "absent",
         "",
         "a webhook of Koordinator's manager, which may stay",
     ),
-    Feature("pod key", ("scheduling.koordinator.sh/soft-eviction",), "absent"),
+    PeerFeature("pod key", ("scheduling.koordinator.sh/soft-eviction",), "absent"),
     # Keys of nodes and of NodeResourceTopology.
-    Feature(
+    PeerFeature(
         "node key",
         (
             *("node.koordinator.sh/reservation", "node.koordinator.sh/system-qos-resource"),
@@ -241,7 +277,7 @@ FEATURES = (
         ),
         "same",
     ),
-    Feature(
+    PeerFeature(
         "node key",
         ("node.koordinator.sh/cpu-normalization-enabled",),
         "absent",
@@ -249,7 +285,7 @@ FEATURES = (
         "read by Koordinator's manager, whose ratio koordlet takes",
     ),
     # Keys of slo-controller-config.
-    Feature(
+    PeerFeature(
         "ConfigMap key",
         (
             *("colocation-config", "resource-threshold-config", "resource-qos-config"),
@@ -257,7 +293,7 @@ FEATURES = (
         ),
         "same",
     ),
-    Feature(
+    PeerFeature(
         "ConfigMap key",
         ("cpu-normalization-config", "resource-amplification-config"),
         "absent",
@@ -265,17 +301,21 @@ FEATURES = (
         "Koordinator's manager makes annotations of nodes of them, which koordlet reads",
     ),
     # Kinds.
-    Feature("kind", ("NodeSLO", "NodeMetric", "NodeResourceTopology", "Reservation"), "same"),
-    Feature("kind", ("Device",), "differs", "report.objects.device", "GPUs without their memory"),
-    Feature(
+    PeerFeature("kind", ("NodeSLO", "NodeMetric", "NodeResourceTopology", "Reservation"), "same"),
+    PeerFeature(
+        "kind", ("Device",), "differs", "report.objects.device", "GPUs without their memory"
+    ),
+    PeerFeature(
         "kind",
         ("PodGroup", "ElasticQuota", "ElasticQuotaProfile", "ClusterNetworkTopology"),
         "same",
         "",
         _SCHEDULER,
     ),
-    Feature("kind", ("PodMigrationJob",), "absent", "", "the descheduler evicts; it makes no jobs"),
-    Feature(
+    PeerFeature(
+        "kind", ("PodMigrationJob",), "absent", "", "the descheduler evicts; it makes no jobs"
+    ),
+    PeerFeature(
         "kind",
         ("ClusterColocationProfile", "Recommendation", "ScheduleExplanation"),
         "absent",
@@ -283,7 +323,7 @@ FEATURES = (
         "of Koordinator's manager, which may stay",
     ),
     # Metrics; without the prefix koordlet_.
-    Feature(
+    PeerFeature(
         "metric",
         (
             *("start_time", "collect_node_cpu_info_status", "collect_node_numa_info_status"),
@@ -302,16 +342,16 @@ FEATURES = (
         ),
         "same",
     ),
-    Feature("metric", ("pod_eviction_detail",), "absent", "", "koordlet audit names each pod"),
-    Feature(
+    PeerFeature("metric", ("pod_eviction_detail",), "absent", "", "koordlet audit names each pod"),
+    PeerFeature(
         "metric",
         ("container_core_sched_cookie", "core_sched_cookie_manage_status"),
         "absent",
         "",
         "koordlet explain pod NS/NAME shows the group",
     ),
-    Feature("metric", ("node_metric_numa_system_usage",), "absent"),
-    Feature(
+    PeerFeature("metric", ("node_metric_numa_system_usage",), "absent"),
+    PeerFeature(
         "metric",
         (
             *("resource_update_duration_milliseconds",),
@@ -322,7 +362,7 @@ FEATURES = (
         "",
         "koordlet has no hooks: its passes are measured as koordlet_tick_*",
     ),
-    Feature(
+    PeerFeature(
         "metric",
         ("node_priority_resource_reclaimable", "node_resource_priority_reclaimable_status"),
         "absent",
@@ -330,20 +370,20 @@ FEATURES = (
         "what prod work could give back is in NodeMetric",
     ),
     # HTTP.
-    Feature("HTTP path", ("/metrics",), "same", "", "one registry, no internal one beside it"),
-    Feature("HTTP path", ("/internal-metrics", "/external-metrics"), "absent", "", "/metrics"),
-    Feature("HTTP path", ("/events",), "differs", "", "/api/v1/audit"),
-    Feature("HTTP path", ("/apis/v1",), "absent", "", "ask the API server, or /api/v1/node"),
+    PeerFeature("HTTP path", ("/metrics",), "same", "", "one registry, no internal one beside it"),
+    PeerFeature("HTTP path", ("/internal-metrics", "/external-metrics"), "absent", "", "/metrics"),
+    PeerFeature("HTTP path", ("/events",), "differs", "", "/api/v1/audit"),
+    PeerFeature("HTTP path", ("/apis/v1",), "absent", "", "ask the API server, or /api/v1/node"),
 )
 
 
-def rows(sort: str) -> Iterator[tuple[str, Feature]]:
+def rows(sort: str) -> Iterator[tuple[str, PeerFeature]]:
     """Each name of a sort with its answer."""
     for feature in FEATURES:
         if feature.sort == sort:
             yield from ((name, feature) for name in feature.names)
 
 
-def find(sort: str, name: str) -> Feature | None:
+def find(sort: str, name: str) -> PeerFeature | None:
     """The answer to one name; ``None``: Koordinator's agent as it was read has no such name."""
     return dict(rows(sort)).get(name)

@@ -48,7 +48,7 @@ _SHOWN = 3
 Body = Mapping[str, Any]
 
 
-class Finding(NamedTuple):
+class Difference(NamedTuple):
     """Something that will not be as it was."""
 
     state: str
@@ -106,18 +106,18 @@ async def _asked(kubeconfig: str, context: str) -> list[Body]:
     credentials.check(source)
     times = adapter.RequestTimes(manager="koordlet")
     store = adapter.KubeStore(credentials.Credentials(source), times)
-    found: list[Body] = []
+    bodies: list[Body] = []
     try:
         for kind in _KINDS:
             with contextlib.suppress(refusals.NotFound):
                 async for page in store.list(kind):
-                    found += [{**body, "kind": kind.name} for body in page.items]
+                    bodies += [{**body, "kind": kind.name} for body in page.items]
     finally:
         await store.close()
-    return found
+    return bodies
 
 
-def judge(bodies: Sequence[Body]) -> tuple[list[NodeView], list[Finding]]:
+def judge(bodies: Sequence[Body]) -> tuple[list[NodeView], list[Difference]]:
     """All nodes, and all findings: those of the cluster first. Pure."""
     by_kind: dict[str, list[Body]] = collections.defaultdict(list)
     for body in bodies:
@@ -135,7 +135,7 @@ def judge(bodies: Sequence[Body]) -> tuple[list[NodeView], list[Finding]]:
         for problem in slo.problems:
             problems[problem].append(f"node {name}")
         nodes.append(NodeView(name, _classes(name, by_kind["Pod"]), _set(slo), slo.source))
-    findings += [Finding("broken", _names(who), what) for what, who in problems.items()]
+    findings += [Difference("broken", _names(who), what) for what, who in problems.items()]
     findings += _keys("pod key", by_kind["Pod"])
     findings += _keys("node key", by_kind["Node"])
     return nodes, findings
@@ -157,14 +157,14 @@ def _set(slo: nodeslo.NodeSlo) -> dict[str, object]:
 
 def _classes(node: str, pods: Iterable[Body]) -> dict[str, int]:
     here = (pod for pod in pods if objects.part(pod, "spec").get("nodeName") == node)
-    found = collections.Counter(str(_labels(pod).get(_CLASS) or "none") for pod in here)
-    return dict(sorted(found.items()))
+    classes = collections.Counter(str(_labels(pod).get(_CLASS) or "none") for pod in here)
+    return dict(sorted(classes.items()))
 
 
 # Koordinator's agent ------------------------------------------------------------------------------
 
 
-def _agents(sets: Iterable[Body]) -> Iterator[Finding]:
+def _agents(sets: Iterable[Body]) -> Iterator[Difference]:
     for body in sets:
         if objects.key(body) != (_SPACE, _AGENT):
             continue
@@ -172,7 +172,7 @@ def _agents(sets: Iterable[Body]) -> Iterator[Finding]:
         subject = f"daemonset {_SPACE}/{_AGENT}"
         port = words.get("addr", f":{_PORT}").rpartition(":")[2]
         if port == _PORT:
-            yield Finding(
+            yield Difference(
                 "differs",
                 subject,
                 f"it listens on port {port} of each node, as koordlet does by default",
@@ -188,13 +188,13 @@ def _agents(sets: Iterable[Body]) -> Iterator[Finding]:
 def _words(body: Body) -> dict[str, str]:
     """Flags that its containers are given."""
     pod = objects.part(objects.part(objects.part(body, "spec"), "template"), "spec")
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     for box in objects.parts(pod, "containers"):
         for word in (*objects.listed(box, "command"), *objects.listed(box, "args")):
             if str(word).startswith("-"):
                 flag, _, value = str(word).lstrip("-").partition("=")
-                found[flag] = value
-    return found
+                flags[flag] = value
+    return flags
 
 
 def _gates(text: str) -> Iterator[tuple[str, bool]]:
@@ -203,23 +203,23 @@ def _gates(text: str) -> Iterator[tuple[str, bool]]:
         yield gate, value.lower() == "true"
 
 
-def _config_keys(data: Any) -> Iterator[Finding]:
+def _config_keys(data: Any) -> Iterator[Difference]:
     for key in sorted(data) if isinstance(data, Mapping) else ():
         yield from _answer("ConfigMap key", str(key), f"configmap {_CONFIG_MAP}: {key}")
 
 
-def _answer(sort: str, name: str, subject: str) -> Iterator[Finding]:
+def _answer(sort: str, name: str, subject: str) -> Iterator[Difference]:
     """What differs, with where it is here; nothing for what stays, or is nobody's of the agent."""
     feature = koordinator_features.find(sort, name)
     if feature is not None and feature.state != "same":
         message = feature.note or "is set elsewhere"
-        yield Finding(feature.state, subject, message, feature.ours)
+        yield Difference(feature.state, subject, message, feature.ours)
 
 
 # Keys ---------------------------------------------------------------------------------------------
 
 
-def _keys(sort: str, bodies: Iterable[Body]) -> Iterator[Finding]:
+def _keys(sort: str, bodies: Iterable[Body]) -> Iterator[Difference]:
     """Keys of Koordinator that do not mean here what they mean there, each once."""
     users: dict[str, list[str]] = collections.defaultdict(list)
     for body in bodies:
@@ -239,7 +239,7 @@ def _names(who: Sequence[str]) -> str:
     return ", ".join(who[:_SHOWN]) + more
 
 
-def _lines(nodes: Sequence[NodeView], findings: Sequence[Finding]) -> Iterator[str]:
+def _lines(nodes: Sequence[NodeView], findings: Sequence[Difference]) -> Iterator[str]:
     rows = [
         (
             node.name,

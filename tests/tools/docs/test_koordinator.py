@@ -40,7 +40,7 @@ def test_each_name_has_one_answer() -> None:
 
 
 @pytest.mark.parametrize("feature", [f for f in koordinator_features.FEATURES if f.ours], ids=str)
-def test_what_is_ours_exists(feature: koordinator_features.Feature) -> None:
+def test_what_is_ours_exists(feature: koordinator_features.PeerFeature) -> None:
     """A key of the configuration, a section of it, or a metric."""
     below = any(path.startswith(f"{feature.ours}.") for path in PATHS)
     assert feature.ours in PATHS or below or feature.ours in FAMILIES
