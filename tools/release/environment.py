@@ -52,7 +52,7 @@ def build(into: Path, prefix: str, wheel: Path) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     (top / "bin").mkdir()
-    (top / "bin/python").symlink_to(f"/usr/bin/python{PYTHON}")
+    (top / "bin/python").symlink_to(os.path.relpath(f"/usr/bin/python{PYTHON}", f"{prefix}/bin"))
     script = top / "bin/koordlet"
     script.write_text(_SCRIPT.format(prefix=prefix))
     script.chmod(0o755)
@@ -70,6 +70,8 @@ def _install(site: Path) -> None:
     lock = commands.REPO / "requirements.lock"
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     commands.run(*pip, *words, *python, f"--target={site}", "-r", lock)
+    for path in site.rglob("*.so*"):
+        path.chmod(0o644)
     # What pip writes about itself differs between two runs, and names this machine.
     for path in site.glob("*.dist-info/direct_url.json"):
         path.unlink()

@@ -34,9 +34,10 @@ Maintainer: {maintainer}
 Installed-Size: {size}
 Homepage: https://koordlet.io
 Description: QoS-aware node agent for one machine or a Kubernetes cluster
- Lets latency-sensitive services and best-effort work share a machine: it decides
- which CPUs, memory and cache each workload may use, enforces that through cgroups
- and resctrl, explains every write, and restores the machine when it stops.
+ Lets latency-sensitive services and best-effort work share a machine: it
+ decides which CPUs, memory and cache each workload may use, enforces that
+ through cgroups and resctrl, explains every write, and restores the machine
+ when it stops.
  .
  The package brings the agent as a service of systemd, the scheduler and the
  descheduler as commands, and the Python packages that they run with.
@@ -83,11 +84,11 @@ set -e
 if [ -d /run/systemd/system ]; then
 	systemctl --system daemon-reload >/dev/null || true
 fi
-if [ "$1" = remove ] && [ -x /usr/bin/deb-systemd-helper ]; then
+if [ "$1" = remove ] && command -v deb-systemd-helper >/dev/null; then
 	deb-systemd-helper mask koordlet.service >/dev/null || true
 fi
 if [ "$1" = purge ]; then
-	if [ -x /usr/bin/deb-systemd-helper ]; then
+	if command -v deb-systemd-helper >/dev/null; then
 		deb-systemd-helper purge koordlet.service >/dev/null || true
 		deb-systemd-helper unmask koordlet.service >/dev/null || true
 	fi
@@ -102,7 +103,7 @@ Comment: The Python packages below {prefix}/lib have licences of their own; thei
 {parts}
 
 Files: *
-Copyright: The koordlet authors
+Copyright: 2026 The koordlet authors
 License: Apache-2.0
  On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.
 """
@@ -128,7 +129,9 @@ koordlet: unusual-interpreter *
 koordlet: incorrect-path-for-interpreter *
 # Byte code that is taken without a look at the source; the agent must start on a full disk, too.
 koordlet: package-installs-python-bytecode *
-koordlet: source-contains-* *
+koordlet: package-installs-python-pycache-dir *
+# The command runs by the environment's own interpreter, a link to that of python3.11.
+koordlet: python3-script-but-no-python3-dep *
 # `koordlet --help` and each command's --help teach with examples.
 koordlet: no-manual-page *
 # The helper and the timer are started by the agent's unit, which is the one to enable.
