@@ -46,7 +46,7 @@ FOREIGN = {
 }
 #: Options that a page tells by themselves, and that are no command's of koordlet.
 OPTIONS = {
-    **dict.fromkeys(("--atomic", "--rollback-on-failure"), "helm"),
+    **dict.fromkeys(("--atomic", "--reset-then-reuse-values", "--reuse-values"), "helm"),
     **dict.fromkeys(("--levels", "--hogs"), "python -m tests.bench.colocation"),
 }
 

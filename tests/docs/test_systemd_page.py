@@ -79,6 +79,19 @@ def test_install_and_uninstall(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*koordlet*")) == []
 
 
+def test_drop_ins_are_what_the_pages_say() -> None:
+    """Each file of systemd/drop-ins is named on the page, and each of its lines on some page."""
+    page, network = PAGE.read_text(), PAGE.with_name("network.md").read_text()
+    drop_ins = sorted((commands.REPO / "systemd/drop-ins").iterdir())
+
+    assert len(drop_ins) == page.count("`drop-ins/") == 4
+    for path in drop_ins:
+        assert f"`drop-ins/{path.name}`" in page
+        section, *lines = [line for line in path.read_text().splitlines() if line[:1] != "#"]
+        assert section == "[Service]"
+        assert [line for line in lines if line not in page and line not in network] == []
+
+
 @needs.program("systemd-analyze")
 def test_the_exposure_is_as_the_page_says() -> None:
     """By systemd's own measure, without a running one."""
