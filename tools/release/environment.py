@@ -65,8 +65,8 @@ def build(into: Path, prefix: str, wheel: Path) -> Path:
 def _install(site: Path) -> None:
     """Wheels of the lock file, each checked against its hash; nothing is compiled."""
     words = ("--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:")
-    python = (f"--python-version={PYTHON}", "--implementation=cp", "--abi=cp311", "--abi=abi3")
-    python += ("--abi=none",)
+    abis = (f"--abi={abi}" for abi in ("cp311", "abi3", "none"))
+    python = (f"--python-version={PYTHON}", "--implementation=cp", *abis)
     lock = commands.REPO / "requirements.lock"
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     commands.run(*pip, *words, *python, f"--target={site}", "-r", lock)

@@ -49,10 +49,11 @@ def of_python(site: Path) -> Iterator[Part]:
 
 
 def _licence(metadata: importlib.metadata.PackageMetadata) -> str:
-    fields = [metadata.get("License-Expression"), metadata.get("License")]
+    known_fields = ("License-Expression", "License")
+    fields = [metadata[name] for name in known_fields if name in metadata]
     fields += [c for c in metadata.get_all("Classifier") or () if c.startswith("License ::")]
     for text in fields:
-        known = _SPELLED.get(text or "", text or "")
+        known = _SPELLED.get(text, text)
         if _SPDX.fullmatch(known):
             return known
     return ""
