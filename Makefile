@@ -24,6 +24,7 @@ key = $(shell cat $(1) | sha256sum | cut -c 1-16)
 packages = sed -n 's/==.*//p' $(1) | sort -u | wc -l
 RUNTIME := .venv/.runtime-$(call key,requirements.lock)
 DEVELOP := .venv/.develop-$(call key,requirements.lock requirements-dev.lock)
+BUILD := .venv/build/.installed-$(call key,requirements-build.lock)
 DOCS := .venv/docs/.installed-$(call key,requirements-docs.lock)
 
 # Options for the program behind the target: make run ARGS="--observe", make test ARGS="-k cpuset".
@@ -152,6 +153,7 @@ generated: $(DEVELOP)
 	$(PY) -m tools.proto.generate --check
 	$(PY) -m tools.deploy.dashboards --check
 	$(PY) -m tools.deploy.prometheus_rule --check
+	$(PY) -m tools.deploy.chart --check
 
 shell:
 	@printf '▸ shell\n'
@@ -171,6 +173,10 @@ format: $(DEVELOP) ## Rewrite the code in the project's format, and fix what ruf
 .PHONY: proto
 proto: $(DEVELOP) ## Regenerate the gRPC code from the protos
 	@$(PY) -m tools.proto.generate $(ARGS)
+
+.PHONY: chart
+chart: $(DEVELOP) ## Regenerate the Helm chart from the manifests of deploy/
+	@$(PY) -m tools.deploy.chart
 
 # The resolver has an environment of its own, so that it is in nobody else's. What is locked stays
 # as it is unless pyproject.toml asks for more, or UPGRADE=1 for the newest of everything.
@@ -196,12 +202,25 @@ lock: | .venv/bin/python ## Write the lock files anew from pyproject.toml (UPGRA
 	  pyproject.toml
 	resolve requirements-dev.lock 'All of requirements.lock, and what the checks run with.' \
 	  --extra dev --constraint requirements.lock pyproject.toml
+	resolve requirements-build.lock 'What builds a release.' --group build \
+	  --constraint requirements-dev.lock
 	resolve requirements-docs.lock 'What builds the site of the documents.' --group docs
 
-.PHONY: wheel
-wheel: $(DEVELOP) ## Build the wheel into dist/
-	@rm -f dist/koordlet-*.whl # of another version: dist/koordlet-*.whl is what the documents install
-	$(PY) -m hatchling build -t wheel
+##@ Release
+
+.PHONY: wheel deb image release
+# Each part is written into dist/, and the same for the same commit; the version is koordlet's own.
+wheel: $(BUILD) ## Build wheel and sdist into dist/
+	@.venv/build/bin/python -m tools.release wheel $(ARGS)
+
+deb: $(BUILD) ## Build the Debian package into dist/, with the list of its parts
+	@.venv/build/bin/python -m tools.release deb $(ARGS)
+
+image: $(BUILD) ## Build the container image into dist/, without a daemon and without root
+	@.venv/build/bin/python -m tools.release image $(ARGS)
+
+release: $(BUILD) ## Build everything into dist/: wheel, sdist, chart, package, image, parts, checksums
+	@.venv/build/bin/python -m tools.release $(ARGS)
 
 .PHONY: clean
 clean: ## Remove everything that make made, the environment included
@@ -277,6 +296,19 @@ $(RUNTIME): | .venv/bin/python
 $(DEVELOP): | .venv/bin/python
 	$(call install,requirements-dev.lock)
 	touch $(DEVELOP) $(RUNTIME)
+
+# What builds a release needs four packages, and nothing of what the checks need.
+$(BUILD): | .venv/bin/python
+	@printf '▸ Installing %d packages of requirements-build.lock, once\n' \
+	  "$$($(call packages,requirements-build.lock))"
+	$(PY) -m venv --clear .venv/build
+	.venv/build/bin/python -m pip install -qq --no-deps --require-hashes \
+	  -r requirements-build.lock || {
+	  printf 'make: requirements-build.lock was not installed\n' >&2
+	  printf 'fix: is the package index that pip is set up for reachable?\n' >&2
+	  exit 1
+	}
+	touch $(BUILD)
 
 # What builds the site has an environment of its own, so that no check and no agent can come to need it.
 $(DOCS): | .venv/bin/python

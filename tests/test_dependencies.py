@@ -23,7 +23,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 PROJECT: str = (ROOT / "pyproject.toml").read_text()
 DECLARED: dict[str, Any] = tomllib.loads(PROJECT)["project"]
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-docs.lock")
+LOCKS = tuple(f"requirements{name}.lock" for name in ("", "-dev", "-docs", "-build"))
 
 #: Import names that differ from the package's name.
 IMPORTED_AS = {

@@ -40,6 +40,7 @@ COMMANDS = {
     "trace": "tell one pass station by station: what was read and decided, why nothing is written",
     "get": "show the node, its workloads, or a scheduler's nodes or reservations",
     "watch": "follow the node, its workloads or reservations, until interrupted",
+    "alerts": "show alerts of koordlet that a Prometheus fires; exit 1 where there is one",
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
     "replay": "show what the policies would have done on a recording, moment by moment",
@@ -51,6 +52,7 @@ COMMANDS = {
     "describe": "tell all about one reservation, gang or quota",
     "delete": "remove a reservation; what draws on it keeps running",
     "sim": "show where the scheduler would put pending pods, and why not",
+    "migrate-check": "show what changes where koordlet takes the place of Koordinator's agent",
     "completion": "print shell completion for bash, zsh or fish",
     "help": "show the commands, or what one of them does",
     "version": "show which koordlet this is",
@@ -83,7 +85,7 @@ def parser(
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, help_line in COMMANDS.items():
         if everything or name == named:
-            module = importlib.import_module(f"koordlet.cli.{name}")
+            module = importlib.import_module(f"koordlet.cli.{name.replace('-', '_')}")
             about = getattr(module, "HELP", help_line)
             subparser = commands.add_parser(
                 name,

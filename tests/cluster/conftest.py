@@ -18,12 +18,12 @@ from tests.kit import order
 #: They start a kubelet.
 NODE = (
     *("test_node_life.py", "test_node_pressure.py", "test_node_rest.py"),
-    *("test_static_policy.py", "test_fail_closed.py"),
+    *("test_static_policy.py", "test_fail_closed.py", "test_image.py"),
 )
 #: The order in which workers get modules; all others are short.
 FIRST = (
     *(*NODE, "test_differential.py", "test_faults.py"),
-    *("test_gang_differential.py", "test_scheduler.py", "test_gangs.py"),
+    *("test_gang_differential.py", "test_scheduler.py", "test_gangs.py", "test_chart.py"),
 )
 
 

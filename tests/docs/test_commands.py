@@ -51,7 +51,7 @@ STATUS = {
 
 
 #: Named alone in a sentence, they need more to be run: their help is.
-BARE = {("explain",), ("get",), ("sim",), ("watch",)}
+BARE = {("alerts",), ("explain",), ("get",), ("migrate-check",), ("sim",), ("watch",)}
 
 
 def meant(given: tuple[str, ...]) -> list[str]:

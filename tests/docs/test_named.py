@@ -26,7 +26,7 @@ from tests.kit import loops, needs, views
 
 MADE = {
     "api-grpc.md", "api-objects.md", "cgroup-files.md", "configuration.md", "kernel-answers.md",
-    "metrics.md", "policies.md",
+    "koordinator.md", "metrics.md", "policies.md",
 }  # fmt: skip
 WRITTEN = [
     one
@@ -46,6 +46,7 @@ FOREIGN = {
 }
 #: Options that a page tells by themselves, and that are no command's of koordlet.
 OPTIONS = {
+    **dict.fromkeys(("--atomic", "--reset-then-reuse-values", "--reuse-values"), "helm"),
     **dict.fromkeys(("--levels", "--hogs"), "python -m tests.bench.colocation"),
 }
 

@@ -26,6 +26,8 @@ _HERE = ("install", "rm", "systemctl enable", "systemctl disable")
 ELSEWHERE = {
     "python3.11 -m venv": "CONTRIBUTING's `make` makes an environment of the same lock file",
     "/opt/koordlet/bin/python -m pip": "the same; an index would be asked",
+    "make deb": "tests/vm/test_package.py builds it",
+    "apt-get install": "tests/vm/test_package.py installs it",
     "make wheel": "the environment's own build: tests/test_dependencies.py looks into it",
     "systemctl stop": "needs a running systemd: tests/vm/test_systemd.py",
     "systemctl daemon-reload": "needs a running systemd: tests/vm/test_systemd.py",
@@ -75,6 +77,19 @@ def test_install_and_uninstall(tmp_path: Path) -> None:
 
     assert enabled == ["koordlet.service"]
     assert list(tmp_path.rglob("*koordlet*")) == []
+
+
+def test_drop_ins_are_what_the_pages_say() -> None:
+    """Each file of systemd/drop-ins is named on the page, and each of its lines on some page."""
+    page, network = PAGE.read_text(), PAGE.with_name("network.md").read_text()
+    drop_ins = sorted((commands.REPO / "systemd/drop-ins").iterdir())
+
+    assert len(drop_ins) == page.count("`drop-ins/") == 4
+    for path in drop_ins:
+        assert f"`drop-ins/{path.name}`" in page
+        section, *lines = [line for line in path.read_text().splitlines() if line[:1] != "#"]
+        assert section == "[Service]"
+        assert [line for line in lines if line not in page and line not in network] == []
 
 
 @needs.program("systemd-analyze")

@@ -152,8 +152,13 @@ class Installed:
         assert done.returncode == 0, (done.stdout, done.stderr)
 
 
-def install(node: kubelet_node.Node, config: str, folder: Path = DEPLOY) -> Installed:
-    """Apply the manifests of ``deploy/`` and of a folder there; the agent, ready."""
+def install(
+    node: kubelet_node.Node, config: str, folder: Path = DEPLOY, *, image: bool = False
+) -> Installed:
+    """Apply the manifests of ``deploy/`` and of a folder there; the agent, ready.
+
+    ``image``: of the manifest's own image, which the node has, in place of this machine's files.
+    """
     # As systemd makes it on every machine: the pod's mount of the cgroups receives later ones.
     shared = [*node.cluster.the_node().enter(), "mount", "--make-rshared", "/"]
     subprocess.run(shared, check=True, timeout=deadline.PATIENCE)
@@ -164,7 +169,9 @@ def install(node: kubelet_node.Node, config: str, folder: Path = DEPLOY) -> Inst
     for document in sorted(documents.values(), key=lambda d: str(d["kind"] != "Namespace")):
         body = copy.deepcopy(document)
         if body["kind"] == "DaemonSet":
-            _onto_this_machine(body["spec"]["template"], node, port)
+            _onto_this_node(body["spec"]["template"], node, port)
+            if not image:
+                _of_this_machine(body["spec"]["template"])
         if body["kind"] == "ConfigMap":
             body["data"] = {"config.yaml": agents.HEADER + config}
         status, answer = k8s_lab.strict(node.admin, body, dry="")
@@ -173,17 +180,14 @@ def install(node: kubelet_node.Node, config: str, folder: Path = DEPLOY) -> Inst
     return agent
 
 
-def _onto_this_machine(template: dict[str, Any], node: kubelet_node.Node, port: int) -> None:
+def _onto_this_node(template: dict[str, Any], node: kubelet_node.Node, port: int) -> None:
     spec = template["spec"]
     [box] = spec["containers"]
     server = urllib.parse.urlsplit(node.cluster.server)
     kubelet = (
         f"{node.cluster.the_node().address}:{node.cluster.processes.state['ports']['kubelet']}"
     )
-    packages = sysconfig.get_paths()["purelib"]
     variables = {
-        "PYTHONPATH": f"{_PROJECT}:{packages}",
-        "PYTHONDONTWRITEBYTECODE": "1",
         # No address of a Service leads anywhere here.
         "KUBERNETES_SERVICE_HOST": server.hostname,
         "KUBERNETES_SERVICE_PORT": str(server.port),
@@ -191,16 +195,26 @@ def _onto_this_machine(template: dict[str, Any], node: kubelet_node.Node, port: 
         "KOORDLET_CGROUPS__ROOT": node.group,
         "KOORDLET_REPORT__HTTP__ADDRESS": f"127.0.0.1:{port}",
     }
-    box["image"] = "lab.local/busybox:1"
-    box["command"] = [sys._base_executable, "-m", "koordlet"]  # type: ignore[attr-defined]
     box["env"] += [{"name": name, "value": value} for name, value in variables.items()]
     for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
         box[kind]["httpGet"]["port"] = port
+    # The machine's own directory is not the node's.
+    [lib] = (volume for volume in spec["volumes"] if volume["name"] == "lib")
+    lib["hostPath"]["path"] = str(node.place / "lib")
+
+
+def _of_this_machine(template: dict[str, Any]) -> None:
+    spec = template["spec"]
+    [box] = spec["containers"]
+    packages = sysconfig.get_paths()["purelib"]
+    box["image"] = "lab.local/busybox:1"
+    box["command"] = [sys._base_executable, "-m", "koordlet"]  # type: ignore[attr-defined]
+    box["env"] += [
+        {"name": "PYTHONPATH", "value": f"{_PROJECT}:{packages}"},
+        {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
+    ]
     for number, path in enumerate((*_MACHINE, str(_PROJECT), packages)):
         source = {"path": os.path.realpath(path)}
         spec["volumes"].append({"name": f"machine-{number}", "hostPath": source})
         mount = {"name": f"machine-{number}", "mountPath": path, "readOnly": True}
         box["volumeMounts"].append(mount)
-    # The machine's own directory is not the node's.
-    [lib] = (volume for volume in spec["volumes"] if volume["name"] == "lib")
-    lib["hostPath"]["path"] = str(node.place / "lib")

@@ -1,0 +1,5 @@
+{{- define "koordlet.image" -}}
+{{- with $.Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,208 @@
+"""The chart says what the kustomizations say, and what it has beside them holds together.
+
+Covers: that it is up to date, each component against its overlay, pools, the switch, wrong values.
+Does not cover: a cluster that takes it (``tests.cluster.test_chart``).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from koordlet.config import loader
+from tests.deploy.documents import DEPLOY
+from tests.deploy.test_overlays import COMPONENTS, built, overlay_of
+from tests.kit import helm
+from tools.deploy import chart, template, values
+
+Objects = dict[tuple[str, str], dict[str, Any]]
+
+
+def objects(documents: Any, *, without: tuple[str, ...] = ()) -> Objects:
+    """By kind and name, in one form: a configuration as data, no pool, no namespace of its own."""
+    found: Objects = {}
+    for document in copy.deepcopy(list(documents)):
+        name = (document["kind"], document["metadata"]["name"])
+        if document["kind"] in ("Namespace", "CustomResourceDefinition", *without):
+            continue
+        if "helm.sh/hook" in document["metadata"].get("annotations", {}):
+            continue
+        if document["kind"] == "ConfigMap":
+            document["data"] = {k: yaml.safe_load(v) for k, v in document["data"].items()}
+        if name[0] == "DaemonSet":
+            for place in (
+                document["spec"]["selector"]["matchLabels"],
+                document["spec"]["template"]["metadata"]["labels"],
+            ):
+                place.pop("koordlet.io/pool", None)
+        found[name] = document
+    return found
+
+
+def test_it_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    """What lies in deploy/chart is what the manifests make now."""
+    assert chart.main(["--check"]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_component_is_what_its_overlay_is(component: str) -> None:
+    """The same objects, field by field; the chart has the admission policies by its own switch."""
+    key = next(key for key in chart.components() if chart.folder(key) == component)
+    made = objects(helm.rendered(f"components.{key}=true"))
+
+    assert made == objects(built(overlay_of(component)))
+
+
+@pytest.mark.parametrize(
+    ("folder", "settings"),
+    [
+        ("scheduler", ("scheduler.enabled=true",)),
+        (
+            "overlays/reporting/scheduler",
+            (
+                *("scheduler.enabled=true", "components.reporting=true"),
+                "components.scraped=true",
+            ),
+        ),
+        ("descheduler", ("descheduler.enabled=true",)),
+        (
+            "overlays/reporting/certificates",
+            ("components.reporting=true", "tls.certManager=true"),
+        ),
+    ],
+)
+def test_the_others_are_what_their_folders_are(folder: str, settings: tuple[str, ...]) -> None:
+    """The scheduler, with reports and without, the descheduler, the certificates."""
+    plain = objects(helm.rendered(*settings))
+    wanted = objects(built(DEPLOY / folder))
+
+    assert {name: plain.get(name) for name in wanted} == wanted
+
+
+def test_everything_at_once_and_in_another_namespace() -> None:
+    """Every component and program; nothing is left of the manifests' own namespace."""
+    keys = [f"components.{key}=true" for key in chart.components()]
+    more = ["scheduler.enabled=true", "descheduler.enabled=true", "tls.certManager=true"]
+    more += ["monitoring.alerts=true", "monitoring.dashboards=true", "rollout.prometheus=http://p"]
+    made = helm.rendered(*keys, *more, namespace="elsewhere")
+
+    assert "koordlet-system" not in json.dumps(
+        [d for d in made if not d["metadata"]["name"].startswith("koordlet-dashboard")]
+    )
+    names = {(d["kind"], d["metadata"]["name"]) for d in made}
+    assert len(names) == len(made)
+    assert {("Job", "koordlet-rollout"), ("PrometheusRule", "koordlet-alerts-koordlet")} <= names
+
+
+def test_pools_share_the_nodes() -> None:
+    """Each has its nodes, its configuration; the rest has the nodes of no pool."""
+    made = objects(
+        helm.rendered(
+            "agent.config.mode=observe", "pools.configs.canary.mode=enforce", "image.tag=v7"
+        )
+    )
+    rest, canary = (made["DaemonSet", name]["spec"]["template"]["spec"] for name in _BOTH)
+    [term] = rest["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+
+    assert term["matchExpressions"] == [
+        {"key": "koordlet.io/pool", "operator": "NotIn", "values": ["canary"]}
+    ]
+    assert canary["nodeSelector"] == {**rest["nodeSelector"], "koordlet.io/pool": "canary"}
+    assert "affinity" not in canary
+    assert [_mode(made, name) for name in _BOTH] == ["observe", "enforce"]
+    assert {box["image"] for pod in (rest, canary) for box in pod["containers"]} == {"koordlet:v7"}
+
+
+_BOTH = ("koordlet", "koordlet-canary")
+
+
+def _mode(made: Objects, name: str) -> str:
+    """Of the configuration that the agents of a pool have."""
+    text = yaml.safe_dump(made["ConfigMap", name]["data"]["config.yaml"])
+    loaded = loader.from_text(text, "config.yaml", {}, {})
+    assert loaded.warnings == ()
+    return str(loaded.config.mode)
+
+
+def test_one_value_switches_the_fleet_off() -> None:
+    """Also pools that enforce by themselves; nothing but the configuration changes."""
+    on = objects(helm.rendered("pools.configs.canary.mode=enforce"))
+    off = objects(helm.rendered("pools.configs.canary.mode=enforce", "suspend=true"))
+
+    assert [_mode(off, name) for name in _BOTH] == ["observe", "observe"]
+    assert {name for name in on if on[name] != off[name]} == {("ConfigMap", n) for n in _BOTH}
+
+
+@pytest.mark.parametrize(
+    ("setting", "culprit"),
+    [
+        ("agnet.enabled=true", "agnet"),
+        ("components.observer=true", "observer"),
+        ("scheduler.replicas=two", "/scheduler/replicas"),
+        ("pools.configs.canary=enforce", "/pools/configs/canary"),
+        ("rollout.seconds=0", "/rollout/seconds"),
+    ],
+)
+def test_wrong_values_are_refused(setting: str, culprit: str) -> None:
+    """A key that does not exist and a wrong type are named, before anything is installed."""
+    done = helm.run("template", "koordlet", str(helm.CHART), "--set", setting)
+
+    assert done.returncode == 1
+    assert culprit in done.stderr
+
+
+def test_rights_go_with_their_values() -> None:
+    """A role has no more than what was asked for."""
+    role = objects(helm.rendered("rbac.evict=false", "rbac.devices=false"))[
+        "ClusterRole", "koordlet"
+    ]
+    every = {resource for rule in role["rules"] for resource in rule["resources"]}
+
+    assert {"pods/eviction", "devices"} & every == set()
+    assert "nodes/status" in every
+
+
+def test_a_value_stands_where_the_manifest_has_it() -> None:
+    """The defaults are read from the manifests, so none can differ."""
+    text = (helm.CHART / "values.yaml").read_text()
+    loaded = yaml.safe_load(text)
+    pod = next(d for d in built(DEPLOY / "agent") if d["kind"] == "DaemonSet")["spec"]["template"]
+
+    assert loaded["agent"]["resources"] == pod["spec"]["containers"][0]["resources"]
+    assert loaded["agent"]["onStop"] == "handover"
+    for value in values.VALUES:
+        above, _, last = value.key.rpartition(".")
+        assert last in (loaded[above] if above else loaded), value.key
+
+
+def test_conditions_that_follow_upon_each_other_are_one() -> None:
+    """And those of another condition stay apart, also behind an else."""
+    same = template.lines([template.If("a", 1), template.If("a", 2), template.If("b", 3)])
+    choice = {"x": template.Choice("a", 1, 2), "y": template.If("a", 3)}
+
+    assert template.joined([*same]) == [
+        *("{{- if a }}", "- 1", "- 2", "{{- end }}"),
+        *("{{- if b }}", "- 3", "{{- end }}"),
+    ]
+    assert len(template.joined([*template.lines(choice)])) == 8
+
+
+def test_a_patch_that_no_condition_can_say_is_refused() -> None:
+    """What a manifest has already cannot be added once more."""
+    with pytest.raises(ValueError, match="no condition can say this"):
+        template.patch({"a": {}}, [{"op": "add", "path": "/a", "value": 1}], "x")
+
+
+def test_links_lead_to_what_is_there() -> None:
+    """Definitions, alerts and dashboards are those of deploy/, not copies."""
+    for name in ("crds", "alerts", "dashboards"):
+        link = helm.CHART / "files" / name
+        assert Path(link.readlink()) == Path("../..", name)
+        assert link.resolve() == DEPLOY / name

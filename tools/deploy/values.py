@@ -1,0 +1,221 @@
+"""The values of the chart: each with its meaning, and its default where a manifest has one.
+
+Covers: the list, the places in manifests that a value takes, ``values.yaml`` and its schema.
+Does not cover: components, each of which is a value by its name (``chart``).
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from koordlet.model.record import dataclass
+from tools.deploy import template
+
+#: Kind and name of a manifest, and the way to a place in it.
+Place = tuple[str, str, tuple[str | int, ...]]
+_POD = ("spec", "template", "spec")
+_BOX = (*_POD, "containers", 0)
+_AGENT, _SCHEDULER = ("DaemonSet", "koordlet"), ("Deployment", "koordlet-scheduler")
+_DESCHEDULER = ("Deployment", "koordlet-descheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One of them; without a place ``default`` is written here."""
+
+    key: str
+    meaning: str
+    place: Place | None = None
+    default: Any = None
+    #: What a template writes at the place; a reference to the value, where it is not said.
+    written: Any = None
+
+
+VALUES = (
+    Value("image.repository", "The image of all programs.", default="koordlet"),
+    Value("image.tag", "Empty: the version of the chart.", default=""),
+    Value("image.digest", "sha256:...; where it is set, the tag is not used.", default=""),
+    Value("image.pullPolicy", "", default="IfNotPresent"),
+    Value("imagePullSecrets", "", default=[]),
+    Value(
+        "suspend",
+        "Switches the whole fleet off: every agent restores what it wrote, and only observes.",
+        default=False,
+    ),
+    Value("agent.enabled", "The DaemonSet.", default=True),
+    Value(
+        "agent.config",
+        "The agents' configuration; docs/configuration.md has every key.",
+        ("ConfigMap", "koordlet", ("data", "config.yaml")),
+        written=template.Block("$config", text=True),
+    ),
+    Value(
+        "agent.admission",
+        "Binds what an agent may write to its own node. Needs Kubernetes 1.30.",
+        default=True,
+    ),
+    Value("agent.resources", "", (*_AGENT, (*_BOX, "resources"))),
+    Value(
+        "agent.nodeSelector",
+        "",
+        (*_AGENT, (*_POD, "nodeSelector")),
+        written=template.Block("$selector"),
+    ),
+    Value("agent.tolerations", "", (*_AGENT, (*_POD, "tolerations"))),
+    Value("agent.priorityClassName", "", (*_AGENT, (*_POD, "priorityClassName"))),
+    Value("agent.updateStrategy", "", (*_AGENT, ("spec", "updateStrategy"))),
+    Value(
+        "agent.onStop",
+        "handover: limits stay for the next agent. restore: before you uninstall.",
+        (*_AGENT, (*_BOX, "env", 1, "value")),
+    ),
+    Value(
+        "pools.label",
+        "A node belongs to the pool that its label of this key names.",
+        default="koordlet.io/pool",
+    ),
+    Value(
+        "pools.configs",
+        "Pool to what its agents' configuration has beside agent.config: "
+        "{canary: {mode: enforce}}. Each pool is a DaemonSet of its own.",
+        default={},
+    ),
+    Value(
+        "rbac.evict",
+        "Agents may evict pods over the API. Without: set eviction.by to local.",
+        default=True,
+    ),
+    Value("rbac.devices", "Agents may write Device objects.", default=True),
+    Value("scheduler.enabled", "", default=False),
+    Value("scheduler.replicas", "", (*_SCHEDULER, ("spec", "replicas"))),
+    Value("scheduler.resources", "", (*_SCHEDULER, (*_BOX, "resources"))),
+    Value("scheduler.nodeSelector", "", (*_SCHEDULER, (*_POD, "nodeSelector"))),
+    Value("scheduler.tolerations", "", (*_SCHEDULER, (*_POD, "tolerations")), default=[]),
+    Value("descheduler.enabled", "", default=False),
+    Value(
+        "descheduler.policy",
+        "Its policy; it acts where dryRun is false (docs/descheduler.md).",
+        ("ConfigMap", "koordlet-descheduler", ("data", "policy.yaml")),
+        written=template.Block("$.Values.descheduler.policy", text=True),
+    ),
+    Value("descheduler.replicas", "", (*_DESCHEDULER, ("spec", "replicas"))),
+    Value("descheduler.resources", "", (*_DESCHEDULER, (*_BOX, "resources"))),
+    Value("descheduler.nodeSelector", "", (*_DESCHEDULER, (*_POD, "nodeSelector"))),
+    Value("descheduler.tolerations", "", (*_DESCHEDULER, (*_POD, "tolerations")), default=[]),
+    Value(
+        "crds.install",
+        "Definitions that somebody else installed stay as they are.",
+        default=True,
+    ),
+    Value(
+        "crds.keep",
+        "false: uninstalling removes the definitions, with every Reservation of the cluster.",
+        default=True,
+    ),
+    Value(
+        "tls.certManager",
+        "With components.reporting: cert-manager makes both secrets.",
+        default=False,
+    ),
+    Value("tls.schedulerSecret", "", default="koordlet-scheduler-tls"),
+    Value("tls.agentSecret", "", default="koordlet-agent-tls"),
+    Value(
+        "monitoring.podMonitor",
+        "With components.scraped: a PodMonitor in place of Service and ServiceMonitor.",
+        default=False,
+    ),
+    Value("monitoring.alerts", "PrometheusRules of deploy/alerts.", default=False),
+    Value("monitoring.dashboards", "ConfigMaps for Grafana's sidecar.", default=False),
+    Value(
+        "rollout.prometheus",
+        "Where a Prometheus answers. Set: an upgrade fails while an alert of koordlet fires, and "
+        "`helm upgrade --rollback-on-failure` takes it back.",
+        default="",
+    ),
+    Value("rollout.seconds", "How long alerts are watched after an upgrade.", default=300),
+)
+_HEAD = """\
+# Made by python -m tools.deploy.chart: the defaults are those of the manifests in deploy/.
+"""
+
+
+def defaults(documents: list[dict[str, Any]], components: Mapping[str, str]) -> dict[str, Any]:
+    """Key to default, those of components with their first sentence among them."""
+    found: dict[str, Any] = {}
+    for value in VALUES:
+        at = value.place
+        found[value.key] = value.default if at is None else _taken(value, at, documents)
+    return found | {f"components.{name}": False for name in components}
+
+
+def _taken(value: Value, place: Place, documents: list[dict[str, Any]]) -> Any:
+    """What the manifest has at the place, where the reference to the value is from then on."""
+    kind, name, (*way, last) = place
+    [manifest] = (d for d in documents if (d["kind"], d["metadata"]["name"]) == (kind, name))
+    document: Any = manifest
+    for step in way:
+        document = document[step]
+    there = document.get(last, value.default)
+    reference = f"$.Values.{value.key}"
+    if value.written is not None:
+        document[last] = value.written
+    elif isinstance(there, dict | list):
+        document[last] = template.Block(reference, optional=not there)
+    else:
+        document[last] = template.Text(reference)
+    is_text = isinstance(document[last], template.Block) and document[last].text
+    return yaml.safe_load(there) if is_text else there
+
+
+def text(defaults_: Mapping[str, Any], components: Mapping[str, str]) -> str:
+    """``values.yaml``."""
+    meanings = {value.key: value.meaning for value in VALUES}
+    meanings |= {f"components.{name}": meaning for name, meaning in components.items()}
+    return _HEAD + "\n".join(_lines(defaults_, meanings)) + "\n"
+
+
+def _lines(defaults_: Mapping[str, Any], meanings: Mapping[str, str]) -> Iterator[str]:
+    section = ""
+    for key, default in defaults_.items():
+        above, _, last = key.rpartition(".")
+        if above != section and above:
+            yield f"\n{above}:"
+        section = above
+        pad = "  " if above else ""
+        yield from (f"{pad}# {line}" for line in textwrap.wrap(meanings[key], 94))
+        yield from template.lines({last: default}, len(pad))
+
+
+_TYPES: dict[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+
+
+def schema_text(defaults_: Mapping[str, Any]) -> str:
+    """``values.schema.json``: a key that does not exist is an error, and so is another type."""
+    root = _object()
+    # Values that charts above this one share with all below them.
+    root["properties"]["global"] = {"type": "object"}
+    for key, default in defaults_.items():
+        above, _, last = key.rpartition(".")
+        place = root["properties"].setdefault(above, _object()) if above else root
+        place["properties"][last] = {"type": _TYPES[type(default)]}
+    root["properties"]["pools"]["properties"]["configs"]["additionalProperties"] = {
+        "type": "object"
+    }
+    root["properties"]["rollout"]["properties"]["seconds"]["minimum"] = 1
+    body = {"$schema": "http://json-schema.org/draft-07/schema#", **root}
+    return json.dumps(body, indent=1) + "\n"
+
+
+def _object() -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": {}}
