@@ -224,9 +224,12 @@ class Plugin:
         """Why a pod must not be tried yet; empty: it may."""
         return ""
 
-    def refine(self, pod: Pod) -> PodClass:
-        """The class that a pod is tried as: its own, or a variant for what the plugin knows."""
-        return pod.pod_class
+    def refine(self, pod: Pod, pod_class: PodClass) -> PodClass:
+        """The class that a pod is tried as: the one so far, or a variant for what the plugin knows.
+
+        The first plugin gets the pod's own class, each other what the one before it has made.
+        """
+        return pod_class
 
     def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
         """Placed pods that a class does not see; their amounts count all the same."""
@@ -285,6 +288,13 @@ class Plugin:
 
     def pre_bind(self, pod: Pod, node: str) -> Awaitable[None] | None:
         """Prepare the binding, awaiting what takes time; ``RefusedError`` undoes the placement."""
+
+    def preparing(self, pod: Pod, node: str) -> float:
+        """0: what ``pre_bind`` began is done; else the seconds after which to ask again.
+
+        ``RefusedError`` undoes the placement.
+        """
+        return 0.0
 
     def bind(self, pod: Pod, node: str) -> Awaitable[bool] | None:
         """Bind the pod in the plugin's own way; a false answer leaves that to others."""

@@ -53,11 +53,10 @@ class Cycle:
 
     def class_for(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
+        pod_class = pod.pod_class
         for plugin in self._refining:
-            pod_class = plugin.refine(pod)
-            if pod_class is not pod.pod_class:
-                return pod_class
-        return pod.pod_class
+            pod_class = plugin.refine(pod, pod_class)
+        return pod_class
 
     @contextlib.contextmanager
     def sight(self, pod: Pod, pod_class: PodClass | None = None) -> Iterator[View]:

@@ -1,4 +1,4 @@
-"""Keys of pods that ask for what this scheduler lacks: hard hints, resource claims.
+"""Keys of pods that ask for what this scheduler lacks: hard hints.
 
 Covers: which keys mean that, in every dialect; the refusal's words.
 Does not cover: who is told and when a pod is tried again (``scheduler.loop.core``,
@@ -30,8 +30,6 @@ _LACKING = "not supported by this scheduler"
 
 def of_fields(spec: Body) -> str:
     """Why a pod of this specification is never placed here; empty where it may be."""
-    if spec.get("resourceClaims"):
-        return f"resource claims (spec.resourceClaims) are {_LACKING}"
     if spec.get("workloadRef"):
         return f"pod groups (spec.workloadRef) are {_LACKING}"
     return ""
