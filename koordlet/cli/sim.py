@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from koordlet.cli import descheduling, gangs, options, output, quotas, scheduler
@@ -153,8 +153,6 @@ def lines(result: simulation.Result) -> list[str]:
 
 def _placed(placements: list[dict[str, Any]]) -> list[str]:
     """Who goes where; with the devices where anybody gets some."""
-    from koordlet.scheduler.allocation import devices  # noqa: PLC0415 -- loaded by now
-
     head = ("POD", "NODE", "RESERVATION", "EQUALLY GOOD", "DEVICES")
     rows = [
         (
@@ -162,12 +160,21 @@ def _placed(placements: list[dict[str, Any]]) -> list[str]:
             placement["node"],
             placement["reservation"] or "",
             f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
-            devices.brief(placement.get("devices", {})),
+            "; ".join(filter(None, _devices(placement))),
         )
         for placement in placements
     ]
-    width = 5 if any("devices" in placement for placement in placements) else 4
+    width = 5 if any({"devices", "claims"} & placement.keys() for placement in placements) else 4
     return output.table([row[:width] for row in rows], head=head[:width])
+
+
+def _devices(placement: Mapping[str, Any]) -> Iterator[str]:
+    """Devices by minor, then those of claims by their names."""
+    from koordlet.scheduler.allocation import devices  # noqa: PLC0415 -- loaded by now
+
+    yield devices.brief(placement.get("devices", {}))
+    for claim, names in placement.get("claims", {}).items():
+        yield f"{claim}: {', '.join(names)}"
 
 
 def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
@@ -208,6 +215,7 @@ def _explained(explanation: dict[str, Any]) -> list[str]:
         for plugin, reasons in node["filters"].items():
             if reasons:
                 text.append(f"    ✗ {plugin}: {', '.join(reasons)}")
+        text += (f"      {line}" for line in node.get("details", ()))
         for plugin, outlook in node.get("gets", {}).items():
             text.append(f"    gets of {plugin}: {outlook}")
         for plugin, score in node["scores"].items():

@@ -258,6 +258,10 @@ class Plugin:
         """What a class would get on a feasible node, in words for people; empty: nothing."""
         return ""
 
+    def details(self, pod: Pod, columns: Columns, row: int) -> Sequence[str]:
+        """More about why the plugin's filter refuses a node, in lines for people."""
+        return ()
+
     def prepare(self, pod: Pod, node: str) -> None:
         """Decide what the pod gets on the chosen node; ``RefusedError`` prevents the placement.
 

@@ -95,16 +95,14 @@ class ClaimEvents:
         new: resource_claims.ResourceClaim | None,
     ) -> None:
         """A claim comes, changes or goes."""
-        del old  # what was written meanwhile is newer
-        claims = self._state.claims
-        before, had = claims.get(key), claims.allocation(key)
         if new is None:
-            claims.drop(key)
+            self._state.claims.drop(key)
         else:
-            claims.put(new)
-        if had is not None and claims.allocation(key) != had:
+            self._state.claims.put(new)
+        had, has = (None if claim is None else claim.allocation for claim in (old, new))
+        if had is not None and (has is None or has.devices != had.devices):
             self._moved()
-        if new is not None and before != new:
+        if new is not None and old != new:
             # What was said of pods may be otherwise now.
             self._core.forget_views(lambda _: False)
             for pod in list(self._state.users(key)):

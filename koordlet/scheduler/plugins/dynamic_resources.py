@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,7 +34,7 @@ from koordlet.scheduler.claims.allocation_state import (
 )
 from koordlet.scheduler.claims.demand import AllocationError
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.resource_claims import ClaimAllocation, ResourceClaim
@@ -82,7 +82,9 @@ class DynamicResources(framework.Plugin):
     """Which nodes have the devices that a pod's claims ask for, and which devices they are."""
 
     name = "DynamicResources"
-    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.DEVICES
+    listens = (
+        ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.DEVICES | ActionType.POD_GONE
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -94,6 +96,11 @@ class DynamicResources(framework.Plugin):
     def attach(self, state: AllocationState, writes: ClaimWrites) -> None:
         """Have the state that all profiles share, and whoever writes claims."""
         self.state, self._writes = state, writes
+
+    def concerned(self, event: ClusterEvent) -> bool:
+        # Only a pod that was not bound gives devices back itself.
+        pod = event.pod
+        return event.what is not ActionType.POD_GONE or bool(pod is not None and pod.claims)
 
     def pre_enqueue(self, pod: Pod) -> str:
         if not pod.claims:
@@ -173,8 +180,7 @@ class DynamicResources(framework.Plugin):
         solution = allocator.search(asked.answers.claims, view, self.state.claims.in_use)
         return ", ".join("/".join(choice.device.id) for choice in solution.devices)
 
-    def reasons(self, pod: Pod, columns: Columns, row: int) -> list[str]:
-        """Why a node has no devices for a pod's claims, in a line for each request."""
+    def details(self, pod: Pod, columns: Columns, row: int) -> Sequence[str]:
         try:
             pending = self.state.demand(pod).pending
             if not pending:
