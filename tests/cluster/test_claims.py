@@ -53,7 +53,7 @@ def _furnish(cluster: Deployed, scheduler: str, driver: str) -> None:
     label = {"resource.kubernetes.io/admin-access": "true"}
     cluster.admin.need("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": label}})
     classes = kit.device_class(
-        name, f'device.driver == "{driver}"', config=[_opaque(driver, {"of": "class"})]
+        name, f'device.driver == "{driver}"', config=[_opaque(driver)]
     )
     cluster.admin.need("POST", f"{GROUP}/deviceclasses", classes)
     share = {"value": "10", "requestPolicy": {"default": "2", "validRange": {"min": "1"}}}
@@ -67,7 +67,7 @@ def _furnish(cluster: Deployed, scheduler: str, driver: str) -> None:
     assert scheduler in DRIVERS
 
 
-def _opaque(driver: str, parameters: Body) -> Body:
+def _opaque(driver: str, **parameters: str) -> Body:
     return {"opaque": {"driver": driver, "parameters": parameters}}
 
 
@@ -83,7 +83,7 @@ def scenes(driver: str, name: str) -> dict[str, Body]:
 
     whole = _has(driver, "model", '"a"'), _has(driver, "model", '"b"')
     return {
-        "one": kit.claim(request(), config=[_opaque(driver, {"of": "claim"})]),
+        "one": kit.claim(request(), config=[_opaque(driver)]),
         "same": kit.claim(
             request(count=2), constraints=[{"matchAttribute": f"{driver}/model"}]
         ),
@@ -186,7 +186,8 @@ def test_claims_are_as_kube_scheduler_writes_them(deployed: Deployed) -> None:
 
 def test_a_scheduler_that_is_killed_before_the_binding_is_followed(deployed: Deployed) -> None:
     """It may write claims, not bind; the next one binds the pod where its devices are."""
-    rules: list[Body] = documents("scheduler.yaml")[1]["rules"]
+    (role,) = (each for each in documents("scheduler.yaml") if each["kind"] == "ClusterRole")
+    rules: list[Body] = role["rules"]
     less = [rule for rule in rules if "pods/binding" not in rule["resources"]]
     assert len(less) == len(rules) - 1
     admin = deployed.admin
@@ -212,6 +213,22 @@ def test_a_scheduler_that_is_killed_before_the_binding_is_followed(deployed: Dep
     assert claim["status"]["allocation"] == before
     (user,) = claim["status"]["reservedFor"]
     assert user["name"] == "late"
+
+
+def test_parameters_that_are_not_compact_json_are_named(deployed: Deployed) -> None:
+    """The server takes no patch of such a claim; the pod's event says what to do."""
+    body = kit.claim(kit.request(device_class="ours"), config=[_opaque("ours.example", a="b")])
+    _claim(deployed, "ours", "spaced", body)
+    pods = "/api/v1/namespaces/ours/pods"
+    deployed.admin.need("POST", pods, _pod("spaced", ACCOUNT, {"resourceClaimName": "spaced"}))
+    events = "/apis/events.k8s.io/v1/namespaces/ours/events"
+
+    def told() -> bool:
+        notes = [each.get("note", "") for each in deployed.admin.items(events)]
+        return any("write parameters of drivers as compact JSON" in note for note in notes)
+
+    deadline.until(told, "an event names the parameters")
+    deployed.admin.need("DELETE", f"{pods}/spaced?gracePeriodSeconds=0")
 
 
 def test_claims_of_pods_that_went_are_free_again(deployed: Deployed) -> None:

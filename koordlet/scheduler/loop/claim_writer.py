@@ -104,11 +104,25 @@ class ClaimWriter:
         status: dict[str, Any] = {"reservedFor": [mine]}
         if claim.allocation is None:
             if resource_claims.FINALIZER not in claim.finalizers:
-                wish = {"metadata": {"finalizers": [resource_claims.FINALIZER]}}
-                claim = await self._patch(claim, wish)
+                claim = await self._protected(claim)
             stamp = moment.spell(self._wall())
             status["allocation"] = {**allocation.document(), "allocationTimestamp": stamp}
         return await self._patch(claim, {"status": status}, "status")
+
+    async def _protected(self, claim: ResourceClaim) -> ResourceClaim:
+        """A claim with its finalizer.
+
+        A server compares the parameters of drivers byte by byte, but hands them out as compact JSON:
+        where they were written otherwise, every patch seems to change them.
+        """
+        wish = {"metadata": {"finalizers": [resource_claims.FINALIZER]}}
+        try:
+            return await self._patch(claim, wish)
+        except refusals.Invalid as error:
+            raise RefusedError(
+                f"claim {claim.key} cannot get its finalizer ({error}); write parameters of drivers"
+                " as compact JSON, as kubectl does"
+            ) from error
 
     async def _patch(
         self, claim: ResourceClaim, body: objects.Object, subresource: str = ""
