@@ -52,13 +52,11 @@ def _furnish(cluster: Deployed, scheduler: str, driver: str) -> None:
     name = driver.partition(".")[0]
     label = {"resource.kubernetes.io/admin-access": "true"}
     cluster.admin.need("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": label}})
-    classes = kit.device_class(
-        name, f'device.driver == "{driver}"', config=[_opaque(driver)]
-    )
+    classes = kit.device_class(name, f'device.driver == "{driver}"', config=[_opaque(driver)])
     cluster.admin.need("POST", f"{GROUP}/deviceclasses", classes)
     share = {"value": "10", "requestPolicy": {"default": "2", "validRange": {"min": "1"}}}
     devices = [
-        *(kit.device(f"g{n}", {"model": "ab"[n % 2], "index": n}) for n in range(6)),
+        *(kit.device(f"g{n}", {"model": "ab"[n % 2], "index": n}) for n in range(10)),
         kit.device("shared", allowMultipleAllocations=True, capacity={"units": share}),
         kit.device("bad", taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]),
     ]
@@ -84,9 +82,7 @@ def scenes(driver: str, name: str) -> dict[str, Body]:
     whole = _has(driver, "model", '"a"'), _has(driver, "model", '"b"')
     return {
         "one": kit.claim(request(), config=[_opaque(driver)]),
-        "same": kit.claim(
-            request(count=2), constraints=[{"matchAttribute": f"{driver}/model"}]
-        ),
+        "same": kit.claim(request(count=2), constraints=[{"matchAttribute": f"{driver}/model"}]),
         "wish": kit.claim(
             kit.first_available(
                 "r",
@@ -142,9 +138,19 @@ def _pod(name: str, scheduler: str, entry: Body) -> Body:
 
 
 def _outcome(  # noqa: PLR0913 -- what a pod may say of its claim
-    cluster: Deployed, namespace: str, name: str, scheduler: str, *, claim: str = "", template: str = ""
+    cluster: Deployed,
+    namespace: str,
+    name: str,
+    scheduler: str,
+    *,
+    claim: str = "",
+    template: str = "",
 ) -> Any:
-    entry = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim or name}
+    entry = (
+        {"resourceClaimTemplateName": template}
+        if template
+        else {"resourceClaimName": claim or name}
+    )
     pods = f"/api/v1/namespaces/{namespace}/pods"
     cluster.admin.need("POST", pods, _pod(name, scheduler, entry))
 
@@ -170,7 +176,8 @@ def _without_chance(claim: Body) -> Body:
     for result in allocation["devices"]["results"]:
         if "shareID" in result:
             result["shareID"] = "made"
-    users = [{**each, "uid": ""} for each in status["reservedFor"]]
+    # Keyed by UID, in no order.
+    users = sorted(each["resource"] + "/" + each["name"] for each in status["reservedFor"])
     finalizers = claim["metadata"]["finalizers"]
     return {"finalizers": finalizers, "allocation": allocation, "reservedFor": users}
 
@@ -237,7 +244,9 @@ def test_claims_of_pods_that_went_are_free_again(deployed: Deployed) -> None:
     for name in ("same", "made"):
         admin.need("DELETE", f"/api/v1/namespaces/ours/pods/{name}?gracePeriodSeconds=0")
     deadline.until(
-        lambda: admin.need("GET", f"{GROUP}/namespaces/ours/resourceclaims/same").get("status") == {},
+        lambda: (
+            admin.need("GET", f"{GROUP}/namespaces/ours/resourceclaims/same").get("status") == {}
+        ),
         "the claim has no devices",
     )
     body = kit.claim(kit.request("r", count=2, device_class="ours"))

@@ -38,12 +38,14 @@ class PodDemand:
 class AllocationState:
     """One for all profiles of a scheduler."""
 
-    def __init__(self, spent: Callable[[], float] = time.process_time) -> None:
+    def __init__(self, spent: Callable[[], float] = time.monotonic) -> None:
         self.pools = pools.PoolBook()
         self.claims = claim_book.ClaimBook()
         self.classes: dict[str, device_classes.DeviceClass] = {}
         self._spent = spent
         self._answers: OrderedDict[tuple[bytes, ...], node_answers.NodeAnswers] = OrderedDict()
+        #: The pod that was asked about last, the state of claims then, the answer.
+        self._last: tuple[Pod, int, PodDemand] | None = None
         #: Pods by key that were about to enter the queue, by the claims that they name.
         self._users: dict[claim_book.ClaimKey, set[str]] = {}
 
@@ -51,11 +53,13 @@ class AllocationState:
         """A class comes, or changes."""
         self.classes[known.name] = known
         self._answers.clear()
+        self._last = None
 
     def drop_class(self, name: str) -> None:
         """A class goes."""
         self.classes.pop(name, None)
         self._answers.clear()
+        self._last = None
 
     def use(self, pod: Pod) -> None:
         """Remember who has to hear of changes of a pod's claims."""
@@ -86,7 +90,18 @@ class AllocationState:
         return claim
 
     def demand(self, pod: Pod) -> PodDemand:
-        """What a pod needs of nodes; ``ClaimProblemError`` where none can help it now."""
+        """What a pod needs of nodes; ``ClaimProblemError`` where none can help it now.
+
+        One decision asks several times.
+        """
+        last, revision = self._last, self.claims.revision
+        if last is not None and last[0] is pod and last[1] == revision:
+            return last[2]
+        demanded = self._demand(pod)
+        self._last = pod, revision, demanded
+        return demanded
+
+    def _demand(self, pod: Pod) -> PodDemand:
         claims, pending, held = self.claims_of(pod), [], []
         for claim in claims:
             allocation = self.claims.allocation((claim.namespace, claim.name))

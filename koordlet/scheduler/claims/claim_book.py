@@ -38,6 +38,8 @@ class ClaimBook:
 
     def __init__(self) -> None:
         self.in_use = devices_in_use.DevicesInUse()
+        #: Another one after each change.
+        self.revision = 0
         self._stored: dict[ClaimKey, ResourceClaim] = {}
         self._written: dict[ClaimKey, ResourceClaim] = {}
         self._promises: dict[ClaimKey, Promise] = {}
@@ -127,6 +129,7 @@ class ClaimBook:
 
     def _count(self, key: ClaimKey) -> None:
         """Have in use what a claim has now."""
+        self.revision += 1
         allocation, used = self.allocation(key), self._used.get(key)
         if allocation is used or (used and allocation and used.devices == allocation.devices):
             return

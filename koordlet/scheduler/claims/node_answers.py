@@ -1,8 +1,7 @@
 """Which nodes can serve a demand, remembered until something changes there.
 
-Covers: one answer for each node; pods that ask for the same share them; the time that all searches
-of one look may take. Does not cover: the search (``allocator``), which devices it would be
-(searched when a node is chosen).
+Covers: one answer for each node, with its solution; pods that ask for the same share them; the time
+that all searches of one look may take. Does not cover: the search (``allocator``).
 
 An answer depends on what a node sees (slices, labels: ``PoolBook`` notes both) and on what is in
 use of the pools that it sees. A pod that gets a device of a node costs the next one a search there.
@@ -20,8 +19,11 @@ from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand
 Position = tuple[int, int]
 #: Of the first wish of a request; of each after it one less.
 _BEST = 8
-#: Seconds of CPU time for the searches of one look; what was found by then is kept.
+#: Seconds for the searches of one look; what was found by then is kept.
 MOST_SECONDS = 3.0
+
+
+_NONE = allocator.Solution()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class NodeAnswer:
     why_not: str = ""
     #: How early in their lists the wishes are that would be served, added up.
     rating: int = 0
+    solution: allocator.Solution = _NONE
 
 
 class NodeAnswers:
@@ -48,6 +51,10 @@ class NodeAnswers:
         self._book, self._in_use, self._spent = book, in_use, spent
         self._answers: dict[str, NodeAnswer] = {}
         self._at = self.position
+        #: Whether nodes may differ by which wishes they serve.
+        self.has_wishes = any(
+            "/" in wishes[0].name for wanted in self.claims for wishes in wanted.requests
+        )
         #: The node on which a search has found that the pod cannot be served at all.
         self.broken = ""
 
@@ -55,11 +62,6 @@ class NodeAnswers:
     def position(self) -> Position:
         """The present; another one later where answers may differ."""
         return self._book.changes.end, self._in_use.changes.end
-
-    @property
-    def has_wishes(self) -> bool:
-        """Whether nodes may differ by which wishes they serve."""
-        return any("/" in wishes[0].name for wanted in self.claims for wishes in wanted.requests)
 
     def changed(self, since: Position) -> set[str] | None:
         """The nodes whose answers may be others since then; ``None``: all of them."""
@@ -96,7 +98,7 @@ class NodeAnswers:
                     if self._spent() > until:
                         raise AllocationError(
                             f"the search for devices was given up after {most_seconds:g} s"
-                            f" of CPU time, before node {node}"
+                            f", before node {node}"
                         )
                     known = by_view[id(view)] = self._searched(view)
                 self._answers[node], self.broken = known, ""
@@ -104,7 +106,8 @@ class NodeAnswers:
 
     def _searched(self, view: pools.NodePools) -> NodeAnswer:
         solution = allocator.search(self.claims, view, self._in_use)
-        return NodeAnswer(solution.why_not, rating(self.claims, solution))
+        rated = rating(self.claims, solution) if self.has_wishes else 0
+        return NodeAnswer(solution.why_not, rated, solution)
 
     def _forget(self) -> None:
         now = self.position

@@ -31,9 +31,7 @@ Nodes = Iterable[tuple[str, Mapping[str, str]]]
 def documents(state: AllocationState, name: str = "") -> list[Document]:
     """All claims, or those of a name, alone or as ``namespace/name``."""
     return [
-        _row(state, claim)
-        for claim in state.claims
-        if not name or name in {claim.name, claim.key}
+        _row(state, claim) for claim in state.claims if not name or name in {claim.name, claim.key}
     ]
 
 

@@ -172,9 +172,13 @@ def _reported(kinds: dict[str, list[Body]], cluster: Cluster) -> None:
         ("ResourceSlice", resource_slices.decode, state.pools.put),
         ("ResourceClaim", resource_claims.decode, state.claims.put),
     ):
-        for decoded in _decoded(kinds, kind, warnings, lambda body, read=decode: read(_validated(body))):
+        for decoded in _decoded(
+            kinds, kind, warnings, lambda body, read=decode: read(_validated(body))
+        ):
             put(decoded)
-    for template in _decoded(kinds, "ResourceClaimTemplate", warnings, resource_claims.decode_template):
+    for template in _decoded(
+        kinds, "ResourceClaimTemplate", warnings, resource_claims.decode_template
+    ):
         cluster.claim_templates[template.namespace, template.name] = template
 
 

@@ -40,7 +40,9 @@ def _claim(entry: Body, made: dict[str, str]) -> PodClaim:
         entry, "name", "resourceClaimName", "resourceClaimTemplateName"
     )
     if bool(claim) == bool(template):
-        raise BadObjectError("exactly one of resourceClaimName and resourceClaimTemplateName is set")
+        raise BadObjectError(
+            "exactly one of resourceClaimName and resourceClaimTemplateName is set"
+        )
     if claim:
         return PodClaim(name, claim)
     return PodClaim(name, made.get(name, ""), template, needless=name in made and not made[name])

@@ -292,9 +292,7 @@ def _configuration(body: Body) -> ClaimConfiguration:
     return ClaimConfiguration(wire.strings(body, "requests"), wire.mapping(checked, "opaque"))
 
 
-_Status = tuple[
-    ClaimAllocation | None, tuple[Consumer, ...], dict[tuple[str, ...], frozenset[str]]
-]
+_Status = tuple[ClaimAllocation | None, tuple[Consumer, ...], dict[tuple[str, ...], frozenset[str]]]
 
 
 def _status(status: Body) -> _Status:

@@ -32,10 +32,10 @@ from koordlet.scheduler.claims.allocation_state import (
     ClaimProblemError,
     PodDemand,
 )
-from koordlet.scheduler.claims.demand import AllocationError
+from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.cluster.vectors import Ints, Rows
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.resource_claims import ClaimAllocation, ResourceClaim
 
@@ -129,17 +129,27 @@ class DynamicResources(framework.Plugin):
         if broken and self._columns is not None and broken in self._columns.rows:
             self._search(wanted, broken, self._columns)
 
-    def _search(
-        self, wanted: PodDemand, name: str, columns: Columns
-    ) -> tuple[ClaimAllocation, ...] | str:
-        """What the pending claims get on a node, or why it has nothing for them."""
-        ready = self.state.prepared(wanted.pending)
+    def _search(self, wanted: PodDemand, name: str, columns: Columns) -> None:
         labels = columns.chosen(columns.rows[name]).labels
         view = self.state.pools.view(name, labels)
-        solution = allocator.search(ready, view, self.state.claims.in_use)
-        if solution.why_not:
-            return solution.why_not
-        return results.allocations(ready, solution, name, lambda: str(uuid.uuid4()))
+        allocator.search(self.state.prepared(wanted.pending), view, self.state.claims.in_use)
+
+    def _allocations(self, wanted: PodDemand, name: str) -> tuple[ClaimAllocation, ...]:
+        """What the pending claims get on a node; ``RefusedError``: it has nothing for them."""
+        columns = self._columns
+        if columns is None or not wanted.pending:
+            return ()
+        answers = self.state.answers(wanted.pending)
+        labels = columns.chosen(columns.rows[name]).labels
+        (answer,) = answers.of([(name, labels)])
+        if answer.why_not:
+            raise framework.RefusedError(answer.why_not)
+        # Found for claims that ask for the same: these have their own settings of drivers.
+        ready = [
+            ClaimDemand(claim, shared.requests)
+            for claim, shared in zip(wanted.pending, answers.claims, strict=True)
+        ]
+        return results.allocations(ready, answer.solution, name, lambda: str(uuid.uuid4()))
 
     def refine(self, pod: Pod, pod_class: PodClass) -> PodClass:
         if not pod.claims or pod.reserve_pod_of:
@@ -196,16 +206,13 @@ class DynamicResources(framework.Plugin):
             return [str(problem)]
 
     def prepare(self, pod: Pod, node: str) -> None:
-        columns = self._columns
-        if not pod.claims or pod.reserve_pod_of or columns is None:
+        if not pod.claims or pod.reserve_pod_of:
             return
         try:
             wanted = self.state.demand(pod)
-            allocations = self._search(wanted, node, columns) if wanted.pending else ()
+            allocations = self._allocations(wanted, node)
         except (ClaimProblemError, AllocationError) as problem:
             raise framework.RefusedError(str(problem)) from problem
-        if isinstance(allocations, str):
-            raise framework.RefusedError(allocations)
         for claim in wanted.claims:
             self.state.claims.count_on((claim.namespace, claim.name), pod.uid)
         for claim, allocation in zip(wanted.pending, allocations, strict=True):
@@ -272,6 +279,7 @@ class ClaimFilter(framework.Filter):
     def __init__(self, asked: ClassDemand, columns: Columns) -> None:
         self._asked, self._columns = asked, columns
         self._codes = np.zeros(columns.size, np.int64)
+        self._passes = np.zeros(columns.size, np.bool_)
         self._given: list[framework.Verdict] = []
         self.verdicts = self._given
         self._at: node_answers.Position | None = None
@@ -283,13 +291,25 @@ class ClaimFilter(framework.Filter):
             self._put(np.arange(columns.size).tolist(), [""] * columns.size)
 
     def codes(self, rows: Rows) -> Ints:
-        answers = self._asked.answers
-        if answers is not None and answers.position != self._at:
-            try:
-                self._catch_up(answers)
-            except AllocationError as error:
-                return np.full(rows.size, self._code(str(error)), np.int64)
+        if error := self._refresh():
+            return np.full(rows.size, self._code(error), np.int64)
         return self._codes[rows]
+
+    def allowed(self, rows: Rows) -> Bools:
+        if self._refresh():
+            return np.zeros(rows.size, np.bool_)
+        return self._passes if rows.size == self._passes.size else self._passes[rows]
+
+    def _refresh(self) -> str:
+        """Why no node can be judged; empty: all are."""
+        answers = self._asked.answers
+        if answers is None or answers.position == self._at:
+            return ""
+        try:
+            self._catch_up(answers)
+        except AllocationError as error:
+            return str(error)
+        return ""
 
     def _catch_up(self, answers: node_answers.NodeAnswers) -> None:
         """Ask the nodes where something changed."""
@@ -307,6 +327,7 @@ class ClaimFilter(framework.Filter):
         for row, reason in zip(rows, reasons, strict=True):
             why_not = reason or ("" if self._reach[row] else OUT_OF_REACH)
             self._codes[row] = self._code(why_not) if why_not else 0
+            self._passes[row] = not why_not
 
     def _code(self, reason: str) -> int:
         verdict = framework.Verdict((reason,), resolvable=False)

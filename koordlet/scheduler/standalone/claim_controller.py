@@ -32,9 +32,7 @@ Guarded = Callable[[str, Awaitable[None]], Awaitable[None]]
 class ClaimController:
     """The claims of one store; ``guarded`` runs a step that costs only itself."""
 
-    def __init__(
-        self, store: objects.Objects, guarded: Guarded, wall: Callable[[], float]
-    ) -> None:
+    def __init__(self, store: objects.Objects, guarded: Guarded, wall: Callable[[], float]) -> None:
         self._store, self._guarded, self._wall = store, guarded, wall
         self._claims = informer.Informer(store, kinds.RESOURCE_CLAIMS, dict)
         self._templates = informer.Informer(
@@ -112,9 +110,7 @@ class ClaimController:
         revision = claim.resource_version
         if wish.status is not None:
             patch = objects.Merge({"status": wish.status}, revision)
-            revision = objects.revision(
-                await self._store.patch(where, patch, subresource="status")
-            )
+            revision = objects.revision(await self._store.patch(where, patch, subresource="status"))
         if wish.finalizers is not None:
             patch = objects.Merge({"metadata": {"finalizers": wish.finalizers or None}}, revision)
             try:

@@ -149,7 +149,7 @@ def test_a_look_that_takes_too_long_ends_and_the_next_goes_on_from_there() -> No
     cluster = Cluster(*(kit.resource_slice(["a"], node=f"n{n}") for n in range(3)))
     cluster.seconds = itertools.count(0.0, 0.6)
     nodes: dict[str, dict[str, str]] = {f"n{n}": {} for n in range(3)}
-    with pytest.raises(demand.AllocationError, match="given up after 1 s of CPU time"):
+    with pytest.raises(demand.AllocationError, match="given up after 1 s, before node"):
         cluster.why_not(nodes)
     assert cluster.asked == ["a"]
     while len(cluster.asked) < 3:
@@ -170,7 +170,9 @@ def test_nodes_that_see_the_same_devices_share_one_search() -> None:
 
 def test_a_node_is_rated_by_how_early_its_wishes_come() -> None:
     """Eight for the first, one less for each after it; nothing without a list."""
-    cluster = Cluster(kit.resource_slice(["a"], node="n1"), kit.resource_slice(["a", "b"], node="n2"))
+    cluster = Cluster(
+        kit.resource_slice(["a"], node="n1"), kit.resource_slice(["a", "b"], node="n2")
+    )
     wishes = [kit.wish("two", count=2), kit.wish("one")]
     classes = {"gpu": device_classes.decode(kit.device_class("gpu", "true"))}
     claim = resource_claims.decode(kit.claim(kit.first_available("r", *wishes)))
