@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from koordlet.model.record import dataclass
 from koordlet.scheduler.claims import allocator, devices_in_use, pools
 from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand
+from koordlet.scheduler.cluster import vectors
 
 #: Up to where changes of slices and of devices in use were taken in.
 Position = tuple[int, int]
@@ -51,6 +52,8 @@ class NodeAnswers:
         self._book, self._in_use, self._spent = book, in_use, spent
         self._answers: dict[str, NodeAnswer] = {}
         self._at = self.position
+        #: Nodes whose answers have become old.
+        self.changes: vectors.ChangeLog[str] = vectors.ChangeLog()
         #: Whether nodes may differ by which wishes they serve.
         self.has_wishes = any(
             "/" in wishes[0].name for wanted in self.claims for wishes in wanted.requests
@@ -63,7 +66,7 @@ class NodeAnswers:
         """The present; another one later where answers may differ."""
         return self._book.changes.end, self._in_use.changes.end
 
-    def changed(self, since: Position) -> set[str] | None:
+    def _changed(self, since: Position) -> set[str] | None:
         """The nodes whose answers may be others since then; ``None``: all of them."""
         seen = self._book.changes.since(since[0])
         used = self._in_use.changes.since(since[1])
@@ -84,8 +87,8 @@ class NodeAnswers:
 
         ``AllocationError``: no node can serve the demand, or there was no time to ask all.
         """
-        self._forget()
-        until = self._spent() + most_seconds
+        self.forget()
+        until = 0.0
         # Nodes that see the same devices share an answer.
         by_view: dict[int, NodeAnswer] = {}
         for node, labels in nodes:
@@ -95,6 +98,7 @@ class NodeAnswers:
                 view = self._book.view(node, labels)
                 known = by_view.get(id(view))
                 if known is None:
+                    until = until or self._spent() + most_seconds
                     if self._spent() > until:
                         raise AllocationError(
                             f"the search for devices was given up after {most_seconds:g} s"
@@ -109,14 +113,20 @@ class NodeAnswers:
         rated = rating(self.claims, solution) if self.has_wishes else 0
         return NodeAnswer(solution.why_not, rated, solution)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drop the answers that have become old."""
         now = self.position
         if now == self._at:
             return
-        changed = self.changed(self._at)
-        for node in self._answers.keys() & changed if changed is not None else list(self._answers):
-            del self._answers[node]
+        changed = self._changed(self._at)
         self._at = now
+        if changed is None:
+            self._answers.clear()
+            self.changes.forget()
+            return
+        for node in changed:
+            self._answers.pop(node, None)
+            self.changes.append(node)
 
 
 def rating(claims: Sequence[ClaimDemand], solution: allocator.Solution) -> int:

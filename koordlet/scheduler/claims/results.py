@@ -60,9 +60,10 @@ def _allocation(
 @functools.lru_cache(maxsize=4096)
 def _only(node: str) -> tuple[tuple[terms.NodeTerm, ...], Mapping[str, Any]]:
     """The selector of one node, read and as it is written."""
-    own = {"key": "metadata.name", "operator": "In", "values": [node]}
-    term = {"matchFields": [own]}
-    return (terms.node_term(term),), {_TERMS: [term]}
+    key, operator = "metadata.name", "In"
+    written = {"matchFields": [{"key": key, "operator": operator, "values": [node]}]}
+    own = terms.NodeTerm(fields=(terms.NodeRequirement(key, operator, (node,)),))
+    return (own,), {_TERMS: [written]}
 
 
 def _device(

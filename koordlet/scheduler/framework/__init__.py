@@ -75,6 +75,8 @@ class Filter:
     kind: ClassVar[Kind] = Kind.STATIC
     #: Whether it says the same of a node whoever is on it.
     blind: ClassVar[bool] = False
+    #: Whether ``allows`` costs next to nothing, also where all that it depends on is looked at.
+    pointwise: ClassVar[bool] = False
     #: By code, from 1 on.
     verdicts: Sequence[Verdict] = ()
 

@@ -275,6 +275,7 @@ class ClaimFilter(framework.Filter):
 
     kind = framework.Kind.CONTEXT
     blind = True
+    pointwise = True
 
     def __init__(self, asked: ClassDemand, columns: Columns) -> None:
         self._asked, self._columns = asked, columns
@@ -282,7 +283,9 @@ class ClaimFilter(framework.Filter):
         self._passes = np.zeros(columns.size, np.bool_)
         self._given: list[framework.Verdict] = []
         self.verdicts = self._given
-        self._at: node_answers.Position | None = None
+        #: Up to where answers that became old were asked for anew.
+        self._at = -1
+        self._position: node_answers.Position | None = None
         self._reach = np.ones(columns.size, np.bool_)
         for row, node in enumerate(columns.nodes if asked.held else ()):
             if node is not None:
@@ -295,6 +298,9 @@ class ClaimFilter(framework.Filter):
             return np.full(rows.size, self._code(error), np.int64)
         return self._codes[rows]
 
+    def allows(self, row: int) -> bool:
+        return not self._refresh() and bool(self._passes[row])
+
     def allowed(self, rows: Rows) -> Bools:
         if self._refresh():
             return np.zeros(rows.size, np.bool_)
@@ -303,7 +309,7 @@ class ClaimFilter(framework.Filter):
     def _refresh(self) -> str:
         """Why no node can be judged; empty: all are."""
         answers = self._asked.answers
-        if answers is None or answers.position == self._at:
+        if answers is None or answers.position == self._position:
             return ""
         try:
             self._catch_up(answers)
@@ -313,15 +319,16 @@ class ClaimFilter(framework.Filter):
 
     def _catch_up(self, answers: node_answers.NodeAnswers) -> None:
         """Ask the nodes where something changed."""
-        position = answers.position
-        changed = None if self._at is None else answers.changed(self._at)
+        answers.forget()
+        position, end = answers.position, answers.changes.end
+        changed = None if self._at < 0 else answers.changes.since(self._at)
         columns = self._columns
-        names = columns.rows if changed is None else changed & columns.rows.keys()
+        names = columns.rows if changed is None else columns.rows.keys() & set(changed)
         rows = [columns.rows[name] for name in names]
         nodes = [columns.chosen(row) for row in rows]
-        found = answers.of((node.name, node.labels) for node in nodes)
+        found = answers.of([(node.name, node.labels) for node in nodes])
         self._put(rows, [answer.why_not for answer in found])
-        self._at = position
+        self._position, self._at = position, end
 
     def _put(self, rows: list[int], reasons: list[str]) -> None:
         for row, reason in zip(rows, reasons, strict=True):
