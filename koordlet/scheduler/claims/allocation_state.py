@@ -33,6 +33,8 @@ class PodDemand:
     pending: tuple[ResourceClaim, ...] = ()
     #: What the others have.
     held: tuple[ClaimAllocation, ...] = ()
+    #: What nodes say to the pending ones; ``None``: there are none.
+    answers: node_answers.NodeAnswers | None = None
 
 
 class AllocationState:
@@ -90,9 +92,10 @@ class AllocationState:
         return claim
 
     def demand(self, pod: Pod) -> PodDemand:
-        """What a pod needs of nodes; ``ClaimProblemError`` where none can help it now.
+        """What a pod needs of nodes; one decision asks several times.
 
-        One decision asks several times.
+        ``ClaimProblemError`` where none can help it now, ``AllocationError`` where a claim makes no
+        sense.
         """
         last, revision = self._last, self.claims.revision
         if last is not None and last[0] is pod and last[1] == revision:
@@ -113,7 +116,8 @@ class AllocationState:
             if full and not claim.serves(pod.uid):
                 raise ClaimProblemError("resourceclaim in use")
             held.append(allocation)
-        return PodDemand(claims, tuple(pending), tuple(held))
+        answers = self._answered(pending) if pending else None
+        return PodDemand(claims, tuple(pending), tuple(held), answers)
 
     def _check_classes(self, claim: ResourceClaim) -> None:
         for request in claim.requests:
@@ -128,7 +132,7 @@ class AllocationState:
         """Claims made ready for a search; ``AllocationError`` where one makes no sense."""
         return demand.prepare(claims, self.classes, selector.compile)
 
-    def answers(self, claims: Sequence[ResourceClaim]) -> node_answers.NodeAnswers:
+    def _answered(self, claims: Sequence[ResourceClaim]) -> node_answers.NodeAnswers:
         """The answers of nodes to these claims, or to others that ask for the same."""
         key = tuple(claim.asked for claim in claims)
         known = self._answers.get(key)

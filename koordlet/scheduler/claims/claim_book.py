@@ -7,7 +7,7 @@ Rules:
 1. What was written is newer than what the store shows, until the store shows it or something later.
    A claim of the same name with another UID is another claim.
 2. A promise is an allocation that was decided and is not written. Its devices are in use. It lasts
-   until it is written, or until no pod counts on it any more.
+   until the claim has devices, or until no pod counts on it any more.
 3. Several pods may count on one promise: whoever is bound first writes it.
 """
 
@@ -77,6 +77,8 @@ class ClaimBook:
         written = self._written.get(key)
         if written is not None and not _is_older(claim, written):
             del self._written[key]
+        if claim.allocation is not None:
+            self._end(key)
         self._count(key)
 
     def drop(self, key: ClaimKey) -> None:
@@ -90,7 +92,7 @@ class ClaimBook:
         """The store has answered to a write with this; an allocation in it ends the promise."""
         key = claim.namespace, claim.name
         stored = self._stored.get(key)
-        if stored is None or _is_older(stored, claim):
+        if stored is None or not (stored == claim or _is_older(claim, stored)):
             self._written[key] = claim
         if claim.allocation is not None:
             self._end(key)

@@ -117,29 +117,24 @@ class DynamicResources(framework.Plugin):
             return ""
         try:
             wanted = self.state.demand(pod)
-            if wanted.pending:
-                self._check_broken(wanted)
+            if wanted.answers is not None and wanted.answers.broken:
+                self._repeat(wanted, wanted.answers.broken)
         except (ClaimProblemError, AllocationError) as problem:
             return str(problem)
         return ""
 
-    def _check_broken(self, wanted: PodDemand) -> None:
-        """Where the search for a like demand broke, repeat it: the error names this pod's claim."""
-        broken = self.state.answers(wanted.pending).broken
-        if broken and self._columns is not None and broken in self._columns.rows:
-            self._search(wanted, broken, self._columns)
-
-    def _search(self, wanted: PodDemand, name: str, columns: Columns) -> None:
-        labels = columns.chosen(columns.rows[name]).labels
-        view = self.state.pools.view(name, labels)
-        allocator.search(self.state.prepared(wanted.pending), view, self.state.claims.in_use)
+    def _repeat(self, wanted: PodDemand, name: str) -> None:
+        """Search again where the search for a like demand broke: the error names this claim."""
+        columns = self._columns
+        if columns is not None and name in columns.rows:
+            view = self.state.pools.view(name, columns.chosen(columns.rows[name]).labels)
+            allocator.search(self.state.prepared(wanted.pending), view, self.state.claims.in_use)
 
     def _allocations(self, wanted: PodDemand, name: str) -> tuple[ClaimAllocation, ...]:
         """What the pending claims get on a node; ``RefusedError``: it has nothing for them."""
-        columns = self._columns
-        if columns is None or not wanted.pending:
+        columns, answers = self._columns, wanted.answers
+        if columns is None or answers is None:
             return ()
-        answers = self.state.answers(wanted.pending)
         labels = columns.chosen(columns.rows[name]).labels
         (answer,) = answers.of([(name, labels)])
         if answer.why_not:
@@ -156,14 +151,13 @@ class DynamicResources(framework.Plugin):
             return pod_class
         try:
             wanted = self.state.demand(pod)
-            answers = self.state.answers(wanted.pending) if wanted.pending else None
         except (ClaimProblemError, AllocationError):
             return pod_class  # pre_filter says it
         held = tuple(allocation.selector for allocation in wanted.held)
-        key = pod_class, answers, held
+        key = pod_class, wanted.answers, held
         known = self._variants.get(key)
         if known is None:
-            asked = ClassDemand(answers, wanted.held)
+            asked = ClassDemand(wanted.answers, wanted.held)
             known = self._variants[key] = dataclasses.replace(pod_class, demand=asked)
             if len(self._variants) > _MOST_VARIANTS:
                 self._variants.popitem(last=False)
@@ -230,7 +224,21 @@ class DynamicResources(framework.Plugin):
     def pre_bind(self, pod: Pod, node: str) -> Awaitable[None] | None:
         if not pod.claims or self._writes is None:
             return None
+        self._check_reach(pod, node)
         return self._writes.bind(pod, node)
+
+    def _check_reach(self, pod: Pod, name: str) -> None:
+        """``RefusedError`` where somebody has given a claim other devices since the decision."""
+        columns = self._columns
+        if columns is None or name not in columns.rows:
+            return
+        labels = columns.chosen(columns.rows[name]).labels
+        for entry in pod.claims:
+            allocation = self.state.claims.allocation((pod.namespace, entry.claim))
+            if allocation is not None and not allocation.reaches(name, labels):
+                raise framework.RefusedError(
+                    f"claim {pod.namespace}/{entry.claim} got allocated elsewhere in the meantime"
+                )
 
     def preparing(self, pod: Pod, node: str) -> float:
         return 0.0 if not pod.claims or self._writes is None else self._writes.waiting(pod)
@@ -271,7 +279,7 @@ class DynamicResources(framework.Plugin):
 
 
 class ClaimFilter(framework.Filter):
-    """Nodes that can serve a demand, kept up to date by the nodes where something changed."""
+    """Nodes that can serve a demand; a node where something changed is asked when it matters."""
 
     kind = framework.Kind.CONTEXT
     blind = True
@@ -283,9 +291,9 @@ class ClaimFilter(framework.Filter):
         self._passes = np.zeros(columns.size, np.bool_)
         self._given: list[framework.Verdict] = []
         self.verdicts = self._given
-        #: Up to where answers that became old were asked for anew.
-        self._at = -1
-        self._position: node_answers.Position | None = None
+        #: Up to where changes were taken in; rows that have to be asked since.
+        self._at, self._position = -1, (-1, -1)
+        self._old: set[int] = set()
         self._reach = np.ones(columns.size, np.bool_)
         for row, node in enumerate(columns.nodes if asked.held else ()):
             if node is not None:
@@ -294,41 +302,47 @@ class ClaimFilter(framework.Filter):
             self._put(np.arange(columns.size).tolist(), [""] * columns.size)
 
     def codes(self, rows: Rows) -> Ints:
-        if error := self._refresh():
+        if error := self._ask():
             return np.full(rows.size, self._code(error), np.int64)
         return self._codes[rows]
 
     def allows(self, row: int) -> bool:
-        return not self._refresh() and bool(self._passes[row])
+        return not self._ask(row) and bool(self._passes[row])
 
     def allowed(self, rows: Rows) -> Bools:
-        if self._refresh():
+        if self._ask():
             return np.zeros(rows.size, np.bool_)
         return self._passes if rows.size == self._passes.size else self._passes[rows]
 
-    def _refresh(self) -> str:
-        """Why no node can be judged; empty: all are."""
+    def _ask(self, row: int = -1) -> str:
+        """Ask all nodes that have to be asked, or one of them; why that is impossible, if it is."""
         answers = self._asked.answers
-        if answers is None or answers.position == self._position:
+        if answers is None:
             return ""
+        if answers.position != self._position:
+            self._take_in(answers)
+        old = [each for each in ([row] if row >= 0 else sorted(self._old)) if each in self._old]
+        if not old:
+            return ""
+        nodes = map(self._columns.chosen, old)
         try:
-            self._catch_up(answers)
+            found = list(answers.of((node.name, node.labels) for node in nodes))
         except AllocationError as error:
             return str(error)
+        self._put(old, [answer.why_not for answer in found])
+        self._old.difference_update(old)
         return ""
 
-    def _catch_up(self, answers: node_answers.NodeAnswers) -> None:
-        """Ask the nodes where something changed."""
+    def _take_in(self, answers: node_answers.NodeAnswers) -> None:
+        """Note the nodes where something changed."""
         answers.forget()
-        position, end = answers.position, answers.changes.end
-        changed = None if self._at < 0 else answers.changes.since(self._at)
         columns = self._columns
-        names = columns.rows if changed is None else columns.rows.keys() & set(changed)
-        rows = [columns.rows[name] for name in names]
-        nodes = [columns.chosen(row) for row in rows]
-        found = answers.of([(node.name, node.labels) for node in nodes])
-        self._put(rows, [answer.why_not for answer in found])
-        self._position, self._at = position, end
+        changed = None if self._at < 0 else answers.changes.since(self._at)
+        if changed is None:
+            self._old.update(columns.rows.values())
+        else:
+            self._old.update(columns.rows[name] for name in changed if name in columns.rows)
+        self._position, self._at = answers.position, answers.changes.end
 
     def _put(self, rows: list[int], reasons: list[str]) -> None:
         for row, reason in zip(rows, reasons, strict=True):

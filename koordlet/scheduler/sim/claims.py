@@ -52,7 +52,9 @@ class SimulatedClaims:
             consumers = claim.reserved_for
             if not claim.serves(pod.uid):
                 consumers = (*consumers, Consumer("pods", pod.name, pod.uid))
-            self._put(dataclasses.replace(claim, allocation=allocation, reserved_for=consumers))
+            # Others have counted on it since the decision: this helps nobody.
+            settled = dataclasses.replace(claim, allocation=allocation, reserved_for=consumers)
+            self._state.claims.put(settled)
             results = allocation.devices if allocation is not None else ()
             devices[claim.key] = [f"{each.driver}/{each.pool}/{each.device}" for each in results]
         return devices
