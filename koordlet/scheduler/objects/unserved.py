@@ -26,6 +26,13 @@ OPTION = "--ignore-unknown-scheduling-keys"
 ANNOTATIONS = peer_keys.HINTS
 
 _LACKING = "not supported by this scheduler"
+#: Of the template of a reservation, and of a pod whose profile does without the plugin.
+CLAIMS_OF_RESERVATIONS = (
+    f"resource claims (spec.resourceClaims) of a reservation are {_LACKING}: claims hold devices"
+)
+CLAIMS_OF_PROFILE = (
+    "resource claims (spec.resourceClaims) are not served: the profile lacks DynamicResources"
+)
 
 
 def of_fields(spec: Body) -> str:
