@@ -23,8 +23,8 @@ LIMIT = 0.05
 #: A pod with a claim in pods without.
 CYCLE = 3.0
 _WORKLOAD = "SchedulingWithResourceClaimTemplate"
-#: Pods of the cycle: those before have every node searched and every view built.
-_BEFORE, _MEASURED = 500, 2000
+#: Pods of the cycle: those before have every node looked at once.
+_BEFORE, _MEASURED = 5000, 2000
 
 
 class _Any:
@@ -88,9 +88,7 @@ def _cycle(*, claims: bool) -> float:
 
 def cycle() -> gate.Ratio:
     """The whole cycle of a pod that gets a device."""
-    ours, reference = gate.interleaved(
-        lambda: _cycle(claims=True), lambda: _cycle(claims=False)
-    )
+    ours, reference = gate.interleaved(lambda: _cycle(claims=True), lambda: _cycle(claims=False))
     return gate.Ratio(
         name="claims.cycle",
         ours=ours * 1e6,

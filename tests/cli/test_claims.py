@@ -63,8 +63,10 @@ def test_claims_are_listed_described_and_explained(
             assert told == [
                 "d/picky: Pending, asks for gpu:2",
                 "  n: no",
-                "    claim d/picky, request r: asks for 2, 0 of 2 devices usable,"
-                " 1 in use, 1 not selected",
+                (
+                    "    claim d/picky, request r: asks for 2, 0 of 2 devices usable,"
+                    " 1 in use, 1 not selected"
+                ),
                 "  m: no",
                 "    claim d/picky, request r: asks for 2, 0 of 0 devices usable",
             ]

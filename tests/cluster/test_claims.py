@@ -70,7 +70,8 @@ def _opaque(driver: str, **parameters: str) -> Body:
 
 
 def _has(driver: str, name: str, value: str) -> str:
-    return f'"{name}" in device.attributes["{driver}"] && device.attributes["{driver}"].{name} == {value}'
+    own = f'device.attributes["{driver}"]'
+    return f'"{name}" in {own} && {own}.{name} == {value}'
 
 
 def scenes(driver: str, name: str) -> dict[str, Body]:
@@ -108,7 +109,7 @@ def scenes(driver: str, name: str) -> dict[str, Body]:
 
 
 def decided(cluster: Deployed, scheduler: str) -> dict[str, Any]:
-    """What became of each scene: the pod's node or message, and its claim without what is chance."""
+    """What became of each scene: the pod's node or message; its claim without what is chance."""
     driver = DRIVERS[scheduler]
     name = driver.partition(".")[0]
     told: dict[str, Any] = {}
@@ -137,7 +138,7 @@ def _pod(name: str, scheduler: str, entry: Body) -> Body:
     return {"metadata": {"name": name}, "spec": {**spec, "schedulerName": scheduler}}
 
 
-def _outcome(  # noqa: PLR0913 -- what a pod may say of its claim
+def _outcome(
     cluster: Deployed,
     namespace: str,
     name: str,

@@ -87,9 +87,9 @@ class ClaimWriter:
             if allocation is not None and allocation.devices != expected.devices:
                 raise RefusedError(f"claim {claim.key} got allocated elsewhere in the meantime")
             try:
-                claim = await self._written(pod, claim, expected)  # noqa: PLW2901 -- the newest
+                claim = await self._written(pod, claim, expected)
             except refusals.Conflict:
-                claim = await self._read(claim)  # noqa: PLW2901 -- the newest
+                claim = await self._read(claim)
                 if claim.allocation is not None and claim.serves(pod.uid):
                     return
                 continue

@@ -23,10 +23,10 @@ from koordlet import log
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import nodereport
 from koordlet.model.record import dataclass
+from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.disruption import disruptions
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import DisruptionSettings
-from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.framework.profile import Profile, plugins
 from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.loop import (
@@ -48,6 +48,7 @@ from koordlet.scheduler.loop import (
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects import unserved
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from koordlet.scheduler.quotas import summary as quota_summary
 
@@ -85,7 +86,7 @@ class Loop:
     ) -> None:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
-        self.core = Core(profiles, backoff=backoff, judge=judge)
+        self.core = Core(profiles, backoff=backoff, judge=judge, disrupted=self._disrupted)
         self.core.gangs.pausing = True
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
         self.disruptions = disruptions.Disruptions(
@@ -153,6 +154,11 @@ class Loop:
         """Take in an agent's report; called in the loop."""
         self.agents.report(report)
         self._poke()
+
+    def _disrupted(self, pod: Pod) -> float:
+        """How often the workload of a pod was disrupted of late."""
+        now = Clock(wall=self._clocks.wall(), steady=self._clocks.steady())
+        return self.disruptions.limiter.disrupted(pod, now)
 
     def _poke(self) -> None:
         self._moved.set()

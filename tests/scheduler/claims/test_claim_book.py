@@ -13,7 +13,9 @@ KEY = ("d", "c")
 DEVICE = (kit.DRIVER, "p", "a")
 
 
-def claim(version: str = "", *, devices: bool = False, uid: str = "u") -> resource_claims.ResourceClaim:
+def claim(
+    version: str = "", *, devices: bool = False, uid: str = "u"
+) -> resource_claims.ResourceClaim:
     """A claim at a revision, with device ``a`` or without."""
     made = resource_claims.decode(kit.claim(kit.request()))
     allocation = held("a") if devices else None

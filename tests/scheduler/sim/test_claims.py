@@ -82,7 +82,7 @@ def test_a_node_is_explained_request_by_request() -> None:
 
 
 def test_a_node_that_serves_an_earlier_wish_is_better() -> None:
-    """Though the other has more room; the score is 100 of the best, with kube-scheduler's weight."""
+    """Though the other has more room; the best gets 100, with kube-scheduler's weight."""
     wishes = [kit.wish("two", count=2), kit.wish("one")]
     bodies = (
         *furnished("small", "g0", "g1", cpu="2"),
@@ -127,7 +127,9 @@ def test_devices_are_nothing_that_a_less_important_pod_could_leave() -> None:
         (kit.claim(kit.request("r", "1")), "must evaluate to bool or the unknown type, not int"),
         (kit.claim(kit.request("r", "device.")), "compilation failed"),
         (
-            kit.claim(kit.request("r", "[1,2,3,4].all(a, [1,2,3,4].all(b, " * 6 + "true" + "))" * 6)),
+            kit.claim(
+                kit.request("r", "[1,2,3,4].all(a, [1,2,3,4].all(b, " * 6 + "true" + "))" * 6)
+            ),
             "actual cost limit exceeded",
         ),
         (kit.claim(kit.request("r", count=20), kit.request("s", count=20)), "claim limit of 32"),

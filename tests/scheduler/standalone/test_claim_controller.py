@@ -1,4 +1,4 @@
-"""Over a real store and a scheduler: claims are made, given back, removed; devices send pods away."""
+"""Over a real store: claims are made, given back and removed; devices send pods away."""
 
 from __future__ import annotations
 
