@@ -23,7 +23,7 @@ Document = Mapping[str, Any]
 
 
 def ask(address: str | None, kind: str, name: str | None) -> list[Document]:
-    """All objects of a kind (``gangs``, ``quotas``, ``claims``) that a scheduler knows; of a name, in full.
+    """All objects of a kind that a scheduler knows; of a name, in full.
 
     What the scheduler warns of goes to stderr.
     """

@@ -11,7 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.claims import claim_book, demand, node_answers, pools, selector
+from koordlet.scheduler.claims import claim_book, node_answers, pools, selector
+from koordlet.scheduler.claims.demand import ClaimDemand, prepare
 from koordlet.scheduler.objects import device_classes, pod_claims, resource_claims
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.resource_claims import ClaimAllocation, ResourceClaim
@@ -128,9 +129,9 @@ class AllocationState:
                         f"request {where}: device class {wish.class_name} does not exist"
                     )
 
-    def prepared(self, claims: Sequence[ResourceClaim]) -> tuple[demand.ClaimDemand, ...]:
+    def prepared(self, claims: Sequence[ResourceClaim]) -> tuple[ClaimDemand, ...]:
         """Claims made ready for a search; ``AllocationError`` where one makes no sense."""
-        return demand.prepare(claims, self.classes, selector.compile)
+        return prepare(claims, self.classes, selector.compile)
 
     def _answered(self, claims: Sequence[ResourceClaim]) -> node_answers.NodeAnswers:
         """The answers of nodes to these claims, or to others that ask for the same."""

@@ -167,19 +167,20 @@ def _reported(kinds: dict[str, list[Body]], cluster: Cluster) -> None:
     cluster.devices = dict(_decoded(kinds, "Device", warnings, devices.decode))
     cluster.templates = dict(_decoded(kinds, "ConfigMap", warnings, gpu_templates.decode))
     state = cluster.allocations
-    for kind, decode, put in (
-        ("DeviceClass", device_classes.decode, state.put_class),
-        ("ResourceSlice", resource_slices.decode, state.pools.put),
-        ("ResourceClaim", resource_claims.decode, state.claims.put),
-    ):
-        for decoded in _decoded(
-            kinds, kind, warnings, lambda body, read=decode: read(_validated(body))
-        ):
-            put(decoded)
-    for template in _decoded(
-        kinds, "ResourceClaimTemplate", warnings, resource_claims.decode_template
-    ):
+    for device_class in _decoded(kinds, "DeviceClass", warnings, _read(device_classes.decode)):
+        state.put_class(device_class)
+    for content in _decoded(kinds, "ResourceSlice", warnings, _read(resource_slices.decode)):
+        state.pools.put(content)
+    for claim in _decoded(kinds, "ResourceClaim", warnings, _read(resource_claims.decode)):
+        state.claims.put(claim)
+    made = _read(resource_claims.decode_template)
+    for template in _decoded(kinds, "ResourceClaimTemplate", warnings, made):
         cluster.claim_templates[template.namespace, template.name] = template
+
+
+def _read(decode: Callable[[Body], _T]) -> Callable[[Body], _T]:
+    """Decode what an API server would take."""
+    return lambda body: decode(_validated(body))
 
 
 def _decoded(

@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from koordlet import log
@@ -60,11 +60,8 @@ class ClaimWriter:
         self._assumed = assumed
         self._due: asyncio.Queue[_Release] = asyncio.Queue()
 
-    def bind(self, pod: Pod, node: str) -> Awaitable[None]:
+    async def bind(self, pod: Pod) -> None:
         """Write what a pod's claims were promised, and that it uses them."""
-        return self._bind(pod)
-
-    async def _bind(self, pod: Pod) -> None:
         for claim in self._claims(pod):
             if claim.allocation is None or not claim.serves(pod.uid):
                 await self._reserve(pod, claim)
@@ -112,8 +109,8 @@ class ClaimWriter:
     async def _protected(self, claim: ResourceClaim) -> ResourceClaim:
         """A claim with its finalizer.
 
-        A server compares the parameters of drivers byte by byte, but hands them out as compact JSON:
-        where they were written otherwise, every patch seems to change them.
+        A server compares the parameters of drivers byte by byte, but hands them out as compact
+        JSON: where they were written otherwise, every patch seems to change them.
         """
         wish = {"metadata": {"finalizers": [resource_claims.FINALIZER]}}
         try:

@@ -51,7 +51,7 @@ _MOST_VARIANTS = 512
 class ClaimWrites(Protocol):
     """Writes claims."""
 
-    def bind(self, pod: Pod, node: str) -> Awaitable[None]:
+    def bind(self, pod: Pod) -> Awaitable[None]:
         """Write what a pod's claims were promised, and that it uses them."""
 
     def waiting(self, pod: Pod) -> float:
@@ -69,12 +69,14 @@ class ClassDemand:
     """What the claims of a class's pods need of nodes; compared by identity."""
 
     #: ``None``: all claims have devices.
-    answers: node_answers.NodeAnswers | None
-    held: tuple[ClaimAllocation, ...]
+    answers: node_answers.NodeAnswers | None = None
+    held: tuple[ClaimAllocation, ...] = ()
+    #: Why no node can help them now; empty: some may.
+    problem: str = ""
 
 
 def demand_of(pod_class: PodClass) -> ClassDemand | None:
-    """What the claims of a class's pods need; ``None``: it has none, or they are not ready."""
+    """What the claims of a class's pods need; ``None``: it has none."""
     return pod_class.demand if isinstance(pod_class.demand, ClassDemand) else None
 
 
@@ -93,8 +95,8 @@ class DynamicResources(framework.Plugin):
         self._columns: Columns | None = None
         self._variants: OrderedDict[tuple[object, ...], PodClass] = OrderedDict()
 
-    def attach(self, state: AllocationState, writes: ClaimWrites) -> None:
-        """Have the state that all profiles share, and whoever writes claims."""
+    def attach(self, state: AllocationState, writes: ClaimWrites | None) -> None:
+        """Have the state that all profiles share, and whoever writes claims, if anybody does."""
         self.state, self._writes = state, writes
 
     def concerned(self, event: ClusterEvent) -> bool:
@@ -149,15 +151,17 @@ class DynamicResources(framework.Plugin):
     def refine(self, pod: Pod, pod_class: PodClass) -> PodClass:
         if not pod.claims or pod.reserve_pod_of:
             return pod_class
+        key: tuple[object, ...]
         try:
             wanted = self.state.demand(pod)
-        except (ClaimProblemError, AllocationError):
-            return pod_class  # pre_filter says it
-        held = tuple(allocation.selector for allocation in wanted.held)
-        key = pod_class, wanted.answers, held
+            asked = ClassDemand(wanted.answers, wanted.held)
+            held = tuple(allocation.selector for allocation in wanted.held)
+            key = pod_class, wanted.answers, held
+        except (ClaimProblemError, AllocationError) as problem:
+            asked = ClassDemand(problem=str(problem))
+            key = pod_class, asked.problem
         known = self._variants.get(key)
         if known is None:
-            asked = ClassDemand(wanted.answers, wanted.held)
             known = self._variants[key] = dataclasses.replace(pod_class, demand=asked)
             if len(self._variants) > _MOST_VARIANTS:
                 self._variants.popitem(last=False)
@@ -167,6 +171,8 @@ class DynamicResources(framework.Plugin):
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns
         asked = demand_of(pod_class)
+        if asked is not None and asked.problem:
+            raise framework.RefusedError(asked.problem)
         return None if asked is None else ClaimFilter(asked, columns)
 
     def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
@@ -225,7 +231,7 @@ class DynamicResources(framework.Plugin):
         if not pod.claims or self._writes is None:
             return None
         self._check_reach(pod, node)
-        return self._writes.bind(pod, node)
+        return self._writes.bind(pod)
 
     def _check_reach(self, pod: Pod, name: str) -> None:
         """``RefusedError`` where somebody has given a claim other devices since the decision."""

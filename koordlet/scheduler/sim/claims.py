@@ -7,7 +7,7 @@ Covers: what controllers and the store of a cluster would do. Does not cover: wh
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.claims.claim_book import ClaimKey
@@ -79,12 +79,8 @@ class SimulatedClaims:
 
     # What the plugin asks for.
 
-    async def _nothing(self) -> None:
-        """There is no store."""
-
-    def bind(self, pod: Pod, node: str) -> Awaitable[None]:  # noqa: ARG002 -- nobody awaits it
-        """Nothing: ``settle`` has done it."""
-        return self._nothing()
+    async def bind(self, pod: Pod) -> None:
+        """Nothing: ``settle`` does it."""
 
     def waiting(self, pod: Pod) -> float:  # noqa: ARG002 -- time stands still
         """Devices are ready at once."""
