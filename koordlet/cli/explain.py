@@ -14,6 +14,7 @@ import importlib
 EXAMPLES = """\
 koordlet explain cpu 17                        who has this CPU, why, since when
 koordlet explain pod shop/web-0                its CPUs, its files, what is wrong
+koordlet explain claim default/gpus            which nodes have devices for it, and why not
 koordlet explain eviction                      what runs out, who goes, in which order
 koordlet explain eviction --eviction-hard 'memory.available<99%'  … and who would go, if
 koordlet explain quota team-a                  what it may use now, step by step
@@ -22,7 +23,7 @@ koordlet explain cpu 17 --root machine.tar.gz  on a recorded machine
 """
 
 #: In the order of the help page.
-SUBJECTS = ("cpu", "eviction", "pod", "quota", "write")
+SUBJECTS = ("claim", "cpu", "eviction", "pod", "quota", "write")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from koordlet.cli import (
+    claims,
     feed_options,
     gangs,
     output,
@@ -23,16 +24,17 @@ koordlet get reservations               of the standalone scheduler of this mach
 koordlet get reservations web --kubeconfig admin.conf
 koordlet get gangs                      of this machine's scheduler, and what each waits for
 koordlet get gangs --address 127.0.0.1:9317
+koordlet get claims                     devices of resource claims, and who uses them
 koordlet get quotas                     the tree: who borrows, who lends, who is over
 """
 
 #: What a scheduler answers over HTTP.
-_TABLES = {"gangs": gangs.table, "quotas": quotas.table}
+_TABLES = {"claims": claims.table, "gangs": gangs.table, "quotas": quotas.table}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("gangs", "node", "nodes", "quotas", "reservations", "workloads")
+    choices = ("claims", "gangs", "node", "nodes", "quotas", "reservations", "workloads")
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser, ("table", "wide", "json", "yaml"))

@@ -1,7 +1,7 @@
 """Shared by the commands that show what a scheduler knows: asking for one of its documents.
 
 Covers: the scheduler's HTTP address, errors. Does not cover: what is asked and how it is printed
-(``gangs``, ``quotas``).
+(``gangs``, ``quotas``, ``claims``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Document = Mapping[str, Any]
 
 
 def ask(address: str | None, kind: str, name: str | None) -> list[Document]:
-    """All objects of a kind (``gangs``, ``quotas``) that a scheduler knows; of a name, in full.
+    """All objects of a kind that a scheduler knows; of a name, in full.
 
     What the scheduler warns of goes to stderr.
     """

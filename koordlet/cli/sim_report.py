@@ -113,8 +113,6 @@ def _some(names: Sequence[str]) -> str:
 
 def _placed(placements: Sequence[Document]) -> list[str]:
     """Who goes where; with the devices where anybody gets some."""
-    from koordlet.scheduler.allocation import devices  # noqa: PLC0415 -- loaded by now
-
     head = ("POD", "NODE", "RESERVATION", "EQUALLY GOOD", "DEVICES")
     rows = [
         (
@@ -122,12 +120,21 @@ def _placed(placements: Sequence[Document]) -> list[str]:
             placement["node"],
             placement["reservation"] or "",
             f"{len(ties)} nodes" if len(ties := placement.get("ties") or []) > 1 else "",
-            devices.brief(placement.get("devices", {})),
+            "; ".join(filter(None, _devices(placement))),
         )
         for placement in placements
     ]
-    width = 5 if any("devices" in placement for placement in placements) else 4
+    width = 5 if any({"devices", "claims"} & placement.keys() for placement in placements) else 4
     return output.table([row[:width] for row in rows], head=head[:width])
+
+
+def _devices(placement: Document) -> Iterator[str]:
+    """Devices by minor, then those of claims by their names."""
+    from koordlet.scheduler.allocation import devices  # noqa: PLC0415 -- loaded by now
+
+    yield devices.brief(placement.get("devices", {}))
+    for claim, names in placement.get("claims", {}).items():
+        yield f"{claim}: {', '.join(names)}"
 
 
 def _reserved(reservations: Sequence[Document]) -> list[str]:
@@ -185,3 +192,4 @@ def _explained(explanation: Document, top: int) -> Iterator[str]:
             refusals.setdefault("; ".join(why), []).append(name)
     for reason, names in sorted(refusals.items(), key=lambda refusal: -len(refusal[1])):
         yield f"  ✗ {len(names)} refused by {reason} ({_some(names)})"
+        yield from (f"      {names[0]}: {line}" for line in nodes[names[0]].get("details", ()))

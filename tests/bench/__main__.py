@@ -67,6 +67,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "topology.discovery": topology.full,
     "allocation.slowest": allocation.slowest,
     "claims.next_pod": claims.next_pod,
+    "claims.cycle": claims.cycle,
     "resctrl.moving_threads": moving.threads,
     "eviction.ranking": eviction.ranking,
     "suppress.relief": relief.relief,

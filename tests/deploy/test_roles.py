@@ -69,6 +69,11 @@ def test_the_schedulers_role() -> None:
     rates = needed(kinds.DISRUPTION_RATES, "list watch")
     assert rates | needed(kinds.DISRUPTION_RATES, "patch", "status") <= found
     assert needed(kinds.PODS, "create", "eviction") <= found
+    for kind in (kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES):
+        assert needed(kind, "list watch") <= found
+    assert needed(kinds.RESOURCE_CLAIMS, "get list watch patch") <= found
+    for right in ("status", "binding"):
+        assert needed(kinds.RESOURCE_CLAIMS, "patch", right) <= found
     assert needed(kinds.EVENTS, "create patch") <= found
     leases = [rule for rule in rules("scheduler.yaml") if "leases" in rule["resources"]]
     assert [rule["verbs"] for rule in leases] == [["create"], ["get", "patch"]]

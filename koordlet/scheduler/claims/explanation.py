@@ -55,7 +55,10 @@ def _request(
         for each in range(len(node.devices)):
             choice = single.usable(place, wanted, each)
             if isinstance(choice, choices.DeviceObstacle):
-                kept_off[choice.value] += 1
+                # A device that is in use would not help, either, where it is not selected.
+                selected = wanted.selects(node.devices[each])
+                rule = choice if selected else choices.DeviceObstacle.NOT_SELECTED
+                kept_off[rule.value] += 1
             else:
                 usable += 1
                 shared += choice.consumed is not None

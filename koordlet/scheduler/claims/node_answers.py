@@ -1,7 +1,7 @@
-"""Which nodes can serve a pod's claims, remembered until something changes there.
+"""Which nodes can serve a demand, remembered until something changes there.
 
-Covers: one answer for each node and each kind of demand; pods that ask for the same share them.
-Does not cover: the search (``allocator``), which devices it would be (searched when one is chosen).
+Covers: one answer for each node, with its solution; pods that ask for the same share them; the time
+that all searches of one look may take. Does not cover: the search (``allocator``).
 
 An answer depends on what a node sees (slices, labels: ``PoolBook`` notes both) and on what is in
 use of the pools that it sees. A pod that gets a device of a node costs the next one a search there.
@@ -9,71 +9,67 @@ use of the pools that it sees. A pod that gets a device of a node costs the next
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.claims import allocator, devices_in_use, pools
-from koordlet.scheduler.claims.demand import ClaimDemand
+from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand
+from koordlet.scheduler.cluster import vectors
 
-#: Kinds of demand that are remembered: a few hundred kilobytes each in a large cluster.
-_KINDS = 32
+#: Up to where changes of slices and of devices in use were taken in.
+Position = tuple[int, int]
+#: Of the first wish of a request; of each after it one less.
+_BEST = 8
+#: Seconds for the searches of one look; what was found by then is kept.
+MOST_SECONDS = 3.0
 
 
-@dataclass(slots=True)
-class _Known:
-    """Answers, and up to where changes are in them."""
+_NONE = allocator.Solution()
 
-    slices_end: int
-    use_end: int
-    why_not: dict[str, str] = field(default_factory=dict)
 
-    def forget(self, nodes: set[str] | None, slices_end: int, use_end: int) -> None:
-        """Changes up to here have made answers old; ``None``: all of them."""
-        for node in self.why_not.keys() & nodes if nodes is not None else list(self.why_not):
-            del self.why_not[node]
-        self.slices_end, self.use_end = slices_end, use_end
+@dataclass(frozen=True, slots=True)
+class NodeAnswer:
+    """What a node says to a demand."""
+
+    #: Empty: it can serve it.
+    why_not: str = ""
+    #: How early in their lists the wishes are that would be served, added up.
+    rating: int = 0
+    solution: allocator.Solution = _NONE
 
 
 class NodeAnswers:
-    """Why nodes cannot serve a demand; empty where they can."""
+    """The answers of nodes to one demand."""
 
-    def __init__(self, book: pools.PoolBook, in_use: devices_in_use.DevicesInUse) -> None:
-        self._book, self._in_use = book, in_use
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-
-    def of(
+    def __init__(
         self,
         claims: Sequence[ClaimDemand],
-        nodes: Mapping[str, Mapping[str, str]],
-        most_steps: int = allocator.MOST_STEPS,
-    ) -> Mapping[str, str]:
-        """By node why it cannot serve the claims; ``nodes`` has their labels.
+        book: pools.PoolBook,
+        in_use: devices_in_use.DevicesInUse,
+        spent: Callable[[], float],
+    ) -> None:
+        self.claims = tuple(claims)
+        self._book, self._in_use, self._spent = book, in_use, spent
+        self._answers: dict[str, NodeAnswer] = {}
+        self._at = self.position
+        #: Nodes whose answers have become old.
+        self.changes: vectors.ChangeLog[str] = vectors.ChangeLog()
+        #: Whether nodes may differ by which wishes they serve.
+        self.has_wishes = any(
+            "/" in wishes[0].name for wanted in self.claims for wishes in wanted.requests
+        )
+        #: The node on which a search has found that the pod cannot be served at all.
+        self.broken = ""
 
-        The answers are of all nodes ever asked about. ``AllocationError``: no node can.
-        """
-        known = self._of_kind(claims)
-        for node in nodes.keys() - known.why_not.keys():
-            view = self._book.view(node, nodes[node])
-            solution = allocator.search(claims, view, self._in_use, most_steps)
-            known.why_not[node] = solution.why_not
-        return known.why_not
+    @property
+    def position(self) -> Position:
+        """The present; another one later where answers may differ."""
+        return self._book.changes.end, self._in_use.changes.end
 
-    def _of_kind(self, claims: Sequence[ClaimDemand]) -> _Known:
-        kind = _kind(claims)
-        slices_end, use_end = self._book.changes.end, self._in_use.changes.end
-        known = self._known.setdefault(kind, _Known(slices_end, use_end))
-        self._known.move_to_end(kind)
-        if len(self._known) > _KINDS:
-            self._known.popitem(last=False)
-        known.forget(self._changed(known), slices_end, use_end)
-        return known
-
-    def _changed(self, known: _Known) -> set[str] | None:
-        """The nodes whose answers are old; ``None``: all of them."""
-        seen = self._book.changes.since(known.slices_end)
-        used = self._in_use.changes.since(known.use_end)
+    def _changed(self, since: Position) -> set[str] | None:
+        """The nodes whose answers may be others since then; ``None``: all of them."""
+        seen = self._book.changes.since(since[0])
+        used = self._in_use.changes.since(since[1])
         if seen is None or used is None:
             return None
         nodes = set(seen)
@@ -84,16 +80,62 @@ class NodeAnswers:
             nodes |= viewers
         return nodes
 
+    def of(
+        self, nodes: Iterable[tuple[str, Mapping[str, str]]], most_seconds: float = MOST_SECONDS
+    ) -> Iterator[NodeAnswer]:
+        """The answers of nodes, given by name and labels.
 
-def _kind(claims: Sequence[ClaimDemand]) -> str:
-    """The same for pods that ask for the same: all that a search reads of them."""
-    return repr(
-        [
-            (
-                [[(wish.request, wish.key) for wish in wishes] for wishes in wanted.requests],
-                wanted.claim.requests,
-                wanted.claim.constraints,
-            )
-            for wanted in claims
-        ]
+        ``AllocationError``: no node can serve the demand, or there was no time to ask all.
+        """
+        self.forget()
+        until = 0.0
+        # Nodes that see the same devices share an answer.
+        by_view: dict[int, NodeAnswer] = {}
+        for node, labels in nodes:
+            known = self._answers.get(node)
+            if known is None:
+                self.broken = node
+                view = self._book.view(node, labels)
+                known = by_view.get(id(view))
+                if known is None:
+                    until = until or self._spent() + most_seconds
+                    if self._spent() > until:
+                        raise AllocationError(
+                            f"the search for devices was given up after {most_seconds:g} s"
+                            f", before node {node}"
+                        )
+                    known = by_view[id(view)] = self._searched(view)
+                self._answers[node], self.broken = known, ""
+            yield known
+
+    def _searched(self, view: pools.NodePools) -> NodeAnswer:
+        solution = allocator.search(self.claims, view, self._in_use)
+        rated = rating(self.claims, solution) if self.has_wishes else 0
+        return NodeAnswer(solution.why_not, rated, solution)
+
+    def forget(self) -> None:
+        """Drop the answers that have become old."""
+        now = self.position
+        if now == self._at:
+            return
+        changed = self._changed(self._at)
+        self._at = now
+        if changed is None:
+            self._answers.clear()
+            self.changes.forget()
+            return
+        for node in changed:
+            self._answers.pop(node, None)
+            self.changes.append(node)
+
+
+def rating(claims: Sequence[ClaimDemand], solution: allocator.Solution) -> int:
+    """How early in their lists the wishes are that a solution serves, added up."""
+    served = {(choice.claim, choice.request.name) for choice in solution.devices}
+    return sum(
+        _BEST - place
+        for claim, wanted in enumerate(claims)
+        for wishes in wanted.requests
+        for place, wish in enumerate(wishes)
+        if "/" in wish.name and (claim, wish.name) in served
     )

@@ -6,6 +6,7 @@ solution (``allocator``), writing it; identities of shares are made by whom the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -40,13 +41,29 @@ def _allocation(
     node: str,
     new_share_id: Callable[[], str],
 ) -> resource_claims.ClaimAllocation:
-    selector = _node_selector(wanted.claim.key, chosen, node)
+    devices = tuple(_device(choice, new_share_id) for choice in chosen)
+    config = tuple(_config(wanted.claim, chosen))
+    if any(
+        choice.device.selection.node_name or choice.device.device.binds_to_node for choice in chosen
+    ):
+        selector, written = _only(node)
+        return resource_claims.ClaimAllocation(devices, selector, written, config)
+    merged = _node_selector(wanted.claim.key, chosen)
     return resource_claims.ClaimAllocation(
-        devices=tuple(_device(choice, new_share_id) for choice in chosen),
-        selector=None if selector is None else tuple(map(terms.node_term, selector[_TERMS])),
-        node_selector=selector,
-        config=tuple(_config(wanted.claim, chosen)),
+        devices=devices,
+        selector=None if merged is None else tuple(map(terms.node_term, merged[_TERMS])),
+        node_selector=merged,
+        config=config,
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _only(node: str) -> tuple[tuple[terms.NodeTerm, ...], Mapping[str, Any]]:
+    """The selector of one node, read and as it is written."""
+    key, operator = "metadata.name", "In"
+    written = {"matchFields": [{"key": key, "operator": operator, "values": [node]}]}
+    own = terms.NodeTerm(fields=(terms.NodeRequirement(key, operator, (node,)),))
+    return (own,), {_TERMS: [written]}
 
 
 def _device(
@@ -71,16 +88,11 @@ def _device(
     )
 
 
-def _node_selector(
-    claim: str, chosen: Iterable[choices.ChosenDevice], node: str
-) -> dict[str, Any] | None:
-    """The nodes that reach all devices; ``None``: all nodes do."""
+def _node_selector(claim: str, chosen: Iterable[choices.ChosenDevice]) -> dict[str, Any] | None:
+    """The nodes that reach all devices of more than one node; ``None``: all nodes do."""
     merged: dict[str, list[Any]] = {"matchExpressions": [], "matchFields": []}
     for choice in chosen:
         selection = choice.device.selection
-        if selection.node_name or choice.device.device.binds_to_node:
-            own = {"key": "metadata.name", "operator": "In", "values": [node]}
-            return {_TERMS: [{"matchFields": [own]}]}
         if len(selection.written) > 1:
             raise AllocationError(
                 f"create NodeSelector for claim {claim}: device {'/'.join(choice.device.id)}"

@@ -32,9 +32,11 @@ class ActionType(enum.Flag):
     POD_GONE = enum.auto()
     #: Claims, volumes, storage classes, attach limits.
     STORAGE = enum.auto()
+    #: Slices of devices, their classes, and devices that claims gave back.
+    DEVICES = enum.auto()
 
     NODE = NODE_NEW | NODE_ROOM | NODE_LABELS | NODE_TAINTS
-    EVERYTHING = NODE | NODE_GONE | NODE_FEED | POD_NEW | POD_GONE | STORAGE
+    EVERYTHING = NODE | NODE_GONE | NODE_FEED | POD_NEW | POD_GONE | STORAGE | DEVICES
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
 storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, PodGroups, ElasticQuotas and
-their profiles, the ClusterNetworkTopology.
+their profiles, the ClusterNetworkTopology, ResourceSlices, DeviceClasses, claims and templates.
 Does not cover: files (``kubeapi.manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
@@ -18,13 +18,17 @@ from koordlet.kubeapi import elastic_quotas, network_topology, pod_groups, valid
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices, gpu_templates
 from koordlet.scheduler.allocation.devices import Devices
+from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.objects import (
     deployments,
+    device_classes,
     disruption,
     machines,
     nodes,
+    resource_claims,
+    resource_slices,
     terms,
     unserved,
     usage,
@@ -72,6 +76,11 @@ class Cluster:
     usages: dict[str, NodeUsage] = field(default_factory=dict)
     devices: dict[str, Devices] = field(default_factory=dict)
     templates: dict[tuple[str, str], gpu_templates.Templates] = field(default_factory=dict)
+    #: Slices, device classes and claims; templates of claims by namespace and name.
+    allocations: AllocationState = field(default_factory=AllocationState)
+    claim_templates: dict[tuple[str, str], resource_claims.ClaimTemplate] = field(
+        default_factory=dict
+    )
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
 
@@ -157,6 +166,21 @@ def _reported(kinds: dict[str, list[Body]], cluster: Cluster) -> None:
     cluster.usages = dict(_decoded(kinds, "NodeMetric", warnings, usage.decode))
     cluster.devices = dict(_decoded(kinds, "Device", warnings, devices.decode))
     cluster.templates = dict(_decoded(kinds, "ConfigMap", warnings, gpu_templates.decode))
+    state = cluster.allocations
+    for device_class in _decoded(kinds, "DeviceClass", warnings, _read(device_classes.decode)):
+        state.put_class(device_class)
+    for content in _decoded(kinds, "ResourceSlice", warnings, _read(resource_slices.decode)):
+        state.pools.put(content)
+    for claim in _decoded(kinds, "ResourceClaim", warnings, _read(resource_claims.decode)):
+        state.claims.put(claim)
+    made = _read(resource_claims.decode_template)
+    for template in _decoded(kinds, "ResourceClaimTemplate", warnings, made):
+        cluster.claim_templates[template.namespace, template.name] = template
+
+
+def _read(decode: Callable[[Body], _T]) -> Callable[[Body], _T]:
+    """Decode what an API server would take."""
+    return lambda body: decode(_validated(body))
 
 
 def _decoded(

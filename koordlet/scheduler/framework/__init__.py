@@ -75,6 +75,8 @@ class Filter:
     kind: ClassVar[Kind] = Kind.STATIC
     #: Whether it says the same of a node whoever is on it.
     blind: ClassVar[bool] = False
+    #: Whether ``allows`` costs next to nothing, also where all that it depends on is looked at.
+    pointwise: ClassVar[bool] = False
     #: By code, from 1 on.
     verdicts: Sequence[Verdict] = ()
 
@@ -224,9 +226,12 @@ class Plugin:
         """Why a pod must not be tried yet; empty: it may."""
         return ""
 
-    def refine(self, pod: Pod) -> PodClass:
-        """The class that a pod is tried as: its own, or a variant for what the plugin knows."""
-        return pod.pod_class
+    def refine(self, pod: Pod, pod_class: PodClass) -> PodClass:
+        """The class that a pod is tried as: the one so far, or a variant for what the plugin knows.
+
+        The first plugin gets the pod's own class, each other what the one before it has made.
+        """
+        return pod_class
 
     def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
         """Placed pods that a class does not see; their amounts count all the same."""
@@ -254,6 +259,10 @@ class Plugin:
     def outlook(self, pod_class: PodClass, columns: Columns, row: int) -> str:
         """What a class would get on a feasible node, in words for people; empty: nothing."""
         return ""
+
+    def details(self, pod: Pod, columns: Columns, row: int) -> Sequence[str]:
+        """More about why the plugin's filter refuses a node, in lines for people."""
+        return ()
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Decide what the pod gets on the chosen node; ``RefusedError`` prevents the placement.
@@ -285,6 +294,13 @@ class Plugin:
 
     def pre_bind(self, pod: Pod, node: str) -> Awaitable[None] | None:
         """Prepare the binding, awaiting what takes time; ``RefusedError`` undoes the placement."""
+
+    def preparing(self, pod: Pod, node: str) -> float:
+        """0: what ``pre_bind`` began is done; else the seconds after which to ask again.
+
+        ``RefusedError`` undoes the placement.
+        """
+        return 0.0
 
     def bind(self, pod: Pod, node: str) -> Awaitable[bool] | None:
         """Bind the pod in the plugin's own way; a false answer leaves that to others."""

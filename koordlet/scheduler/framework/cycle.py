@@ -19,12 +19,15 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import Failure, Rescue, Verdict, dryrun, messages
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.view import Scored, View, first
+from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.objects.pods import Pod, PodClass
 
 VIEW_BYTES = 256 << 20
 _PER_NODE = 34
 #: Per cent, and the least number of nodes that a share means.
 _EVERY, _LEAST = 100, 100
+#: The plugin without which no pod with claims is placed.
+_CLAIMING = "DynamicResources"
 #: Classes whose last failure is remembered.
 _FAILURES = 4096
 
@@ -52,14 +55,14 @@ class Cycle:
         self._refining = profile.having("refine")
         self._pre_filtering = profile.having("pre_filter")
         self._hiding = profile.having("hidden")
+        self._claiming = any(plugin.name == _CLAIMING for plugin in profile.plugins)
 
     def class_for(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
+        pod_class = pod.pod_class
         for plugin in self._refining:
-            pod_class = plugin.refine(pod)
-            if pod_class is not pod.pod_class:
-                return pod_class
-        return pod.pod_class
+            pod_class = plugin.refine(pod, pod_class)
+        return pod_class
 
     @contextlib.contextmanager
     def sight(self, pod: Pod, pod_class: PodClass | None = None) -> Iterator[View]:
@@ -99,6 +102,9 @@ class Cycle:
             return self._best(pod, view, shunned)
 
     def _refused(self, pod: Pod) -> Failure | None:
+        if pod.claims and not self._claiming:
+            message = messages.refused(len(self.columns.rows), unserved.CLAIMS_OF_PROFILE)
+            return Failure(message, None, frozenset((_CLAIMING,)))
         for plugin in self._pre_filtering:
             if why := plugin.pre_filter(pod):
                 message = messages.refused(len(self.columns.rows), why)

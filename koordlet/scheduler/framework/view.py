@@ -182,6 +182,12 @@ class View:
         if not shunned and not filters and not varying:
             return self._best.row()
         if not varying:
+            # Filters only take nodes away: the best of all that passes them stays the best.
+            row = self._best.row()
+            if not shunned and all(
+                each.pointwise and (row < 0 or each.allows(row)) for each in filters
+            ):
+                return row
             totals = np.where(self._passing(filters, shunned), self._totals, -1)
             row = int(totals.argmax()) if totals.size else -1
             return row if row >= 0 and totals[row] >= 0 else -1

@@ -69,17 +69,20 @@ class Binder:
         if not bind.patience:
             self._due.put_nowait(bind)
             return
-        task = asyncio.ensure_future(self._ask(bind))
+        self._ask_later(bind, bind.patience, _permitted)
+
+    def _ask_later(self, bind: Bind, wait: float, asked: Callable[[Bind], float]) -> None:
+        task = asyncio.ensure_future(self._ask(bind, wait, asked))
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 
-    async def _ask(self, bind: Bind) -> None:
-        """Wait until every plugin permits the pod, one refuses, or time is up."""
-        until, wait = self._clock() + _CONSENT, bind.patience
+    async def _ask(self, bind: Bind, wait: float, asked: Callable[[Bind], float]) -> None:
+        """Wait until every plugin agrees, one refuses, or time is up."""
+        until = self._clock() + _CONSENT
         while self._awaits(bind):
             await asyncio.sleep(wait)
             try:
-                wait = max(plugin.permit(bind.pod, bind.node) for plugin in bind.plugins)
+                wait = asked(bind)
             except RefusedError as refusal:
                 self._failed(bind, refusals.Failed(refusal.reason, culprit=bind.pod.key))
                 return
@@ -116,9 +119,13 @@ class Binder:
 
     async def _settle(self, bind: Bind) -> None:
         pod, wait, denied = bind.pod, self._first, 0
-        refused = await self._prepare(bind) if bind.plugins and self._awaits(bind) else None
-        if refused is not None:
-            self._failed(bind, refused)
+        ready = await self._prepare(bind) if bind.plugins and self._awaits(bind) else 0.0
+        if isinstance(ready, refusals.ObjectsError):
+            self._failed(bind, ready)
+            return
+        if ready:
+            # A lane is for requests: a pod that waits for its devices takes none.
+            self._ask_later(bind, ready, _preparing)
             return
         while self._awaits(bind):
             if bind.node not in self._core.pod_cache.columns.rows:
@@ -153,8 +160,9 @@ class Binder:
         """Whether a pod is still assumed where it shall be bound."""
         return self._core.awaits(bind.pod) and bind.pod.node == bind.node
 
-    async def _prepare(self, bind: Bind) -> refusals.ObjectsError | None:
-        """Run PreBind of each plugin, in order (rule 4)."""
+    async def _prepare(self, bind: Bind) -> refusals.ObjectsError | float:
+        """Run PreBind of each plugin, in order (rule 4); seconds after which to ask again."""
+        wait = 0.0
         for plugin in bind.plugins:
             try:
                 for where, body in plugin.writes(bind.pod, bind.node):
@@ -162,12 +170,13 @@ class Binder:
                 preparing = plugin.pre_bind(bind.pod, bind.node)
                 if preparing is not None:
                     await preparing
+                wait = max(wait, plugin.preparing(bind.pod, bind.node))
             except RefusedError as refusal:
                 return refusals.Failed(refusal.reason, culprit=plugin.name)
             except refusals.ObjectsError as error:
                 self._core.measures.asked("pre_bind", error.code)
                 return refusals.Failed(str(error), culprit=plugin.name)
-        return None
+        return wait
 
     async def _bind(self, bind: Bind) -> refusals.ObjectsError | None:
         pod = bind.pod
@@ -202,6 +211,16 @@ class Binder:
         again = not isinstance(error, refusals.NotFound)
         if self._core.unbound(bind.pod, self._clock(), again=again):
             self._on_bound(bind, error)
+
+
+def _permitted(bind: Bind) -> float:
+    """Seconds after which to ask again whether a pod may be bound; 0: it may."""
+    return max(plugin.permit(bind.pod, bind.node) for plugin in bind.plugins)
+
+
+def _preparing(bind: Bind) -> float:
+    """The same about what plugins have begun before the binding."""
+    return max(plugin.preparing(bind.pod, bind.node) for plugin in bind.plugins)
 
 
 def ref(pod: Pod) -> objects.Ref:

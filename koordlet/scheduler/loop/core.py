@@ -216,6 +216,15 @@ class Core:
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
 
+    def rouse(self, key: str, now: float) -> bool:
+        """Try a waiting pod again, because something of its own has changed; whether it waits."""
+        entry = self.queue.get(key)
+        if entry is not None and entry.place is QueuePlace.GATED:
+            self.enqueue(entry.pod, now)
+        elif entry is not None:
+            self.queue.rouse(key, now)
+        return entry is not None
+
     def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
         """Forget the views of some classes: objects that they depend on have changed."""
         self.pod_cache.columns.version += 1
@@ -387,4 +396,4 @@ class Core:
 
 def _decisive(pod: Pod) -> tuple[object, ...]:
     """What of a waiting pod can change the result of an attempt."""
-    return pod.uid, pod.pod_class, pod.priority, pod.gates, pod.terminating, pod.gang
+    return pod.uid, pod.pod_class, pod.priority, pod.gates, pod.terminating, pod.gang, pod.claims

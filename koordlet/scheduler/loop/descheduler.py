@@ -23,6 +23,7 @@ from typing import Protocol
 from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects
 from koordlet.model.record import dataclass
+from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.descheduling import dump, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, EvictorSettings
@@ -46,6 +47,7 @@ from koordlet.scheduler.loop.evictions import EvictionResult
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 
 CAUSE = "Descheduled"
 #: Between two rounds where the configuration does not say: that of the peers' shipped files.
@@ -103,9 +105,12 @@ class Descheduler:
             functools.partial(health.of, self.core),
             self._now,
         )
+        allocations = AllocationState()
+        for plugin in profile.plugins(self._profiles, DynamicResources):
+            plugin.attach(allocations, None)
         self._sources = event_handlers.EventHandlers(
             store, self.core, self._profiles, steady, lambda: None,
-            agents=self._agents, disruptions=self.disruptions,
+            agents=self._agents, disruptions=self.disruptions, allocations=allocations,
         )  # fmt: skip
         self._records: informer.Informer[_PodRecord] = informer.Informer(
             store, kinds.PODS, self._record

@@ -30,11 +30,12 @@ from koordlet.kubeapi import (
     selectors,
 )
 from koordlet.scheduler.allocation import device_requests, devices, gpu_templates
+from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.disruption.disruptions import Disruptions
 from koordlet.scheduler.framework import profile
-from koordlet.scheduler.loop import reservation_events
+from koordlet.scheduler.loop import claim_events, reservation_events
 from koordlet.scheduler.loop.agents import Agents
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import machines, nodes, owners, storage, usage, wire
@@ -43,6 +44,7 @@ from koordlet.scheduler.objects.storage import Storage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.coscheduling import Coscheduling, GangScheduling
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
 
@@ -78,10 +80,12 @@ class EventHandlers:
         *,
         agents: Agents,
         disruptions: Disruptions,
+        allocations: AllocationState,
     ) -> None:
         self._store, self._core, self._agents = store, core, agents
         self._disruptions = disruptions
         self._clock, self._moved = clock, moved
+        self._claims = claim_events.ClaimEvents(core, allocations, clock)
         self._owners, self._storage = owners.PodOwners(), Storage()
         self._positions = 0
         self._equip(profiles)
@@ -106,6 +110,7 @@ class EventHandlers:
             ),
             kinds.NODE_METRICS: self._informer(kinds.NODE_METRICS, usage.decode, self._measured),
             **self._shared(profiles),
+            **self._claimed(profiles),
             **self._bounding(),
             **self._ganging(profiles),
             kinds.NODES: self._informer(kinds.NODES, nodes.NodeDecoder().decode, self._node),
@@ -138,6 +143,15 @@ class EventHandlers:
                 selectors.Selector(fields=only),
             )
         return made
+
+    def _claimed(
+        self, profiles: Mapping[str, profile.Profile]
+    ) -> dict[kinds.Kind, informer.Informer[Any]]:
+        """The informers of slices, device classes and claims, where a plugin allocates devices."""
+        if not profile.plugins(profiles, DynamicResources):
+            return {}
+        several = self._claims.kinds().items()
+        return {kind: self._informer(kind, read, changed) for kind, (read, changed) in several}
 
     def _ganging(
         self, profiles: Mapping[str, profile.Profile]
@@ -229,6 +243,7 @@ class EventHandlers:
     def _node(self, key: informer.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
         if new is not None and new.problems and (old is None or old.problems != new.problems):
             log.get().warning("scheduler.node_unread", node=key[1], detail="; ".join(new.problems))
+        self._claims.node(old, new)
         self._core.node(old, new, self._clock())
         if old is not None and new is not None and old.labels != new.labels:
             self._core.gangs.network_changed()

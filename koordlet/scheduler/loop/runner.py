@@ -23,14 +23,16 @@ from koordlet import log
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import nodereport
 from koordlet.model.record import dataclass
+from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.disruption import disruptions
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import DisruptionSettings
-from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework.profile import Profile, plugins
 from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.loop import (
     agents,
     binder,
+    claim_writer,
     disruption_rate_controller,
     election,
     event_handlers,
@@ -47,6 +49,7 @@ from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from koordlet.scheduler.quotas import summary as quota_summary
 
 SLICE = 0.005
@@ -93,6 +96,12 @@ class Loop:
             functools.partial(health.of, self.core),
             lambda: Clock(wall=self._clocks.wall(), steady=steady()),
         )
+        self.allocations = AllocationState()
+        self.claim_writer = claim_writer.ClaimWriter(
+            store, self.allocations, self._clocks.wall, self.core.pod_cache.assumed.__contains__
+        )
+        for plugin in plugins(profiles, DynamicResources):
+            plugin.attach(self.allocations, self.claim_writer)
         self.sources = event_handlers.EventHandlers(
             store,
             self.core,
@@ -101,6 +110,7 @@ class Loop:
             self._poke,
             agents=self.agents,
             disruptions=self.disruptions,
+            allocations=self.allocations,
         )
         events = event_messages.EventBuilder(instance, self._clocks.wall)
         self.reporter = reporter.Reporter(store, self.core, steady, events, budget)
@@ -178,6 +188,7 @@ class Loop:
                 group.create_task(self.disruption_rate_controller.run())
                 group.create_task(self.revoke_controller.run())
                 group.create_task(self.quota_controller.run())
+                group.create_task(self.claim_writer.run())
                 group.create_task(self._deciding())
         finally:
             self.ready, self.beat = False, None

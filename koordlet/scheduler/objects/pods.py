@@ -16,7 +16,7 @@ from koordlet.kubeapi.pod_groups import Membership
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
-from koordlet.scheduler.objects import eviction_marks, requests, terms
+from koordlet.scheduler.objects import eviction_marks, pod_claims, requests, terms
 from koordlet.scheduler.objects.wire import Body
 from koordlet.scheduler.reservation.spec import ReservePodTraits
 
@@ -70,6 +70,8 @@ class PodClass:
     annotations: Mapping[str, str] = field(default_factory=dict)
     #: The reservations that may serve it; ``reservation.claims.claim_of`` reads it.
     claim: object = None
+    #: What its resource claims ask for; ``plugins.dynamic_resources`` reads it.
+    demand: object = None
     #: How it reserves; only for reserve pods.
     reserving: ReservePodTraits | None = None
     #: The peers' priority class: ``koord-prod``, ``koord-mid``, ``koord-batch``, ``koord-free``.
@@ -127,6 +129,8 @@ class Pod:
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     #: Its parts of single devices.
     devices: tuple[devices.Slice, ...] = ()
+    #: The claims of devices that it names.
+    claims: tuple[pod_claims.PodClaim, ...] = ()
     #: What it says of its gang; ``None``: it is in none.
     gang: Membership | None = None
     #: A scheduler has sent it away for a more important one.

@@ -8,8 +8,11 @@ Does not cover: allocating (``scheduler.claims``), the API's limits
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
+
+import msgspec
 
 from koordlet.model import quantity_text
 from koordlet.model.record import dataclass
@@ -17,6 +20,9 @@ from koordlet.scheduler.objects import device_classes, terms, wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 EXACT_COUNT, ALL = "ExactCount", "All"
+#: Keeps a claim with an allocation from going at once.
+FINALIZER = "resource.kubernetes.io/delete-protection"
+_TEXT = msgspec.json.Encoder(enc_hook=str, order="deterministic")
 #: As many devices as a claim may have, and pods may share one.
 MOST_DEVICES, MOST_CONSUMERS = 32, 256
 #: The names of the pod's claim that one was made for, and of the resources that another stands for.
@@ -144,11 +150,20 @@ class ResourceClaim:
     owner_uid: str = ""
     deleting: bool = False
     resource_version: str = ""
+    finalizers: tuple[str, ...] = ()
+    #: The wishes as they are written: equal for claims that a search cannot tell apart.
+    asked: bytes = field(default=b"", compare=False, repr=False)
+    #: Of its devices (driver, pool, device, share) the conditions that are true.
+    conditions: Mapping[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
         """``namespace/name``, for messages."""
         return f"{self.namespace}/{self.name}"
+
+    def serves(self, pod_uid: str) -> bool:
+        """Whether it is reserved for a pod."""
+        return any(consumer.uid == pod_uid for consumer in self.reserved_for)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +181,7 @@ def decode(body: Body) -> ResourceClaim:
     """A claim from its JSON; ``BadObjectError`` has the path of the field that is no good."""
     meta = wire.mapping(body, "metadata")
     requests, constraints, config = wire.part(body, "spec", _spec)
-    allocation, reserved_for = wire.part(body, "status", _status)
+    allocation, reserved_for, conditions = wire.part(body, "status", _status)
     return ResourceClaim(
         namespace=wire.text(meta, "namespace") or "default",
         name=wire.name(meta),
@@ -179,7 +194,16 @@ def decode(body: Body) -> ResourceClaim:
         owner_uid=_owner(meta),
         deleting=meta.get("deletionTimestamp") is not None,
         resource_version=str(meta.get("resourceVersion") or ""),
+        finalizers=wire.strings(meta, "finalizers"),
+        asked=_asked_text(wire.mapping(body, "spec")),
+        conditions=conditions,
     )
+
+
+def _asked_text(spec: Body) -> bytes:
+    """Requests and constraints; settings of drivers decide about no device."""
+    devices = wire.mapping(spec, "devices")
+    return _TEXT.encode([devices.get("requests"), devices.get("constraints")])
 
 
 def decode_template(body: Body) -> ClaimTemplate:
@@ -268,13 +292,23 @@ def _configuration(body: Body) -> ClaimConfiguration:
     return ClaimConfiguration(wire.strings(body, "requests"), wire.mapping(checked, "opaque"))
 
 
-def _status(status: Body) -> tuple[ClaimAllocation | None, tuple[Consumer, ...]]:
+_Status = tuple[ClaimAllocation | None, tuple[Consumer, ...], dict[tuple[str, ...], frozenset[str]]]
+
+
+def _status(status: Body) -> _Status:
     reserved = wire.each(
         status, "reservedFor", lambda body: Consumer(*wire.texts(body, "resource", "name", "uid"))
     )
+    conditions = dict(wire.each(status, "devices", _device_conditions))
     if status.get("allocation") is None:
-        return None, reserved
-    return wire.part(status, "allocation", _allocation), reserved
+        return None, reserved, conditions
+    return wire.part(status, "allocation", _allocation), reserved, conditions
+
+
+def _device_conditions(body: Body) -> tuple[tuple[str, ...], frozenset[str]]:
+    true = (each for each in wire.bodies(body, "conditions") if each.get("status") == "True")
+    device = wire.texts(body, "driver", "pool", "device", "shareID")
+    return device, frozenset(wire.text(each, "type") for each in true)
 
 
 def _allocation(body: Body) -> ClaimAllocation:

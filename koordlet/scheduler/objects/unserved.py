@@ -1,4 +1,4 @@
-"""Keys of pods that ask for what this scheduler lacks: hard hints, resource claims.
+"""Keys of pods that ask for what this scheduler lacks: hard hints.
 
 Covers: which keys mean that, in every dialect; the refusal's words.
 Does not cover: who is told and when a pod is tried again (``scheduler.loop.core``,
@@ -26,12 +26,17 @@ OPTION = "--ignore-unknown-scheduling-keys"
 ANNOTATIONS = peer_keys.HINTS
 
 _LACKING = "not supported by this scheduler"
+#: Of the template of a reservation, and of a pod whose profile does without the plugin.
+CLAIMS_OF_RESERVATIONS = (
+    f"resource claims (spec.resourceClaims) of a reservation are {_LACKING}: claims hold devices"
+)
+CLAIMS_OF_PROFILE = (
+    "resource claims (spec.resourceClaims) are not served: the profile lacks DynamicResources"
+)
 
 
 def of_fields(spec: Body) -> str:
     """Why a pod of this specification is never placed here; empty where it may be."""
-    if spec.get("resourceClaims"):
-        return f"resource claims (spec.resourceClaims) are {_LACKING}"
     if spec.get("workloadRef"):
         return f"pod groups (spec.workloadRef) are {_LACKING}"
     return ""

@@ -63,10 +63,10 @@ class Reservation(framework.Plugin):
             return str(error)
         return ""
 
-    def refine(self, pod: Pod) -> PodClass:
+    def refine(self, pod: Pod, pod_class: PodClass) -> PodClass:
         if self.cache is None or pod.reserve_pod_of:
-            return pod.pod_class
-        return self.cache.claims.refine(pod)
+            return pod_class
+        return self.cache.claims.refine(pod, pod_class)
 
     def hidden(self, pod_class: PodClass) -> Iterable[Pod]:
         claim = claim_of(pod_class)
@@ -132,7 +132,7 @@ class Reservation(framework.Plugin):
         """Choose the reservation that the pod draws on; the columns book it with its place."""
         if self.cache is None or pod.reserve_pod_of:
             return
-        pod_class = self.refine(pod)
+        pod_class = self.refine(pod, pod.pod_class)
         claim = claim_of(pod_class)
         if claim is None:
             return

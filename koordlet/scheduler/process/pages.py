@@ -19,6 +19,7 @@ from typing import Any
 import koordlet
 from koordlet.http import message, routes
 from koordlet.report import console
+from koordlet.scheduler.claims import summary as claim_summary
 from koordlet.scheduler.gangs import summary
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.process import cluster_json
@@ -49,6 +50,7 @@ class Pages:
                 ("GET", "/api/v1/reservations", self._reservations),
                 ("GET", "/api/v1/gangs", self._gangs),
                 ("GET", "/api/v1/quotas", self._quotas),
+                ("GET", "/api/v1/claims", self._claims),
                 ("GET", f"{_PEER}/quotas", self._peer_quotas),
                 ("GET", f"{_PEER}/quota/*", self._peer_quota),
                 ("GET", "/metrics", lambda _: message.text(self._loop.metrics())),
@@ -118,6 +120,21 @@ class Pages:
         messages = {entry.pod.key: entry.why for entry in core.queue}
         quotas = [] if node is None else [quota_summary.detail(book, node, messages)]
         return message.document({"version": "v1", "quotas": quotas})
+
+    def _claims(self, request: message.HttpRequest) -> message.HttpResponse:
+        """All claims; with ``name`` those of that name, each with devices and reasons of nodes."""
+        core, state, name = self._loop.core, self._loop.allocations, request.one("name")
+        claims = claim_summary.documents(state, name or "")
+        if name:
+            messages = {
+                entry.pod.key: entry.why or entry.pod.stored_condition[1] for entry in core.queue
+            }
+            nodes = [(node.name, node.labels) for node in core.pod_cache.columns.nodes if node]
+            claims = [
+                claim_summary.reasons(state, claim_summary.detail(state, row, messages), nodes)
+                for row in claims
+            ]
+        return message.document({"version": "v1", "claims": claims})
 
     def _peer_quotas(self, _request: message.HttpRequest) -> message.HttpResponse:
         """All quotas by name, as the peer's scheduler tells them."""

@@ -56,8 +56,11 @@ _TAKEN = {
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
         *(kinds.DEVICES, kinds.POD_GROUPS, kinds.CLUSTER_NETWORK_TOPOLOGIES, kinds.CONFIG_MAPS),
         *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
+        *(kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS),
+        kinds.RESOURCE_CLAIM_TEMPLATES,
     )
 }
+_ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
 _NATIVE_GANGS = {kinds.NATIVE_POD_GROUPS.name, "Workload"}
 _USE_POD_GROUP = (
@@ -195,7 +198,29 @@ class StandaloneApi:
             raise refusals.Invalid(
                 f"spec.minMember: expected a whole number, found {minimum!r:.60}"
             )
+        if kind in {kinds.RESOURCE_CLAIMS, kinds.RESOURCE_CLAIM_TEMPLATES}:
+            await self._check_admin_access(kind, body)
         return await self._pod(body) if kind == kinds.PODS else body
+
+    async def _check_admin_access(self, kind: kinds.Kind, body: Mapping[str, Any]) -> None:
+        """``Invalid`` where devices of others are asked for outside of namespaces for that."""
+        spec = objects.part(body, "spec")
+        if kind == kinds.RESOURCE_CLAIM_TEMPLATES:
+            spec = objects.part(spec, "spec")
+        requests = objects.parts(objects.part(spec, "devices"), "requests")
+        if not any(objects.part(each, "exactly").get("adminAccess") for each in requests):
+            return
+        name = objects.text(body, "namespace")
+        labels: Mapping[str, Any] = {}
+        with contextlib.suppress(refusals.NotFound):
+            namespace = await self._store.get(objects.Ref(kinds.NAMESPACES, name))
+            labels = objects.part(objects.metadata(namespace), "labels")
+        if labels.get(_ADMIN_ACCESS) != "true":
+            raise refusals.Invalid(
+                "spec.devices.requests: admin access is not allowed in this namespace",
+                culprit=name,
+                fix=f'label the namespace {_ADMIN_ACCESS}="true"',
+            )
 
     def _check_quota(self, quota: elastic_quotas.ElasticQuota) -> None:
         """``Invalid`` where a quota would not be in force as it is written."""

@@ -224,17 +224,16 @@ class Claims:
         #: The pod that was asked for last, its class, the state of things then, the answer.
         self._asked: Any = (None, None, (-1, -1), None)
 
-    def refine(self, pod: Pod) -> PodClass:
-        """The class that a pod is tried as; one decision asks several times."""
+    def refine(self, pod: Pod, pod_class: PodClass) -> PodClass:
+        """The class that a pod of this class is tried as; one decision asks several times."""
         version = self._index.epoch, self._columns.generation
         asked = self._asked
-        if not (asked[0] is pod and asked[1] is pod.pod_class and asked[2] == version):
-            self._asked = pod, pod.pod_class, version, self._refined(pod)
+        if not (asked[0] is pod and asked[1] is pod_class and asked[2] == version):
+            self._asked = pod, pod_class, version, self._refined(pod, pod_class)
         refined: PodClass = self._asked[3]
         return refined
 
-    def _refined(self, pod: Pod) -> PodClass:
-        pod_class = pod.pod_class
+    def _refined(self, pod: Pod, pod_class: PodClass) -> PodClass:
         personal = self._index.personal(pod)
         if not personal and self._none.get(pod_class) == self._index.epoch:
             return pod_class

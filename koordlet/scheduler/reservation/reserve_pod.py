@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.scheduler.objects import requests, terms, wire
+from koordlet.scheduler.objects import requests, terms, unserved, wire
 from koordlet.scheduler.objects.decoder import Decoder, assigned
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -54,6 +54,10 @@ class ReservePods:
         chosen = assigned(spec.annotations)
         pod.cpus, pod.parts, pod.devices = chosen["cpus"], chosen["parts"], chosen["devices"]
         pod.pod_class = self._class(pod.pod_class, spec)
+        if pod.claims:
+            refused = unserved.CLAIMS_OF_RESERVATIONS
+            pod.pod_class = dataclasses.replace(pod.pod_class, unsupported=refused)
+            pod.claims = ()
         return pod
 
     def _class(self, pod_class: PodClass, spec: ReservationSpec) -> PodClass:

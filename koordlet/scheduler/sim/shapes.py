@@ -3,8 +3,7 @@
 Covers: which objects make a workload, in any size. Does not cover: single objects (``templates``),
 churn over time: where upstream creates and deletes objects meanwhile, they are here from the start.
 
-Where a workload measures claims to devices, which this scheduler does not serve, its pods are here
-as well, and stay pending with the message that says so.
+Workloads that measure claims to devices in different ways are one here: whole devices, one a claim.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from koordlet.scheduler.sim.templates import HOST, ZONE, Made
 _ONE, _MOON = ("zone1",), ("moon-1", "moon-2", "moon-3")
 _AWAY, _NEAR = "podAntiAffinity", "podAffinity"
 _DEVICES = "example.com/gpu"
+_NAMESPACES = ("sched-0", "sched-1")
 #: So many of a kind in a workload that mixes kinds.
 _MANY = 9
 
@@ -41,6 +41,8 @@ class Shape:
     full: bool = False
     #: What the volume of each pod is.
     volume: Callable[[int], Made] | None = None
+    #: Devices that each node has for claims.
+    devices: int = 0
     #: Its pods are those of ``gang_trace`` instead.
     gangs: bool = False
 
@@ -164,7 +166,7 @@ _SHAPES: Mapping[str, Shape] = {
             "PartitionableBacktracking", "PublishResourceSlices", "SchedulingWithResourceClaim",
             "SchedulingWithResourceClaimTemplate", "SteadyStateClusterResourceClaimTemplate",
         ),
-        _shape(templates.claiming()),
+        _shape(templates.claiming(), beside=templates.claimable(_NAMESPACES[1]), devices=8),
     ),
     **dict.fromkeys(
         (
@@ -177,7 +179,6 @@ _SHAPES: Mapping[str, Shape] = {
 }  # fmt: skip
 
 NAMES = tuple(_SHAPES)
-_NAMESPACES = ("sched-0", "sched-1")
 
 
 def generate(name: str, nodes: int, pods: int) -> Iterator[Made]:
@@ -193,6 +194,8 @@ def generate(name: str, nodes: int, pods: int) -> Iterator[Made]:
         node = templates.node(number, shape.zones)
         shape.node(number, node)
         yield node
+        if shape.devices:
+            yield templates.devices(number, shape.devices)
     yield from shape.beside
     if shape.full:
         low = templates.pod("900m", terminationGracePeriodSeconds=0, priority=0)

@@ -29,6 +29,7 @@ from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.framework.view import Scored, View
 from koordlet.scheduler.gangs import summary
 from koordlet.scheduler.loop import reservation_events
+from koordlet.scheduler.loop.claim_events import ClaimEvents
 from koordlet.scheduler.loop.configuration import Configuration
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
@@ -36,11 +37,13 @@ from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.loop.recent_decisions import Ranking, RecentDecisions
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from koordlet.scheduler.quotas import summary as quota_summary
 from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.spec import Phase
 from koordlet.scheduler.sim import capacity, gang_remedy
+from koordlet.scheduler.sim.claims import SimulatedClaims
 
 #: After how many tries somebody is told how far it is.
 _STEP = 500
@@ -107,6 +110,10 @@ class Simulation:
         )
         for served in {id(served): served for served in profiles.values()}.values():
             cluster.equip(served, now)
+        events = ClaimEvents(self._core, cluster.allocations, lambda: now)
+        self._claims = SimulatedClaims(cluster.allocations, cluster.claim_templates, events)
+        for plugin in profile.plugins(profiles, DynamicResources):
+            plugin.attach(cluster.allocations, self._claims)
         for place, budget in enumerate(cluster.budgets):
             self._core.budgets.put(str(place), budget)
         #: Why each pod was refused last.
@@ -127,6 +134,7 @@ class Simulation:
             core.gangs.put(pod)
         for pod in self._cluster.pending:
             self._check_profile(pod, f"Pod {pod.key}")
+            self._claims.make(pod)
             core.pod(None, pod, self._now)
         total, done = core.queue.count(QueuePlace.ACTIVE), 0
         while (outcome := core.gangs.next(self._now) or self._attempt()) is not None:
@@ -258,6 +266,8 @@ class Simulation:
             placed["ties"] = [names[place] for place in best.tolist()]
         if pod.devices:
             placed["devices"] = devices.spelled(pod.devices)
+        if pod.claims:
+            placed["claims"] = self._claims.settle(pod)
         self.result.placements.append(placed)
         # A reservation that may be used once is over now, and what is left of it is free again.
         drawn = self._core.reservations.by_uid.get(pod.draws_on)
@@ -276,6 +286,7 @@ class Simulation:
         self.result.preemptions.append(document)
         for victim in refusal.leaving:
             core.pod(victim, None, self._now)
+        self._claims.ended(refusal.leaving)
         core.queue.add(pod, self._now)
         self._advance()
 
@@ -293,12 +304,12 @@ def explanation(cycle: Cycle, pod: Pod) -> dict[str, Any]:
     """Each filter's verdict and each score, node by node, before the pod is placed."""
     with cycle.sight(pod) as view:
         if view.refused is None:
-            return {"pod": pod.key, "nodes": _explained(cycle, view)}
+            return {"pod": pod.key, "nodes": _explained(cycle, view, pod)}
         plugin, why = view.refused
     return {"pod": pod.key, "refused": {plugin: why.reason}, "nodes": {}}
 
 
-def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
+def _explained(cycle: Cycle, view: View, pod: Pod) -> dict[str, dict[str, Any]]:
     columns = cycle.columns
     rows: Rows = np.flatnonzero(columns.alive)
     explained: dict[str, dict[str, Any]] = {
@@ -306,9 +317,13 @@ def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
         for node in columns.nodes
         if node is not None
     }
+    detailing = {plugin.name: plugin for plugin in cycle.profile.having("details")}
     for name, filtering in view.filters:
-        for shown, code in zip(explained.values(), filtering.codes(rows).tolist(), strict=True):
+        codes = filtering.codes(rows).tolist()
+        for row, shown, code in zip(rows.tolist(), explained.values(), codes, strict=True):
             shown["filters"][name] = list(filtering.verdict(code).reasons) if code else []
+            if code and name in detailing:
+                shown.setdefault("details", []).extend(detailing[name].details(pod, columns, row))
     by_row, scored = dict(zip(rows.tolist(), explained.values(), strict=True)), view.scored()
     several = [by_row[row] for row in scored.rows.tolist()]
     for name, weight, score in view.scores:

@@ -9,6 +9,7 @@ from typing import Any
 
 Made = dict[str, Any]
 
+_DRIVER, _CLASS, _TEMPLATE = "test-driver.cdi.k8s.io", "test-class", "test-claim-template"
 _IMAGE = "registry.k8s.io/pause:3.10.1"
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -83,12 +84,33 @@ def gated(made: Made) -> Made:
     return made
 
 
+def claimable(namespace: str) -> tuple[Made, ...]:
+    """A class of devices, and a template of claims for one of them."""
+    exactly = {"deviceClassName": _CLASS, "allocationMode": "ExactCount", "count": 1}
+    selector = {"cel": {"expression": f'device.driver == "{_DRIVER}"'}}
+    return (
+        {"kind": "DeviceClass", "metadata": {"name": _CLASS}, "spec": {"selectors": [selector]}},
+        {
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": _TEMPLATE, "namespace": namespace},
+            "spec": {"spec": {"devices": {"requests": [{"name": "req-0", "exactly": exactly}]}}},
+        },
+    )
+
+
+def devices(number: int, count: int) -> Made:
+    """The devices of a node."""
+    name = f"node-{number}"
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    listed = [{"name": f"device-{place}"} for place in range(count)]
+    spec = {"driver": _DRIVER, "nodeName": name, "pool": pool, "devices": listed}
+    return {"kind": "ResourceSlice", "metadata": {"name": f"{name}-{_DRIVER}"}, "spec": spec}
+
+
 def claiming() -> Made:
     """A pod that asks for a device by a resource claim."""
     made = pod()
-    made["spec"]["resourceClaims"] = [
-        {"name": "resource", "resourceClaimTemplateName": "test-claim-template"}
-    ]
+    made["spec"]["resourceClaims"] = [{"name": "resource", "resourceClaimTemplateName": _TEMPLATE}]
     made["spec"]["containers"][0]["resources"]["claims"] = [{"name": "resource"}]
     return made
 

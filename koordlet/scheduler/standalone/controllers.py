@@ -1,7 +1,7 @@
-"""Reconciles nodes, taints and budgets of a standalone scheduler each second.
+"""Reconciles nodes, taints, budgets and claims of a standalone scheduler each second.
 
 Covers: reading nodes, pods and budgets, writing what differs. Does not cover: what should be
-written (``registration``, ``taints``, ``budgets``: pure).
+written (``registration``, ``taints``, ``budgets``: pure), claims (``claim_controller``).
 
 Rules:
 1. Everything is derived anew from what the store has; nothing is remembered but which nodes report.
@@ -23,7 +23,7 @@ from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.model import moment, nodereport
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
-from koordlet.scheduler.standalone import budgets, registration, taints
+from koordlet.scheduler.standalone import budgets, claim_controller, registration, taints
 
 _BEAT = 1.0
 _OFFERS = 10.0
@@ -46,6 +46,7 @@ class Controllers:
         self._nodes = informer.Informer(store, kinds.NODES, dict)
         self._pods = informer.Informer(store, kinds.PODS, dict)
         self._budgets = informer.Informer(store, kinds.POD_DISRUPTION_BUDGETS, dict)
+        self._claims = claim_controller.ClaimController(store, self._guarded, wall)
         #: Nodes that reported to this process, and when their offers were written.
         self._known: set[str] = set()
         self._since = wall()
@@ -54,7 +55,7 @@ class Controllers:
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for source in (self._nodes, self._pods, self._budgets):
+            for source in (self._nodes, self._pods, self._budgets, *self._claims.sources()):
                 group.create_task(source.run())
                 await source.synced()
             while True:
@@ -80,6 +81,7 @@ class Controllers:
             await self._guarded(objects.text(pod, "name"), self._judged(pod))
         for (_, name), budget in self._budgets.snapshot.items():
             await self._guarded(name, self._counted(budget, pods))
+        await self._claims.once(pods)
 
     async def _guarded(self, name: str, doing: Any) -> None:
         """Run a step; what fails costs only itself (rule 4)."""

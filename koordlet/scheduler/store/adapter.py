@@ -138,6 +138,9 @@ class Store:
                 return self._put(db, ref, None, writing.applied(ref, patch, context))
             old = old or _existing(db, ref)
             new = writing.patched(ref, old, patch, subresource, context)
+            if new != old and _is_over(ref, new):
+                rows.remove(db, ref, new)
+                return new
             return old if new == old else self._put(db, ref, old, new)
 
         return await self._database.write(write, keep=not dry_run)
@@ -247,4 +250,17 @@ def _end(
             if ending != old:
                 rows.put(db, ref, old, ending)
             return
+    elif objects.metadata(old).get("finalizers"):
+        # Whoever has put one there has something to do first.
+        if objects.metadata(old).get("deletionTimestamp") is None:
+            meta = {**old["metadata"], "deletionTimestamp": writing.stamp(now)}
+            rows.put(db, ref, old, {**old, "metadata": {**meta, "deletionGracePeriodSeconds": 0}})
+        return
     rows.remove(db, ref, old)
+
+
+def _is_over(ref: objects.Ref, body: dict[str, Any]) -> bool:
+    """Whether an object only waited for its finalizers; a pod waits for its node."""
+    meta = objects.metadata(body)
+    waits = bool(meta.get("finalizers")) or ref.kind == kinds.PODS
+    return meta.get("deletionTimestamp") is not None and not waits

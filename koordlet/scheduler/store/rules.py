@@ -89,13 +89,17 @@ _BUILT_IN: Mapping[str, KindRule] = {
         generation=False, list_keys={**LIST_KEYS, "ports": ("port", "protocol")}
     ),
     str(kinds.POD_DISRUPTION_BUDGETS): _COUNTED,
+    str(kinds.RESOURCE_CLAIMS): KindRule(
+        generation=False, list_keys={**LIST_KEYS, "reservedFor": ("uid",)}
+    ),
     str(kinds.NATIVE_POD_GROUPS): _COUNTED,
     **{
         str(kind): _PLAIN
         for kind in (
             *(kinds.CONFIG_MAPS, kinds.CSI_DRIVERS, kinds.CSI_NODES, kinds.EVENTS, kinds.LEASES),
             *(kinds.PRIORITY_CLASSES, kinds.RUNTIME_CLASSES, kinds.STORAGE_CAPACITIES),
-            kinds.STORAGE_CLASSES,
+            *(kinds.STORAGE_CLASSES, kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES),
+            kinds.RESOURCE_CLAIM_TEMPLATES,
         )
     },
 }

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import pytest
 
 from koordlet.scheduler.claims import allocator, demand, devices_in_use, node_answers, pools
 from koordlet.scheduler.objects import device_classes, resource_claims, resource_slices
@@ -20,7 +24,9 @@ class Cluster:
 
     def __init__(self, *slices: Body) -> None:
         self.book, self.in_use = pools.PoolBook(), devices_in_use.DevicesInUse()
-        self.answers = node_answers.NodeAnswers(self.book, self.in_use)
+        #: By what a claim says.
+        self.answers: dict[str, node_answers.NodeAnswers] = {}
+        self.seconds: Iterator[float] = itertools.repeat(0.0)
         self.asked: list[str] = []
         for piece in slices:
             self.put(piece)
@@ -43,14 +49,20 @@ class Cluster:
         """The answers for a claim of one device."""
         classes = {"gpu": device_classes.decode(kit.device_class("gpu", "true"))}
         wanted = resource_claims.decode(claim or kit.claim(kit.request()))
-        answers = self.answers.of(demand.prepare([wanted], classes, self.compiled), nodes)
-        return {node: answers[node] for node in nodes}
+        answers = self.answers.get(repr(claim))
+        if answers is None:
+            ready = demand.prepare([wanted], classes, self.compiled)
+            answers = node_answers.NodeAnswers(
+                ready, self.book, self.in_use, lambda: next(self.seconds)
+            )
+            self.answers[repr(claim)] = answers
+        found = answers.of(nodes.items(), most_seconds=1.0)
+        return {node: answer.why_not for node, answer in zip(nodes, found, strict=True)}
 
     def fresh(self, nodes: Mapping[str, Mapping[str, str]], claim: Body) -> dict[str, str]:
         """The same without any memory."""
         other = Cluster()
         other.book, other.in_use = self.book, self.in_use
-        other.answers = node_answers.NodeAnswers(self.book, self.in_use)
         return other.why_not(nodes, claim)
 
 
@@ -106,7 +118,7 @@ def test_an_invalid_pool_is_the_answer_of_its_node_alone() -> None:
 
 
 def test_answers_are_those_of_a_search_without_memory() -> None:
-    """Over random changes: many kinds of demand, more than are remembered."""
+    """Over random changes, for many kinds of demand."""
     chance = random.Random(29)
     cluster = Cluster()
     taken: list[resource_claims.ClaimAllocation] = []
@@ -130,3 +142,41 @@ def test_answers_are_those_of_a_search_without_memory() -> None:
                 cluster.in_use.remove(taken.pop(chance.randrange(len(taken))))
         claim = kit.claim(kit.request(name=f"r{chance.randrange(40)}", count=chance.randint(1, 3)))
         assert cluster.why_not(nodes, claim) == cluster.fresh(nodes, claim)
+
+
+def test_a_look_that_takes_too_long_ends_and_the_next_goes_on_from_there() -> None:
+    """Each node costs a second of the one that there is; what was found stays."""
+    cluster = Cluster(*(kit.resource_slice(["a"], node=f"n{n}") for n in range(3)))
+    cluster.seconds = itertools.count(0.0, 0.6)
+    nodes: dict[str, dict[str, str]] = {f"n{n}": {} for n in range(3)}
+    with pytest.raises(demand.AllocationError, match="given up after 1 s, before node"):
+        cluster.why_not(nodes)
+    assert cluster.asked == ["a"]
+    while len(cluster.asked) < 3:
+        with contextlib.suppress(demand.AllocationError):
+            cluster.why_not(nodes)
+    assert cluster.why_not(nodes) == dict.fromkeys(nodes, "")
+
+
+def test_nodes_that_see_the_same_devices_share_one_search() -> None:
+    """A thousand nodes, one device of the network."""
+    cluster = Cluster(kit.resource_slice(["a"], pool="p", allNodes=True))
+    cluster.seconds = itertools.count(0.0, 0.4)
+    nodes: dict[str, dict[str, str]] = {f"n{n}": {} for n in range(1000)}
+    assert set(cluster.why_not(nodes).values()) == {""}
+    # The clock is asked once at the beginning, and once for each search.
+    assert next(cluster.seconds) == pytest.approx(0.8)
+
+
+def test_a_node_is_rated_by_how_early_its_wishes_come() -> None:
+    """Eight for the first, one less for each after it; nothing without a list."""
+    cluster = Cluster(
+        kit.resource_slice(["a"], node="n1"), kit.resource_slice(["a", "b"], node="n2")
+    )
+    wishes = [kit.wish("two", count=2), kit.wish("one")]
+    classes = {"gpu": device_classes.decode(kit.device_class("gpu", "true"))}
+    claim = resource_claims.decode(kit.claim(kit.first_available("r", *wishes)))
+    ready = demand.prepare([claim], classes, cluster.compiled)
+    answers = node_answers.NodeAnswers(ready, cluster.book, cluster.in_use, lambda: 0.0)
+    assert answers.has_wishes
+    assert [answer.rating for answer in answers.of(NODES.items())] == [7, 8]

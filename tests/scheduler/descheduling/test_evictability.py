@@ -19,7 +19,7 @@ MIRROR = {"kubernetes.io/config.mirror": "x"}
 LOCAL = {"volumes": [{"name": "v", "emptyDir": {}}]}
 CLAIM = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
 PVC: Body = {"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
-DEVICES = {"resourceClaims": [{"name": "gpu"}]}
+DEVICES = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
 CRITICAL = 2_000_000_000
 BUDGET = {
     "kind": "PodDisruptionBudget",

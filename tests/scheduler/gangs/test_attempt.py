@@ -271,10 +271,10 @@ def test_a_member_that_dies_while_it_waits_takes_the_others_out_of_the_queue() -
 
 def test_one_broken_member_costs_its_gang_and_nobody_else() -> None:
     """A member that is never tried is named with its reason."""
-    odd = gangs.member("g2", "g", 2, resourceClaims=[{"name": "x"}])
+    odd = gangs.member("g2", "g", 2, workloadRef={"name": "x"})
     scene = Scene(*three_nodes(), *of("g", 1, 2), odd, clusters.pod("plain", meta={"uid": "p"}))
     places = scene.decided()
     assert (places["g1"], places["g2"]) == ("", "")
     assert places["plain"]
     assert 'member Pod "d/g2" is unschedulable' in scene.messages["g1"]
-    assert "resource claims" in scene.messages["g2"]
+    assert "spec.workloadRef" in scene.messages["g2"]

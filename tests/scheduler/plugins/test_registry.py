@@ -28,6 +28,7 @@ def test_scores_have_kube_schedulers_weights_and_a_reservation_outweighs_them_al
         "DeviceShare": 1,
         "PodTopologySpread": 2,
         "InterPodAffinity": 2,
+        "DynamicResources": 2,
         "NodeResourcesBalancedAllocation": 1,
         "ImageLocality": 1,
     }

@@ -29,7 +29,7 @@ def scene(*owners: Any) -> tuple[ReservationCache, Pod]:
 
 def claimed(cache: ReservationCache, pod: Pod) -> list[str]:
     """Names of the reservations that the pod may use on the node."""
-    claim = claim_of(cache.claims.refine(pod))
+    claim = claim_of(cache.claims.refine(pod, pod.pod_class))
     return [] if claim is None else [info.spec.name for info in claim.usable(0)]
 
 
@@ -59,17 +59,17 @@ def test_a_claim_follows_reservations_that_come_and_go_in_the_order_of_their_arr
     """The variant of the class stays the same, so that nothing is computed anew for it."""
     selector = {"labelSelector": {"matchLabels": WEB}}
     cache, pod = scene(selector, {"object": {"name": "another"}}, selector)
-    variant = cache.claims.refine(pod)
+    variant = cache.claims.refine(pod, pod.pod_class)
     before = claimed(cache, pod)
     cache.drop("r0")
     cache.put(reservation("r9", owners=[selector], cpu="1", on="n"))
 
     assert before == ["r0", "r2"]
     assert claimed(cache, pod) == ["r2", "r9"]
-    assert cache.claims.refine(pod) is variant
+    assert cache.claims.refine(pod, pod.pod_class) is variant
 
 
 def test_a_class_that_no_reservation_selects_stays_as_it_is() -> None:
     """No variant, so no filter and no score for it."""
     cache, pod = scene({"labelSelector": {"matchLabels": {"app": "db"}}})
-    assert cache.claims.refine(pod) is pod.pod_class
+    assert cache.claims.refine(pod, pod.pod_class) is pod.pod_class

@@ -98,14 +98,14 @@ def test_gates_claims_and_groups_stay_pending() -> None:
     report = clusters.tried(
         node("n1"),
         pod("gated", schedulingGates=[{"name": "a"}, {"name": "b"}]),
-        pod("claims", resourceClaims=[{"name": "gpu"}]),
+        pod("claims", resourceClaims=[{"name": "gpu", "resourceClaimName": "gone"}]),
         pod("group", schedulingGroup={"podGroupName": "g"}),
         pod("fine"),
     )
     said = {entry["pod"]: entry["message"] for entry in report["pending"]}
 
     assert said["d/gated"] == "waiting for scheduling gates: [a b]"
-    assert "resource claims" in said["d/claims"]
+    assert said["d/claims"] == 'resourceclaim "gone" not found'
     assert "waiting for pods's pod group" in said["d/group"]
     assert [placement["pod"] for placement in report["placements"]] == ["d/fine"]
 

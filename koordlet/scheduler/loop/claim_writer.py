@@ -1,0 +1,210 @@
+"""Writes claims: what they were promised before a pod is bound, and what nobody uses any more.
+
+Covers: allocation, finalizer and ``reservedFor``, in the order of kube-scheduler; conditions that
+devices have to meet first. Does not cover: what is decided (``plugins.dynamic_resources``).
+
+Rules:
+1. Each write names the revision that it was decided on. After a conflict the claim is read again:
+   what somebody else gave it meanwhile ends the binding, all else is tried again.
+2. The finalizer comes first: a claim with devices does not go without their being given back.
+3. A claim is taken from a pod only while the pod is assumed nowhere: it may have been tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from koordlet import log
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model import moment
+from koordlet.model.record import dataclass
+from koordlet.scheduler.claims.allocation_state import AllocationState, ClaimProblemError
+from koordlet.scheduler.framework import RefusedError
+from koordlet.scheduler.objects import resource_claims
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.resource_claims import (
+    AllocatedDevice,
+    ClaimAllocation,
+    ResourceClaim,
+)
+
+#: Attempts at one write against conflicts.
+_ATTEMPTS = 5
+#: Seconds between two looks at the conditions of devices, and for all of them.
+_LOOK, _PATIENCE = 5.0, 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """A claim that a pod does not use; without a pod: that has no devices any more."""
+
+    claim: ResourceClaim
+    pod: str = ""
+    key: str = ""
+
+
+class ClaimWriter:
+    """Writes the claims of one scheduler."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        state: AllocationState,
+        wall: Callable[[], float],
+        assumed: Callable[[str], bool],
+    ) -> None:
+        self._store, self._state, self._wall = store, state, wall
+        #: Whether a pod is assumed on a node, by key (rule 3).
+        self._assumed = assumed
+        self._due: asyncio.Queue[_Release] = asyncio.Queue()
+
+    async def bind(self, pod: Pod) -> None:
+        """Write what a pod's claims were promised, and that it uses them."""
+        for claim in self._claims(pod):
+            if claim.allocation is None or not claim.serves(pod.uid):
+                await self._reserve(pod, claim)
+
+    def _claims(self, pod: Pod) -> tuple[ResourceClaim, ...]:
+        try:
+            return self._state.claims_of(pod)
+        except ClaimProblemError as problem:
+            raise RefusedError(str(problem)) from problem
+
+    async def _reserve(self, pod: Pod, claim: ResourceClaim) -> None:
+        key, uid = (claim.namespace, claim.name), claim.uid
+        expected = self._state.claims.allocation(key)
+        if expected is None:
+            raise RefusedError(f"claim {claim.key} was deallocated in the meantime")
+        for _ in range(_ATTEMPTS):
+            if claim.deleting or claim.uid != uid:
+                raise RefusedError(f"claim {claim.key} got deleted in the meantime")
+            allocation = claim.allocation
+            if allocation is not None and allocation.devices != expected.devices:
+                raise RefusedError(f"claim {claim.key} got allocated elsewhere in the meantime")
+            try:
+                claim = await self._written(pod, claim, expected)
+            except refusals.Conflict:
+                claim = await self._read(claim)
+                if claim.allocation is not None and claim.serves(pod.uid):
+                    return
+                continue
+            return
+        raise RefusedError(f"claim {claim.key} was changed by others {_ATTEMPTS} times in a row")
+
+    async def _written(
+        self, pod: Pod, claim: ResourceClaim, allocation: ClaimAllocation
+    ) -> ResourceClaim:
+        """The claim after one attempt at its finalizer and its status."""
+        mine = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+        status: dict[str, Any] = {"reservedFor": [mine]}
+        if claim.allocation is None:
+            if resource_claims.FINALIZER not in claim.finalizers:
+                claim = await self._protected(claim)
+            stamp = moment.spell(self._wall())
+            status["allocation"] = {**allocation.document(), "allocationTimestamp": stamp}
+        return await self._patch(claim, {"status": status}, "status")
+
+    async def _protected(self, claim: ResourceClaim) -> ResourceClaim:
+        """A claim with its finalizer.
+
+        A server compares the parameters of drivers byte by byte, but hands them out as compact
+        JSON: where they were written otherwise, every patch seems to change them.
+        """
+        wish = {"metadata": {"finalizers": [resource_claims.FINALIZER]}}
+        try:
+            return await self._patch(claim, wish)
+        except refusals.Invalid as error:
+            raise RefusedError(
+                f"claim {claim.key} cannot get its finalizer ({error}); write parameters of drivers"
+                " as compact JSON, as kubectl does"
+            ) from error
+
+    async def _patch(
+        self, claim: ResourceClaim, body: objects.Object, subresource: str = ""
+    ) -> ResourceClaim:
+        patch = objects.Strategic(body, claim.resource_version)
+        answer = await self._store.patch(_ref(claim), patch, subresource=subresource)
+        return self._take(answer)
+
+    async def _read(self, claim: ResourceClaim) -> ResourceClaim:
+        return self._take(await self._store.get(_ref(claim)))
+
+    def _take(self, body: objects.Object) -> ResourceClaim:
+        claim = resource_claims.decode(body)
+        self._state.claims.wrote(claim)
+        return claim
+
+    # Conditions of devices.
+
+    def waiting(self, pod: Pod) -> float:
+        """Seconds after which to ask again whether a pod's devices are ready; 0: they are.
+
+        ``RefusedError``: they will not be; their claims have no devices any more.
+        """
+        wait = 0.0
+        for claim in self._claims(pod):
+            allocation = claim.allocation
+            for device in allocation.devices if allocation is not None else ():
+                if device.binding_conditions and not self._is_ready(claim, device):
+                    wait = _LOOK
+        return wait
+
+    def _is_ready(self, claim: ResourceClaim, device: AllocatedDevice) -> bool:
+        key = device.driver, device.pool, device.device, device.share_id
+        true = claim.conditions.get(key, frozenset())
+        failed = true.intersection(device.binding_failure_conditions)
+        name = "/".join(key[:3])
+        if failed:
+            self.deallocate(claim)
+            why = f"device {name} cannot be used: {', '.join(sorted(failed))}"
+            raise RefusedError(f"claim {claim.key}: {why}")
+        if true.issuperset(device.binding_conditions):
+            return True
+        began = moment.parse(claim.allocation.timestamp) if claim.allocation else 0.0
+        if self._wall() - began > _PATIENCE:
+            self.deallocate(claim)
+            lacking = ", ".join(sorted(set(device.binding_conditions) - true))
+            raise RefusedError(
+                f"claim {claim.key}: device {name} did not become ready within {_PATIENCE:g} s:"
+                f" {lacking}"
+            )
+        return False
+
+    # What nobody uses.
+
+    def release(self, pod: Pod, claim: ResourceClaim) -> None:
+        """Write some time that a pod does not use a claim."""
+        self._due.put_nowait(_Release(claim, pod.uid, pod.key))
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Write some time that a claim has no devices any more."""
+        self._due.put_nowait(_Release(claim))
+
+    async def run(self) -> None:
+        """Write what is due until cancelled."""
+        while True:
+            due = await self._due.get()
+            if due.pod and self._assumed(due.key):
+                continue
+            status: dict[str, Any] = {"allocation": None, "reservedFor": None}
+            # A pod is taken from the list whatever else has changed; devices only from the claim
+            # that they were decided to be taken from.
+            revision = "" if due.pod else due.claim.resource_version
+            if due.pod:
+                status = {"reservedFor": [{"$patch": "delete", "uid": due.pod}]}
+            body = {"metadata": {"uid": due.claim.uid}, "status": status}
+            patch = objects.Strategic(body, revision)
+            try:
+                self._take(await self._store.patch(_ref(due.claim), patch, subresource="status"))
+            except (refusals.NotFound, refusals.Conflict):
+                continue  # it has changed: the pod that asked is woken by that
+            except refusals.ObjectsError as error:
+                log.get().warning(
+                    "scheduler.claim_not_released", claim=due.claim.key, detail=str(error)
+                )
+
+
+def _ref(claim: ResourceClaim) -> objects.Ref:
+    return objects.Ref(kinds.RESOURCE_CLAIMS, claim.name, claim.namespace)
