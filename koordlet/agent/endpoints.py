@@ -69,7 +69,10 @@ class Endpoints:
         past: series.History,
         cluster: Cluster | None = None,
         scheduler: str | None = None,
+        latency: Callable[[], float | None] = lambda: None,
     ) -> None:
+        #: Of the requests to a service that tells of it, in seconds.
+        self._latency = latency
         self._config = config
         #: The address of a scheduler for reports, unless the configuration names one.
         self._scheduler = scheduler
@@ -89,14 +92,17 @@ class Endpoints:
         """Start one after the other; return the addresses for people."""
         addresses = []
         if self._config.http.enabled:
-            from koordlet.report import http_api  # noqa: PLC0415 -- rule 2
+            from koordlet.report import http_api, recorder  # noqa: PLC0415 -- rule 2
 
+            recorded = recorder.Recorder(self._past, latency=self._latency)
+            self._told.append(recorded.publish)
             api = http_api.Api(
                 current,
                 version=koordlet.__version__,
                 audit=self._paths.audit,
                 with_metrics=self._config.metrics.enabled,
                 surfaces=self._counts,
+                recorded=recorded,
             )
             addresses.append(await self._guard("http", self._start_http(api)))
             if self._config.http.secure.address is not None:

@@ -19,7 +19,16 @@ from collections.abc import Mapping
 
 from koordlet.http import message
 from koordlet.model import pod, resources
-from koordlet.report import documents, node_json, plan_json, resctrl_json, view
+from koordlet.report import (
+    answers,
+    documents,
+    history_json,
+    node_json,
+    plan_json,
+    recorder,
+    resctrl_json,
+    view,
+)
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
@@ -56,9 +65,11 @@ def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.Htt
     return made
 
 
-def event(now: view.ReportView | None, version: str) -> bytes:
+def event(
+    now: view.ReportView | None, version: str, recorded: recorder.Recorder | None = None
+) -> bytes:
     """Server-sent event with the state, or with the news that there is none yet."""
-    return told(None if now is None else document(now, version))
+    return told(None if now is None else document(now, version, recorded))
 
 
 def told(state: Mapping[str, object] | None) -> bytes:
@@ -69,8 +80,10 @@ def told(state: Mapping[str, object] | None) -> bytes:
     return f"event: state\ndata: {data}\n\n".encode()
 
 
-def document(now: view.ReportView, version: str) -> dict[str, object]:
-    """One moment."""
+def document(
+    now: view.ReportView, version: str, recorded: recorder.Recorder | None = None
+) -> dict[str, object]:
+    """One moment; with a recorder also its newest row, marks, and answers from them."""
     whole = node_json.document(now, version)
     made = plan_json.render(now.plan, now.results)
     kept = (
@@ -94,6 +107,14 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
             **documents.fields(now.counters, "ticks writes refusals"),
             "tickCpuSeconds": round(now.counters.tick_cpu_seconds, 6),
         },
+        **({} if recorded is None else _recorded(now, recorded)),
+    }
+
+
+def _recorded(now: view.ReportView, recorded: recorder.Recorder) -> dict[str, object]:
+    return {
+        "history": history_json.row(recorded, now.snapshot.wall),
+        "answers": answers.document(now, recorded.row),
     }
 
 

@@ -20,9 +20,11 @@ from koordlet.report import (
     audit_json,
     console,
     documents,
+    history_json,
     metrics,
     node_json,
     plan_json,
+    recorder,
     topology_json,
     view,
 )
@@ -46,6 +48,7 @@ class Api:
         audit: Path | None = None,
         with_metrics: bool = True,
         surfaces: Surfaces = dict,
+        recorded: recorder.Recorder | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -54,12 +57,13 @@ class Api:
         self._audit = audit
         self._with_metrics = with_metrics
         self._surfaces = surfaces
+        self._recorded = recorded
         self._monotonic = monotonic
         self._wall = wall
         self._process = metrics.ProcessMetrics()
         self._kept: dict[str, tuple[tuple[object, ...], message.HttpResponse]] = {}
         #: Whoever looks at the console; ``publish`` it after every tick.
-        self.channel = message.Channel(lambda: console.event(current(), version))
+        self.channel = message.Channel(lambda: console.event(current(), version, recorded))
 
     def routes(self) -> routes.Routes:
         """The table."""
@@ -76,6 +80,8 @@ class Api:
         ]
         if self._audit is not None:
             rows.append(("GET", "/api/v1/audit", self.audit))
+        if self._recorded is not None:
+            rows.append(("GET", "/api/v1/history", self._of_view(self.history)))
         if self._with_metrics:
             rows.append(("GET", "/metrics", self._of_view(self.metrics)))
         return routes.Routes(rows)
@@ -183,6 +189,16 @@ class Api:
         except OSError as error:
             why = f"the audit log cannot be read: {error.strerror}"
             return message.error(503, "host", why, culprit=str(self._audit))
+
+    def history(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
+        """What is remembered, as asked."""
+        assert self._recorded is not None  # noqa: S101 - there is no route without a recorder
+        try:
+            question = history_json.query(request, now.snapshot.wall)
+            return message.document(history_json.document(self._recorded, now, question))
+        except ValueError as error:
+            culprit, fix = "/api/v1/history", history_json.FIELDS
+            return message.error(400, "usage", str(error)[:200], culprit=culprit, fix=fix)
 
     def _question(self, request: message.HttpRequest) -> audit_json.AuditQuery:
         unknown = set(request.query) - {"limit", "since", "pod", "policy"}
