@@ -34,22 +34,29 @@ CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_SHARED = {
-    "/console.css": ("console.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-}
-#: Path to file and its type, of the agent.
-FILES: Mapping[str, tuple[str, str]] = {
-    "/": ("console.html", "text/html; charset=utf-8"),
-    "/console.js": ("console.js", "text/javascript; charset=utf-8"),
-    **_SHARED,
-}
-#: The same of the scheduler.
-CLUSTER_FILES: Mapping[str, tuple[str, str]] = {
-    "/": ("cluster.html", "text/html; charset=utf-8"),
-    "/cluster.js": ("cluster.js", "text/javascript; charset=utf-8"),
-    **_SHARED,
-}
+_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
+
+
+def _files(page: str, *names: str) -> Mapping[str, tuple[str, str]]:
+    """Path to file and its type: a page, and what it loads."""
+    paths = {"/": page, **{f"/{name}": name for name in names}}
+    return {
+        path: (name, f"{_TYPES[name[name.rindex('.') :]]}; charset=utf-8")
+        for path, name in paths.items()
+    }
+
+
+_SHARED = ("console.css", "page.js")
+#: Of the agent, a script for each noun.
+FILES = _files(
+    "console.html",
+    *_SHARED,
+    "agent.css",
+    *("chart.js", "timeline.js", "charts.js", "machine.js", "answers.js", "workloads.js"),
+    *("panels.js", "place.js", "console.js"),
+)
+#: Of the scheduler.
+CLUSTER_FILES = _files("cluster.html", *_SHARED, "cluster.js")
 #: Actions that are told: a person reads the first ones, the rest is in the plan.
 _ACTIONS = 100
 #: The same of evictions.
@@ -103,6 +110,7 @@ def document(
         "explanations": made["explanations"],
         "shadow": made["shadow"],
         "resctrl": resctrl_json.render(now.snapshot),
+        "startedAt": now.counters.started,
         "counters": {
             **documents.fields(now.counters, "ticks writes refusals"),
             "tickCpuSeconds": round(now.counters.tick_cpu_seconds, 6),
