@@ -72,9 +72,7 @@ def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.Htt
     return made
 
 
-def event(
-    now: view.ReportView | None, version: str, recorded: recorder.Recorder | None = None
-) -> bytes:
+def event(now: view.ReportView | None, version: str, recorded: recorder.Recorder) -> bytes:
     """Server-sent event with the state, or with the news that there is none yet."""
     return told(None if now is None else document(now, version, recorded))
 
@@ -87,10 +85,8 @@ def told(state: Mapping[str, object] | None) -> bytes:
     return f"event: state\ndata: {data}\n\n".encode()
 
 
-def document(
-    now: view.ReportView, version: str, recorded: recorder.Recorder | None = None
-) -> dict[str, object]:
-    """One moment; with a recorder also its newest row, marks, and answers from them."""
+def document(now: view.ReportView, version: str, recorded: recorder.Recorder) -> dict[str, object]:
+    """One moment, with the newest row of what is recorded."""
     whole = node_json.document(now, version)
     made = plan_json.render(now.plan, now.results)
     kept = (
@@ -115,12 +111,6 @@ def document(
             **documents.fields(now.counters, "ticks writes refusals"),
             "tickCpuSeconds": round(now.counters.tick_cpu_seconds, 6),
         },
-        **({} if recorded is None else _recorded(now, recorded)),
-    }
-
-
-def _recorded(now: view.ReportView, recorded: recorder.Recorder) -> dict[str, object]:
-    return {
         "history": history_json.row(recorded, now.snapshot.wall),
         "answers": answers.document(now, recorded.row),
     }

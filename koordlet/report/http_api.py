@@ -45,10 +45,10 @@ class Api:
         current: Callable[[], view.ReportView | None],
         *,
         version: str,
+        recorded: recorder.Recorder,
         audit: Path | None = None,
         with_metrics: bool = True,
         surfaces: Surfaces = dict,
-        recorded: recorder.Recorder | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -75,13 +75,18 @@ class Api:
             ("GET", "/readyz", self.readyz),
             *(
                 ("GET", f"/api/v1/{handler.__name__}", self._of_view(handler))
-                for handler in (self.node, self.topology, self.cpus, self.pod, self.plan)
+                for handler in (
+                    self.node,
+                    self.topology,
+                    self.cpus,
+                    self.pod,
+                    self.plan,
+                    self.history,
+                )
             ),
         ]
         if self._audit is not None:
             rows.append(("GET", "/api/v1/audit", self.audit))
-        if self._recorded is not None:
-            rows.append(("GET", "/api/v1/history", self._of_view(self.history)))
         if self._with_metrics:
             rows.append(("GET", "/metrics", self._of_view(self.metrics)))
         return routes.Routes(rows)
@@ -192,7 +197,6 @@ class Api:
 
     def history(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
         """What is remembered, as asked."""
-        assert self._recorded is not None  # noqa: S101 - there is no route without a recorder
         try:
             question = history_json.query(request, now.snapshot.wall)
             return message.document(history_json.document(self._recorded, now, question))

@@ -31,7 +31,7 @@ from koordlet.report import http_api, view
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.process import pages
 from tests.browser import looking
-from tests.kit import clusters, loops, reservations, schedulers, views
+from tests.kit import clusters, loops, recorders, reservations, schedulers, views
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -43,9 +43,11 @@ class Console:
     def __init__(self, now: view.ReportView, audit: Path) -> None:
         self.now = now
         self.loop = loops.LoopThread()
+        self.recorded = recorders.after_an_hour()
         self.api = http_api.Api(
             lambda: self.now,
             version="1.2.3",
+            recorded=self.recorded,
             audit=audit,
             monotonic=lambda: self.now.snapshot.at,
         )

@@ -2,7 +2,9 @@
 // dragging, marks. It knows nothing of the agent: data and colours are handed to it.
 "use strict";
 
-const PAD = { left: 50, right: 12, top: 12, bottom: 20 };
+// Around the area of samples, by the size of the text; a stroke of small text is one pixel.
+const padOf = (font) => ({ left: font * 4.5, right: font, top: font + 2, bottom: font + 8 });
+const fontOf = (canvas) => parseFloat(getComputedStyle(canvas).fontSize);
 // Samples further apart than so many periods are not joined.
 const GAP = 3.5;
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200];
@@ -58,8 +60,8 @@ function makeChart(title, unit, axis, options) {
   chart.show = (at, series) => { chart.at = at; chart.series = series; redraw(chart); };
   chart.redraw = () => redraw(chart);
   const moment = (event) => {
-    const place = canvas.getBoundingClientRect(), wide = place.width - PAD.left - PAD.right;
-    const part = Math.min(1, Math.max(0, (event.clientX - place.left - PAD.left) / wide));
+    const box = canvas.getBoundingClientRect(), pad = padOf(fontOf(canvas)), wide = box.width - pad.left - pad.right;
+    const part = Math.min(1, Math.max(0, (event.clientX - box.left - pad.left) / wide));
     return axis.from() + part * (axis.to() - axis.from());
   };
   canvas.addEventListener("pointermove", (event) => {
@@ -110,33 +112,33 @@ function drawChart(chart) {
   const pen = canvas.getContext("2d"), from = axis.from(), to = axis.to();
   pen.setTransform(sharp, 0, 0, sharp, 0, 0);
   pen.clearRect(0, 0, wide, high);
-  const font = parseFloat(getComputedStyle(canvas).fontSize);
+  const font = fontOf(canvas), pad = padOf(font);
   pen.font = `${font}px system-ui, "Liberation Sans", sans-serif`;
   const first = Math.max(0, indexAt(chart.at, from) - 1), last = Math.min(chart.at.length, indexAt(chart.at, to) + 1);
-  const view = pointsOf(chart, first, last, wide - PAD.left - PAD.right);
-  const bottom = font + 8;
+  const view = pointsOf(chart, first, last, wide - pad.left - pad.right);
   const top = options.top ? Math.max(options.top(), view.most) : roundUp(view.most * 1.02, unit);
-  const x = (t) => PAD.left + ((t - from) / (to - from)) * (wide - PAD.left - PAD.right);
-  const y = (v) => high - bottom - (Math.min(v, top) / top) * (high - bottom - PAD.top);
-  grid(pen, { from, to, x, y, top, unit, wide, high, bottom, font, live: axis.live() });
+  const x = (t) => pad.left + ((t - from) / (to - from)) * (wide - pad.left - pad.right);
+  const y = (v) => high - pad.bottom - (Math.min(v, top) / top) * (high - pad.bottom - pad.top);
+  grid(pen, { from, to, x, y, top, unit, wide, high, pad, font, live: axis.live() });
   pen.save();
   pen.beginPath();
-  pen.rect(PAD.left, 0, wide - PAD.left - PAD.right, high - bottom + 1);
+  pen.rect(pad.left, 0, wide - pad.left - pad.right, high - pad.bottom + 1);
   pen.clip();
-  for (const area of view.areas) fillArea(pen, area, x, y);
-  for (const line of view.lines) strokeLine(pen, line, x, y);
-  drawMarks(pen, axis.marks(), options.marks, x, high - bottom);
+  pen.lineJoin = "round";
+  for (const area of view.areas) fillArea(pen, area, x, y, font / 12);
+  for (const line of view.lines) strokeLine(pen, line, x, y, font / 12);
+  drawMarks(pen, axis.marks(), options.marks, x, high - pad.bottom, font);
   if (chart.drag !== null && axis.cursor !== null) {
     pen.fillStyle = colour("focus");
     pen.globalAlpha = 0.15;
-    pen.fillRect(x(chart.drag), 0, x(axis.cursor) - x(chart.drag), high - bottom);
+    pen.fillRect(x(chart.drag), 0, x(axis.cursor) - x(chart.drag), high - pad.bottom);
     pen.globalAlpha = 1;
   }
   if (axis.cursor !== null && axis.cursor >= from && axis.cursor <= to) {
     pen.strokeStyle = colour("soft");
     pen.beginPath();
-    pen.moveTo(x(axis.cursor), PAD.top - 4);
-    pen.lineTo(x(axis.cursor), high - bottom);
+    pen.moveTo(x(axis.cursor), pad.top - 4);
+    pen.lineTo(x(axis.cursor), high - pad.bottom);
     pen.stroke();
   }
   pen.restore();
@@ -185,12 +187,12 @@ function runs(times, gap, known, draw) {
     if (n < times.length && known(n) && start < 0) start = n;
   }
 }
-function fillArea(pen, area, x, y) {
+function fillArea(pen, area, x, y, scale) {
   runs(area.times, area.gap, (n) => area.known[n], (start, end) => {
     pen.beginPath();
     for (let n = start; n < end; n += 1) pen.lineTo(x(area.times[n]), y(area.above[n]));
     pen.strokeStyle = colour(area.colour);
-    pen.lineWidth = 1.25;
+    pen.lineWidth = 1.25 * scale;
     pen.stroke();
     for (let n = end - 1; n >= start; n -= 1) pen.lineTo(x(area.times[n]), y(area.below[n]));
     pen.closePath();
@@ -200,11 +202,10 @@ function fillArea(pen, area, x, y) {
     pen.globalAlpha = 1;
   });
 }
-function strokeLine(pen, line, x, y) {
+function strokeLine(pen, line, x, y, scale) {
   pen.strokeStyle = colour(line.colour);
-  pen.lineWidth = line.style === "thin" ? 1 : 1.75;
-  pen.setLineDash(line.style === "dashed" ? [6, 4] : line.style === "dotted" ? [2, 3] : []);
-  pen.lineJoin = "round";
+  pen.lineWidth = 1.75 * scale;
+  pen.setLineDash((line.style === "dashed" ? [6, 4] : line.style === "dotted" ? [2, 3] : []).map((part) => part * scale));
   runs(line.times, line.gap, (n) => line.values[n] !== null, (start, end) => {
     pen.beginPath();
     if (end - start === 1) pen.rect(x(line.times[start]) - 1, y(line.values[start]) - 1, 2, 2);
@@ -216,7 +217,7 @@ function strokeLine(pen, line, x, y) {
   });
   pen.setLineDash([]);
 }
-function grid(pen, { from, to, x, y, top, unit, wide, high, bottom, font, live }) {
+function grid(pen, { from, to, x, y, top, unit, wide, high, pad, font, live }) {
   pen.fillStyle = colour("soft");
   pen.strokeStyle = colour("line");
   pen.lineWidth = 1;
@@ -225,17 +226,17 @@ function grid(pen, { from, to, x, y, top, unit, wide, high, bottom, font, live }
   for (const part of high > 130 ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1]) {
     const height = Math.round(y(top * part)) + 0.5;
     pen.beginPath();
-    pen.moveTo(PAD.left, height);
-    pen.lineTo(wide - PAD.right, height);
+    pen.moveTo(pad.left, height);
+    pen.lineTo(wide - pad.right, height);
     pen.stroke();
-    pen.fillText(unit === "cores" ? String(Math.round(top * part * 100) / 100) : spell(top * part, unit).replace(/\.0 /, " "), PAD.left - 6, height, PAD.left - 8);
+    pen.fillText(unit === "cores" ? String(Math.round(top * part * 100) / 100) : spell(top * part, unit).replace(/\.0 /, " "), pad.left - 6, height, pad.left - 8);
   }
-  const step = STEPS.find((one) => (to - from) / one <= (wide - PAD.left) / (font * 6)) || 86400;
+  const step = STEPS.find((one) => (to - from) / one <= (wide - pad.left) / (font * 6)) || 86400;
   const zone = new Date(from * 1000).getTimezoneOffset() * 60;
   pen.textAlign = "center";
   pen.textBaseline = "alphabetic";
   for (let t = Math.ceil((from - zone) / step) * step + zone; t <= to; t += step) {
-    if (x(t) < PAD.left + font || x(t) > wide - PAD.right - font * (live ? 4 : 1.5)) continue;
+    if (x(t) < pad.left + font || x(t) > wide - pad.right - font * (live ? 4 : 1.5)) continue;
     pen.globalAlpha = 0.5;
     pen.beginPath();
     pen.moveTo(Math.round(x(t)) + 0.5, y(0));
@@ -246,23 +247,23 @@ function grid(pen, { from, to, x, y, top, unit, wide, high, bottom, font, live }
   }
   if (live) {
     pen.textAlign = "right";
-    pen.fillText("now", wide - PAD.right, high - 3);
+    pen.fillText("now", wide - pad.right, high - 3);
   }
 }
 const MARKS = { plan: ["▾", "soft", "plan"], limit: ["◆", "be-line", "limit of best-effort work"],
   eviction: ["✕", "bad", "eviction"], rollback: ["↶", "bad", "rollback"] };
-function drawMarks(pen, marks, all, x, bottom) {
+function drawMarks(pen, marks, all, x, bottom, font) {
   pen.textAlign = "center";
   pen.textBaseline = "top";
+  pen.lineWidth = 1;
   for (const mark of marks) {
     const [sign, name] = MARKS[mark.kind], strong = name === "bad";
     if (!all && !strong) continue;
     pen.strokeStyle = pen.fillStyle = colour(name);
     pen.globalAlpha = strong ? 0.9 : 0.35;
-    pen.lineWidth = 1;
     pen.beginPath();
-    pen.moveTo(x(mark.at), 10);
-    pen.lineTo(x(mark.at), strong ? bottom : 16);
+    pen.moveTo(x(mark.at), font);
+    pen.lineTo(x(mark.at), strong ? bottom : font * 1.6);
     pen.stroke();
     pen.globalAlpha = 1;
     pen.fillText(sign, x(mark.at), 0);
