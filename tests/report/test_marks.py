@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from koordlet.model import best_effort, decision, eviction, result
 from koordlet.report import marks, view
 from tests.kit import views
 
 
-def done(now: view.ReportView, value: str, **changes: object) -> view.ReportView:
+def done(now: view.ReportView, value: str, **changes: Any) -> view.ReportView:
     """A view after a pass that wrote something."""
-    step = dataclasses.replace(
-        views.made_plan().steps[0],
-        action=dataclasses.replace(views.made_plan().steps[0].action, value=value),
-        **changes,
-    )
+    first = views.made_plan().steps[0]
+    did: Any = first.action
+    step = dataclasses.replace(first, action=dataclasses.replace(did, value=value), **changes)
     outcome = result.Result(target="x", verdict=result.Verdict.DONE, step=step)
     return dataclasses.replace(now, results=(outcome,))
 

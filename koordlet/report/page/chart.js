@@ -56,7 +56,7 @@ function makeChart(title, unit, axis, options) {
   const canvas = make("canvas", { class: "plot", tabindex: 0, role: "img" });
   const keys = make("ul", { class: "keys" });
   const box = make("figure", { class: options.tall ? "chart tall" : "chart" }, canvas, keys);
-  const chart = { box, canvas, keys, title, unit, axis, options, at: [], series: [], asked: false, drag: null };
+  const chart = { box, canvas, keys, title, unit, axis, options, at: [], series: [], asked: false, seen: false, drag: null };
   chart.show = (at, series) => { chart.at = at; chart.series = series; redraw(chart); };
   chart.redraw = () => redraw(chart);
   const moment = (event) => {
@@ -93,13 +93,14 @@ function makeChart(title, unit, axis, options) {
     act();
   });
   new ResizeObserver(() => redraw(chart)).observe(canvas);
+  new IntersectionObserver((entries) => { chart.seen = entries[entries.length - 1].isIntersecting; redraw(chart); }).observe(canvas);
   return chart;
 }
 // Many changes of one frame are drawn once; a chart that is not on the screen is not drawn.
 function redraw(chart) {
-  if (chart.asked) return;
+  if (chart.asked || !chart.seen) return;
   chart.asked = true;
-  requestAnimationFrame(() => { chart.asked = false; if (chart.canvas.offsetParent) drawChart(chart); });
+  requestAnimationFrame(() => { chart.asked = false; if (chart.seen) drawChart(chart); });
 }
 
 function drawChart(chart) {
@@ -116,7 +117,7 @@ function drawChart(chart) {
   pen.font = `${font}px system-ui, "Liberation Sans", sans-serif`;
   const first = Math.max(0, indexAt(chart.at, from) - 1), last = Math.min(chart.at.length, indexAt(chart.at, to) + 1);
   const view = pointsOf(chart, first, last, wide - pad.left - pad.right);
-  const top = options.top ? Math.max(options.top(), view.most) : roundUp(view.most * 1.02, unit);
+  const whole = options.top ? options.top() : 0, top = view.most <= whole * 1.02 ? whole : roundUp(view.most * 1.02, unit);
   const x = (t) => pad.left + ((t - from) / (to - from)) * (wide - pad.left - pad.right);
   const y = (v) => high - pad.bottom - (Math.min(v, top) / top) * (high - pad.bottom - pad.top);
   grid(pen, { from, to, x, y, top, unit, wide, high, pad, font, live: axis.live() });
@@ -147,7 +148,7 @@ function drawChart(chart) {
 
 // The samples that are drawn: not more than two for each pixel, stacked where they are areas.
 function pointsOf(chart, first, last, wide) {
-  const every = Math.max(1, Math.ceil((last - first) / Math.max(1, wide))), gap = chart.axis.period() * GAP;
+  const every = Math.max(1, Math.ceil((last - first) / Math.max(1, wide))), gap = chart.axis.period() * (every + GAP);
   const buckets = [];
   for (let start = first; start < last; start += every) buckets.push([start, Math.min(last, start + every)]);
   const times = buckets.map(([start, end]) => chart.at[end - 1]);

@@ -52,6 +52,7 @@ const style = (kind) => kind.toLowerCase();
 
 // The machine --------------------------------------------------------------------------------------
 
+const CROWD = 512;
 const painted = new Map(), cells = new Map();
 function machine() {
   const map = at("map"), cpus = seen.topology.cpus;
@@ -59,7 +60,7 @@ function machine() {
   cells.clear();
   map.replaceChildren();
   at("machine").classList.toggle("wide", cpus.length > 96);
-  map.className = cpus.length > 512 ? "crowd" : cpus.length > 96 ? "many" : cpus.length > 24 ? "" : "few";
+  map.className = cpus.length > CROWD ? "crowd" : cpus.length > 96 ? "many" : cpus.length > 24 ? "" : "few";
   const group = (all, name) => {
     const found = new Map();
     for (const one of all) {
@@ -88,7 +89,9 @@ function machine() {
 }
 function cell(cpu) {
   const box = make("button", { type: "button", class: "cpu", tabindex: -1, "data-cpu": cpu.cpu, "aria-pressed": "false" },
-    make("i"), make("b", { "aria-hidden": "true" }, String(cpu.cpu)), make("s", { "aria-hidden": "true" }));
+    make("i"));
+  // Thousands of cells are too small for text: their patterns tell owners apart.
+  if (seen.topology.cpus.length <= CROWD) box.append(make("b", { "aria-hidden": "true" }, String(cpu.cpu)), make("s", { "aria-hidden": "true" }));
   cells.set(cpu.cpu, box);
   return box;
 }
@@ -110,7 +113,7 @@ function paint() {
     const cls = `cpu ${style(owner.kind)}`;
     if (box.className !== cls) {
       box.className = cls;
-      box.lastChild.textContent = (OWNERS[owner.kind] || ["?"])[0];
+      if (box.children[2]) box.children[2].textContent = (OWNERS[owner.kind] || ["?"])[0];
     }
     box.firstChild.style.height = `${height}%`;
     box.setAttribute("aria-label", words);
