@@ -89,13 +89,13 @@ def _samples(
     if question.resolution == "1m":
         # Both have their rows at the same moments.
         lines = [recorded.minutes, recorded.workloads] if question.series else [recorded.minutes]
-    chosen = [(line, _chosen(line, question, after)) for line in lines]
+    chosen = [(line, names) for line in lines if (names := _chosen(line, question, after))]
     count = sum(len(names) for _, names in chosen)
     rows = min(lines[0].length, math.ceil((recorded.clock() - after) / lines[0].period))
     if count * rows > MOST:
         msg = f"{count} series of {rows} rows are more than {MOST} samples"
         raise ValueError(msg)
-    parts = [line.samples(names, after) for line, names in chosen]
+    parts = [line.samples(names, after) for line, names in chosen or [(lines[0], [])]]
     columns = {name: column for part in parts for name, column in part.columns.items()}
     return space.Samples(parts[0].at, parts[0].span, columns)
 

@@ -42,9 +42,9 @@ def recorder(
     )
 
 
-def after_an_hour(seconds: int = 3600) -> recorder_.Recorder:
+def after_an_hour(seconds: int = 3600, *, clock: clocks.Clock | None = None) -> recorder_.Recorder:
     """One that has recorded so long."""
-    clock = clocks.Clock(100_000.0)
+    clock = clocks.Clock(100_000.0) if clock is None else clock
     made = recorder(clock=clock)
     for second in range(seconds):
         clock.now += 1
