@@ -71,7 +71,7 @@ async function fetchSamples(question, names, axis) {
   if (have.resolution === resolution && have.since <= since + axis.period() && !have.stale) return have;
   const wanted = names.map(encodeURIComponent).join(",");
   const answer = await ask(`/api/v1/history?resolution=${resolution}&since=${since}&series=${wanted}`);
-  const made = { at: answer.at, series: new Map(Object.entries(answer.series)), since, resolution, stale: false };
+  const made = { at: answer.at, series: new Map(Object.entries(answer.series)), since, resolution, stale: false, read: answer.observedAt };
   timeline.known.set(question, made);
   takeMarks(answer.marks);
   return made;
@@ -88,7 +88,7 @@ function appendRow(history) {
   for (const known of timeline.known.values()) {
     const last = known.at[known.at.length - 1];
     if (known.resolution === "1m") {
-      if (last !== undefined && history.at - last > 75) known.stale = true;
+      if (history.at - (last || 0) > 61 && history.at - known.read > 10) known.stale = true;
       continue;
     }
     if (known.resolution !== "1s" || (last !== undefined && history.at - last < 0.5)) continue;
