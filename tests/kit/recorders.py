@@ -9,8 +9,10 @@ import math
 from collections.abc import Mapping
 
 from koordlet.history import series
+from koordlet.model import best_effort
 from koordlet.report import recorder as recorder_
-from tests.kit import clocks
+from koordlet.report import view
+from tests.kit import clocks, views
 
 #: What a node of eight CPUs does: middle, height of the wave, seconds of one wave.
 WAVES: Mapping[str, tuple[float, float, float]] = {
@@ -40,6 +42,14 @@ def recorder(
         series.History() if past is None else past,
         clock=clocks.Clock(1000.0) if clock is None else clock,
     )
+
+
+def limited(number: int) -> view.ReportView:
+    """A view with a limit of its own: another policy sets it each time."""
+    limit = best_effort.Limit(
+        policy=f"policy_{number}", actuator="x", milli=1000 * (number % 7), reason="y" * 80
+    )
+    return views.view(made=views.made_plan(limit=limit))
 
 
 def after_an_hour(seconds: int = 3600, *, clock: clocks.Clock | None = None) -> recorder_.Recorder:

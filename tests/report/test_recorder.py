@@ -10,8 +10,8 @@ from array import array
 import pytest
 
 from koordlet.history import series
-from koordlet.model import best_effort, counters, meter, qos, resctrl, resources, strain
-from koordlet.report import recorder, view
+from koordlet.model import best_effort, counters, meter, resctrl, resources, strain
+from koordlet.report import recorder
 from tests.kit import clocks, pasts, recorders, views
 
 #: Everything that is remembered for people.
@@ -138,7 +138,7 @@ def test_a_day_of_a_crowded_node_stays_within_the_budget() -> None:
             made.minutes.take(clock.now, row)
             names = (f"team/pod-{n + minute:05}-with-a-long-name/cpuCores" for n in range(192))
             made.workloads.take(clock.now, dict.fromkeys(names, 1.0))
-            made.marks.take(wrote(minute), clock.now)
+            made.marks.take(recorders.limited(minute), clock.now)
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
     finally:
@@ -146,11 +146,3 @@ def test_a_day_of_a_crowded_node_stays_within_the_budget() -> None:
 
     assert held < BUDGET_BYTES
     assert len(made.marks.after(0.0)) > 200
-
-
-def wrote(number: int) -> view.ReportView:
-    """A view with a limit of its own."""
-    limit = best_effort.Limit(
-        policy=f"policy_{number}", actuator="x", milli=1000 * (number % 7), reason="y" * 80
-    )
-    return views.view((views.workload("web", qos.Qos.LS),), made=views.made_plan(limit=limit))
