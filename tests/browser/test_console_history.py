@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 
-def samples(page: Page, name: str, question: str = "cpu") -> list[float]:
+def samples(page: Page, name: str, question: str = "cpu") -> list[float | None]:
     """What the page knows of a series."""
-    found: list[float] = page.evaluate(
+    found: list[float | None] = page.evaluate(
         "([question, name]) => samplesOf(question).series.get(name) || []", [question, name]
     )
     return found

@@ -70,7 +70,7 @@ def main() -> None:
             page.goto(address + fragment)
             page.wait_for_selector("body[data-ready=yes]")
             pages.append((name, page))
-        page.wait_for_timeout(1000 * _SECONDS)
+        pages[0][1].wait_for_timeout(1000 * _SECONDS)
         for name, page in pages:
             page.screenshot(path=IMAGES / name)
             sys.stdout.write(f"docs/images/{name}\n")
