@@ -57,7 +57,7 @@ function makeChart(title, unit, axis, options) {
   const keys = make("ul", { class: "keys" });
   const box = make("figure", { class: options.tall ? "chart tall" : "chart" }, canvas, keys);
   const chart = { box, canvas, keys, title, unit, axis, options, at: [], series: [], asked: false, seen: false, drag: null };
-  chart.show = (at, series) => { chart.at = at; chart.series = series; redraw(chart); };
+  chart.show = (at, series) => { chart.at = at; chart.series = series; legend(chart); redraw(chart); };
   chart.redraw = () => redraw(chart);
   const moment = (event) => {
     const box = canvas.getBoundingClientRect(), pad = padOf(fontOf(canvas)), wide = box.width - pad.left - pad.right;
