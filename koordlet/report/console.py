@@ -34,7 +34,6 @@ CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-<<<<<<< HEAD
 _TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
 
 
@@ -57,26 +56,7 @@ FILES = _files(
     *("panels.js", "place.js", "console.js"),
 )
 #: Of the scheduler.
-CLUSTER_FILES = _files("cluster.html", *_SHARED, "cluster.js")
-=======
-_SHARED = {
-    "/console.css": ("console.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-}
-#: Path to file and its type, of the agent.
-FILES: Mapping[str, tuple[str, str]] = {
-    "/": ("console.html", "text/html; charset=utf-8"),
-    "/console.js": ("console.js", "text/javascript; charset=utf-8"),
-    **_SHARED,
-}
-#: The same of the scheduler.
-CLUSTER_FILES: Mapping[str, tuple[str, str]] = {
-    "/": ("cluster.html", "text/html; charset=utf-8"),
-    "/cluster.js": ("cluster.js", "text/javascript; charset=utf-8"),
-    "/quotas.js": ("quotas.js", "text/javascript; charset=utf-8"),
-    **_SHARED,
-}
->>>>>>> main
+CLUSTER_FILES = _files("cluster.html", *_SHARED, "cluster.js", "quotas.js")
 #: Actions that are told: a person reads the first ones, the rest is in the plan.
 _ACTIONS = 100
 #: The same of evictions.
