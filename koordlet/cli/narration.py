@@ -251,29 +251,32 @@ class Narrated(endpoints.Endpoints):
     """Endpoints that also tell a person about each view they publish."""
 
     def __init__(self, *given: Any, play: stage.Stage, comparing: Comparing, **named: Any) -> None:
-        super().__init__(*given, **named)
+        super().__init__(*given, latency=self._seconds, **named)
         self._play, self._comparing = play, comparing
         self._narrator: Narrator | None = None
-        self._since = 0.0
+        self._since: float | None = None
         self._latest: requests.Latency | None = None
+
+    def _seconds(self) -> float | None:
+        """The newest p99 of the service, as the recorded history has it."""
+        return None if self._latest is None else self._latest.p99 / 1000
 
     def publish(self, now: view.ReportView | None) -> None:
         """Publish a new view, and narrate it."""
         super().publish(now)
         if now is None or not now.ready:
             return
-        asked = list(self._play.requests())
+        asked, at = list(self._play.requests()), now.snapshot.at
+        if asked and self._since is not None and at > self._since:
+            self._latest = requests.Latency.of(asked, at - self._since)
+        self._since = at
         if self._narrator is None:
             for line in self._comparing.advance(now, asked):
                 print(line, flush=True)
             if self._comparing.over:
                 print(f"\n{_GOES_ON}\n", flush=True)
-                self._narrator, self._since = Narrator(), now.snapshot.at
+                self._narrator = Narrator()
             return
-        seconds = now.snapshot.at - self._since
-        if asked and seconds > 0:
-            self._latest = requests.Latency.of(asked, seconds)
-        self._since = now.snapshot.at
-        told = self._narrator.line(now, self._latest)
-        if told is not None:
-            print(told, flush=True)
+        line = self._narrator.line(now, self._latest)
+        if line is not None:
+            print(line, flush=True)

@@ -108,10 +108,13 @@ def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object
         wired = bootstrap.wire(play.config, play.tick.host, play.sources)
         agent = lifecycle.Agent(play.tick, where, enforce=not play.why, wired=wired)
         if play.why:
-            _live(args, agent, where, play.flags, endpoints.Endpoints)
+            anywhere = functools.partial(endpoints.Endpoints, any_port=True)
+            _live(args, agent, where, play.flags, anywhere)
         else:
             comparing = narration.Comparing(play)
-            narrated = functools.partial(narration.Narrated, play=play, comparing=comparing)
+            narrated = functools.partial(
+                narration.Narrated, play=play, comparing=comparing, any_port=True
+            )
             _live(args, agent, where, play.flags, narrated)
             if not comparing.over:
                 print("", *comparing.summary(), sep="\n")
