@@ -277,6 +277,6 @@ class Narrated(endpoints.Endpoints):
                 print(f"\n{_GOES_ON}\n", flush=True)
                 self._narrator = Narrator()
             return
-        line = self._narrator.line(now, self._latest)
-        if line is not None:
-            print(line, flush=True)
+        story = self._narrator.line(now, self._latest)
+        if story is not None:
+            print(story, flush=True)
