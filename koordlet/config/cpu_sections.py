@@ -36,6 +36,23 @@ class ReservedCpus(sections.Section):
     quantity: fieldtypes.OptionalQuantity = None
 
 
+class DraDriver(sections.Section):
+    """Offers CPUs to resource claims (DRA), as a driver of the kubelet."""
+
+    mode: sections.PolicyModeField = "off"
+    limits: NoLimits
+    #: Name of the driver, which ResourceSlices and device classes name; a DNS subdomain.
+    name: Annotated[
+        str,
+        Field(
+            max_length=63,
+            pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        ),
+    ] = "koordlet.cpu"
+    #: What one device is: the CPUs of a NUMA node, an L3 cache, a socket or a core.
+    group_by: Literal["numa", "l3", "socket", "core"] = "numa"
+
+
 ClassName = Literal["LSR", "LS", "BE"]
 ClassNames = Annotated[tuple[ClassName, ...], Field(strict=False, max_length=3)]
 

@@ -53,6 +53,8 @@ PRIORITY_CLASSES = Kind(
 #: Kubernetes' own PodGroup, alpha and off by default in 1.36: an API server may not serve it.
 NATIVE_POD_GROUPS = Kind("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
 REPLICA_SETS = Kind("apps", "v1", "replicasets", "ReplicaSet")
+RESOURCE_CLAIMS = Kind("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+RESOURCE_SLICES = Kind("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
 RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 STATEFUL_SETS = Kind("apps", "v1", "statefulsets", "StatefulSet")
 SUBJECT_ACCESS_REVIEWS = Kind(

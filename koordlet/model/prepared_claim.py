@@ -7,11 +7,13 @@ gets (``policy.cpu.exclusive_cpus``), preparing (``agent.dra_driver``), objects 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
+
+AttributeValue = int | bool | str
 
 #: Names of capacities in slices, and in what a claim consumed.
 CPU, WAYS, BANDWIDTH, GROUPS = "cpu", "ways", "mbaPercent", "groups"
@@ -34,7 +36,7 @@ class OfferedDevice:
     """One device that this node offers to claims."""
 
     name: str
-    attributes: Mapping[str, int | bool | str] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     capacity: Mapping[str, OfferedCapacity] = field(default_factory=dict)
     #: CPUs among which a claim's CPUs are chosen; empty for a cache.
     cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
@@ -74,6 +76,9 @@ class CacheShare:
     percent: int = 0
 
 
+Share = CpuShare | CacheShare
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedClaim:
     """One claim, as far as it is allocated from this node's devices."""
@@ -92,13 +97,18 @@ class PreparedClaim:
         return f"claim/{self.namespace}/{self.name}"
 
     @property
+    def shares(self) -> tuple[Share, ...]:
+        """All that it has."""
+        return *self.cpus, *self.caches
+
+    @property
     def count(self) -> int:
         """The number of its CPUs."""
         return sum(share.count for share in self.cpus)
 
-    def of(self, namespace: str, used: tuple[str, ...], shares: tuple[object, ...]) -> bool:
+    def of(self, namespace: str, used: tuple[str, ...], shares: Sequence[Share]) -> bool:
         """Whether a container that uses these claims (``pod.Container.claims``) has the shares."""
-        names = {getattr(share, "request", "") for share in shares}
+        names = {share.request.partition("/")[0] for share in shares}
         return (
             namespace == self.namespace
             and bool(names)

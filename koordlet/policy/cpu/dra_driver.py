@@ -128,7 +128,7 @@ def _group(cpu: Cpu, group_by: str) -> int:
     return 0 if number is None else number
 
 
-def _attributes(cpus: list[Cpu], *, smt: bool) -> Mapping[str, int | bool | str]:
+def _attributes(cpus: list[Cpu], *, smt: bool) -> Mapping[str, prepared_claim.AttributeValue]:
     """What selectors and constraints may ask for: a place only where all CPUs share it."""
     places = (
         (_NUMA_NODE, {cpu.node for cpu in cpus}),
