@@ -21,7 +21,7 @@ from tests.kit import deadline, k8s_lab
 
 PROJECT = Path(__file__).parents[2]
 _PODS = "/api/v1/namespaces/default/pods"
-_ROLES = "/apis/rbac.authorization.k8s.io/v1"
+ROLES = "/apis/rbac.authorization.k8s.io/v1"
 _ACCOUNT = ("koordlet-system", "koordlet")
 _QOS = "koordinator.sh/qosClass"
 #: The first command says which CPUs it may run on.
@@ -180,7 +180,7 @@ def node(
         cluster.node(runtime=runtime, kubelet_config=settings)
         for body in yaml.safe_load_all((PROJECT / "deploy/daemonset.yaml").read_text()):
             if body["kind"] in {"ClusterRole", "ClusterRoleBinding"}:
-                cluster.request("POST", f"{_ROLES}/{body['kind'].lower()}s", body)
+                cluster.request("POST", f"{ROLES}/{body['kind'].lower()}s", body)
         with contextlib.closing(k8s_lab.Admin(cluster)) as admin:
             yield Node(cluster, place, admin)
 

@@ -81,7 +81,8 @@ def _attribute(value: prepared_claim.AttributeValue) -> Mapping[str, Any]:
 def _capacity(part: prepared_claim.OfferedCapacity) -> Mapping[str, Any]:
     least = str(part.least)
     policy: dict[str, Any] = {"default": least}
-    if part.ranges:
+    # The server refuses a range without room for one step.
+    if part.ranges and part.least + part.step <= part.value:
         policy["validRange"] = {"min": least, "step": str(part.step)}
     else:
         policy["validValues"] = [least]
