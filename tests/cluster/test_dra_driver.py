@@ -7,8 +7,7 @@ Does not cover: cache ways (``tests.agent.test_dra_driver``), several NUMA nodes
 
 from __future__ import annotations
 
-import json
-import re
+import collections
 import signal
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.cluster.deployed import AuditLog
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
 from tests.kit import agents, deadline, kubelet_node, live, needs
@@ -85,30 +84,106 @@ def slices(node: kubelet_node.Node) -> list[Mapping[str, Any]]:
     return [body["spec"] for body in listed if body["spec"]["driver"] == "koordlet.cpu"]
 
 
-def test_a_claim_is_prepared_before_the_first_instruction_and_restored_after_its_pod(
-    node: kubelet_node.Node, tmp_path: Path
-) -> None:
-    """First instruction on the claim's CPU, others off it; afterwards everybody everywhere."""
-    config = tmp_path / "config.yaml"
+def agent_of(node: kubelet_node.Node, place: Path) -> tuple[live.Place, list[str]]:
+    """Where agents of this node live, and how each is started."""
+    config = place / "config.yaml"
     config.write_text(agents.HEADER + node.config() + CONFIG)
-    place = live.Place(name=node.group, state=tmp_path / "state")
-    with place.running("--config", str(config)) as agent:
+    return live.Place(name=node.group, state=place / "state"), ["--config", str(config)]
+
+
+def asked(node: kubelet_node.Node) -> collections.Counter[str]:
+    """What agents asked for about slices and claims, by verb and resource."""
+    log = AuditLog(node.cluster, kubelet_node.ACCOUNT[0])
+    events = {event["auditID"]: event for event in log.read()}
+    words = (f"{event['verb']} {event['objectRef']['resource']}" for event in events.values())
+    return collections.Counter(word for word in words if word.split()[1].startswith("resource"))
+
+
+def test_a_claim_is_prepared_before_the_first_instruction_and_restored_after_its_pod(
+    node: kubelet_node.Node, place: Path
+) -> None:
+    """First instruction on the claim's CPU, others off it; afterwards everybody everywhere.
+
+    Slices are written once, and a claim costs one request; the driver goes with a final stop.
+    """
+    site, words = agent_of(node, place)
+    with site.running(*words) as agent:
         agent.until("READY=1")
         node.start("ls", "LS", requests={"memory": "8Mi"})
         settled(node, {"ls": "0-1"})
         [made] = deadline.until(lambda: slices(node), "a slice")
-        print(yaml.safe_dump(made))
+        assert made["nodeName"] == node.name
+        assert [device["name"] for device in made["devices"]] == ["numa-0"]
         claim(node, "one", 1)
         start(node, "claimed", "one")
-        try:
-            settled(node, {"claimed": "0", "ls": "1"})
-        except AssertionError as error:
-            error.add_note(agent.err[-6000:])
-            error.add_note(json.dumps(node.pod("claimed").get("status")))
-            error.add_note(json.dumps(node.admin.need("GET", CLAIMS)["items"]))
-            raise
+        settled(node, {"claimed": "0", "ls": "1"})
         assert node.first_cpus("claimed") == "0"
-        node.delete("claimed")
+        for name in ("claimed", "ls"):
+            node.delete(name)
+        node.start("late", "LS", requests={"memory": "8Mi"})
+        settled(node, {"late": "0-1"})
+        assert asked(node) == {
+            "list resourceslices": 1,
+            "create resourceslices": 1,
+            "get resourceclaims": 1,
+        }
+        assert agent.ends(signal.SIGTERM) == 0
+    assert slices(node) == []
+
+
+def test_claims_outlive_kills_of_agent_kubelet_and_runtime(
+    node: kubelet_node.Node, place: Path
+) -> None:
+    """Killed while a claim is prepared: its container keeps its CPUs, and nobody else gets them.
+
+    A pod that ends without an agent is unprepared by the next one.
+    """
+    site, words = agent_of(node, place)
+    held = {"claimed": "0", "ls": "1"}
+    with site.running(*words) as agent:
+        agent.until("READY=1")
+        node.start("ls", "LS", requests={"memory": "8Mi"})
+        claim(node, "one", 1)
+        start(node, "claimed", "one")
+        settled(node, held)
+        before = node.boxes()
+        assert agent.ends(signal.SIGKILL) != 0
+    with site.running(*words) as agent:
+        agent.until("READY=1")
+        assert node.cpus() == held
+        for name in ("kubelet", node.runtime):
+            node.cluster.processes.stop(name, signal.SIGKILL)
+            node.cluster.processes.start(name)
+            deadline.until(lambda: registered(agent), "the driver is registered again")
+            settled(node, held)
+        assert node.boxes() == before
+        assert agent.ends(signal.SIGKILL) != 0
+    node.delete("claimed")
+    deadline.until(lambda: "claimed" not in node.cpus(), "the container has ended")
+    with site.running(*words) as agent:
+        agent.until("READY=1")
         settled(node, {"ls": "0-1"})
-        print(agent.err[-3000:])
+        deadline.until(lambda: not node.pod("claimed"), "the kubelet could end the pod")
+        assert agent.ends(signal.SIGTERM) == 0
+
+
+def registered(agent: live.Running) -> bool:
+    """Whether the kubelet took the driver, after the agent's start or its own."""
+    return "dra_driver.registered" in agent.err
+
+
+@pytest.mark.parametrize(
+    "node", [{"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}], indirect=True
+)
+def test_beside_the_static_policy_there_is_no_driver(node: kubelet_node.Node, place: Path) -> None:
+    """A condition says why; no slice is written and no socket is there."""
+    site, words = agent_of(node, place)
+    with site.running(*words) as agent:
+        agent.until("READY=1")
+        why = "CPU manager policy is static"
+        deadline.until(lambda: "DRADriverRefused" in agent.err and why in agent.err, why)
+        node.start("ls", "LS", requests={"memory": "8Mi"})
+        settled(node, {"ls": "0-1"})
+        assert slices(node) == []
+        assert not list(Path(node.cluster.folder).glob("node/kubelet/plugins_registry/*"))
         assert agent.ends(signal.SIGTERM) == 0

@@ -22,7 +22,7 @@ from tests.kit import deadline, k8s_lab
 PROJECT = Path(__file__).parents[2]
 _PODS = "/api/v1/namespaces/default/pods"
 ROLES = "/apis/rbac.authorization.k8s.io/v1"
-_ACCOUNT = ("koordlet-system", "koordlet")
+ACCOUNT = ("koordlet-system", "koordlet")
 _QOS = "koordinator.sh/qosClass"
 #: The first command says which CPUs it may run on.
 _ACT = "grep Cpus_allowed_list: /proc/self/status; trap 'exit 0' TERM; while :; do sleep 0.2; done"
@@ -60,7 +60,7 @@ class Node:
         """The sections of an agent that speaks to kubelet, API server and runtime of this node."""
         node = self.cluster.the_node()
         port = self.cluster.processes.state["ports"]["kubelet"]
-        account = self.cluster.service_account(*_ACCOUNT)
+        account = self.cluster.service_account(*ACCOUNT)
         token = self.place / "token"
         token.write_text(json.loads(account.read_text())["users"][0]["user"]["token"])
         kubelet = {

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from koordlet.model import cpuset, ledger, prepared_claim, snapshot
 from koordlet.model import pod as pods
-from koordlet.policy.cpu import accumulator, allocation, cpuset_files, grants, shape
+from koordlet.policy.cpu import accumulator, allocation, cpuset_files, grants, requests, shape
 from koordlet.policy.cpu.holdings import Origin
 
 
@@ -88,7 +88,7 @@ def grant(given: grants.Grants, claims: Sequence[prepared_claim.PreparedClaim]) 
         held = before.cpus if before is not None else cpuset.CPUSet()
         cpus, why = _choose(given, claim, held)
         if before is None:
-            why = why or given.too_much(cpus)
+            why = why or given.too_much(cpus) or _barred(given.now, claim)
             if why:
                 given.say("ClaimRefused", f"asks for {claim.count} CPUs: {why}", claim.holder)
                 continue
@@ -107,6 +107,13 @@ def grant(given: grants.Grants, claims: Sequence[prepared_claim.PreparedClaim]) 
             reason=f"resource claim {claim.namespace}/{claim.name} ({devices}),"
             f" used by {containers or 'no container yet'}",
         )
+
+
+def _barred(now: snapshot.Snapshot, claim: prepared_claim.PreparedClaim) -> str:
+    """The reason that a pod may hold no CPUs by a claim."""
+    barred = (pod for pod, _ in users(now, claim) if not requests.may_hold(pod))
+    pod = next(barred, None)
+    return "" if pod is None else f"pod {pod.key} is best-effort or system work ({pod.qos.value})"
 
 
 def _choose(

@@ -89,6 +89,9 @@ _BUILT_IN: Mapping[str, KindRule] = {
         generation=False, list_keys={**LIST_KEYS, "ports": ("port", "protocol")}
     ),
     str(kinds.POD_DISRUPTION_BUDGETS): _COUNTED,
+    str(kinds.RESOURCE_SLICES): KindRule(
+        status=False, selectable=_NAMED | {"spec.nodeName", "spec.driver"}, list_keys=LIST_KEYS
+    ),
     str(kinds.NATIVE_POD_GROUPS): _COUNTED,
     **{
         str(kind): _PLAIN
