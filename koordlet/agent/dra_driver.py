@@ -33,6 +33,7 @@ from koordlet.model import decision, errors, pod, prepared_claim
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import dra_driver
 from koordlet.policy.framework import saved_state
+from koordlet.policy.resctrl import claimed_ways
 from koordlet.state import disk
 from koordlet.workloads import claim_status
 
@@ -287,6 +288,9 @@ class DraDriver:
         count = 0 if held is None else len(held.cpus)
         if count < claim.count:
             return f"{count} of its {claim.count} CPUs could be given"
+        there = view.snapshot.resctrl
+        if claim.caches and (there is None or claimed_ways.name(claim) not in there.groups):
+            return "the kernel has no control group for it: see koordlet audit"
         return ""
 
     # After another agent --------------------------------------------------------------------------

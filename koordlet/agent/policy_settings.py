@@ -59,7 +59,11 @@ def settings(config: schema.Config) -> Mapping[str, object]:
     other: dict[str, object] = {
         reserved_cpus.STEM: _reserved(policies.reserved_cpus),
         dra_driver.STEM: dra_driver.Settings(
-            name=policies.dra_driver.name, group_by=policies.dra_driver.group_by
+            name=policies.dra_driver.name,
+            group_by=policies.dra_driver.group_by,
+            caches=policies.resctrl.mode == "enforce",
+            ways=policies.dra_driver.cache_ways,
+            groups=policies.dra_driver.cache_groups,
         ),
         batch_limits.STEM: batch_limits.Settings(
             # Where one quota holds best-effort work together, its pods have none of their own.

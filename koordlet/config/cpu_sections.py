@@ -37,7 +37,7 @@ class ReservedCpus(sections.Section):
 
 
 class DraDriver(sections.Section):
-    """Offers CPUs to resource claims (DRA), as a driver of the kubelet."""
+    """Offers CPUs and caches to resource claims (DRA), as a driver of the kubelet."""
 
     mode: sections.PolicyModeField = "off"
     limits: NoLimits
@@ -51,6 +51,12 @@ class DraDriver(sections.Section):
     ] = "koordlet.cpu"
     #: What one device is: the CPUs of a NUMA node, an L3 cache, a socket or a core.
     group_by: Literal["numa", "l3", "socket", "core"] = "numa"
+    #: Ways of each L3 cache that claims may have together; null is half of them. Ways are offered
+    #: while `policies.resctrl` enforces.
+    cache_ways: Annotated[int | None, Field(ge=0)] = None
+    #: Control groups (classes of service) for claims; null is as many as the QoS classes leave.
+    #: Each L3 cache gets an equal part of them, and a claim of its ways takes one.
+    cache_groups: Annotated[int | None, Field(ge=0)] = None
 
 
 ClassName = Literal["LSR", "LS", "BE"]

@@ -11,13 +11,14 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from koordlet.agent import dra_driver, lifecycle
 from koordlet.kubeapi import kinds, objects
 from koordlet.model import kubelet, observed, pod, qos, snapshot
 from koordlet.rpc.gen import dra_pb2
 from koordlet.scheduler.store import adapter
+from koordlet.workloads import gatherer
 from tests.kit import agents, moments, prepared_claims, trees
 from tests.kit.kernel import Machine
 from tests.kit.prepared_claims import result, status
@@ -73,9 +74,9 @@ class Scene:
             agents.settle(who, self.site.clock)
             driver = dra_driver.DraDriver(
                 who,
-                self.sources,
+                cast("gatherer.Gatherer", self.sources),
                 self.store,
-                str(self.folder),  # type: ignore[arg-type]
+                str(self.folder),
             )
             self.who, self.driver = who, driver
             driver.start(self.one_pass)

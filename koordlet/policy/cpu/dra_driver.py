@@ -30,6 +30,7 @@ from koordlet.model.record import dataclass
 from koordlet.model.topology import Cpu
 from koordlet.policy.cpu import claimed_cpus, shape
 from koordlet.policy.framework import declaration, proposals
+from koordlet.policy.resctrl import claimed_ways
 
 STEM = "dra_driver"
 NUMA, L3, SOCKET, CORE = "numa", "l3", "socket", "core"
@@ -44,6 +45,10 @@ class Settings:
 
     name: str = "koordlet.cpu"
     group_by: str = NUMA
+    #: Whether ways and bandwidth are offered, and how many ways of a domain, and groups, at most.
+    caches: bool = False
+    ways: int | None = None
+    groups: int | None = None
 
 
 State = decision.Stateless
@@ -59,9 +64,12 @@ def decide(
         proposal.say("DRADriverRefused", f"resource claims are not served: {why}")
         return proposal.decided(state)
     devices = tuple(cpu_devices(now, settings.group_by))
+    if settings.caches:
+        devices += tuple(cache_devices(now, settings))
     for device in devices:
         amounts = ", ".join(f"{name} {part.value}" for name, part in device.capacity.items())
-        proposal.why[f"device {device.name}"] = f"{amounts} of CPUs {device.cpus}"
+        what = f"CPUs {device.cpus}" if device.cache is None else f"L3 {device.cache}"
+        proposal.why[f"device {device.name}"] = f"{amounts} of {what}"
     for claim in now.claims:
         _compare(proposal, claim)
     offer = prepared_claim.DeviceOffer(driver=settings.name, devices=devices)
@@ -110,6 +118,20 @@ def cpu_devices(now: snapshot.Snapshot, group_by: str) -> Iterator[prepared_clai
             )
 
 
+def cache_devices(
+    now: snapshot.Snapshot, settings: Settings
+) -> Iterator[prepared_claim.OfferedDevice]:
+    """The L3 domains of this node as devices."""
+    for domain, capacity in claimed_ways.offered(now, settings.ways, settings.groups):
+        cpus = [cpu for cpu in now.topology.cpus if cpu.online and cpu.l3_id == domain]
+        yield prepared_claim.OfferedDevice(
+            name=f"cache-{domain}",
+            attributes={**_places(cpus), "kind": "cache", "cacheL3ID": domain},
+            capacity=capacity,
+            cache=domain,
+        )
+
+
 def _free(now: snapshot.Snapshot) -> cpuset.CPUSet:
     """CPUs that claims hold or may get."""
     claimed = {claim.uid for claim in now.claims}
@@ -129,19 +151,19 @@ def _group(cpu: Cpu, group_by: str) -> int:
 
 
 def _attributes(cpus: list[Cpu], *, smt: bool) -> Mapping[str, prepared_claim.AttributeValue]:
-    """What selectors and constraints may ask for: a place only where all CPUs share it."""
+    """What selectors and constraints may ask for."""
+    return {"kind": "cpu", "numCPUs": len(cpus), "smtEnabled": smt, **_places(cpus)}
+
+
+def _places(cpus: list[Cpu]) -> Mapping[str, int]:
+    """Node, socket and L3, each only where all CPUs share it."""
     places = (
         (_NUMA_NODE, {cpu.node for cpu in cpus}),
         ("socketID", {cpu.socket for cpu in cpus}),
         ("cacheL3ID", {cpu.l3_id for cpu in cpus}),
     )
     known = {name: next(iter(values)) for name, values in places if len(values) == 1}
-    return {
-        "kind": "cpu",
-        "numCPUs": len(cpus),
-        "smtEnabled": smt,
-        **{name: number for name, number in known.items() if number is not None},
-    }
+    return {name: number for name, number in known.items() if number is not None}
 
 
 # Claims beside requests ---------------------------------------------------------------------------
