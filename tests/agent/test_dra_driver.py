@@ -19,7 +19,7 @@ from koordlet.model import kubelet, observed, pod, qos, snapshot
 from koordlet.rpc.gen import dra_pb2
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import gatherer
-from tests.kit import agents, moments, prepared_claims, trees
+from tests.kit import agents, moments, prepared_claims, resctrl, trees
 from tests.kit.kernel import Machine
 from tests.kit.prepared_claims import result, status
 from tests.rpc.test_dra_plugin import PLUGIN, ask
@@ -141,21 +141,27 @@ def using(*claims: str) -> pod.Pod:
 LS = moments.workload("ls", kube_qos=qos.KubeQos.BURSTABLE, group=None)
 
 
-def play(ram: Path, body: Callable[[Scene], Awaitable[None]]) -> None:
+def play(ram: Path, body: Callable[[Scene], Awaitable[None]], *, rdt: str | None = None) -> None:
     """On a machine of two nodes with four CPUs each, of which one is reserved."""
-    host = Machine("0-7", {0: "0-3", 1: "4-7"}, cgroup="v1", threads=1)
+    host = Machine("0-7", {0: "0-3", 1: "4-7"}, cgroup="v1", threads=1, rdt=rdt)
+    if rdt is not None:
+        host.mount("resctrl", host.at(resctrl.PLACE), "resctrl", "")
     for path in ("ls", "p", "p/" + "a" * 64):
         host.mkdir(host.at(f"{TOP}/{path}"))
         for name in ("cpuset.cpus", "cpuset.mems"):
             above = f"{TOP}/{path}".rpartition("/")[0]
             text = host.read(host.at(f"{above}/{name}"))
             host.write(host.at(f"{TOP}/{path}/{name}"), text)
+        host.spawn(f"{TOP}/{path}")
 
     async def run() -> None:
         store = adapter.Store(ram / "store.db")
         await store.open()
         sources = Sources()
-        site = agents.Site(host, ram / "state", config=CONFIG, sources=sources)  # type: ignore[arg-type]
+        config = CONFIG if rdt is None else f"{CONFIG}  resctrl: {{mode: enforce}}\n"
+        site = agents.Site(
+            host, ram / "state", config=config, sources=cast("gatherer.Gatherer", sources)
+        )
         try:
             await asyncio.wait_for(body(Scene(site, ram, store, sources)), 60)
         finally:
@@ -298,3 +304,53 @@ def test_a_directory_that_is_not_there_is_a_condition(ram: Path) -> None:
             assert "no such version" in condition.message
 
     play(ram, body)
+
+
+def test_ways_of_a_claim_are_its_containers_alone(ram: Path) -> None:
+    """CPUs and four ways of the cache beside them: a group with its thread, no other has its ways.
+
+    A claim for more groups than there are is refused; unprepared, the group is gone and all ways
+    are everybody's.
+    """
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, using("a")))
+        host = scene.site.host
+        async with scene.agent():
+            [thread] = resctrl.pids(host, "p/" + "a" * 64)
+            before = resctrl.values(host, "LS")
+            cache = result("cache-1", "cache", ways="4", groups="1", mbaPercent="20")
+            await make(scene, status("a", result("numa-1", cpu="2"), cache))
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            group = f"koordlet-claim-{scene.uids['a']}"
+            ways = resctrl.values(host, group)
+            assert ways["L3"][1].bit_count() == 4
+            assert ways["MB"][1] == 20
+            assert resctrl.values(host, "LS")["L3"][1] == before["L3"][1] & ~ways["L3"][1]
+            assert resctrl.values(host, "LS")["L3"][0] == before["L3"][0]
+            assert resctrl.inside(host, group) == [thread]
+            assert scene.sets()["p/" + "a" * 64] == "4-5"
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+            assert resctrl.values(host, "LS") == before
+            assert not host.exists(host.at(f"{resctrl.PLACE}/{group}"))
+
+    play(ram, body, rdt="intel")
+
+
+def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
+    """Another program took the last classes of service after the slices were read."""
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, using("a")))
+        host = scene.site.host
+        async with scene.agent():
+            await make(scene, status("a", result("cache-1", "cache", ways="2", groups="1")))
+            for number in range(64):
+                with contextlib.suppress(OSError):
+                    host.mkdir(host.at(f"{resctrl.PLACE}/theirs{number}"))
+            told = await scene.ask("Prepare", "a")
+            assert "no resctrl group" in told["a"]
+            assert scene.driver is not None
+            assert scene.driver.counted()["claims"] == 0
+
+    play(ram, body, rdt="intel")
