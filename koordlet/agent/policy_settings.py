@@ -60,6 +60,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         reserved_cpus.STEM: _reserved(policies.reserved_cpus),
         dra_driver.STEM: dra_driver.Settings(
             name=policies.dra_driver.name,
+            enforced=policies.exclusive_cpus.mode == policies.shared_pools.mode == "enforce",
             group_by=policies.dra_driver.group_by,
             caches=policies.resctrl.mode == "enforce",
             ways=policies.dra_driver.cache_ways,

@@ -1,7 +1,7 @@
 """dra_driver: the devices that this node offers to resource claims (DRA).
 
 Covers: CPUs as devices, whether a driver may run here, claims that the pod's requests do not match.
-Does not cover: ways and bandwidth (``policy.resctrl.cache_devices``), which CPUs a claim gets
+Does not cover: ways and bandwidth (``policy.resctrl.claimed_ways``), which CPUs a claim gets
 (``exclusive_cpus``), preparing claims (``agent.dra_driver``), slices (``report.objects``).
 
 Rules:
@@ -44,6 +44,8 @@ class Settings:
     """Settings of the driver."""
 
     name: str = "koordlet.cpu"
+    #: The policies that give a claim's CPUs to its containers are in force.
+    enforced: bool = True
     group_by: str = NUMA
     #: Whether ways and bandwidth are offered, and how many ways of a domain, and groups, at most.
     caches: bool = False
@@ -52,6 +54,7 @@ class Settings:
 
 
 State = decision.Stateless
+_IDLE = "policies.exclusive_cpus and policies.shared_pools must enforce, to give claims their CPUs"
 
 
 def decide(
@@ -59,7 +62,7 @@ def decide(
 ) -> decision.Decision[State]:
     """Decide what is offered."""
     proposal = proposals.Proposal(STEM, now, reason="DRADriver")
-    why = refusal(now)
+    why = refusal(now) if settings.enforced else _IDLE
     if why:
         proposal.say("DRADriverRefused", f"resource claims are not served: {why}")
         return proposal.decided(state)
