@@ -140,23 +140,26 @@ class DraPlugin:
     ) -> dra_pb2.NodePrepareResourcesResponse:
         answer = dra_pb2.NodePrepareResourcesResponse()
         for claim in request.claims:
-            entry = answer.claims[claim.uid]
-            shares, entry.error = await _guarded(self._driver.prepare, claim)
-            for share in shares or ():
-                # Of ``request/subrequest`` the kubelet knows the first half.
-                names = [share.request.partition("/")[0]]
-                entry.devices.add(
-                    request_names=names, pool_name=self._pool, device_name=share.device
-                )
+            shares, why = await _guarded(self._driver.prepare, claim)
+            entry = dra_pb2.NodePrepareResourceResponse(
+                devices=map(self._device, shares or ()), error=why
+            )
+            answer.claims[claim.uid].CopyFrom(entry)
         return answer
+
+    def _device(self, share: prepared_claim.Share) -> dra_pb2.Device:
+        # Of ``request/subrequest`` the kubelet knows the first half.
+        names = [share.request.partition("/")[0]]
+        return dra_pb2.Device(request_names=names, pool_name=self._pool, device_name=share.device)
 
     async def _unprepare(
         self, request: dra_pb2.NodeUnprepareResourcesRequest
     ) -> dra_pb2.NodeUnprepareResourcesResponse:
         answer = dra_pb2.NodeUnprepareResourcesResponse()
         for claim in request.claims:
-            entry = answer.claims[claim.uid]
-            _, entry.error = await _guarded(self._driver.unprepare, claim)
+            _, why = await _guarded(self._driver.unprepare, claim)
+            entry = dra_pb2.NodeUnprepareResourceResponse(error=why)
+            answer.claims[claim.uid].CopyFrom(entry)
         return answer
 
 

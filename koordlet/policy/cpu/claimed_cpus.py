@@ -36,7 +36,7 @@ def by_container(now: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, cpuset.C
     if not now.claims:
         return {}
     held = {row.uid: row.cpus for row in now.ledger.claims if row.uid}
-    found = {
+    by_name = {
         box.name: cpuset.union(
             held.get(claim.uid, cpuset.CPUSet())
             for claim in now.claims
@@ -45,7 +45,7 @@ def by_container(now: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, cpuset.C
         for box in pod.containers
         if box.claims
     }
-    return {name: cpus for name, cpus in found.items() if cpus}
+    return {name: cpus for name, cpus in by_name.items() if cpus}
 
 
 def wanted(
