@@ -126,7 +126,11 @@ def test_a_claim_of_bandwidth_alone_takes_no_ways() -> None:
 def test_threads_of_a_container_go_to_the_group_of_its_claim() -> None:
     """Those of the sidecar to the class of the pod."""
     user = prepared_claims.using("p", {"main": ("a/cache",), "side": ("b",)}, kind=qos.Qos.LS)
-    homes = {"p": {"": (1,)}, "p/main": {"": (2, 3)}, "p/side": {"": (4,)}}
+    homes: dict[str, dict[str, tuple[int, ...]]] = {
+        "p": {"": (1,)},
+        "p/main": {"": (2, 3)},
+        "p/side": {"": (4,)},
+    }
     claims = (prepared_claims.claim("a", share(0, ways=2)),)
     names = ("LS", "LSR", "BE", "koordlet-claim-claim-a")
     now = moment(replace(there(*map(group, names)), homes=homes), *claims, pods=(user,))
