@@ -216,7 +216,7 @@ def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None
             assert "none" in told["none"]
             assert "none of the pods that it is reserved for is known" in told["lost"]
             assert scene.holds() == {"claim/t/a": "1-3"}
-            assert driver.counted()["refused"] == 3
+            assert (driver.counted()["refused"], driver.counted()["claims"]) == (3, 1)
             await scene.ask("Unprepare", "a")
             assert await scene.ask("Prepare", "b") == {"b": ""}
             assert scene.holds() == {"claim/t/b": "1"}
@@ -228,7 +228,9 @@ def test_a_claim_outlives_its_agent(ram: Path) -> None:
     """Gone after preparing: the next agent holds the same CPUs from its first pass, and serves."""
 
     async def body(scene: Scene) -> None:
-        scene.sources.say(pods=(LS, using("a")))
+        # A claim of a pod that does not run yet is in the checkpoint alone.
+        waiting = replace(using("a"), phase=pod.Phase.PENDING)
+        scene.sources.say(pods=(LS, waiting))
         await make(scene, status("a", result("numa-1", cpu="2")))
         async with scene.agent():
             await scene.ask("Prepare", "a")
