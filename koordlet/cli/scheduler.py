@@ -172,6 +172,7 @@ def run(args: argparse.Namespace) -> int:
                 http=args.http,
                 https=_secure(args),
                 configuration=chosen,
+                config=Path(args.config) if args.config is not None else None,
                 ignores_keys=args.ignores_keys,
                 remote=_remote(args),
             )

@@ -39,6 +39,7 @@ FILES: Mapping[str, tuple[str, str]] = {
 CLUSTER_FILES: Mapping[str, tuple[str, str]] = {
     "/": ("cluster.html", "text/html; charset=utf-8"),
     "/cluster.js": ("cluster.js", "text/javascript; charset=utf-8"),
+    "/quotas.js": ("quotas.js", "text/javascript; charset=utf-8"),
     **_SHARED,
 }
 #: Actions that are told: a person reads the first ones, the rest is in the plan.
