@@ -19,7 +19,7 @@ import pytest
 from tests.cluster.deployed import AuditLog
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
-from tests.kit import agents, deadline, kubelet_node, live, needs
+from tests.kit import agents, deadline, installed, kubelet_node, live, needs
 from tests.kit.kubelet_node import settled
 
 pytestmark = pytest.mark.cluster
@@ -187,3 +187,19 @@ def test_beside_the_static_policy_there_is_no_driver(node: kubelet_node.Node, pl
         assert slices(node) == []
         assert not list(Path(node.cluster.folder).glob("node/kubelet/plugins_registry/*"))
         assert agent.ends(signal.SIGTERM) == 0
+
+
+def test_the_shipped_manifests_are_enough(node: kubelet_node.Node) -> None:
+    """Installed by the overlay: mounts, role and admission policies let a claim be prepared."""
+    agent = installed.install(node, "", OVERLAY)
+    deadline.until(lambda: slices(node), "a slice")
+    claim(node, "one", 1)
+    start(node, "claimed", "one")
+    settled(node, {"claimed": "0"})
+
+    assert node.first_cpus("claimed") == "0"
+    [held] = agent.ask("/api/v1/node")["claims"]
+    assert (held["name"], held["cpus"]) == ("one", "0")
+    assert held["usedBy"] == [{"pod": "default/claimed", "container": "main"}]
+    assert agent.metric("koordlet_dra_driver_claims") == 1
+    assert agent.forbidden() == []
