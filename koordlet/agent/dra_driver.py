@@ -23,7 +23,7 @@ import asyncio
 import contextlib
 import time
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +48,7 @@ _SCHEMA = 1
 _SETTLE = 5
 #: Seconds that a claim waits for its pods to be known, and between two looks.
 _ARRIVAL, _LOOK = 3.0, 0.05
-#: Seconds until a socket that failed is tried again.
+#: Seconds until a socket or a server that failed is tried again.
 _AGAIN = 10.0
 _REFUSALS = frozenset({"ClaimRefused", "ResctrlRefused", "ResctrlNoRoom"})
 
@@ -107,13 +107,25 @@ class DraDriver:
         """Serve the kubelet, or cease to, as the newest decision says."""
         if self._work is not None and not self._work.done():
             return
+        if self._clock() - self._failed_at <= _AGAIN:
+            return
         name = self._wanted()
         serving = self._plugin.name if self._plugin is not None else ""
-        if name != serving and self._clock() - self._failed_at > _AGAIN:
-            self._work = asyncio.create_task(self._serve(name))
+        if name != serving:
+            self._work = asyncio.create_task(self._guard(self._serve(name)))
         elif name and self._compare:
             self._compare = False
-            self._work = asyncio.create_task(self._reconcile())
+            self._work = asyncio.create_task(self._guard(self._reconcile()))
+
+    async def _guard(self, work: Awaitable[None]) -> None:
+        """Do something beside the passes; what fails costs itself, and is tried again."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 -- the boundary: nobody waits for this task
+            publisher = self._agent.publisher
+            why = repr(error)
+            publisher.repeats.say(publisher.log.error, "dra_driver.failed", why, detail=why)
+            self._failed_at, self._problem = self._clock(), why
 
     async def stop(self) -> None:
         """Close the socket. Claims stay in the checkpoint for the next agent."""
@@ -306,6 +318,8 @@ class DraDriver:
                 except refusals.NotFound:
                     _drop(claims, (namespace, name))
                 except errors.KoordletError as error:
+                    if isinstance(error, refusals.Unavailable):
+                        self._failed_at, self._compare = self._clock(), True
                     log = self._agent.publisher.log
                     log.warning(
                         "dra_driver.unknown", claim=f"{namespace}/{name}", detail=str(error)
