@@ -27,7 +27,7 @@ from koordlet.policy.framework import declaration, registry
 from koordlet.state import last_config, paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.agent import container_runtime, lifecycle
+    from koordlet.agent import claim_driver, container_runtime, lifecycle
     from koordlet.apply import evictor
     from koordlet.config import eviction_sections
     from koordlet.model import observed
@@ -192,6 +192,7 @@ def wire(
     return lifecycle.Wiring(
         sources=sources,
         runtime=functools.partial(_runtime, config, alone=alone) if nri else None,
+        driver=_driver(config, sources),
         evictor=functools.partial(_evictor, sources),
     )
 
@@ -202,6 +203,22 @@ def _runtime(
     from koordlet.agent.nri import adapter  # noqa: PLC0415 -- only with a container runtime
 
     return adapter.NriAdapter(agent, config.config.nri, alone=alone)
+
+
+def _driver(
+    config: sourced.Effective, sources: gatherer.Gatherer | None
+) -> Callable[[lifecycle.Agent], claim_driver.ClaimDriver] | None:
+    """Choose the driver of resource claims: claims are the API server's."""
+    if sources is None or sources.store is None:
+        return None
+    store, directory = sources.store, config.config.kubelet.directory or "/var/lib/kubelet"
+
+    def make(agent: lifecycle.Agent) -> claim_driver.ClaimDriver:
+        from koordlet.agent import dra_driver  # noqa: PLC0415 -- only with an API server
+
+        return dra_driver.DraDriver(agent, sources, store, f"{directory}/plugins_registry")
+
+    return make
 
 
 def _evictor(

@@ -137,7 +137,7 @@ class Endpoints:
     async def _withdraw(self, store: objects.Objects, last: view.ReportView | None) -> None:
         """Withdraw what is written about a node that no agent watches any more."""
         from koordlet.kubeapi import refusals  # noqa: PLC0415 -- rule 2
-        from koordlet.report import own_objects, tainting  # noqa: PLC0415 -- rule 2
+        from koordlet.report import own_objects, slice_row, tainting  # noqa: PLC0415 -- rule 2
 
         if last is None:
             return
@@ -148,6 +148,8 @@ class Endpoints:
                     store, name, taints=section.taints is not None, status=section.status
                 )
                 await own_objects.withdraw(store, name)
+                if last.plan.devices is not None:
+                    await slice_row.withdraw(store, name)
         except (refusals.ObjectsError, TimeoutError) as error:
             fix = f"koordlet restore; or remove koordlet.io/… from the Node {name} by hand"
             log.get().warning("objects.not_withdrawn", node=name, detail=str(error), fix=fix)
@@ -240,7 +242,7 @@ class Endpoints:
         section = self._config.objects
         if section.mode == "off" or (section.mode == "auto" and not cluster.by_default):
             return
-        from koordlet.report import remarking, rows, tainting, writing  # noqa: PLC0415 -- rule 2
+        from koordlet.report import remarking, rows, slice_row, tainting, writing  # noqa: PLC0415 -- rule 2
         from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
 
         manners = rows.ReportTimes(
@@ -257,6 +259,7 @@ class Endpoints:
             (section.status, rows.StatusRow(manners, clock, metric if section.metric else None)),
             (section.events, remarking.EventObjects(clock)),
             (True, tainting.Taints(section.taints, clock)),
+            (True, slice_row.SliceRow(manners, clock)),
         )
         chosen = [row for on, row in wanted if on]
         writers = writing.Writers(cluster.store, chosen, current)

@@ -24,7 +24,7 @@ from koordlet.model.record import dataclass
 from koordlet.state import audit, checkpoint, disk, handover, journal, lock, ownfiles, paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.agent import container_runtime
+    from koordlet.agent import claim_driver, container_runtime
     from koordlet.apply import evictor
     from koordlet.workloads import gatherer
 
@@ -41,6 +41,8 @@ class Wiring:
 
     sources: gatherer.Gatherer | None = None
     runtime: Callable[[Agent], container_runtime.Runtime] | None = None
+    #: Makes the driver of resource claims.
+    driver: Callable[[Agent], claim_driver.ClaimDriver] | None = None
     #: Makes the evictor; without one, evictions wait.
     evictor: Callable[[ticks.Tick, evictor.Report], evictor.Evictor] | None = None
 
@@ -86,6 +88,7 @@ class Agent(ticks.Stations):
             tick.host, self.book, tick.observation.units, evictor=self.evictor
         )
         self.runtime = None if self.wired.runtime is None else self.wired.runtime(self)
+        self.driver = None if self.wired.driver is None else self.wired.driver(self)
 
     @property
     def _base(self) -> str:

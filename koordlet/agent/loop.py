@@ -121,10 +121,9 @@ class Loop:
                 await self.endpoints.stop(final=self._final)
         finally:
             await self.agent.close_evictor()
-            if self.child is not None:
-                await self.child.stop()
-            if self.sources is not None:
-                await self.sources.stop()
+            for neighbour in (self.child, self.agent.driver, self.sources):
+                if neighbour is not None:
+                    await neighbour.stop()
             self._end()
             if self.runtime is not None:
                 await self.runtime.stop()
@@ -172,6 +171,8 @@ class Loop:
         self.notifier.ready(self._status())
 
     async def _start_endpoints(self) -> None:
+        if self.agent.driver is not None:
+            self.agent.driver.start(self._pass)
         addresses = await self.endpoints.start(lambda: self.publisher.view)
         self.publisher.set_ready(self.endpoints.problems)
         self._listen()
@@ -266,6 +267,8 @@ class Loop:
             self.endpoints.publish(self.publisher.view)
         if self.runtime is not None:
             self.runtime.on_pass()
+        if self.agent.driver is not None:
+            self.agent.driver.on_pass()
         return changed
 
     def _reconfigure(self) -> None:

@@ -25,7 +25,7 @@ from koordlet.workloads import announced, declared, unmanaged
 
 if typing.TYPE_CHECKING:
     from koordlet.config import sourced
-    from koordlet.model import observed
+    from koordlet.model import observed, prepared_claim
 
 #: Seconds that a command with one pass waits for file systems.
 _PATIENCE = 2.0
@@ -97,6 +97,8 @@ class Observation:
         self._found: tuple[tuple[object, ...], tuple[pod.Pod, ...]] = ((), ())
         self.extra_pods = pods
         self.announcements = Announcements()
+        #: Resource claims that are prepared here.
+        self.claims: tuple[prepared_claim.PreparedClaim, ...] = ()
         #: The last answers of the sources of workloads.
         self.observed: observed.Observed | None = None
         self.take = take
@@ -125,6 +127,10 @@ class Observation:
         self._node_unheard = replace(self.node, known=False)
         self.declared = policy_settings.workloads(config)
         self._finder = declared.Declared(self.observer.layout, self.observer.reader)
+
+    def hold_claims(self, claims: Iterable[prepared_claim.PreparedClaim]) -> None:
+        """Take the prepared resource claims, for the next pass."""
+        self.claims = tuple(sorted(claims, key=lambda claim: (claim.since, claim.uid)))
 
     def prepare_single_pass(self) -> None:
         """Prepare for a single pass: it reads everything, and waits for file systems."""
@@ -199,6 +205,7 @@ class Observation:
             sources=(*seen.sources, self.usage.source),
             unmanaged=self._unmanaged.pods,
             unsupported=self._unsupported(seen.unsupported),
+            claims=self.claims,
             born=self.announcements.created_with,
             unanswered=self.host.silence.so_far(),
             sets=sets,

@@ -31,7 +31,7 @@ from koordlet.model import (
     wishes,
 )
 from koordlet.policy.best_effort import adaptive, batch_limits, batch_resources, cpu_suppress
-from koordlet.policy.cpu import core_scheduling, cpu_qos, reserved_cpus
+from koordlet.policy.cpu import core_scheduling, cpu_qos, dra_driver, reserved_cpus
 from koordlet.policy.eviction import node_pressure
 from koordlet.policy.framework import registry
 from koordlet.policy.memory_io import blkio_qos, memory_qos, network_qos, page_cache_reclaim
@@ -58,6 +58,14 @@ def settings(config: schema.Config) -> Mapping[str, object]:
     suppress = policies.cpu_suppress
     other: dict[str, object] = {
         reserved_cpus.STEM: _reserved(policies.reserved_cpus),
+        dra_driver.STEM: dra_driver.Settings(
+            name=policies.dra_driver.name,
+            enforced=policies.exclusive_cpus.mode == policies.shared_pools.mode == "enforce",
+            group_by=policies.dra_driver.group_by,
+            caches=policies.resctrl.mode == "enforce",
+            ways=policies.dra_driver.cache_ways,
+            groups=policies.dra_driver.cache_groups,
+        ),
         batch_limits.STEM: batch_limits.Settings(
             # Where one quota holds best-effort work together, its pods have none of their own.
             quota=not (suppress.enable and suppress.cpu_suppress_policy == cpu_suppress.QUOTA)

@@ -78,9 +78,10 @@ class Beside:
     unanswered: Sequence[absence.Unanswered]
     #: (policy, signal, outcome) to how often.
     evictions: Mapping[tuple[str, str, str], int]
-    #: The container runtime's.
+    #: Of the container runtime and the driver of resource claims.
     conditions: tuple[decision.Condition, ...]
     runtime: Mapping[str, float]
+    driver: Mapping[str, float]
     #: How long the kubelet took to answer, by path and status.
     kubelet_seconds: Mapping[tuple[str, str], spread.Spread]
 
@@ -282,6 +283,7 @@ class Publisher:
             counters=self.counters,
             scaled=self._scaled.passed(results, seen.groups),
             runtime=beside.runtime,
+            driver=beside.driver,
             took=beside.kubelet_seconds,
         )
 

@@ -35,7 +35,7 @@ from koordlet.policy.framework import admission, chain, declaration, registry
 from koordlet.state import checkpoint, disk, journal
 
 if typing.TYPE_CHECKING:
-    from koordlet.agent import container_runtime
+    from koordlet.agent import claim_driver, container_runtime
     from koordlet.apply import evictor
     from koordlet.apply import trace as traces
     from koordlet.config import sourced
@@ -57,6 +57,7 @@ class Stations:
     disks: tuple[disk.Disk, disk.Disk]
     sources: gatherer.Gatherer | None = None
     runtime: container_runtime.Runtime | None = None
+    driver: claim_driver.ClaimDriver | None = None
     evictor: evictor.Evictor | None = None
 
 
@@ -281,7 +282,7 @@ class Tick:
             stations.book.flush()
         machine.step_aside()
         self.flush_checkpoints(stations)
-        sources, runtime = stations.sources, stations.runtime
+        sources, runtime, driver = stations.sources, stations.runtime, stations.driver
         beside = publisher.Beside(
             seconds=time.process_time() - started,
             lateness=lateness,
@@ -289,8 +290,12 @@ class Tick:
             disk=disk.hanging(stations.disks),
             unanswered=self.host.silence.so_far(),
             evictions={} if stations.evictor is None else dict(stations.evictor.counts),
-            conditions=() if runtime is None else runtime.conditions(),
+            conditions=(
+                *(() if runtime is None else runtime.conditions()),
+                *(() if driver is None else driver.conditions()),
+            ),
             runtime={} if runtime is None else runtime.counted(),
+            driver={} if driver is None else driver.counted(),
             kubelet_seconds={} if sources is None else sources.took(),
         )
         stations.publisher.record_pass(made, results, beside)

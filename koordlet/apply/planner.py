@@ -197,8 +197,12 @@ def _plan(
     conflicts: Sequence[plan.Conflict],
 ) -> plan.Plan:
     decisions = [(o.stem, o.decision) for o in round_.outcomes if o.decision is not None]
-    enforced = (o for o in round_.outcomes if o.mode is plan.Mode.ENFORCE)
-    offers = (o.decision.offer for o in enforced if o.decision is not None)
+    # What is offered is taken: a policy that is not to act offers nothing.
+    acting = [
+        o.decision
+        for o in round_.outcomes
+        if o.mode is plan.Mode.ENFORCE and o.decision is not None
+    ]
     return plan.Plan(
         steps=steps,
         evictions=tuple(e for _, d in decisions for e in d.evictions),
@@ -216,8 +220,8 @@ def _plan(
         unsupported=now.unsupported,
         shadow=tuple(o.stem for o in round_.outcomes if o.mode is not plan.Mode.ENFORCE),
         limit=_limit(round_.outcomes),
-        # What is offered is taken: a policy that is not to act offers nothing.
-        offer=next(filter(None, offers), None),
+        offer=next((d.offer for d in acting if d.offer), None),
+        devices=next((d.devices for d in acting if d.devices), None),
         explanations={stem: d.explanation for stem, d in decisions},
     )
 

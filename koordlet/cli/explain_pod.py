@@ -32,6 +32,10 @@ def lines(document: documents.Document) -> Iterator[str]:
     held = documents.part(document, "holds")
     if held:
         yield f"  holds      CPUs {held.get('cpus')} alone: {held.get('reason')}"
+    for claim in documents.rows(document, "claims"):
+        shares = ", ".join(map(_share, documents.rows(claim, "devices")))
+        cpus = f"CPUs {claim.get('cpus')} alone: " if claim.get("cpus") else ""
+        yield f"  claim      {claim.get('name')}: {cpus}{shares}"
     yield f"  cgroup     {_group(documents.part(document, 'cgroup')) or document.get('match')}"
     for box in documents.rows(document, "containers"):
         where = _group(documents.part(box, "cgroup")) or "not running"
@@ -48,6 +52,13 @@ def lines(document: documents.Document) -> Iterator[str]:
         yield f"  ! {wrong.get('type')}: {wrong.get('message')}"
     if not documents.rows(document, "conditions"):
         yield "  nothing is wrong with it"
+
+
+def _share(share: documents.Document) -> str:
+    """What a claim has of one device."""
+    amounts = (("cpus", "CPUs"), ("ways", "ways alone"), ("mbaPercent", "% of bandwidth at most"))
+    known = ", ".join(f"{share[key]} {words}" for key, words in amounts if share.get(key))
+    return f"{known or 'a group of its own'} of {share.get('device')}"
 
 
 def _group(document: documents.Document) -> str:

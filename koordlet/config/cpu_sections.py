@@ -36,6 +36,29 @@ class ReservedCpus(sections.Section):
     quantity: fieldtypes.OptionalQuantity = None
 
 
+class DraDriver(sections.Section):
+    """Offers CPUs and caches to resource claims (DRA), as a driver of the kubelet."""
+
+    mode: sections.PolicyModeField = "off"
+    limits: NoLimits
+    #: Name of the driver, which ResourceSlices and device classes name; a DNS subdomain.
+    name: Annotated[
+        str,
+        Field(
+            max_length=63,
+            pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        ),
+    ] = "koordlet.cpu"
+    #: What one device is: the CPUs of a NUMA node, an L3 cache, a socket or a core.
+    group_by: Literal["numa", "l3", "socket", "core"] = "numa"
+    #: Ways of each L3 cache that claims may have together; null is half of them. Ways are offered
+    #: while `policies.resctrl` enforces.
+    cache_ways: Annotated[int | None, Field(ge=0)] = None
+    #: Control groups (classes of service) for claims; null is as many as the QoS classes leave.
+    #: Each L3 cache gets an equal part of them, and a claim of its ways takes one.
+    cache_groups: Annotated[int | None, Field(ge=0)] = None
+
+
 ClassName = Literal["LSR", "LS", "BE"]
 ClassNames = Annotated[tuple[ClassName, ...], Field(strict=False, max_length=3)]
 

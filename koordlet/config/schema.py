@@ -116,6 +116,7 @@ class _Policies(_Stems):
             """The section of a policy that declares its keys itself."""
 
     reserved_cpus: cpu_sections.ReservedCpus
+    dra_driver: cpu_sections.DraDriver
     adaptive: best_effort_sections.Adaptive
     batch_resources: best_effort_sections.BatchResources
     blkio_qos: memory_io_sections.BlkioQos

@@ -35,11 +35,21 @@ class Meta(msgspec.Struct, rename="camel", gc=False):
     deletion_timestamp: Any = None
 
 
+class WireClaim(msgspec.Struct, rename="camel", gc=False):
+    """One resource claim: of a pod, of its status, or of a container."""
+
+    name: str = ""
+    #: Of a container: the one request of the claim that it uses.
+    request: str | None = None
+    resource_claim_name: str | None = None
+
+
 class WireResources(msgspec.Struct, gc=False):
     """``resources``."""
 
     requests: _Loose | None = None
     limits: _Loose | None = None
+    claims: list[WireClaim] | None = None
 
 
 class WireContainer(msgspec.Struct, rename="camel", gc=False):
@@ -79,6 +89,7 @@ class WireSpec(WireDemand, rename="camel", gc=False):
     termination_grace_period_seconds: int | None = None
     volumes: list[WireVolume] | None = None
     host_network: bool | None = None
+    resource_claims: list[WireClaim] | None = None
 
 
 class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
@@ -121,6 +132,8 @@ class WireStatus(msgspec.Struct, rename="camel", gc=False):
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     ephemeral_container_statuses: list[ContainerStatus] | None = None
+    #: Claims that were made of templates.
+    resource_claim_statuses: list[WireClaim] | None = None
 
 
 class WirePod(msgspec.Struct, gc=False):

@@ -136,6 +136,18 @@ def _capacity(body: Body, path: str, *, shared: bool) -> Faults:
         yield f"{at}.default: {policy.get('default')} is none of validValues"
     if bounds:
         yield from _range(bounds, default, at)
+        yield from _room(bounds, _amount(body.get("value")), at)
+
+
+def _room(bounds: Body, whole: Fraction | None, path: str) -> Faults:
+    """What a range needs of the whole capacity."""
+    least, step = _amount(bounds.get("min")), _amount(bounds.get("step"))
+    if whole is None or least is None:
+        return
+    if least > whole:
+        yield f"{path}.validRange.min: larger than the capacity"
+    elif step is not None and least + step > whole:
+        yield f"{path}.validRange.step: one step from min is larger than the capacity"
 
 
 def _range(bounds: Body, default: Fraction | None, path: str) -> Faults:

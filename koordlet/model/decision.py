@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Generic, TypeVar
 
-from koordlet.model import action, best_effort, cpuset, eviction, ledger
+from koordlet.model import action, best_effort, cpuset, eviction, ledger, prepared_claim
 from koordlet.model.record import dataclass
 
 StateT = TypeVar("StateT")
@@ -71,6 +71,8 @@ class Decision(Generic[StateT]):
     limit: best_effort.Limit | None = None
     #: What is offered to best-effort work, of the policy that says it.
     offer: best_effort.Offer | None = None
+    #: What is offered to resource claims; ``None``: no driver shall run.
+    devices: prepared_claim.DeviceOffer | None = None
     #: False where it looked at what changes by itself: a timeless policy is asked again.
     lasting: bool = True
     #: Facts of the reasoning, for ``explain`` and the audit log.

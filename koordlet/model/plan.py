@@ -11,7 +11,16 @@ import enum
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from koordlet.model import absence, action, best_effort, decision, eviction, ledger, remember
+from koordlet.model import (
+    absence,
+    action,
+    best_effort,
+    decision,
+    eviction,
+    ledger,
+    prepared_claim,
+    remember,
+)
 from koordlet.model.record import dataclass
 
 
@@ -77,6 +86,8 @@ class Plan:
     limit: best_effort.Limit | None = None
     #: What is offered to best-effort work.
     offer: best_effort.Offer | None = None
+    #: What is offered to resource claims; ``None``: no driver shall run.
+    devices: prepared_claim.DeviceOffer | None = None
     #: Policy stem to its explanation.
     explanations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -84,7 +95,7 @@ class Plan:
 def shadowed(made: Plan) -> Plan:
     """The plan of an agent that only observes: the same steps, none of them to be done."""
     limit = best_effort.idle(made.limit, "the agent only observes")
-    return replace(made, steps=_in_shadow(made.steps), limit=limit)
+    return replace(made, steps=_in_shadow(made.steps), limit=limit, devices=None)
 
 
 @remember.last

@@ -61,6 +61,8 @@ class Container:
     group: str | None = None
     requests: resources.Amounts = field(default_factory=dict)
     limits: resources.Amounts = field(default_factory=dict)
+    #: Resource claims that it uses: ``NAME``, or ``NAME/REQUEST`` for one request of a claim.
+    claims: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:

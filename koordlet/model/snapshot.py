@@ -19,6 +19,7 @@ if typing.TYPE_CHECKING:
         kubelet,
         nodemetric,
         nodeslo,
+        prepared_claim,
         reservation,
         strain,
         strategies,
@@ -130,6 +131,8 @@ class Snapshot:
     kubelet: kubelet.Kubelet | None = None
     #: Room on this node that is held for pods to come, as the control plane bound it.
     reservations: tuple[reservation.Reservation, ...] = ()
+    #: Resource claims that are prepared here, by their time.
+    claims: tuple[prepared_claim.PreparedClaim, ...] = ()
     #: What latency-sensitive work feels; ``None``: nothing tells, or nobody wants to know.
     strain: strain.Strain | None = None
     #: True where limits of units are set through the running systemd, which hands controllers down.

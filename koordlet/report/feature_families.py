@@ -1,8 +1,8 @@
 """Metric families of single features: best-effort control, runtime, resource control. Pure.
 
 Covers: the limit of best-effort work, who used what, what is offered; the connection to the runtime
-and what became of answers; occupancy, traffic and groups of resource control. Our own names, and
-the peer's for suppression and for the three classes.
+and what became of answers; resource claims; occupancy, traffic and groups of resource control. Our
+own names, and the peer's for suppression and for the three classes.
 Does not cover: computing and counting (``policy``, ``agent.nri.adapter``,
 ``host.resctrl.monitor``).
 """
@@ -110,6 +110,26 @@ RUNTIME += (
     )
     for key, text in _RUNTIME_COUNTERS.items()
 )
+
+
+# Resource claims ----------------------------------------------------------------------------------
+
+CLAIMS = families.Families()
+
+
+@CLAIMS.family(form="%d")
+def koordlet_dra_driver_claims(now: view.ReportView) -> families.Rows:
+    """Resource claims that are prepared on this node."""
+    if "claims" in now.driver:
+        yield (), now.driver["claims"]
+
+
+@CLAIMS.family("outcome", kind=families.COUNTER, bound="3 outcomes", form="%d")
+def koordlet_dra_driver_asked(now: view.ReportView) -> families.Rows:
+    """Answers to the kubelet about single resource claims, by outcome."""
+    for outcome in ("prepared", "refused", "unprepared"):
+        if outcome in now.driver:
+            yield (outcome,), now.driver[outcome]
 
 
 # Resource control ---------------------------------------------------------------------------------

@@ -118,6 +118,7 @@ _FAMILIES = (
     *feature_families.BEST_EFFORT,
     *peer_families.FAMILIES,
     *feature_families.RUNTIME,
+    *feature_families.CLAIMS,
     *feature_families.RESCTRL,
 )
 

@@ -14,7 +14,7 @@ from typing import Any
 from koordlet.history import shares
 from koordlet.model import best_effort, cgroup, counters, meter, resources, snapshot
 from koordlet.model import pod as pods
-from koordlet.report import documents, plan_json, quantities, view
+from koordlet.report import claims_json, documents, plan_json, quantities, view
 
 _RESERVATION = "name uid phase holds owners cpus cpu_count match problems"
 _HOLDS = "cpus owner since policy reason kubelet"
@@ -38,6 +38,7 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "usage": node_usage(now),
         "workloads": [_workload(now, workload) for workload in seen.pods],
         "reservations": documents.each(seen.reservations, _RESERVATION),
+        "claims": claims_json.every(now),
         "unmanaged": [_unmanaged(now, workload) for workload in seen.unmanaged],
         "conditions": [plan_json.condition(condition) for condition in now.plan.conditions],
         "unsupported": documents.each(now.plan.unsupported, "feature why"),
@@ -143,6 +144,7 @@ def pod(now: view.ReportView, key: str) -> dict[str, object] | None:
             for box in workload.containers
         ],
         "holds": None if claim is None else documents.fields(claim, _HOLDS),
+        "claims": claims_json.of(now, workload),
         "policies": {
             stem: facts[workload.key]
             for stem, facts in now.plan.explanations.items()

@@ -41,7 +41,7 @@ class ReportTimes:
     resync_seconds: float = 300.0
 
 
-class _Watched:
+class Watched:
     """Schedule of reading an object again."""
 
     def __init__(self, manners: ReportTimes, clock: Callable[[], float], budget: float) -> None:
@@ -67,7 +67,7 @@ class TopologyRow:
 
     def __init__(self, manners: ReportTimes, clock: Callable[[], float]) -> None:
         self._manners = manners
-        self._watched = _Watched(manners, clock, 10.0)
+        self._watched = Watched(manners, clock, 10.0)
         self._done: object = None
         self._keepers: dict[kinds.Kind, writing.ObjectKeeper] = {}
         self._kind: kinds.Kind | None = None
@@ -198,7 +198,7 @@ class DeviceRow:
     period = 60.0
 
     def __init__(self, manners: ReportTimes, clock: Callable[[], float]) -> None:
-        self._watched = _Watched(manners, clock, 10.0)
+        self._watched = Watched(manners, clock, 10.0)
         self._done: object = None
 
     async def bring(self, store: objects.Objects, now: view.ReportView) -> int | None:
@@ -233,7 +233,7 @@ class StatusRow:
         self._clock = clock
         #: Whose report is told as short while it is.
         self._metric = metric
-        self._watched = _Watched(manners, clock, 10.0)
+        self._watched = Watched(manners, clock, 10.0)
         self._hand = applying.Hand()
         self._known: objects.Object | None = None
         #: Who else writes the resources, and until when they are left to it.

@@ -119,6 +119,8 @@ class ReportView:
     scaled: Mapping[tuple[str, str], int] = field(default_factory=dict)
     #: What was counted of the container runtime, by name; empty where none is connected to.
     runtime: Mapping[str, float] = field(default_factory=dict)
+    #: What was counted of resource claims, by name; empty where no driver can run.
+    driver: Mapping[str, float] = field(default_factory=dict)
     #: How long the kubelet's answers took, by path and status.
     took: Mapping[tuple[str, str], spread.Spread] = field(default_factory=dict)
 

@@ -22,6 +22,7 @@ from koordlet.model import errors
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Request = TypeVar("Request", bound=protobuf.Message)
+AnswerT = TypeVar("AnswerT")
 
 
 #: One method; it takes and gives bytes.

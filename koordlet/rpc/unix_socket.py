@@ -38,13 +38,13 @@ from koordlet.model import errors
 MAX_PATH = 107
 
 
-def prepare(path: Path) -> None:
-    """Make the path free to bind."""
+def prepare(path: Path, setting: str = "report.grpc.socket") -> None:
+    """Make the path free to bind; ``setting`` is what an operator changes where it is not."""
     if len(os.fsencode(path)) > MAX_PATH:
         raise errors.HostError(
             f"the socket path exceeds {MAX_PATH} bytes",
             culprit=str(path),
-            fix="set report.grpc.socket to a shorter path",
+            fix=f"set {setting} to a shorter path",
         )
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -62,21 +62,20 @@ def prepare(path: Path) -> None:
         raise errors.HostError(
             f"cannot create the socket: {error.strerror}",
             culprit=error.filename or str(path),
-            fix="set report.grpc.socket to a directory that the agent's user owns",
+            fix=f"set {setting} to a directory that the agent's user owns",
             errno=error.errno,
         ) from error
     if not stat.S_ISSOCK(there.st_mode):
         raise errors.HostError(
             "the path exists and is not a socket",
             culprit=str(path),
-            fix="move it away, or set another report.grpc.socket",
+            fix=f"move it away, or set another {setting}",
         )
     if _listened(path):
         raise errors.HostError(
             "another program already listens there",
             culprit=str(path),
-            fix=f"stop it (`ss -xlp src {path}` names the process), or set another"
-            " report.grpc.socket",
+            fix=f"stop it (`ss -xlp src {path}` names the process), or set another {setting}",
         )
     path.unlink(missing_ok=True)
 

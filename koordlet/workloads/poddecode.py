@@ -60,8 +60,9 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
     resize = pod_amounts.resize(status)
     key, decoder = pod_annotations.EXTENDED_RESOURCES, pod_annotations.extended
     extended = pod_annotations.read(key, notes, decoder, problems) or {}
+    claims = _claims(spec, status)
     containers = tuple(
-        _container(row, pod_amounts.of_container(row, extended, resize, problems))
+        _container(row, pod_amounts.of_container(row, extended, resize, problems), claims)
         for row in pod_amounts.containers(spec, status)
     )
     own, overhead = pod_amounts.of_pod(spec, status, containers, problems)
@@ -158,8 +159,17 @@ def _identity(meta: podwire.Meta, notes: Mapping[str, str], source: str) -> tupl
     return known_by, static
 
 
-def _container(row: pod_amounts.Row, demand: pod_amounts.Demand) -> pod.Container:
+def _claims(spec: podwire.WireSpec, status: podwire.WireStatus) -> Mapping[str, str]:
+    """The pod's own names of resource claims to the names of the objects."""
+    listed = (*(spec.resource_claims or ()), *(status.resource_claim_statuses or ()))
+    return {claim.name: name for claim in listed if (name := claim.resource_claim_name)}
+
+
+def _container(
+    row: pod_amounts.Row, demand: pod_amounts.Demand, claims: Mapping[str, str]
+) -> pod.Container:
     container, status, kind = row
+    used = (container.resources.claims if container.resources is not None else None) or ()
     url = (status.container_id or "") if status is not None else ""
     runtime, _, known_as = url.rpartition("://")
     return pod.Container(
@@ -171,4 +181,9 @@ def _container(row: pod_amounts.Row, demand: pod_amounts.Demand) -> pod.Containe
         refused=refused_starts.of(status),
         requests=demand[0],
         limits=demand[1],
+        claims=tuple(
+            f"{claims[claim.name]}/{claim.request}" if claim.request else claims[claim.name]
+            for claim in used
+            if claim.name in claims
+        ),
     )

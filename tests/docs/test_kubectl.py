@@ -43,6 +43,7 @@ _KINDS = (
         *_ADMISSION, "validatingadmissionpolicybindings", f"{_POLICY}Binding", namespaced=False
     ),
     kinds.Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
+    kinds.Kind("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False),
 )
 _DAEMON_SETS = next(one for one in _MORE if one.name == "DaemonSet")
 _AGENTS = objects.Ref(_DAEMON_SETS, "koordlet", "koordlet-system")

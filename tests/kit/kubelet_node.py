@@ -21,8 +21,8 @@ from tests.kit import deadline, k8s_lab
 
 PROJECT = Path(__file__).parents[2]
 _PODS = "/api/v1/namespaces/default/pods"
-_ROLES = "/apis/rbac.authorization.k8s.io/v1"
-_ACCOUNT = ("koordlet-system", "koordlet")
+ROLES = "/apis/rbac.authorization.k8s.io/v1"
+ACCOUNT = ("koordlet-system", "koordlet")
 _QOS = "koordinator.sh/qosClass"
 #: The first command says which CPUs it may run on.
 _ACT = "grep Cpus_allowed_list: /proc/self/status; trap 'exit 0' TERM; while :; do sleep 0.2; done"
@@ -60,7 +60,7 @@ class Node:
         """The sections of an agent that speaks to kubelet, API server and runtime of this node."""
         node = self.cluster.the_node()
         port = self.cluster.processes.state["ports"]["kubelet"]
-        account = self.cluster.service_account(*_ACCOUNT)
+        account = self.cluster.service_account(*ACCOUNT)
         token = self.place / "token"
         token.write_text(json.loads(account.read_text())["users"][0]["user"]["token"])
         kubelet = {
@@ -180,7 +180,7 @@ def node(
         cluster.node(runtime=runtime, kubelet_config=settings)
         for body in yaml.safe_load_all((PROJECT / "deploy/daemonset.yaml").read_text()):
             if body["kind"] in {"ClusterRole", "ClusterRoleBinding"}:
-                cluster.request("POST", f"{_ROLES}/{body['kind'].lower()}s", body)
+                cluster.request("POST", f"{ROLES}/{body['kind'].lower()}s", body)
         with contextlib.closing(k8s_lab.Admin(cluster)) as admin:
             yield Node(cluster, place, admin)
 

@@ -88,6 +88,8 @@ def test_what_an_api_server_takes_has_no_faults(body: Body) -> None:
         (policy(default="1", validRange={"max": "1"}), "validRange.min: must be set"),
         (policy(default="1", validRange={"min": "1", "max": "0"}), "max: less than min"),
         (policy(default="1", validRange={"min": "1", "step": "0"}), "step: must be positive"),
+        (policy(default="5", validRange={"min": "5"}), "min: larger than the capacity"),
+        (policy(default="2", validRange={"min": "2", "step": "3"}), "step: one step from min"),
         (policy(default="1", validRange={"min": "2"}), "default: outside of validRange"),
         (
             policy(default="2", validRange={"min": "500m", "step": "1"}),

@@ -232,3 +232,23 @@ def test_addresses(status: dict[str, Any], expected: tuple[str, ...], problems: 
 
     assert (expected, True) == (one.addresses, one.host_network)
     assert problems == len(one.problems)
+
+
+def test_containers_name_the_objects_of_their_claims() -> None:
+    """By the object's name, or that of one made from a template; what is not there yet is left."""
+    body = pods.pod()
+    body["spec"]["resourceClaims"] = [
+        {"name": "own", "resourceClaimName": "db"},
+        {"name": "made", "resourceClaimTemplateName": "t"},
+        {"name": "late", "resourceClaimTemplateName": "t"},
+    ]
+    body["status"]["resourceClaimStatuses"] = [{"name": "made", "resourceClaimName": "web-1-x"}]
+    [box] = body["spec"]["containers"]
+    box["resources"]["claims"] = [
+        {"name": "own"},
+        {"name": "made", "request": "cpus"},
+        {"name": "late"},
+        {"name": "unknown"},
+    ]
+
+    assert decode(body).containers[0].claims == ("db", "web-1-x/cpus")

@@ -7,6 +7,8 @@ Rules:
 1. Its files count, not the answer that the runtime got.
 2. What it was given has an original: what the runtime would have given it. That is in the journal
    before the container runs.
+3. A container that uses resource claims has files of its own, and threads in a control group of its
+   own: a pass writes and moves them before it runs.
 """
 
 from __future__ import annotations
@@ -50,6 +52,9 @@ class StartCheck:
         self, heard: session.Heard, group: str, given: Given | None, settle: Callable[[], None]
     ) -> None:
         """Check a container before its first instruction; ``settle`` runs passes to repair it."""
+        if self._claims(heard):
+            # Rule 3.
+            settle()
         wanted = self.wanted(group) or (given.wanted.cpus if given is not None else None)
         if wanted:
             self._check(heard, group, wanted, settle)
@@ -88,6 +93,15 @@ class StartCheck:
         return None
 
     # Inside ---------------------------------------------------------------------------------------
+
+    def _claims(self, heard: session.Heard) -> bool:
+        """Whether a container uses resource claims."""
+        return any(
+            box.claims and box.name == heard.container.name
+            for pod in self.agent.tick.observation.pods
+            if pod.uid == heard.pod.uid
+            for box in pod.containers
+        )
 
     def _check(
         self, heard: session.Heard, group: str, wanted: cpuset.CPUSet, settle: Callable[[], None]

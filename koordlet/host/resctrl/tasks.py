@@ -91,12 +91,17 @@ def words(host: root.HostRoot, path: str) -> list[bytes]:
 def thread_files(
     layout: cgroup.Layout, groups: Iterable[str], pods: Iterable[pod.Pod]
 ) -> Mapping[str, tuple[str, ...]]:
-    """The files that list each workload's threads: its own cgroup's and those of all below it."""
+    """The files that list each workload's threads: its own cgroup's and those of all below it.
+
+    A container that uses resource claims is a workload of its own: it may have a group alone.
+    """
     where = layout.holder("cpuset") or layout.holder("cpu") or layout.tree
     if where is None:
         return {}
     name = "cgroup.threads" if where.unified else "tasks"
-    owners = {workload.group for workload in pods if workload.group}
+    listed = list(pods)
+    owners = {workload.group for workload in listed if workload.group}
+    owners |= {b.group for workload in listed for b in workload.containers if b.claims and b.group}
     by_owner: dict[str, list[str]] = {owner: [] for owner in sorted(owners)}
     for path in sorted(groups):
         owner = next((up for up in (path, *cgroup.ancestors(path)) if up in owners), None)

@@ -7,12 +7,14 @@ are chosen (``allocation``), what a workload asks for (``requests``).
 
 Order of grants; an earlier grant is never taken for a later one:
 * CPUs that the kubelet's static policy assigned: they are in force, and the kubelet owns the files
+* CPUs of prepared resource claims that have them
 * named sets that were granted before and are unchanged
 * other named sets
 * CPUs of an Available reservation on this node: kept for its owners, from best-effort work as well
 * sets that koordlet chose before and that are complete: they stay
 * chosen sets that lost CPUs, or that grow or shrink
 * requests for a number of CPUs that have none yet
+* CPUs of resource claims that are being prepared
 Within a turn: LSE before LSR, then higher priority, then key, then UID.
 
 Rules:
@@ -24,6 +26,8 @@ Rules:
 3. A workload keeps its offline CPUs: they count again when they come back.
 4. Chosen sets do not move, unless ``repack`` finds a layout that scatters them less.
 5. A workload that no source lists holds no CPUs. Stale workloads are still listed and keep theirs.
+6. A resource claim holds its CPUs from its preparation to its end, whether its pod runs or not. A
+   pod whose container uses such a claim is given no other CPUs of its own.
 
 * Formula: none: a set that was named is granted as a whole, a number is chosen by layout
 * Writes: nothing itself: `shared_pools` writes the sets
@@ -38,13 +42,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, qos, reservation, snapshot, strategy_field
+from koordlet.model import (
+    cpuset,
+    decision,
+    ledger,
+    qos,
+    reservation,
+    snapshot,
+    strategy_field,
+)
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.cpu import accumulator, allocation, holdings, requests, shape
+from koordlet.policy.cpu import allocation, claimed_cpus, grants, holdings, requests
 from koordlet.policy.cpu import repack as cpu_repack
 from koordlet.policy.cpu.holdings import Origin, State
-from koordlet.policy.framework import declaration, proposals
+from koordlet.policy.framework import declaration
 
 STEM = "exclusive_cpus"
 
@@ -84,23 +96,12 @@ def turn(pod: pods.Pod) -> tuple[bool, int, str, str]:
     return (pod.qos is not qos.Qos.LSE, -(pod.priority or 0), pod.key, pod.uid)
 
 
-class _Giving(proposals.Proposal):
+class _Giving(grants.Grants):
     """Builds one decision."""
 
     def __init__(self, now: snapshot.Snapshot, settings: Settings, before: State) -> None:
-        super().__init__(STEM, now, reason="ExclusiveCPUs")
+        super().__init__(STEM, now, before, most=settings.max_cpus)
         self.settings = settings
-        self.before = before
-        self.online = now.topology.online
-        self.reserved = now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
-        #: What workloads may have; where everything is reserved, that would strand them.
-        self.usable = self.online - self.reserved or self.online
-        self.isolated = now.topology.isolated & self.usable
-        self.taken = cpuset.CPUSet()
-        self.claims: list[ledger.Claim] = []
-        self.holdings: list[holdings.Holding] = []
-        self._given: list[allocation.Holding] = []
-        self._shape: shape.Shape | None = None
         self._repacked: Mapping[str, cpuset.CPUSet] = {}
 
     def run(self) -> None:
@@ -109,6 +110,9 @@ class _Giving(proposals.Proposal):
         kubelet = [pod for pod in pods if pod.kubelet_owned and pod.cpus]
         for pod in kubelet:
             self._hold(pod, pod.cpus or cpuset.CPUSet(), Origin.KUBELET, "the kubelet's policy")
+        claims = [claim for claim in self.now.claims if claim.cpus]
+        known = [claim for claim in claims if self.before.of(claim.uid, Origin.CLAIMED)]
+        claimed_cpus.grant(self, known)
         refused = self._disbelieved(pods)
         self._strangers({pod.uid for pod in pods} - refused)
         ours = [
@@ -116,6 +120,9 @@ class _Giving(proposals.Proposal):
             for pod in pods
             if not pod.kubelet_owned and pod.uid not in refused and requests.may_hold(pod)
         ]
+        if claims:
+            users = {pod.uid for claim in claims for pod, _ in claimed_cpus.users(self.now, claim)}
+            ours = [pod for pod in ours if pod.uid not in users]
         named = [pod for pod in ours if pod.cpus is not None]
         for pod in sorted(named, key=lambda pod: not self._known(pod)):
             self._named(pod)
@@ -128,6 +135,7 @@ class _Giving(proposals.Proposal):
         # Who has all of its CPUs loses none of them to somebody who lost some.
         for pod, request in sorted(asking, key=lambda pair: self._state(*pair)):
             self._chosen(pod, request)
+        claimed_cpus.grant(self, [claim for claim in claims if claim not in known])
 
     # What others decided -------------------------------------------------------------------------
 
@@ -153,7 +161,7 @@ class _Giving(proposals.Proposal):
         for uid in sorted(state.entries.keys() - listed):
             cpus = (state.of_pod(uid) or cpuset.CPUSet()) & self.online
             if cpus:
-                self._claim(
+                self.record(
                     ledger.Claim(
                         owner=ledger.Owner.LSR,
                         cpus=cpus,
@@ -190,11 +198,11 @@ class _Giving(proposals.Proposal):
             return
         left = (bound.cpus & self.usable) - self.taken
         holder = f"reservation/{bound.name}"
-        problem = self._too_much(left) if left else ""
+        problem = self.too_much(left) if left else ""
         if problem:
             self.say("ReservationRefused", f"CPUs {bound.cpus}: {problem}", holder)
         elif left:
-            self._claim(
+            self.record(
                 ledger.Claim(
                     owner=ledger.Owner.RESERVATION,
                     cpus=left,
@@ -211,15 +219,7 @@ class _Giving(proposals.Proposal):
             return f"{wanted & self.reserved} are reserved"
         if wanted & self.taken:
             return f"{wanted & self.taken} belong to another exclusive workload"
-        return self._too_much(wanted)
-
-    def _too_much(self, wanted: cpuset.CPUSet) -> str:
-        if not self.usable - self.taken - wanted:
-            return "no CPU would be left for the shared pools"
-        most, held = self.settings.max_cpus, len(self.taken | wanted)
-        if most is not None and held > most:
-            return f"{held} CPUs would be exclusive, limits.maxCpus is {most}"
-        return ""
+        return self.too_much(wanted)
 
     # What is decided here ------------------------------------------------------------------------
 
@@ -243,18 +243,18 @@ class _Giving(proposals.Proposal):
         listed = self._repacked.get(pod.uid, chosen)
         there = (listed & self.usable) - self.taken
         whole = there == listed and len(there) == request.cpus.count
-        if there and whole and not self._too_much(there):
+        if there and whole and not self.too_much(there):
             self._hold(pod, there, Origin.CHOSEN, self._why(request))
             return
-        answer = self._allocate(replace(request, preferred=there))
+        answer = self.allocate(replace(request, preferred=there))
         why = answer.why if isinstance(answer, allocation.Refusal) else ""
         if isinstance(answer, allocation.Grant):
-            why = self._too_much(answer.cpus)
+            why = self.too_much(answer.cpus)
             if not why:
                 self._hold(pod, answer.cpus, Origin.CHOSEN, self._why(request))
                 return
         count = request.cpus.count
-        if there and len(there) < count and not self._too_much(there):
+        if there and len(there) < count and not self.too_much(there):
             # It runs there: to lose the rest as well would be worse than to have too few.
             self.say("ExclusiveCPUsPartial", f"has {len(there)} of {count} CPUs: {why}", pod.key)
             back = listed - self.taken - self.reserved
@@ -274,32 +274,15 @@ class _Giving(proposals.Proposal):
                 placed.append(
                     cpu_repack.Placed(uid=pod.uid, key=pod.key, request=request, cpus=cpus)
                 )
-        node = self._node()
+        node = self.node()
         avoided = node.reserved | (self.isolated - cpuset.union(pod.cpus for pod in placed))
         better = cpu_repack.better(node.shape, placed, reserved=avoided, others=node.holdings)
         self._repacked = better or {}
-
-    def _allocate(self, request: allocation.Request) -> allocation.Grant | allocation.Refusal:
-        """Allocate without isolated CPUs first, with them only if necessary."""
-        unasked = self.isolated - request.preferred
-        answer = self._node(unasked).allocate(request)
-        if unasked and isinstance(answer, allocation.Refusal):
-            answer = self._node().allocate(request)
-        return answer
 
     def _why(self, request: allocation.Request) -> str:
         wanted = request.cpus
         must = "required" if wanted.required else "preferred"
         return f"chosen here: {wanted.count} CPUs, {wanted.bind.value} {must}"
-
-    def _node(self, avoided: cpuset.CPUSet | None = None) -> allocation.Node:
-        if self._shape is None:
-            self._shape = shape.Shape.of(self.now.topology)
-        return allocation.Node(
-            self._shape,
-            reserved=(self.online - self.usable) | (avoided or cpuset.CPUSet()),
-            holdings=self._given,
-        )
 
     # Rows ----------------------------------------------------------------------------------------
 
@@ -319,50 +302,10 @@ class _Giving(proposals.Proposal):
 
     def _hold(self, pod: pods.Pod, listed: cpuset.CPUSet, origin: Origin, why: str) -> None:
         owner = ledger.Owner.LSE if pod.qos is qos.Qos.LSE else ledger.Owner.LSR
-        before = self.before.of(pod.uid, origin)
-        same = before is not None and not before.cpus.isdisjoint(listed)
-        since = before.since if before is not None and same else self.now.wall
-        self.holdings.append(
-            holdings.Holding(
-                uid=pod.uid,
-                holder=pod.key,
-                cpus=listed,
-                origin=origin,
-                owner=owner,
-                since=since,
-            )
-        )
-        claim = ledger.Claim(
-            owner=owner,
-            cpus=listed & self.online,
-            holder=pod.key,
-            policy=STEM,
-            reason=f"exclusive CPUs of {owner.value} {pod.key} ({why})",
-            uid=pod.uid,
-            since=since,
-            kubelet=origin is Origin.KUBELET,
-        )
-        self._claim(claim, requests.exclusive(pod))
-
-    def _claim(
-        self,
-        claim: ledger.Claim,
-        exclusive: accumulator.Exclusive = accumulator.Exclusive.NONE,
-    ) -> None:
-        if claim.kubelet:
-            self._overlaps(claim.cpus, claim.holder)
-        self.taken |= claim.cpus
-        self.claims.append(claim)
-        self._given.append(
-            allocation.Holding(holder=claim.holder, cpus=claim.cpus, exclusive=exclusive)
-        )
-
-    def _overlaps(self, cpus: cpuset.CPUSet, holder: str) -> None:
-        """Report CPUs that the kubelet assigned although they were not free."""
-        wrong = cpus & (self.reserved | self.taken)
-        if wrong:
-            message = f"the kubelet assigned it CPUs {wrong}, which are already reserved or held"
-            self.say("CPUSetViolated", message, holder, reason="KubeletOverlap")
+        reason = f"exclusive CPUs of {owner.value} {pod.key} ({why})"
+        who = (pod.uid, pod.key)
+        exclusive = requests.exclusive(pod)
+        self.keep(owner, who, listed, origin=origin, reason=reason, exclusive=exclusive)
 
 
 POLICY = declaration.Policy(

@@ -23,6 +23,8 @@ class Origin(enum.Enum):
     NAMED = "named"
     #: They were chosen here; where somebody names them, others are chosen.
     CHOSEN = "chosen"
+    #: Chosen here for a resource claim, among the CPUs of the devices that it was allocated.
+    CLAIMED = "claimed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ Does not cover: which CPUs are reserved (``reserved_cpus``) or held alone (``exc
 much of its pool BE may use (``policy.best_effort.cpu_suppress``), files (``cpuset_files``).
 
 Where a workload runs, the first that applies:
-* on the CPUs that it holds alone
+* on the CPUs that it holds alone; a container with a resource claim on those of its claim, and
+  the pod's other containers where the pod would be without it
 * SYSTEM: on those of system work, else on the reserved ones; where none of them is online, as LS
 * BE: in the BE pool, of the nodes that a scheduler gave it; CPUs that were named for it are a part
   of that pool, and nobody else's loss
@@ -57,7 +58,7 @@ from koordlet.model import (
 )
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.cpu import cpuset_files, pool_homes, pool_tiers
+from koordlet.policy.cpu import claimed_cpus, cpuset_files, pool_homes, pool_tiers
 from koordlet.policy.cpu.cpuset_files import Wanted
 from koordlet.policy.framework import declaration, proposals, saved_state
 
@@ -236,6 +237,10 @@ def _wanted(
             )
         return
     kube = pod.kube_qos is not None
+    claimed = claimed_cpus.by_container(now, pod)
+    if claimed:
+        yield from claimed_cpus.wanted(now, pod, claimed, (cpus, reason), leaves=leaves)
+        return
     yield Wanted(
         group=pod.group,
         who=pod.key,
@@ -275,7 +280,7 @@ def _of_tiers(shares: Shares) -> dict[qos.KubeQos, cpuset.CPUSet]:
 
 
 def admit(
-    now: snapshot.Snapshot, _settings: Settings, state: State, pod: pods.Pod, _container: str
+    now: snapshot.Snapshot, _settings: Settings, state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
     """The set of a container that is about to start.
 
@@ -288,6 +293,9 @@ def admit(
     if pod.kubelet_owned or awaits:
         return adjustment.Adjustment()
     cpus, why = target(pod, shares, state.homes)
+    claimed = claimed_cpus.by_container(now, pod).get(container)
+    if claimed:
+        cpus, why = claimed, f"{pod.key} {container}: CPUs of its claim"
     room = _above(now, pod.group)
     if not cpus or not cpus & room or room <= cpus:
         return adjustment.Adjustment()

@@ -111,6 +111,7 @@ def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
         now.resctrl,
         now.slo,
         now.reservations,
+        now.claims,
         now.unsupported,
         # Its statistics change all the time, and a policy of these looks at history instead.
         None if now.kubelet is None else now.kubelet.cpu,

@@ -20,6 +20,7 @@ from koordlet.policy.framework import declaration
 _DECLARED = (
     "cpu.reserved_cpus",
     "cpu.exclusive_cpus",
+    "cpu.dra_driver",
     "cpu.shared_pools",
     "cpu.housekeeping",
     "cpu.bound_quota",

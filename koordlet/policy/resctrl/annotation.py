@@ -28,8 +28,9 @@ class Wish:
     """Requested ways and bandwidth of a group: everywhere, and in single caches."""
 
     ways: Range | None = None
-    #: So many ways for nobody else.
+    #: So many ways for nobody else: everywhere, and in single caches.
     alone: int | None = None
+    alone_of: Mapping[int, int] = field(default_factory=dict)
     ways_of: Mapping[int, Range] = field(default_factory=dict)
     percent: int | None = None
     percent_of: Mapping[int, int] = field(default_factory=dict)
@@ -37,6 +38,10 @@ class Wish:
     def range_in(self, cache: int) -> Range | None:
         """The ways in one cache."""
         return self.ways_of.get(cache, self.ways)
+
+    def alone_in(self, cache: int) -> int | None:
+        """The number of ways of one cache that are for nobody else."""
+        return self.alone_of.get(cache, self.alone)
 
     def percent_in(self, cache: int) -> int | None:
         """The bandwidth of one cache's memory traffic."""

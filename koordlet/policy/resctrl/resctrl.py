@@ -5,12 +5,13 @@ Does not cover: the values (``shares``), the writes (``apply.resctrl``), when a 
 noisy (``pressure``).
 
 Rules:
-1. Groups are ``LSR`` (LSE joins it), ``LS`` and ``BE``, named as the peers name them, and
-   ``koordlet-<uid>`` for a pod with the annotation. Any other group is foreign: it is never
-   written, nor are threads taken out of it.
-2. Classes of service are scarce. They go to BE (its limit protects all others), LSR, LS, then pods
-   by class and name. A pod without one stays in its class's group, a class without one in the root
-   group; a condition names both.
+1. Groups are ``LSR`` (LSE joins it), ``LS`` and ``BE``, named as the peers name them,
+   ``koordlet-claim-<uid>`` for a prepared resource claim of cache, and ``koordlet-<uid>`` for a pod
+   with the annotation. Any other group is foreign: it is never written, nor are threads taken out
+   of it.
+2. Classes of service are scarce. They go to BE (its limit protects all others), LSR, LS, then
+   claims by their time, then pods by class and name. A pod without one stays in its class's group,
+   a class without one in the root group; a condition names both.
 3. A NodeSLO's ``resctrlQOS`` replaces the configuration; a class that it does not enable has no
    group.
 4. A value that the kernel would refuse becomes a condition and is not written; all other domains
@@ -46,7 +47,7 @@ from koordlet.model import (
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import declaration, proposals, saved_state
-from koordlet.policy.resctrl import annotation, pressure, shares, tasks
+from koordlet.policy.resctrl import annotation, claimed_ways, pressure, shares, tasks
 from koordlet.policy.resctrl import values as resctrl_values
 from koordlet.policy.resctrl.shares import Want
 
@@ -120,7 +121,7 @@ def decide(
 
 
 def admit(
-    now: snapshot.Snapshot, settings: Settings, _state: State, pod: pods.Pod, _container: str
+    now: snapshot.Snapshot, settings: Settings, _state: State, pod: pods.Pod, container: str
 ) -> adjustment.Adjustment:
     """Assign a starting container to the resctrl group of its class, where it exists.
 
@@ -134,7 +135,8 @@ def admit(
         return adjustment.Adjustment()
     if there.hardware.cache("L3") is None and there.hardware.bandwidth("MB") is None:
         return adjustment.Adjustment()
-    for name in (f"{_PREFIX}{pod.uid}", qos.SLO_CLASS.get(pod.qos, "")):
+    claimed = claimed_ways.group(now, pod, container)
+    for name in (claimed, f"{_PREFIX}{pod.uid}", qos.SLO_CLASS.get(pod.qos, "")):
         if name and name in there.groups and not _locked(there.groups[name]):
             return adjustment.Adjustment(
                 resctrl_class=name, reasons={STEM: f"{pod.key} belongs to {name}"}
@@ -203,7 +205,8 @@ class _Deciding(proposals.Proposal):
             self.settings.most_monitors if self.settings.pod_monitoring else 0,
         )
         own = {want.pod.uid: want.name for want in kept if want.pod is not None}
-        self.actions.extend(placing.place(self.now.pods, own))
+        boxes, groups = claimed_ways.workloads(self.now)
+        self.actions.extend(placing.place((*self.now.pods, *boxes), {**own, **groups}))
         for subject, message in placing.left:
             self.say("ResctrlForeignGroup", message, subject)
 
@@ -220,6 +223,7 @@ class _Deciding(proposals.Proposal):
     def _wanted(self) -> list[Want]:
         classes = self._tightened(self._classes())
         wanted = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
+        wanted += claimed_ways.wanted(self.now.claims)
         order = list(qos.Qos)
         for pod in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
             text = pod.annotations.get(annotation.KEY)
@@ -274,7 +278,7 @@ class _Deciding(proposals.Proposal):
         foreign = [name for name in there.groups if name and name not in names]
         room = max(0, there.hardware.most_groups - 1 - len(foreign))
         for want in wanted[room:]:
-            subject = want.pod.key if want.pod else "node"
+            subject = want.subject if want.pod or want.claim else "node"
             stays = (
                 f"the group of {qos.SLO_CLASS.get(want.pod.qos)}" if want.pod else "the root group"
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from koordlet.model import pod, qos, resctrl, schemata
+from koordlet.model import pod, prepared_claim, qos, resctrl, schemata
 from koordlet.model.record import dataclass
 from koordlet.policy.resctrl import annotation
 from koordlet.policy.resctrl import values as resctrl_values
@@ -20,17 +20,23 @@ class Want:
 
     name: str
     wish: annotation.Wish
-    #: The pod that it is for; ``None`` for the group of a class.
+    #: The pod that it is for; ``None`` for the group of a class or a claim.
     pod: pod.Pod | None = None
+    #: The resource claim that it is for.
+    claim: prepared_claim.PreparedClaim | None = None
 
     @property
     def subject(self) -> str:
         """The subject of conditions about this group."""
+        if self.claim is not None:
+            return self.claim.holder
         return self.pod.key if self.pod else f"class {self.name}"
 
     @property
     def class_name(self) -> str:
-        """The group of its class."""
+        """The group of its class; a claim has none, and its share of the whole machine."""
+        if self.claim is not None:
+            return ""
         return qos.SLO_CLASS.get(self.pod.qos, "") if self.pod else self.name
 
 
@@ -70,7 +76,8 @@ class Sharing:
         return values, list(how)
 
     def _ways(self, want: Want, cache: resctrl.Cache, how: dict[str, None]) -> dict[int, int]:
-        self._unknown_caches(want.subject, cache.name, want.wish.ways_of, cache.domains)
+        named = {**want.wish.ways_of, **want.wish.alone_of}
+        self._unknown_caches(want.subject, cache.name, named, cache.domains)
         values: dict[int, int] = {}
         for domain in cache.domains:
             value, taken = self._asked(want, cache, domain)
@@ -92,9 +99,10 @@ class Sharing:
         self, want: Want, cache: resctrl.Cache, domain: int
     ) -> tuple[resctrl_values.Value | None, int]:
         """The requested mask, and the ways that other groups have exclusively."""
-        taken = self._alone(cache, want)
-        if want.wish.alone is not None:
-            return resctrl_values.top(cache, want.wish.alone, taken), 0
+        taken = self._alone(cache, want, domain)
+        alone = want.wish.alone_in(domain)
+        if alone is not None:
+            return resctrl_values.top(cache, alone, taken), 0
         wish = want.wish.range_in(domain)
         if wish is None:
             return None, taken
@@ -103,15 +111,16 @@ class Sharing:
             return resctrl_values.mask(cache, *wish), taken
         return part.mask(cache, *wish), taken
 
-    def _alone(self, cache: resctrl.Cache, want: Want) -> int:
+    def _alone(self, cache: resctrl.Cache, want: Want, domain: int) -> int:
         """Ways that other groups requested exclusively; earlier groups win."""
         taken = 0
         for other in self.wanted:
+            alone = other.wish.alone_in(domain)
+            if alone is None:
+                continue
             if other is want:
-                if want.wish.alone is not None:
-                    return taken
-            elif other.wish.alone is not None:
-                taken |= resctrl_values.top(cache, other.wish.alone, taken).number or 0
+                return taken
+            taken |= resctrl_values.top(cache, alone, taken).number or 0
         return taken
 
     def _unknown_caches(

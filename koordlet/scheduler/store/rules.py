@@ -92,6 +92,9 @@ _BUILT_IN: Mapping[str, KindRule] = {
     str(kinds.RESOURCE_CLAIMS): KindRule(
         generation=False, list_keys={**LIST_KEYS, "reservedFor": ("uid",)}
     ),
+    str(kinds.RESOURCE_SLICES): KindRule(
+        status=False, selectable=_NAMED | {"spec.nodeName", "spec.driver"}, list_keys=LIST_KEYS
+    ),
     str(kinds.NATIVE_POD_GROUPS): _COUNTED,
     **{
         str(kind): _PLAIN

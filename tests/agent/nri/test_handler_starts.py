@@ -11,11 +11,11 @@ import pytest
 
 from koordlet.agent import container_runtime
 from koordlet.agent.nri import handler as handlers
-from koordlet.model import decision
+from koordlet.model import cpuset, decision, pod, qos
 from koordlet.workloads.nri import trust
 from koordlet.workloads.nri.messages import NriEvent
 from tests.agent.nri.test_handler import BOX, GROUP, Scene, adjusted, be_pool, stage
-from tests.kit import agents
+from tests.kit import agents, moments, prepared_claims
 
 
 @pytest.fixture
@@ -133,3 +133,27 @@ def test_a_container_that_never_started_is_told(scene: Scene) -> None:
     scene.happens(NriEvent.REMOVE_CONTAINER)
     scene.happens(NriEvent.REMOVE_POD_SANDBOX)
     assert scene.handler.unstarted == {}
+
+
+def test_a_container_with_a_claim_starts_on_the_claims_cpus(scene: Scene) -> None:
+    """Its pod is wider, for a sidecar; the answer and, before it runs, its own file are not."""
+    boxes = (pod.Container(name="main", claims=("a",)), pod.Container(name="side"))
+    user = moments.workload(
+        "new", uid="u1", group=None, match="pod=u1", kube_qos=qos.KubeQos.BEST_EFFORT
+    )
+    observation = scene.who.tick.observation
+    scene.who.tick.observation.extra_pods = (dataclasses.replace(user, containers=boxes),)
+    observation.hold_claims([prepared_claims.claim("a", prepared_claims.cpus("0-4", 1))])
+    scene.sandbox()
+    around = scene.cpus("kubepods/besteffort/podu1")
+    wanted = scene.happens(NriEvent.CREATE_CONTAINER).cpus
+    scene.group(GROUP, around)
+    scene.happens(NriEvent.START_CONTAINER)
+
+    assert wanted is not None
+    assert len(wanted) == 1
+    assert wanted < cpuset.CPUSet.parse(around)
+    assert scene.cpus(GROUP) == str(wanted)
+    assert scene.happens(NriEvent.CREATE_CONTAINER, dataclasses.replace(BOX, name="side")).cpus == (
+        cpuset.CPUSet.parse(around) - wanted
+    )

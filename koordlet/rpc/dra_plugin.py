@@ -1,0 +1,176 @@
+"""The kubelet's socket of a DRA driver: registration, preparing and unpreparing of claims.
+
+Covers: ``pluginregistration.Registration`` and ``DRAPlugin`` v1 on one Unix socket in the kubelet's
+plugin directory. Does not cover: what preparing means (``agent.dra_driver``).
+
+Rules:
+1. One socket serves both: a plugin without an endpoint of its own is called where it registered.
+   The kubelet, whose directories may be elsewhere for us, needs no path of ours.
+2. The kubelet finds the socket by itself, also when it starts later, and asks again whenever it
+   has restarted.
+3. Each claim of a request has an answer, good or bad; one that fails costs itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import grpc
+import grpc.aio
+
+from koordlet import log
+from koordlet.model import errors, prepared_claim
+from koordlet.model.record import dataclass
+from koordlet.rpc import services, unix_socket
+from koordlet.rpc.gen import dra_pb2, pluginregistration_pb2
+
+_REGISTRATION = "pluginregistration.Registration"
+_PLUGIN = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+_TYPE, _VERSIONS = "DRAPlugin", ("v1.DRAPlugin",)
+#: Seconds that running calls have when the socket is closed.
+_PATIENCE = 2.0
+_SETTING = "kubelet.directory"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef:
+    """One claim as the kubelet names it."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class PluginBackend(Protocol):
+    """What the socket asks. ``KoordletError`` says why a claim fails."""
+
+    async def prepare(self, ref: ClaimRef) -> Sequence[prepared_claim.Share]:
+        """Prepare a claim, and give its shares; the same again where it is prepared."""
+
+    async def unprepare(self, ref: ClaimRef) -> None:
+        """Give back what a claim has; nothing where it has nothing."""
+
+    def registered(self, problem: str) -> None:
+        """The kubelet has taken the driver, or says why it has not."""
+
+
+class DraPlugin:
+    """The socket of one driver."""
+
+    def __init__(self, directory: Path, name: str, pool: str, driver: PluginBackend) -> None:
+        self.name = name
+        self._pool = pool
+        self._path = directory / f"{name}-reg.sock"
+        self._driver = driver
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen; ``HostError`` where it cannot."""
+        services.ensure_threads()
+        if not self._path.parent.is_dir():
+            raise errors.HostError(
+                "the kubelet's directory of plugins does not exist",
+                culprit=str(self._path.parent),
+                fix="mount it into the agent's container, writable, or set kubelet.directory",
+            )
+        unix_socket.prepare(self._path, _SETTING)
+        server = grpc.aio.server()
+        for service, methods in self._services():
+            handlers = grpc.method_handlers_generic_handler(service, methods)
+            server.add_generic_rpc_handlers((handlers,))
+        try:
+            with unix_socket.private():
+                server.add_insecure_port(f"unix:{self._path}")
+            await server.start()
+        except RuntimeError as error:
+            await server.stop(None)
+            fix = "mount the directory into the agent's container, writable"
+            raise errors.HostError("cannot listen", culprit=str(self._path), fix=fix) from error
+        self._server = server
+
+    async def stop(self) -> None:
+        """Let running calls end, then close: the kubelet forgets the driver."""
+        if self._server is not None:
+            server, self._server = self._server, None
+            await server.stop(_PATIENCE)
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _services(self) -> Iterable[tuple[str, dict[str, services.Handler]]]:
+        yield (
+            _REGISTRATION,
+            {
+                "GetInfo": services.unary(pluginregistration_pb2.InfoRequest, self._info),
+                "NotifyRegistrationStatus": services.unary(
+                    pluginregistration_pb2.RegistrationStatus, self._notified
+                ),
+            },
+        )
+        yield (
+            _PLUGIN,
+            {
+                "NodePrepareResources": services.unary(
+                    dra_pb2.NodePrepareResourcesRequest, self._prepare
+                ),
+                "NodeUnprepareResources": services.unary(
+                    dra_pb2.NodeUnprepareResourcesRequest, self._unprepare
+                ),
+            },
+        )
+
+    async def _info(
+        self, _request: pluginregistration_pb2.InfoRequest
+    ) -> pluginregistration_pb2.PluginInfo:
+        return pluginregistration_pb2.PluginInfo(
+            type=_TYPE, name=self.name, supported_versions=_VERSIONS
+        )
+
+    async def _notified(
+        self, status: pluginregistration_pb2.RegistrationStatus
+    ) -> pluginregistration_pb2.RegistrationStatusResponse:
+        taken = status.plugin_registered
+        self._driver.registered("" if taken else status.error or "no reason given")
+        return pluginregistration_pb2.RegistrationStatusResponse()
+
+    async def _prepare(
+        self, request: dra_pb2.NodePrepareResourcesRequest
+    ) -> dra_pb2.NodePrepareResourcesResponse:
+        answer = dra_pb2.NodePrepareResourcesResponse()
+        for claim in request.claims:
+            shares, why = await _guarded(self._driver.prepare, claim)
+            entry = dra_pb2.NodePrepareResourceResponse(
+                devices=map(self._device, shares or ()), error=why
+            )
+            answer.claims[claim.uid].CopyFrom(entry)
+        return answer
+
+    def _device(self, share: prepared_claim.Share) -> dra_pb2.Device:
+        # Of ``request/subrequest`` the kubelet knows the first half.
+        names = [share.request.partition("/")[0]]
+        return dra_pb2.Device(request_names=names, pool_name=self._pool, device_name=share.device)
+
+    async def _unprepare(
+        self, request: dra_pb2.NodeUnprepareResourcesRequest
+    ) -> dra_pb2.NodeUnprepareResourcesResponse:
+        answer = dra_pb2.NodeUnprepareResourcesResponse()
+        for claim in request.claims:
+            _, why = await _guarded(self._driver.unprepare, claim)
+            entry = dra_pb2.NodeUnprepareResourceResponse(error=why)
+            answer.claims[claim.uid].CopyFrom(entry)
+        return answer
+
+
+async def _guarded(
+    call: Callable[[ClaimRef], Awaitable[services.AnswerT]], claim: dra_pb2.Claim
+) -> tuple[services.AnswerT | None, str]:
+    """Rule 3: the answer, and why there is none."""
+    try:
+        return await call(ClaimRef(claim.namespace, claim.name, claim.uid)), ""
+    except errors.KoordletError as error:
+        return None, str(error)
+    except Exception as error:  # noqa: BLE001 -- rule 3
+        log.get().error("dra_driver.failed", claim=claim.name, exc_info=error)
+        return None, f"{type(error).__name__}: {error}"

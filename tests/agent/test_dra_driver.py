@@ -1,0 +1,358 @@
+"""The driver of resource claims on a machine in memory, asked over its socket as the kubelet asks.
+
+Covers: preparing and unpreparing with their files, refusals, agents that die in between, a policy
+that changes its mind. Does not cover: a real kubelet (``tests.cluster.test_dra_driver``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from koordlet.agent import dra_driver, lifecycle
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import kubelet, observed, pod, qos, snapshot
+from koordlet.rpc.gen import dra_pb2
+from koordlet.scheduler.store import adapter
+from koordlet.workloads import gatherer
+from tests.kit import agents, moments, prepared_claims, resctrl, trees
+from tests.kit.kernel import Machine
+from tests.kit.prepared_claims import result, status
+from tests.rpc.test_dra_plugin import PLUGIN, ask
+
+TOP = trees.top("v1")
+CONFIG = """
+node: {name: n1}
+policies:
+  dra_driver: {mode: enforce}
+  reserved_cpus: {cpus: '0'}
+"""
+STATIC = kubelet.Kubelet(configuration=kubelet.Configuration(cpu_manager_policy="static"))
+
+
+SAID = observed.Observed(
+    node=snapshot.NodeInfo(name=prepared_claims.NODE), kubelet=prepared_claims.KUBELET
+)
+
+
+@dataclass
+class Sources:
+    """What kubelet and API server say."""
+
+    newest: observed.Observed = field(default_factory=lambda: SAID)
+
+    def take(self) -> observed.Observed:
+        """The newest."""
+        return self.newest
+
+    def say(self, **fields: Any) -> None:
+        """Something new."""
+        self.newest = replace(self.newest, **fields)
+
+
+@dataclass
+class Scene:
+    """One machine, its API server, and whatever agent is there."""
+
+    site: agents.Site
+    folder: Path
+    store: adapter.Store
+    sources: Sources = field(default_factory=Sources)
+    driver: dra_driver.DraDriver | None = None
+    who: lifecycle.Agent | None = None
+    #: Names of claims to the UIDs that the server gave them.
+    uids: dict[str, str] = field(default_factory=dict)
+
+    @contextlib.asynccontextmanager
+    async def agent(self) -> AsyncIterator[dra_driver.DraDriver]:
+        """An agent with its driver; gone at the end as a process is, but for its socket."""
+        with self.site.agent() as who:
+            agents.settle(who, self.site.clock)
+            driver = dra_driver.DraDriver(
+                who,
+                cast("gatherer.Gatherer", self.sources),
+                self.store,
+                str(self.folder),
+            )
+            self.who, self.driver = who, driver
+            driver.start(self.one_pass)
+            try:
+                await self.passes()
+                yield driver
+            finally:
+                await driver.stop()
+
+    def one_pass(self) -> bool:
+        """One pass of the agent."""
+        assert self.who is not None
+        self.site.clock.tick()
+        return self.who.one_pass(slow=True)
+
+    async def passes(self) -> None:
+        """Passes, and what they begin, until the driver has nothing more to do."""
+        assert self.driver is not None
+        for _ in range(4):
+            self.one_pass()
+            self.driver.on_pass()
+            if self.driver._work is not None:
+                await self.driver._work
+
+    async def ask(self, verb: str, *names: str) -> dict[str, str]:
+        """The errors of each claim."""
+        request = getattr(dra_pb2, f"Node{verb}ResourcesRequest")()
+        for name in names:
+            request.claims.add(namespace="t", name=name, uid=self.uids.get(name, name))
+        answer = getattr(dra_pb2, f"Node{verb}ResourcesResponse")
+        method = f"{PLUGIN}/Node{verb}Resources"
+        done = await ask(self.folder, method, request, answer)
+        return {name: done.claims[self.uids.get(name, name)].error for name in names}
+
+    def sets(self) -> dict[str, str]:
+        """The cpusets of the groups."""
+        return {
+            path: self.site.host.text(self.site.host.at(f"{TOP}/{path}/cpuset.cpus")).strip()
+            for path in ("ls", "p", "p/" + "a" * 64)
+        }
+
+    def holds(self) -> dict[str, str]:
+        """Holders of exclusive CPUs."""
+        assert self.who is not None
+        view = self.who.publisher.view
+        assert view is not None
+        return {row.holder: str(row.cpus) for row in view.plan.ledger.claims if row.uid}
+
+
+def using(*claims: str) -> pod.Pod:
+    """A running pod whose container uses claims."""
+    box = pod.Container(name="main", id="a" * 64, claims=claims)
+    return moments.workload(
+        "p",
+        kube_qos=qos.KubeQos.BURSTABLE,
+        group=None,
+        containers=(box,),
+        requests={"cpu": 2000},
+    )
+
+
+LS = moments.workload("ls", kube_qos=qos.KubeQos.BURSTABLE, group=None)
+
+
+def play(ram: Path, body: Callable[[Scene], Awaitable[None]], *, rdt: str | None = None) -> None:
+    """On a machine of two nodes with four CPUs each, of which one is reserved."""
+    host = Machine("0-7", {0: "0-3", 1: "4-7"}, cgroup="v1", threads=1, rdt=rdt)
+    if rdt is not None:
+        host.mount("resctrl", host.at(resctrl.PLACE), "resctrl", "")
+    for path in ("ls", "p", "p/" + "a" * 64):
+        host.mkdir(host.at(f"{TOP}/{path}"))
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            above = f"{TOP}/{path}".rpartition("/")[0]
+            text = host.read(host.at(f"{above}/{name}"))
+            host.write(host.at(f"{TOP}/{path}/{name}"), text)
+        host.spawn(f"{TOP}/{path}")
+
+    async def run() -> None:
+        store = adapter.Store(ram / "store.db")
+        await store.open()
+        sources = Sources()
+        config = CONFIG if rdt is None else f"{CONFIG}  resctrl: {{mode: enforce}}\n"
+        site = agents.Site(
+            host, ram / "state", config=config, sources=cast("gatherer.Gatherer", sources)
+        )
+        try:
+            await asyncio.wait_for(body(Scene(site, ram, store, sources)), 60)
+        finally:
+            await store.close()
+
+    asyncio.run(run())
+
+
+async def make(scene: Scene, body: dict[str, Any]) -> None:
+    """A claim with its status, under its own UID."""
+    made = await scene.store.create(kinds.RESOURCE_CLAIMS, {**body, "status": {}})
+    ref = objects.ref(kinds.RESOURCE_CLAIMS, made)
+    await scene.store.patch(ref, objects.Merge({"status": body["status"]}), subresource="status")
+    scene.uids[ref.name] = objects.text(made, "uid")
+
+
+def test_from_prepared_to_unprepared(ram: Path) -> None:
+    """Prepared: the container has the claim's CPUs, others are off them. Then all is as before."""
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, using("a")))
+        async with scene.agent() as driver:
+            before = scene.sets()
+            assert before == {"ls": "1-7", "p": "1-7", "p/" + "a" * 64: "1-7"}
+            await make(scene, status("a", result("numa-1", cpu="2")))
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            assert scene.sets() == {"ls": "1-3,6-7", "p": "4-5", "p/" + "a" * 64: "4-5"}
+            assert scene.holds() == {"claim/t/a": "4-5"}
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            assert driver.counted()["prepared"] == 1
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+            assert scene.sets() == before
+            assert driver.counted()["claims"] == 0
+
+    play(ram, body)
+
+
+def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None:
+    """More than the device has left, an unknown claim, pods that nobody knows; then a good one."""
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, using("a", "b")))
+        async with scene.agent() as driver:
+            driver._clock = iter([0.0] * 3 + [1e9] * 100).__next__
+            await make(scene, status("a", result("numa-0", cpu="3")))
+            await make(scene, status("b", result("numa-0", cpu="1")))
+            await make(scene, status("lost", result("numa-0", cpu="1"), pods=("uid-q",)))
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            told = await scene.ask("Prepare", "b", "none", "lost")
+            assert "not enough cpus available" in told["b"]
+            assert "none" in told["none"]
+            assert "none of the pods that it is reserved for is known" in told["lost"]
+            assert scene.holds() == {"claim/t/a": "1-3"}
+            assert (driver.counted()["refused"], driver.counted()["claims"]) == (3, 1)
+            await scene.ask("Unprepare", "a")
+            assert await scene.ask("Prepare", "b") == {"b": ""}
+            assert scene.holds() == {"claim/t/b": "1"}
+
+    play(ram, body)
+
+
+def test_a_claim_outlives_its_agent(ram: Path) -> None:
+    """Gone after preparing: the next agent holds the same CPUs from its first pass, and serves."""
+
+    async def body(scene: Scene) -> None:
+        # A claim of a pod that does not run yet is in the checkpoint alone.
+        waiting = replace(using("a"), phase=pod.Phase.PENDING)
+        scene.sources.say(pods=(LS, waiting))
+        await make(scene, status("a", result("numa-1", cpu="2")))
+        async with scene.agent():
+            await scene.ask("Prepare", "a")
+            before = scene.sets()
+        async with scene.agent() as driver:
+            assert (scene.sets(), scene.holds()) == (before, {"claim/t/a": "4-5"})
+            assert driver.counted()["claims"] == 1
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+        scene.sources.say(pods=(LS,))
+        async with scene.agent():
+            assert scene.holds() == {}
+
+    play(ram, body)
+
+
+def test_claims_are_compared_with_the_server_after_a_start(ram: Path) -> None:
+    """One that is gone, one that is free, one of a running pod that no checkpoint has."""
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, using("gone", "free")))
+        await make(scene, status("gone", result("numa-1", cpu="1")))
+        await make(scene, status("free", result("numa-1", cpu="1")))
+        async with scene.agent():
+            assert await scene.ask("Prepare", "gone", "free") == {"free": "", "gone": ""}
+        await scene.store.delete(objects.Ref(kinds.RESOURCE_CLAIMS, "gone", "t"))
+        free = objects.Ref(kinds.RESOURCE_CLAIMS, "free", "t")
+        nobody = objects.Merge({"status": {"reservedFor": None}})
+        await scene.store.patch(free, nobody, subresource="status")
+        await make(scene, status("lost", result("numa-1", cpu="3")))
+        scene.sources.say(pods=(LS, using("lost")))
+        async with scene.agent():
+            assert scene.holds() == {"claim/t/lost": "4-6"}
+
+    play(ram, body)
+
+
+def test_a_static_policy_ends_the_offer_and_not_the_claims(ram: Path) -> None:
+    """No new claim is prepared; the one that is keeps its CPUs, can end, and then nobody serves."""
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, using("a", "b")))
+        await make(scene, status("a", result("numa-1", cpu="2")))
+        async with scene.agent():
+            await scene.ask("Prepare", "a")
+            await make(scene, status("b", result("numa-1", cpu="1")))
+            scene.sources.say(kubelet=STATIC)
+            await scene.passes()
+            told = await scene.ask("Prepare", "b")
+            assert "this node offers no devices now" in told["b"]
+            assert scene.holds() == {"claim/t/a": "4-5"}
+            await scene.ask("Unprepare", "a")
+            await scene.passes()
+            assert not list(scene.folder.glob("*.sock"))
+            scene.sources.say(kubelet=prepared_claims.KUBELET)
+            await scene.passes()
+            assert await scene.ask("Prepare", "b") == {"b": ""}
+
+    play(ram, body)
+
+
+def test_a_directory_that_is_not_there_is_a_condition(ram: Path) -> None:
+    """The socket is tried again; the agent does everything else."""
+
+    async def body(scene: Scene) -> None:
+        scene.folder = scene.folder / "none"
+        async with scene.agent() as driver:
+            [condition] = driver.conditions()
+            assert condition.type == "DRADriverFailed"
+            assert "none" in condition.message
+            driver.registered("no such version")
+            [condition] = driver.conditions()
+            assert "no such version" in condition.message
+
+    play(ram, body)
+
+
+def test_ways_of_a_claim_are_its_containers_alone(ram: Path) -> None:
+    """CPUs and four ways of the cache beside them: a group with its thread, no other has its ways.
+
+    A claim for more groups than there are is refused; unprepared, the group is gone and all ways
+    are everybody's.
+    """
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, using("a")))
+        host = scene.site.host
+        async with scene.agent():
+            [thread] = resctrl.pids(host, "p/" + "a" * 64)
+            before = resctrl.values(host, "LS")
+            cache = result("cache-1", "cache", ways="4", groups="1", mbaPercent="20")
+            await make(scene, status("a", result("numa-1", cpu="2"), cache))
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            group = f"koordlet-claim-{scene.uids['a']}"
+            ways = resctrl.values(host, group)
+            assert ways["L3"][1].bit_count() == 4
+            assert ways["MB"][1] == 20
+            assert resctrl.values(host, "LS")["L3"][1] == before["L3"][1] & ~ways["L3"][1]
+            assert resctrl.values(host, "LS")["L3"][0] == before["L3"][0]
+            assert resctrl.inside(host, group) == [thread]
+            assert scene.sets()["p/" + "a" * 64] == "4-5"
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+            assert resctrl.values(host, "LS") == before
+            assert not host.exists(host.at(f"{resctrl.PLACE}/{group}"))
+
+    play(ram, body, rdt="intel")
+
+
+def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
+    """Another program took the last classes of service after the slices were read."""
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, using("a")))
+        host = scene.site.host
+        async with scene.agent():
+            await make(scene, status("a", result("cache-1", "cache", ways="2", groups="1")))
+            for number in range(64):
+                with contextlib.suppress(OSError):
+                    host.mkdir(host.at(f"{resctrl.PLACE}/theirs{number}"))
+            told = await scene.ask("Prepare", "a")
+            assert "no resctrl group" in told["a"]
+            assert scene.driver is not None
+            assert scene.driver.counted()["claims"] == 0
+
+    play(ram, body, rdt="intel")

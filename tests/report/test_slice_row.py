@@ -1,0 +1,167 @@
+"""ResourceSlices are written once for each change, whoever else deletes or rewrites them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import prepared_claim
+from koordlet.report import slice_row, view
+from tests.kit import clocks
+from tests.report.test_writing import MANNERS, NODE, Counting, play, seen
+
+SLICE = objects.Ref(kinds.RESOURCE_SLICES, f"{NODE}-koordlet.cpu-0")
+
+
+def offering(*cpus: int, driver: str = "koordlet.cpu") -> view.ReportView:
+    """A view that offers devices of so many CPUs."""
+    devices = tuple(
+        prepared_claim.OfferedDevice(
+            name=f"numa-{n}", capacity={"cpu": prepared_claim.OfferedCapacity(value=count)}
+        )
+        for n, count in enumerate(cpus)
+    )
+    offer = prepared_claim.DeviceOffer(driver=driver, devices=devices)
+    now = seen()
+    return dataclasses.replace(now, plan=dataclasses.replace(now.plan, devices=offer))
+
+
+async def slices(store: Counting) -> dict[str, Any]:
+    """All slices by name."""
+    page = await objects.collect(store.store.list(kinds.RESOURCE_SLICES))
+    return {objects.text(body, "name"): body for body in page.items}
+
+
+def test_an_agent_that_offers_nothing_asks_nothing(ram: Path) -> None:
+    """It may have no right to."""
+
+    async def body(store: Counting) -> None:
+        row = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
+        assert await row.bring(store, seen()) == 0
+        assert store.asked == []
+
+    play(ram, body)
+
+
+def test_slices_are_written_once_a_change(ram: Path) -> None:
+    """One list, one read of the owner, one write; then nothing; then one patch."""
+
+    async def body(store: Counting) -> None:
+        clock = clocks.Clock(1000.0)
+        row = slice_row.SliceRow(MANNERS, clock)
+        assert await row.bring(store, offering(3, 4)) == 1
+        assert store.asked == ["list", "get", "create"]
+        store.asked.clear()
+        for _ in range(50):
+            clock.now += 2
+            assert await row.bring(store, offering(3, 4)) == 0
+        assert store.asked == []
+        assert await row.bring(store, offering(3, 2)) == 1
+        assert store.asked == ["patch"]
+        made = await store.store.get(SLICE)
+        assert made["spec"]["pool"] == {
+            "name": NODE,
+            "generation": 2,
+            "resourceSliceCount": 1,
+        }
+        assert made["spec"]["devices"][1]["capacity"]["cpu"]["value"] == "2"
+        assert made["metadata"]["ownerReferences"][0]["name"] == NODE
+
+    play(ram, body)
+
+
+def test_an_agent_that_comes_after_another_writes_nothing(ram: Path) -> None:
+    """What stands there says the same."""
+
+    async def body(store: Counting) -> None:
+        await slice_row.SliceRow(MANNERS, clocks.Clock(1000.0)).bring(store, offering(3))
+        before = await store.store.get(SLICE)
+        store.asked.clear()
+        after = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
+        assert await after.bring(store, offering(3)) == 0
+        assert store.asked == ["list"]
+        assert before == await store.store.get(SLICE)
+
+    play(ram, body)
+
+
+def test_slices_that_somebody_deleted_come_back(ram: Path) -> None:
+    """Once in a resync, which costs one list."""
+
+    async def body(store: Counting) -> None:
+        clock = clocks.Clock(1000.0)
+        row = slice_row.SliceRow(MANNERS, clock)
+        await row.bring(store, offering(3))
+        await store.store.delete(SLICE)
+        clock.now += MANNERS.resync_seconds
+        assert await row.bring(store, offering(3)) == 1
+        assert (await store.store.get(SLICE))["spec"]["pool"]["generation"] == 1
+
+    play(ram, body)
+
+
+def test_what_a_server_drops_is_not_written_again(ram: Path) -> None:
+    """One without shared devices keeps no policy; each resync would raise the generation."""
+
+    class Dropping(Counting):
+        """Forgets the policies."""
+
+        async def create(
+            self, kind: kinds.Kind, body: objects.Object, *, dry_run: bool = False
+        ) -> objects.Object:
+            """Only the amounts."""
+            self.asked.append("create")
+            assert not dry_run
+            kept: Any = copy.deepcopy(body)
+            for device in kept["spec"]["devices"]:
+                del device["allowMultipleAllocations"]
+            return await self.store.create(kind, kept)
+
+    async def body(counting: Counting) -> None:
+        store, clock = Dropping(counting.store), clocks.Clock(1000.0)
+        row = slice_row.SliceRow(MANNERS, clock)
+        await row.bring(store, offering(3))
+        for _ in range(3):
+            clock.now += MANNERS.resync_seconds
+            assert await row.bring(store, offering(3)) == 0
+        assert [word for word in store.asked if word != "list"] == ["get", "create"]
+
+    play(ram, body)
+
+
+def test_slices_go_when_nothing_is_offered_and_others_stay(ram: Path) -> None:
+    """Fewer devices need fewer slices; a refused driver has none; a GPU driver's slice stays."""
+
+    async def body(store: Counting) -> None:
+        gpu = {"metadata": {"name": "gpu"}, "spec": {"driver": "gpu.example", "nodeName": NODE}}
+        await store.store.create(kinds.RESOURCE_SLICES, gpu)
+        clock = clocks.Clock(1000.0)
+        row = slice_row.SliceRow(MANNERS, clock)
+        await row.bring(store, offering(*[1] * 200))
+        assert len(await slices(store)) == 3
+        clock.now += 20
+        await row.bring(store, offering(1))
+        assert (await slices(store)).keys() == {"gpu", SLICE.name}
+        clock.now += 20
+        await row.bring(store, seen())
+        assert (await slices(store)).keys() == {"gpu"}
+        store.asked.clear()
+        assert await row.bring(store, seen()) == 0
+        assert store.asked == []
+
+    play(ram, body)
+
+
+def test_a_node_that_no_agent_watches_offers_nothing(ram: Path) -> None:
+    """A final stop takes the slices away."""
+
+    async def body(store: Counting) -> None:
+        row = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
+        await row.bring(store, offering(3))
+        assert await slice_row.withdraw(store, NODE) == 1
+        assert await slices(store) == {}
+
+    play(ram, body)
