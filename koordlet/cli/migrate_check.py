@@ -176,7 +176,7 @@ def _agents(sets: Iterable[Body]) -> Iterator[Difference]:
                 "differs",
                 subject,
                 f"it listens on port {port} of each node, as koordlet does by default",
-                "on nodes that run both set report.http.address, and the three probes",
+                "components/side-by-side, where both run for a while",
             )
         for gate, on in _gates(words.pop("feature-gates", "")):
             if on:

@@ -50,9 +50,35 @@ def search(
     most_steps: int = MOST_STEPS,
 ) -> Solution:
     """The first solution on a node; ``AllocationError`` where the pod cannot be served at all."""
+    if (wanted := _single(claims)) is not None:
+        return _first(claims, wanted, node, in_use)
     run = _Search(claims, node, in_use, most_steps)
     if run.solve():
         return Solution(tuple(run.choices.made))
+    return Solution(why_not=INVALID_POOLS if node.has_invalid else NO_SOLUTION)
+
+
+def _single(claims: Sequence[ClaimDemand]) -> RequestDemand | None:
+    """The request of a demand for one device and nothing else, as most are."""
+    if len(claims) != 1 or len(claims[0].requests) != 1 or len(claims[0].requests[0]) != 1:
+        return None
+    wanted = claims[0].requests[0][0]
+    alone = not wanted.takes_all and wanted.request.count == 1 and not wanted.constraints
+    return wanted if alone else None
+
+
+def _first(
+    claims: Sequence[ClaimDemand],
+    wanted: RequestDemand,
+    node: pools.NodePools,
+    in_use: devices_in_use.DevicesInUse,
+) -> Solution:
+    """The first device that is usable: what a search finds where nothing else is asked for."""
+    choice_of = choices.Choices(claims, node, in_use).usable
+    for place in range(len(node.devices)):
+        choice = choice_of(0, wanted, place)
+        if isinstance(choice, choices.ChosenDevice):
+            return Solution((choice,))
     return Solution(why_not=INVALID_POOLS if node.has_invalid else NO_SOLUTION)
 
 

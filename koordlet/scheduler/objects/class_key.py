@@ -34,7 +34,11 @@ _TEXT = msgspec.json.Encoder(enc_hook=str, order="deterministic")
 
 def text(namespace: str, meta: Body, spec: Body, status: Body, notes: Body) -> bytes:
     """Equal for equals, whatever the order of their keys; ``status`` where it has a node."""
-    fields = [namespace, *_fields(meta, spec, status, notes)]
+    return spelled([namespace, *_fields(meta, spec, status, notes)])
+
+
+def spelled(fields: list[Any]) -> bytes:
+    """Equal for equal values, whatever the order of their keys."""
     try:
         return _TEXT.encode(fields)
     except (TypeError, ValueError, OverflowError):

@@ -163,6 +163,10 @@ class Pod:
         """Whether anything was chosen for it by number."""
         return bool(self.cpus or self.parts or self.devices)
 
+    def name_claims(self, claims: tuple[pod_claims.PodClaim, ...]) -> None:
+        """Learn the names of claims that were made for it."""
+        self.claims = claims
+
     def inherit(self, other: Pod) -> None:
         """Have what was chosen for an older value of the same pod: the store has yet to say it."""
         self.draws_on, self.drawn_name = other.draws_on, other.drawn_name

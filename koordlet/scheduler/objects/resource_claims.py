@@ -12,17 +12,14 @@ from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
-import msgspec
-
 from koordlet.model import quantity_text
 from koordlet.model.record import dataclass
-from koordlet.scheduler.objects import device_classes, terms, wire
+from koordlet.scheduler.objects import class_key, device_classes, terms, wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 EXACT_COUNT, ALL = "ExactCount", "All"
 #: Keeps a claim with an allocation from going at once.
 FINALIZER = "resource.kubernetes.io/delete-protection"
-_TEXT = msgspec.json.Encoder(enc_hook=str, order="deterministic")
 #: As many devices as a claim may have, and pods may share one.
 MOST_DEVICES, MOST_CONSUMERS = 32, 256
 #: The names of the pod's claim that one was made for, and of the resources that another stands for.
@@ -203,7 +200,7 @@ def decode(body: Body) -> ResourceClaim:
 def _asked_text(spec: Body) -> bytes:
     """Requests and constraints; settings of drivers decide about no device."""
     devices = wire.mapping(spec, "devices")
-    return _TEXT.encode([devices.get("requests"), devices.get("constraints")])
+    return class_key.spelled([devices.get("requests"), devices.get("constraints")])
 
 
 def decode_template(body: Body) -> ClaimTemplate:

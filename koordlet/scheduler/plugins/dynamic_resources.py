@@ -173,7 +173,7 @@ class DynamicResources(framework.Plugin):
         asked = demand_of(pod_class)
         if asked is not None and asked.problem:
             raise framework.RefusedError(asked.problem)
-        return None if asked is None else ClaimFilter(asked, columns)
+        return None if asked is None else DemandFilter(asked, columns)
 
     def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         asked = demand_of(pod_class)
@@ -284,7 +284,7 @@ class DynamicResources(framework.Plugin):
         ]
 
 
-class ClaimFilter(framework.Filter):
+class DemandFilter(framework.Filter):
     """Nodes that can serve a demand; a node where something changed is asked when it matters."""
 
     kind = framework.Kind.CONTEXT
@@ -332,10 +332,10 @@ class ClaimFilter(framework.Filter):
             return ""
         nodes = map(self._columns.chosen, old)
         try:
-            found = list(answers.of((node.name, node.labels) for node in nodes))
+            several = list(answers.of((node.name, node.labels) for node in nodes))
         except AllocationError as error:
             return str(error)
-        self._put(old, [answer.why_not for answer in found])
+        self._put(old, [answer.why_not for answer in several])
         self._old.difference_update(old)
         return ""
 
@@ -371,5 +371,5 @@ class WishScore(framework.ContextScore):
 
     def final(self, raw: Ints, rows: Rows) -> Ints:
         nodes = [self._columns.chosen(row) for row in rows.tolist()]
-        found = self._answers.of((node.name, node.labels) for node in nodes)
-        return framework.scaled(np.array([answer.rating for answer in found], np.int64))
+        several = self._answers.of((node.name, node.labels) for node in nodes)
+        return framework.scaled(np.array([answer.rating for answer in several], np.int64))

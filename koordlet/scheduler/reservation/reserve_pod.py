@@ -57,7 +57,7 @@ class ReservePods:
         if pod.claims:
             refused = unserved.CLAIMS_OF_RESERVATIONS
             pod.pod_class = dataclasses.replace(pod.pod_class, unsupported=refused)
-            pod.claims = ()
+            pod.name_claims(())
         return pod
 
     def _class(self, pod_class: PodClass, spec: ReservationSpec) -> PodClass:

@@ -31,7 +31,7 @@ class SimulatedClaims:
 
     def make(self, pod: Pod) -> None:
         """Make the claims of a waiting pod that have a template, and tell it their names."""
-        pod.claims = tuple(self._made(pod, entry) for entry in pod.claims)
+        pod.name_claims(tuple(self._made(pod, entry) for entry in pod.claims))
 
     def _made(self, pod: Pod, entry: PodClaim) -> PodClaim:
         template = self._templates.get((pod.namespace, entry.template))

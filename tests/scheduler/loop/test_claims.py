@@ -250,7 +250,7 @@ def test_a_gang_whose_members_have_claims_gets_devices_for_all_or_none(ram: Path
         async with schedulers.world(ram, over_http=False) as world:
             await furnished(world, "n", devices=2)
             for name, least in (("two", 2), ("three", 3)):
-                group = {"metadata": {"name": name, "namespace": "d"}}
+                group: dict[str, Any] = {"metadata": {"name": name, "namespace": "d"}}
                 group |= {"spec": {"minMember": least}}
                 await world.store.create(kinds.POD_GROUPS, group)
             async with schedulers.scheduler(world.client):
