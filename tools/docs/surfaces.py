@@ -15,7 +15,8 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 
 from koordlet import cli
 from koordlet.config import catalog
-from koordlet.report import http_api, metrics
+from koordlet.history import series
+from koordlet.report import http_api, metrics, recorder
 from koordlet.report.crds import definitions
 from koordlet.rpc.gen import feed_pb2, ingest_pb2, reservations_pb2, scheduler_pb2
 
@@ -24,7 +25,7 @@ _PROTOS = (feed_pb2, ingest_pb2, reservations_pb2, scheduler_pb2)
 
 def names() -> list[str]:
     """All of them, in order."""
-    return sorted({*_configuration(), *_metrics(), *_grpc(), *_http(), *_commands(), *_kinds()})
+    return sorted({*_configuration(), *_metrics(), *_grpc(), *(f"http {path}" for path in http_paths()), *_commands(), *_kinds()})
 
 
 def _configuration() -> Iterator[str]:
@@ -54,8 +55,10 @@ def _message(message: Descriptor) -> Iterator[str]:
         yield from _message(nested)
 
 
-def _http() -> Iterator[str]:
-    yield from (f"http {path}" for path in http_api.Api(lambda: None, version="").routes())
+def http_paths() -> Iterator[str]:
+    """What the agent's HTTP server answers."""
+    recorded = recorder.Recorder(series.History())
+    yield from http_api.Api(lambda: None, version="", recorded=recorded).routes()
 
 
 def _commands() -> Iterator[str]:

@@ -101,8 +101,7 @@ _BUILT_IN: Mapping[str, KindRule] = {
         for kind in (
             *(kinds.CONFIG_MAPS, kinds.CSI_DRIVERS, kinds.CSI_NODES, kinds.EVENTS, kinds.LEASES),
             *(kinds.PRIORITY_CLASSES, kinds.RUNTIME_CLASSES, kinds.STORAGE_CAPACITIES),
-            *(kinds.STORAGE_CLASSES, kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES),
-            kinds.RESOURCE_CLAIM_TEMPLATES,
+            *(kinds.STORAGE_CLASSES, kinds.DEVICE_CLASSES, kinds.RESOURCE_CLAIM_TEMPLATES),
         )
     },
 }

@@ -11,9 +11,9 @@ import pytest
 from koordlet.cli import koordinator_features
 from koordlet.config import catalog
 from koordlet.kubeapi import kinds
-from koordlet.report import http_api, metrics
+from koordlet.report import metrics
 from koordlet.workloads import sloconfig
-from tools.docs import koordinator
+from tools.docs import koordinator, surfaces
 
 REPO = Path(__file__).parents[3]
 PATHS = {field.path for field in catalog.fields()}
@@ -65,7 +65,7 @@ def test_keys_of_the_map_kinds_and_paths() -> None:
     """Those that a table of the code lists."""
     known = {name for sort, name, f in EVERY if sort == "ConfigMap key" and f.state == "same"}
     assert known == set(sloconfig._SECTIONS)
-    served = set(http_api.Api(lambda: None, version="test").routes())
+    served = set(surfaces.http_paths())
     every = {kind.name for kind in vars(kinds).values() if isinstance(kind, kinds.Kind)}
     for sort, name, feature in EVERY:
         if sort == "kind":
