@@ -25,7 +25,7 @@ _PROTOS = (feed_pb2, ingest_pb2, reservations_pb2, scheduler_pb2)
 
 def names() -> list[str]:
     """All of them, in order."""
-    return sorted({*_configuration(), *_metrics(), *_grpc(), *(f"http {path}" for path in http_paths()), *_commands(), *_kinds()})
+    return sorted({*_configuration(), *_metrics(), *_grpc(), *_http(), *_commands(), *_kinds()})
 
 
 def _configuration() -> Iterator[str]:
@@ -59,6 +59,10 @@ def http_paths() -> Iterator[str]:
     """What the agent's HTTP server answers."""
     recorded = recorder.Recorder(series.History())
     yield from http_api.Api(lambda: None, version="", recorded=recorded).routes()
+
+
+def _http() -> Iterator[str]:
+    yield from (f"http {path}" for path in http_paths())
 
 
 def _commands() -> Iterator[str]:
