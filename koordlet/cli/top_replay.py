@@ -17,7 +17,7 @@ from koordlet.host.recording import player
 from koordlet.report import documents
 
 
-class Recorded(node_source.Self):
+class RecordingSource(node_source.Self):
     """All moments of a recording; reading goes on to the next one, and stays at the last."""
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -54,7 +54,7 @@ class Recorded(node_source.Self):
         self.moment = min(max(0, self.moment + moments), len(self.documents) - 1)
 
 
-def recorded(args: argparse.Namespace) -> Recorded:
+def recorded(args: argparse.Namespace) -> RecordingSource:
     """Play the archive of the command line."""
     args.archive = args.replay
-    return Recorded(args)
+    return RecordingSource(args)
