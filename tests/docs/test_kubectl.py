@@ -27,7 +27,7 @@ _MORE = tuple(
         ("apps", "v1", "DaemonSet", "Deployment"),
         ("rbac.authorization.k8s.io", "v1", "Role", "RoleBinding"),
         ("cert-manager.io", "v1", "Certificate", "Issuer"),
-        ("monitoring.coreos.com", "v1", "PodMonitor", "PrometheusRule", "ServiceMonitor"),
+        ("monitoring.coreos.com", "v1", "PodMonitor", "ServiceMonitor"),
     )
     for name in names
 )
