@@ -176,8 +176,8 @@ class _Session:
     def run(self) -> None:
         """Look and draw until the person quits."""
         with contextlib.suppress(errors.KoordletError):  # an older agent: no sockets are told apart
-            found = top_cpus.places(self._source.topology())
-            self._show = dataclasses.replace(self._show, places=found)
+            places = top_cpus.places(self._source.topology())
+            self._show = dataclasses.replace(self._show, places=places)
         with (
             _ended_politely(),
             _keys() as descriptor,
