@@ -176,8 +176,8 @@ class _Session:
     def run(self) -> None:
         """Look and draw until the person quits."""
         with contextlib.suppress(errors.KoordletError):  # an older agent: no sockets are told apart
-            found = top_cpus.places(self._source.topology())
-            self._show = dataclasses.replace(self._show, places=found)
+            places = top_cpus.places(self._source.topology())
+            self._show = dataclasses.replace(self._show, places=places)
         with (
             _ended_politely(),
             _keys() as descriptor,
@@ -207,7 +207,7 @@ class _Session:
             problem = str(error)
         seen = (*self._show.history, top_cpus.used(self._found))[-_REMEMBERED:]
         self._show = dataclasses.replace(self._show, problem=problem, history=seen)
-        if isinstance(self._source, top_replay.Recorded):
+        if isinstance(self._source, top_replay.RecordingSource):
             self._show = dataclasses.replace(
                 self._show, moment=self._source.moment, moments=len(self._source.documents)
             )
@@ -229,7 +229,7 @@ class _Session:
         if key in _ENTER and not self._show.typing:
             self._show = dataclasses.replace(self._show, detail=tuple(self._explained()))
             return True
-        if key in _SIDEWAYS and isinstance(self._source, top_replay.Recorded):
+        if key in _SIDEWAYS and isinstance(self._source, top_replay.RecordingSource):
             self._source.step(_SIDEWAYS[key])
             self._show = dataclasses.replace(self._show, paused=False)
             self._look()

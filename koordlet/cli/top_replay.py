@@ -17,11 +17,11 @@ from koordlet.host.recording import player
 from koordlet.report import documents
 
 
-class Recorded(node_source.Self):
+class RecordingSource(node_source.Self):
     """All moments of a recording; reading goes on to the next one, and stays at the last."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        recording = player.Recording(args.archive)
+        recording = player.Recording(args.replay)
         moments = recording.play()
         next(moments)
         config = loader.load(args.config, os.environ, {})
@@ -35,7 +35,7 @@ class Recorded(node_source.Self):
         )
         super().__init__(args, config, tick)
         self._due = math.inf  # nobody of this machine is asked
-        self.name = f"recording {args.archive}"
+        self.name = f"recording {args.replay}"
         self.documents: list[documents.Document] = []
         tick.usage.read_everything()
         while True:
@@ -54,7 +54,6 @@ class Recorded(node_source.Self):
         self.moment = min(max(0, self.moment + moments), len(self.documents) - 1)
 
 
-def recorded(args: argparse.Namespace) -> Recorded:
+def recorded(args: argparse.Namespace) -> RecordingSource:
     """Play the archive of the command line."""
-    args.archive = args.replay
-    return Recorded(args)
+    return RecordingSource(args)

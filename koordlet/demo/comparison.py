@@ -59,6 +59,16 @@ class Phase:
         """Requests that found a full queue."""
         return sum(end == math.inf for _, end in self.requests)
 
+    def watch_no_gaps(self) -> None:
+        """Nobody can say which requests met a gap."""
+        self.gaps = None
+
+    def add(self, cpus: Iterable[float], seconds: float) -> None:
+        """Count these CPUs in use for so long."""
+        for number, used in enumerate(cpus):
+            self.seconds[number] += used * seconds
+        self.known += seconds
+
     def block(self) -> intervals.Block:
         """Its figures; work is in CPUs."""
         answered = [span for span in self.requests if span[1] < math.inf]
@@ -122,7 +132,7 @@ class Comparison:
         self._add(at, use)
         if gaps is None:
             for phase in self.phases:
-                phase.gaps = None
+                phase.watch_no_gaps()
         else:
             for gap in gaps:
                 phase = self.phase(gap[0])
@@ -136,9 +146,7 @@ class Comparison:
         if phase is None or use.best_effort is None or use.sensitive is None:
             return
         others = max(0.0, (use.machine or 0.0) - use.best_effort - use.sensitive)
-        for number, cpus in enumerate((use.best_effort, use.sensitive, others)):
-            phase.seconds[number] += cpus * seconds
-        phase.known += seconds
+        phase.add((use.best_effort, use.sensitive, others), seconds)
 
     def _measured(self, at: float) -> Phase | None:
         return self.phase(at) if (at - self._start) % PHASE >= SETTLE else None

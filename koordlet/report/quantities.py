@@ -18,80 +18,34 @@ Rules:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from koordlet.model import counters, meter
-from koordlet.model.record import dataclass
-from koordlet.report import families, scopes, view
+from koordlet.model import meter
+from koordlet.report import families, measured, scopes
 
 #: Units of which a part is nothing.
 _WHOLE = frozenset({"bytes", "bytes/s", "tasks", "inodes"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Series:
-    """A metric family of one quantity, or of several that differ in a label."""
-
-    scope: scopes.Scope
-    #: Behind the stem of the scope.
-    name: str
-    help: str
-    labels: scopes.Labels = ()
-    #: Instead of those of the scope.
-    bound: str = ""
-    most: int = 0
-    #: A counter: the growing total, not its rate.
-    total: bool = False
-    #: Of the scope's families where that is another one; ``DEPRECATED`` has the rates of totals.
-    group: str = ""
-    #: Instead of the values of the table.
-    rows: Callable[[view.ReportView], families.Rows] | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Quantity:
-    """A number that is measured of each subject of one table."""
-
-    #: The table of ``counters.Usage``; the history calls it the same.
-    table: str
-    #: ``None``: memory, with a meter for each NUMA node.
-    what: meter.Meter | None
-    #: Dots lead into objects. Empty: in no document.
-    key: str = ""
-    series: tuple[Series, ...] = ()
-    #: Values of the further labels of the series.
-    values: scopes.Labels = ()
-    late: bool = False
-    #: Quantities of one key are a list.
-    several: bool = False
-    #: Of the feed's message about a subject of the table.
-    field: str = ""
-    #: In NodeMetric, and under Koordinator's metric names.
-    resource: str = ""
-
-    def meters(self, used: counters.Usage) -> Iterator[tuple[scopes.Labels, meter.Meter]]:
-        """Label values and meter; with one NUMA node its memory is what is shown anyway."""
-        if self.what is not None:
-            yield self.values, self.what
-        elif len(used.numa.slots) > 1:
-            for node in used.numa.slots:
-                yield (node,), meter.numa_memory(int(node))
-
-
 def _row(
-    table: str, what: meter.Meter | None, key: str, *series: Series, value: str = "", **more: Any
-) -> Quantity:
+    table: str,
+    what: meter.Meter | None,
+    key: str,
+    *series: measured.Series,
+    value: str = "",
+    **more: Any,
+) -> measured.Quantity:
     """A quantity with its families, and its value of their label where they have one more."""
-    return Quantity(table, what, key, series, (value,) if value else (), **more)
+    return measured.Quantity(table, what, key, series, (value,) if value else (), **more)
 
 
 def _per(
     name: str, text: str, *several: scopes.Scope, total: bool = False, group: str = ""
-) -> Iterator[Series]:
+) -> Iterator[measured.Series]:
     """The same family for several scopes."""
     return (
-        Series(scope, name, f"Per {scope.word}: {text}", total=total, group=group)
+        measured.Series(scope, name, f"Per {scope.word}: {text}", total=total, group=group)
         for scope in several
     )
 
@@ -101,14 +55,30 @@ _total = functools.partial(_per, total=True)
 _old = functools.partial(_per, group=families.DEPRECATED)
 
 
+def _both(
+    scope: scopes.Scope,
+    names: tuple[str, str],
+    text: str,
+    words: tuple[str, str],
+    **more: Any,
+) -> tuple[measured.Series, measured.Series]:
+    """A total with further labels and bounds, and the rate that was exported before it."""
+    total = measured.Series(scope, names[0], text.format(words[0]), total=True, **more)
+    old = more | {"group": families.DEPRECATED}
+    return total, measured.Series(scope, names[1], text.format(words[1]), **old)
+
+
 def _pressures(
-    table: str, stalled: Series, ratio: Series, averages: Series | None = None
-) -> Iterator[Quantity]:
+    table: str,
+    stalled: measured.Series,
+    ratio: measured.Series,
+    averages: measured.Series | None = None,
+) -> Iterator[measured.Quantity]:
     """The stalled time by resource and degree; of the node also the kernel's averages."""
     for pressure in meter.PRESSURES:
         for degree, meters in (("some", pressure.some), ("full", pressure.full)):
             values = (pressure.resource, degree)
-            yield Quantity(
+            yield measured.Quantity(
                 table,
                 meters[3],
                 f"pressure.{'.'.join(values)}",
@@ -118,46 +88,39 @@ def _pressures(
             )
             for seconds, average in zip(meter.AVERAGES, meters, strict=False):
                 if averages is not None:
-                    yield Quantity(table, average, "", (averages,), (*values, str(seconds)))
+                    yield measured.Quantity(
+                        table, average, "", (averages,), (*values, str(seconds))
+                    )
 
 
 # What is used by a cgroup -------------------------------------------------------------------------
 
 _PODS, _BOXES = scopes.WORKLOADS, scopes.CONTAINERS
 _THROTTLED = "share of CFS periods that were throttled."
-_TRAFFIC, _TRAFFIC_RATE = (
-    Series(
-        *(_PODS, name, f"Network traffic of a workload with its own network namespace{more}."),
-        *(("direction",), "2 per workload", 8192),
-        total=not group,
-        group=group,
-    )
-    for name, more, group in (
-        ("network_bytes", "", ""),
-        ("network_bytes_rate", ", in bytes per second", families.DEPRECATED),
-    )
+_TRAFFIC, _TRAFFIC_RATE = _both(
+    _PODS,
+    ("network_bytes", "network_bytes_rate"),
+    "Network traffic of a workload with its own network namespace{}.",
+    ("", ", in bytes per second"),
+    labels=("direction",),
+    bound="2 per workload",
+    most=8192,
 )
-_WORK = Series(
+_WORK = measured.Series(
     scopes.PEER_CONTAINERS,
     "cpi",
     "Cycles and instructions of a container in the last counting window.",
     ("cpi_field",),
 )
-_STALLED, _STALLED_RATIO = (
-    Series(
-        *(
-            _PODS,
-            name,
-            f"PSI of a workload: {what} some or all tasks stalled on a resource.",
-        ),
-        *(("resource", "degree"), "6 per workload", 16384),
-        total=not group,
-        group=group or families.PRESSURE,
-    )
-    for name, what, group in (
-        ("pressure_stalled_seconds", "time in which", ""),
-        ("pressure_ratio", "share of time in which", families.DEPRECATED),
-    )
+_STALLED, _STALLED_RATIO = _both(
+    _PODS,
+    ("pressure_stalled_seconds", "pressure_ratio"),
+    "PSI of a workload: {} in which some or all tasks stalled on a resource.",
+    ("time", "share of time"),
+    labels=("resource", "degree"),
+    bound="6 per workload",
+    most=16384,
+    group=families.PRESSURE,
 )
 _CPI = "Cycles per instruction of a container, or of a workload without containers (empty label)."
 _NUMA_MEMORY = "Memory of a workload by NUMA node, on machines with several."
@@ -168,7 +131,7 @@ _OF_CGROUPS = (
         meter.CPU,
         "cpuCores",
         *_total("cpu_usage_seconds", "CPU time used.", _PODS, _BOXES),
-        Series(
+        measured.Series(
             *(_PODS, "cpu_cores", "CPU use of a workload, in cores."),
             group=families.DEPRECATED,
             rows=scopes.workload_cores,
@@ -202,22 +165,26 @@ _OF_CGROUPS = (
         *_per("memory_cold_bytes", "cold memory, not accessed for five minutes.", _PODS, _BOXES),
     ),
     _group(
-        None, "memoryNumaBytes", Series(scopes.WORKLOAD_NODES, "memory_numa_bytes", _NUMA_MEMORY)
+        None,
+        "memoryNumaBytes",
+        measured.Series(scopes.WORKLOAD_NODES, "memory_numa_bytes", _NUMA_MEMORY),
     ),
     _work(
-        meter.CPI, "cyclesPerInstruction", Series(scopes.COUNTED, "cycles_per_instruction", _CPI)
+        meter.CPI,
+        "cyclesPerInstruction",
+        measured.Series(scopes.COUNTED, "cycles_per_instruction", _CPI),
     ),
     _work(meter.CYCLES, "", _WORK, value="cycles"),
     _work(meter.INSTRUCTIONS, "", _WORK, value="instructions"),
     _group(
         meter.OOM_KILLS,
         "",
-        Series(
+        measured.Series(
             *(_PODS, "memory_oom_kills", "Per workload: OOM kills."),
             total=True,
             rows=scopes.workload_kills_total,
         ),
-        Series(
+        measured.Series(
             *(_PODS, "memory_oom_kills_rate", "Per workload: OOM kills per second."),
             group=families.DEPRECATED,
             rows=scopes.workload_kills,
@@ -247,7 +214,7 @@ _OF_CGROUPS = (
 
 # What is used by a QoS class ----------------------------------------------------------------------
 
-_CLASS_TRAFFIC = Series(
+_CLASS_TRAFFIC = measured.Series(
     scopes.CLASSES,
     "network_bytes_rate",
     "Network traffic by QoS class of workloads with their own network namespace, in bytes per"
@@ -255,7 +222,7 @@ _CLASS_TRAFFIC = Series(
     ("direction",),
     "2 per QoS class, 8",
 )
-_CLASS_PRESSURE = Series(
+_CLASS_PRESSURE = measured.Series(
     scopes.CLASSES,
     "pressure_ratio",
     "PSI by QoS class: share of time in which some tasks of its most stalled workload stalled.",
@@ -268,14 +235,14 @@ _OF_CLASSES = (
     _share(
         meter.CPU_SHARE,
         "cpuCores",
-        Series(scopes.SHARES, "cpu_cores", f"CPU use {_REST}"),
+        measured.Series(scopes.SHARES, "cpu_cores", f"CPU use {_REST}"),
         field="cpu_milli",
         resource="cpu",
     ),
     _share(
         meter.MEMORY_SHARE,
         "memoryBytes",
-        Series(scopes.SHARES, "memory_bytes", f"Memory without page cache {_REST}"),
+        measured.Series(scopes.SHARES, "memory_bytes", f"Memory without page cache {_REST}"),
         field="memory_bytes",
         resource="memory",
     ),
@@ -312,33 +279,32 @@ _OF_CLASSES = (
 
 # What is used of the node, and of its parts -------------------------------------------------------
 
-_MEMORY = Series(scopes.NODE, "memory_bytes", "Memory of the node by kind.", ("kind",), "6")
-_LOAD = Series(scopes.NODE, "load", "Load average by minutes.", ("minutes",), "3")
-_LINK, _LINK_RATE = (
-    Series(scopes.LINKS, "bytes", "Traffic of a network interface.", ("direction",), total=True),
-    Series(
-        *(scopes.LINKS, "bytes_rate", "Traffic of a network interface in bytes per second."),
-        ("direction",),
-        group=families.DEPRECATED,
-    ),
+_MEMORY = measured.Series(
+    scopes.NODE, "memory_bytes", "Memory of the node by kind.", ("kind",), "6"
+)
+_LOAD = measured.Series(scopes.NODE, "load", "Load average by minutes.", ("minutes",), "3")
+_LINK, _LINK_RATE = _both(
+    scopes.LINKS,
+    ("bytes", "bytes_rate"),
+    "Traffic of a network interface{}.",
+    ("", " in bytes per second"),
+    labels=("direction",),
 )
 _SPACE, _INODES = (
-    Series(scopes.DISKS, name, f"{what} of the file system that contains a directory.", ("kind",))
+    measured.Series(
+        scopes.DISKS, name, f"{what} of the file system that contains a directory.", ("kind",)
+    )
     for name, what in (("bytes", "Space"), ("inodes", "Inodes"))
 )
-_STALLS, _RATIO = (
-    Series(
-        *(scopes.NODE, name, f"PSI of the node: {what} some or all tasks stalled on a resource."),
-        *(("resource", "degree"), "6"),
-        total=not group,
-        group=group,
-    )
-    for name, what, group in (
-        ("pressure_stalled_seconds", "time in which", ""),
-        ("pressure_ratio", "share of time in which", families.DEPRECATED),
-    )
+_STALLS, _RATIO = _both(
+    scopes.NODE,
+    ("pressure_stalled_seconds", "pressure_ratio"),
+    "PSI of the node: {} in which some or all tasks stalled on a resource.",
+    ("time", "share of time"),
+    labels=("resource", "degree"),
+    bound="6",
 )
-_PERCENT = Series(
+_PERCENT = measured.Series(
     scopes.NODE,
     "pressure_percent",
     "PSI averages of the kernel in percent, by window in seconds.",
@@ -346,22 +312,22 @@ _PERCENT = Series(
     "18",
 )
 _TAKEN = "Memory of the node that is not available, in bytes."
-_DELAYED = "Time that runnable tasks waited for a CPU, summed over all CPUs."
-_DELAY = "Time that runnable tasks waited for a CPU, in seconds per second, summed over all CPUs."
+_DELAY = "Time that runnable tasks waited for a CPU, {}summed over all CPUs."
+_DELAYS = "", "in seconds per second, "
 _node, _disk = functools.partial(_row, "node"), functools.partial(_row, "disks")
 _OF_NODE = (
     _node(
         meter.CPU,
         "cpuCores",
         *_total("cpu_usage_seconds", "CPU time used.", scopes.NODE),
-        Series(scopes.PEER_NODE, "used_cpu_cores", "CPU use of the node, in cores."),
+        measured.Series(scopes.PEER_NODE, "used_cpu_cores", "CPU use of the node, in cores."),
         field="cpu_milli",
         resource="cpu",
     ),
     _node(
         meter.WORKING_SET,
         "memoryBytes",
-        Series(scopes.PEER_NODE, "used_memory_bytes", _TAKEN),
+        measured.Series(scopes.PEER_NODE, "used_memory_bytes", _TAKEN),
         field="memory_bytes",
         resource="memory",
     ),
@@ -378,19 +344,22 @@ _OF_NODE = (
     _node(
         meter.RUN_DELAY,
         "",
-        Series(scopes.NODE, "run_delay_seconds", _DELAYED, total=True),
-        Series(scopes.NODE, "run_delay_ratio", _DELAY, group=families.DEPRECATED),
+        *_both(scopes.NODE, ("run_delay_seconds", "run_delay_ratio"), _DELAY, _DELAYS),
     ),
     _row(
         "cpus",
         meter.CPU,
         "",
-        Series(scopes.CPUS, "usage_seconds", "Time in which a CPU was busy.", total=True),
-        Series(scopes.CPUS, "usage_ratio", "Busy share of a CPU.", group=families.DEPRECATED),
+        *_both(
+            scopes.CPUS,
+            ("usage_seconds", "usage_ratio"),
+            "{} of a CPU.",
+            ("Busy time", "Busy share"),
+        ),
     ),
-    Quantity("numa", meter.CPU, "cpuCores", resource="cpu"),
-    Quantity("numa", meter.WORKING_SET, "memoryBytes", resource="memory"),
-    Quantity("numa", meter.MEMORY_TOTAL, "memoryTotalBytes"),
+    measured.Quantity("numa", meter.CPU, "cpuCores", resource="cpu"),
+    measured.Quantity("numa", meter.WORKING_SET, "memoryBytes", resource="memory"),
+    measured.Quantity("numa", meter.MEMORY_TOTAL, "memoryTotalBytes"),
     _row("links", meter.RECEIVED, "receivedBytesPerSecond", _LINK, _LINK_RATE, value="received"),
     _row("links", meter.SENT, "sentBytesPerSecond", _LINK, _LINK_RATE, value="sent"),
     _disk(meter.SPACE_TOTAL, "totalBytes", _SPACE, value="total"),
@@ -402,7 +371,7 @@ QUANTITIES = (*_OF_CGROUPS, *_OF_CLASSES, *_OF_NODE)
 
 
 @functools.cache
-def keyed(*tables: str) -> tuple[tuple[Quantity, tuple[str, ...], str, bool], ...]:
+def keyed(*tables: str) -> tuple[tuple[measured.Quantity, tuple[str, ...], str, bool], ...]:
     """The quantities of some tables that have a JSON key.
 
     With each the objects around the key, the key in there, and whether the number is whole. Equal

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Sequence
 
 from koordlet.model import counters
-from koordlet.report import families, quantities, scopes, view
+from koordlet.report import families, measured, quantities, scopes, view
 
 #: How numbers of a unit are printed; ``%.6g`` any other.
 _FORMS = {
@@ -21,7 +21,7 @@ _FORMS = {
 
 def of(*several: scopes.Scope) -> tuple[families.Family, ...]:
     """The families of some scopes, one scope after the other."""
-    by_series: dict[quantities.Series, list[quantities.Quantity]] = {}
+    by_series: dict[measured.Series, list[measured.Quantity]] = {}
     for scope in several:
         for row in quantities.QUANTITIES:
             for series in row.series:
@@ -30,7 +30,7 @@ def of(*several: scopes.Scope) -> tuple[families.Family, ...]:
     return tuple(_family(series, rows) for series, rows in by_series.items())
 
 
-def _family(series: quantities.Series, rows: Sequence[quantities.Quantity]) -> families.Family:
+def _family(series: measured.Series, rows: Sequence[measured.Quantity]) -> families.Family:
     scope = series.scope
     bound, most = series.bound or scope.bound, series.most or scope.most
     unit = rows[0].what.unit if rows[0].what is not None else "bytes"
@@ -50,7 +50,7 @@ def _family(series: quantities.Series, rows: Sequence[quantities.Quantity]) -> f
 
 
 def _rows(
-    scope: scopes.Scope, several: Sequence[quantities.Quantity], *, total: bool
+    scope: scopes.Scope, several: Sequence[measured.Quantity], *, total: bool
 ) -> families.Read:
     """Subject by subject; of all that a table has, quantity by quantity."""
 

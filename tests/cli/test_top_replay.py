@@ -15,7 +15,7 @@ from tests.kit import machines
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> top_replay.Recorded:
+def recorded(tmp_path: Path) -> top_replay.RecordingSource:
     """Four moments, in which a machine of 16 CPUs gets busier."""
     first = {"proc/stat": "cpu 0 0 0 0 0 0 0 0\n", "proc/uptime": "1 1\n"}
     tree = machines.to_directory(machines.xeon_2s_smt2() | first, tmp_path / "machine")
@@ -44,7 +44,7 @@ def _cores(document: documents.Document) -> object:
     return documents.part(document, "usage").get("cpuCores")
 
 
-def test_reading_goes_on_and_stays_at_the_end(recorded: top_replay.Recorded) -> None:
+def test_reading_goes_on_and_stays_at_the_end(recorded: top_replay.RecordingSource) -> None:
     """Each moment has its own use; after the last one nothing changes any more."""
     read = [_cores(recorded.read()) for _ in range(len(recorded.documents))]
 
@@ -56,7 +56,7 @@ def test_reading_goes_on_and_stays_at_the_end(recorded: top_replay.Recorded) -> 
     assert _cores(recorded.read()) == read[-1]
 
 
-def test_stepping_stays_in_the_recording(recorded: top_replay.Recorded) -> None:
+def test_stepping_stays_in_the_recording(recorded: top_replay.RecordingSource) -> None:
     """Back before the first moment is the first one."""
     recorded.read()
     recorded.step(2)

@@ -11,7 +11,7 @@ import pytest
 
 from koordlet.history import series, window
 from koordlet.model import counters, meter
-from koordlet.report import metrics, node_json, quantities, scopes, usage_families
+from koordlet.report import measured, metrics, node_json, quantities, scopes, usage_families
 from koordlet.report.objects import metric_object
 from koordlet.rpc import encode_usage
 from koordlet.rpc.gen import feed_pb2
@@ -20,11 +20,11 @@ from tests.report import test_usage_families
 
 
 @pytest.fixture
-def row(monkeypatch: pytest.MonkeyPatch) -> Iterator[quantities.Quantity]:
+def row(monkeypatch: pytest.MonkeyPatch) -> Iterator[measured.Quantity]:
     """A list of one new quantity."""
-    new = quantities.Quantity(
+    new = measured.Quantity(
         *("node", meter.SWAP_TOTAL, "swap.totalBytes"),
-        (quantities.Series(scopes.NODE, "swap_bytes", "Swap by kind.", ("kind",), "1"),),
+        (measured.Series(scopes.NODE, "swap_bytes", "Swap by kind.", ("kind",), "1"),),
         ("total",),
         field="memory_bytes",
         resource="swap",
@@ -52,7 +52,7 @@ class OnlyNode:
         return window.Window((1024.0,), 1024.0, seconds) if subject == "" else None
 
 
-def test_a_new_row_is_on_every_surface(row: quantities.Quantity) -> None:
+def test_a_new_row_is_on_every_surface(row: measured.Quantity) -> None:
     """One row brings a quantity into metrics, JSON, the feed and NodeMetric."""
     assert row.what is not None
     used = counters.Usage(node=test_usage_families.table({row.what: 2.0**20}, [""]))
