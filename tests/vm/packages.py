@@ -23,7 +23,7 @@ GUEST = (
     *("base-files", "base-passwd", "bash", "coreutils", "dash", "debianutils", "diffutils"),
     *("findutils", "grep", "gzip", "hostname", "libc-bin", "passwd", "sed", "tar"),
     *("login", "mount", "util-linux", "util-linux-extra", "procps", "kmod", "busybox-static"),
-    *("systemd", "systemd-sysv", "dbus", "udev", "iproute2", "dpkg", "init-system-helpers"),
+    *("systemd", "systemd-sysv", "dbus", "udev", "iproute2"),
     *("python3", "libpython3-stdlib", "libstdc++6"),
     *("hwloc-nox", "numactl", "stress-ng", "strace"),
 )
