@@ -10,9 +10,9 @@ import pytest
 
 from koordlet.model import moment
 from koordlet.scheduler.migration import flow, room
-from koordlet.scheduler.migration.flow import Evict, Open, Picture, Reserve
+from koordlet.scheduler.migration.flow import EvictPod, OpenReservation, Picture, MakeReservation
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
-from koordlet.scheduler.migration.room import Room
+from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.requests import Requests
 from koordlet.scheduler.reservation.spec import Phase as ReservationPhase
@@ -41,7 +41,7 @@ class Cluster:
     def __init__(self, *, kill: int = -1, after: bool = False, **more: Any) -> None:
         self.now = NOW
         self.pods = {"web-1": pod("web-1", "u-1", on="n1", up=True)}
-        self.rooms: dict[str, Room] = {}
+        self.rooms: dict[str, JobReservation] = {}
         self.job = MigrationJob(
             name="j", uid="j-1", created=NOW, pod=REF, ttl=300.0,
             status=JobStatus(phase=Phase.RUNNING), **more,
@@ -90,11 +90,11 @@ class Cluster:
             return
 
     def _act(self, action: flow.Action) -> None:
-        if isinstance(action, Reserve):
+        if isinstance(action, MakeReservation):
             killed = self._write()
             if "j-1" not in self.rooms:
                 self.made += 1
-                self.rooms["j-1"] = Room(
+                self.rooms["j-1"] = JobReservation(
                     name="j-1", uid="r-1", job="j", closed=True, controller=CONTROLLER,
                     expires=self.now + 360,
                 )  # fmt: skip
@@ -102,11 +102,11 @@ class Cluster:
                 raise Killed
             killed = self._write()
             self.job = dataclasses.replace(self.job, reservation="j-1")
-        elif isinstance(action, Open):
+        elif isinstance(action, OpenReservation):
             killed = self._write()
             self._change(closed=False, opened=self.now, expires=self.now + room.GIVEN)
         else:
-            assert isinstance(action, Evict)
+            assert isinstance(action, EvictPod)
             killed = self._write()
             there = self.pods.get("web-1")
             if self.evicts and there is not None and not there.terminating:
@@ -358,7 +358,7 @@ def test_jobs_are_forgotten_and_failed_ones_kept_for_a_day() -> None:
 
 def test_the_reservation_of_a_job_that_is_gone_is_deleted() -> None:
     """Those of others are left alone, whatever their name."""
-    ours = Room(name="a", uid="a", job="gone")
-    used = Room(name="b", uid="b", job="gone", owner=REF)
-    theirs = Room(name="c", uid="c")
+    ours = JobReservation(name="a", uid="a", job="gone")
+    used = JobReservation(name="b", uid="b", job="gone", owner=REF)
+    theirs = JobReservation(name="c", uid="c")
     assert list(flow.leftovers({}, [ours, used, theirs])) == [ours]
