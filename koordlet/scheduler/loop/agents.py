@@ -183,6 +183,7 @@ class Agents:
             interval=_LAG,
             reported=True,
             whole=True,
+            fed=True,
             node=record.report.used,
             system=record.report.system,
             windows=windows,

@@ -18,11 +18,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects
 from koordlet.model.record import dataclass
-from koordlet.scheduler.descheduling import dump, traits
+from koordlet.scheduler.descheduling import dump, explanation, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, EvictorSettings
 from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
@@ -35,6 +36,7 @@ from koordlet.scheduler.loop import election, evictions, migration_controller, m
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.migration_writer import Watched
 from koordlet.scheduler.loop.runner import Clocks
+from koordlet.scheduler.migration import summary
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
 
@@ -262,6 +264,31 @@ class Descheduler:
         if would is not None:
             self.refusals[pod.uid] = f"{would.reason}: {would.message}"
         return False
+
+    def moves(self, name: str = "") -> list[dict[str, Any]]:
+        """The migration jobs, or the one of a name."""
+        return [
+            summary.document(job, self.migrations.refusal(job))
+            for job in self.migrations.jobs()
+            if name in {"", job.name}
+        ]
+
+    def explain(self, key: str) -> dict[str, Any] | None:
+        """Every check of one pod, with its job; ``None`` where there is no such pod."""
+        state = self.state()
+        pod = explanation.resident(state, key)
+        jobs = [move for move in self.moves() if move["pod"] == key]
+        if pod is None and not jobs:
+            return None
+        if pod is None:
+            return {"pod": key, "node": None, "jobs": jobs}
+        limiter = self.disruptions.limiter
+        answer = limiter.may_evict(pod.pod, CAUSE, Mover(name=COMPONENT, acts=True), self._now())
+        return {
+            **explanation.document(state, self._settings.profiles, pod, answer),
+            "bounds": [": ".join(each) for each in self.migrations.bounds(pod)],
+            "jobs": jobs,
+        }
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
         """What ``/metrics`` has of rounds and jobs."""

@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.model import moment
 from koordlet.scheduler.migration import flow, room
-from koordlet.scheduler.migration.flow import EvictPod, OpenReservation, Picture, MakeReservation
+from koordlet.scheduler.migration.flow import EvictPod, MakeReservation, OpenReservation, Picture
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod, PodClass
