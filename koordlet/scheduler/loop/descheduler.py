@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from koordlet import log
-from koordlet.kubeapi import informer, kinds, objects
+from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import dump, explanation, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
@@ -83,7 +83,7 @@ class Descheduler:
                 store, self._profiles, disruption or DisruptionSettings(), self._clocks,
                 instance=instance, leads=lambda: self.leading,
             )  # fmt: skip
-        self._watched = watched
+        self._watched, self._store = watched, store
         self.core, self.disruptions = watched.core, watched.disruptions
         self._records: informer.Informer[_PodRecord] = informer.Informer(
             store, kinds.PODS, self._record
@@ -233,8 +233,12 @@ class Descheduler:
         evictor, pod, traits_ = proposal.evictor, proposal.resident.pod, proposal.resident.traits
         acts = not (self._dry_run or proposal.shadow)
         mover = migration_writer.mover(f"{COMPONENT}/{proposal.strategy}", evictor, acts=acts)
+        if proposal.deletion_cost is not None:
+            return acts and await self._rank(proposal, proposal.deletion_cost)
         if not acts:
             return self._would(proposal, mover)
+        if proposal.cordon and not await self._cordon(proposal):
+            return False
         if _needs_jobs(evictor):
             result = await self.migrations.move(proposal)
         else:
@@ -252,6 +256,27 @@ class Descheduler:
         if not result.evicted:
             self.refusals[pod.uid] = f"{result.reason}: {result.message}"
         return result.evicted
+
+    async def _rank(self, proposal: EvictionProposal, cost: int) -> bool:
+        """Write a pod's deletion cost, by which its controller scales in."""
+        pod = proposal.resident.pod
+        notes = {traits.DELETION_COST: str(cost)}
+        body = {"metadata": {"uid": pod.uid, "annotations": notes}}
+        return await self._patch(pod, objects.Ref(kinds.PODS, pod.name, pod.namespace), body)
+
+    async def _cordon(self, proposal: EvictionProposal) -> bool:
+        """Keep new pods off a node before its own leave."""
+        ref = objects.Ref(kinds.NODES, proposal.node)
+        return await self._patch(proposal.resident.pod, ref, {"spec": {"unschedulable": True}})
+
+    async def _patch(self, pod: Pod, ref: objects.Ref, body: objects.Object) -> bool:
+        try:
+            await self._store.patch(ref, objects.Merge(body))
+        except refusals.ObjectsError as error:
+            self.core.measures.asked("descheduler", error.code)
+            self.refusals[pod.uid] = f"Error: {error}"
+            return False
+        return True
 
     def _would(self, proposal: EvictionProposal, mover: Mover) -> bool:
         """What the limiter would say; a pod that would go is debited in its shadow."""

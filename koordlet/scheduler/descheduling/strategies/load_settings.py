@@ -16,6 +16,7 @@ from koordlet.kubeapi import selectors, shapes
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import selection
 from koordlet.scheduler.descheduling.fields import Fields
+from koordlet.scheduler.descheduling.strategies import candidates
 from koordlet.scheduler.descheduling.strategies.anomaly import AnomalySettings
 from koordlet.scheduler.objects import requests
 
@@ -77,11 +78,7 @@ def read(fields: Fields) -> LoadSettings:
         expiration_seconds=fields.whole("nodeMetricExpirationSeconds", expiration),
         memory_seconds=fields.seconds("detectorCacheTimeout", 300.0) or 300.0,
         namespaces=selection.choice(fields, "evictableNamespaces"),
-        selectors=tuple(
-            selector
-            for child in fields.children("podSelectors")
-            if (selector := _selector(child)) is not None
-        ),
+        selectors=candidates.pod_selectors(fields),
     )
     fields.done()
     return settings
@@ -90,12 +87,6 @@ def read(fields: Fields) -> LoadSettings:
 def top_given(fields: Fields) -> list[object]:
     """The thresholds of the top level."""
     return [fields.get(key) for key in BOUNDS]
-
-
-def _selector(fields: Fields) -> selectors.Compiled | None:
-    selector = fields.selector("selector")
-    fields.done("name")
-    return selector
 
 
 def _pool(fields: Fields, name: str, usual: NodePool, *, own: bool = False) -> NodePool:
