@@ -210,6 +210,7 @@ class Descheduler:
             ended=ended,
             budgets=list(core.budgets.at(now.steady)),
             usages=self._watched.agents.usages,
+            pressures=self._watched.agents.suffering(),
             priorities={name: priority.value for name, priority in core.priorities.items()},
             claim_classes=dict(map(dump.claim_class, claims.values())),
             held=self._held,

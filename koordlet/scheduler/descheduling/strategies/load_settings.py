@@ -19,11 +19,16 @@ from koordlet.scheduler.descheduling.fields import Fields
 from koordlet.scheduler.descheduling.strategies import candidates
 from koordlet.scheduler.descheduling.strategies.anomaly import AnomalySettings
 from koordlet.scheduler.objects import requests
+from koordlet.scheduler.plugins import pressure
 
 DEFAULT_POOL = "__default_node_pool__"
 #: Low and high of nodes, low and high of production pods.
 BOUNDS = ("lowThresholds", "highThresholds", "prodLowThresholds", "prodHighThresholds")
 Thresholds = Mapping[str, float]
+#: What a node may suffer from, as agents report it: pressure, threads that wait for CPUs (PSI),
+#: more cycles per instruction than usual (a neighbour takes cache or memory bandwidth).
+PRESSURES = (*pressure.TAINTS, "LatencySensitiveWaits", "LatencySensitiveSlowed")
+_REASONS = shapes.listing(shapes.choice(*PRESSURES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,8 @@ class NodePool:
     prod_high: Thresholds = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)
     anomaly: AnomalySettings = field(default_factory=AnomalySettings)
+    #: What of a node's suffering is a reason to move pods; ours, the peer knows none.
+    reasons: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,6 +114,7 @@ def _pool(fields: Fields, name: str, usual: NodePool, *, own: bool = False) -> N
         prod_high=bounds[3],
         weights=weights or usual.weights,
         anomaly=_anomaly(fields.child("anomalyCondition"), usual.anomaly),
+        reasons=frozenset(fields.read("pressures", _REASONS, usual.reasons)),
     )
     _check(fields, pool)
     if own:
