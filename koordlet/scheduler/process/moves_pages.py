@@ -41,6 +41,10 @@ class MovesPages:
     def _round(self, _request: message.HttpRequest) -> message.HttpResponse:
         return message.document({"version": "v1", **self.round()})
 
+    def newest(self, most: int) -> list[dict[str, Any]]:
+        """The newest jobs."""
+        return self._working.moves()[: -most - 1 : -1]
+
     def round(self) -> dict[str, Any]:
         """The last round."""
         result = self._working.last

@@ -82,7 +82,11 @@ class Pages:
     def document(self) -> dict[str, Any]:
         """The cluster now."""
         loop = self._loop
-        return cluster_json.document(
+        moves: dict[str, Any] = {}
+        if self._descheduling is not None:
+            shown = moves_pages.MovesPages(self._descheduling)
+            moves = {"moves": shown.newest(cluster_json.MOST), "plan": shown.round()}
+        return moves | cluster_json.document(
             loop.core,
             loop.core.decisions,
             cluster_json.Instant(steady=loop.now(), wall=time.time()),

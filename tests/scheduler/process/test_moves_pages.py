@@ -57,6 +57,9 @@ def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_moves_it(
                 assert "Why:         hot" in text
                 await told("explain", "migration", "d/nobody", status=1)
                 metrics = pages.Pages(loop, made)
+                state = metrics.document()
+                assert [move["name"] for move in state["moves"]] == [name]
+                assert state["plan"]["moves"] == []
                 assert "koordlet_migration_jobs" in loop.metrics(made.gauges())
                 assert "/api/v1/moves" in list(metrics.routes())
                 assert "/api/v1/moves" not in list(pages.Pages(loop).routes())
