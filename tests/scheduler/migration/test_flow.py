@@ -376,7 +376,9 @@ def test_a_replacement_that_is_seen_before_the_end_of_its_pod_is_waited_for(
         cluster.step()
         cluster.turn()
     cluster.pods["web-2"] = pod("web-2", "u-2", on="n2", at=cluster.now)
-    taken = {"owner": PodRef("d", "web-2", "u-2"), "phase": ReservationPhase.SUCCEEDED}
+    taken: dict[str, Any] = {
+        "owner": PodRef("d", "web-2", "u-2"), "phase": ReservationPhase.SUCCEEDED,
+    }  # fmt: skip
     cluster.rooms["j-1"] = dataclasses.replace(cluster.rooms["j-1"], **taken)
     for _ in range(3):
         cluster.step()
