@@ -330,9 +330,15 @@ class MigrationController:
             self._watched.core.measures.asked("migration_job", error.code)
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-        """The number of jobs in each phase."""
+        """The number of jobs in each phase, and the age of the oldest that is under way."""
+        now = self._now().wall
+        oldest = max((now - job.created for job in self._active()), default=0.0)
         counts = dict.fromkeys(Phase, 0.0)
         for job in self.source.snapshot.values():
             counts[job.status.phase] += 1
         name = "koordlet_migration_jobs"
-        return {(name, (("phase", phase.value),)): count for phase, count in counts.items()}
+        gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
+            (name, (("phase", phase.value),)): count for phase, count in counts.items()
+        }
+        gauges["koordlet_migration_oldest_seconds", ()] = oldest
+        return gauges
