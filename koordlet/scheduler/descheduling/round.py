@@ -78,7 +78,7 @@ class RoundResult:
 
     decisions: list[Decision] = field(default_factory=list)
     #: Pods that got another deletion cost.
-    ranked: int = 0
+    ranked: list[EvictionProposal] = field(default_factory=list)
     #: Sentences, by profile and strategy.
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     #: Strategies that failed: profile, strategy, error.
@@ -244,7 +244,8 @@ class DeschedulingRound:
             self._landing.resume()
         answer = EvictionAnswer.EVICTED if goes else EvictionAnswer.REFUSED
         if stays:
-            self.result.ranked += goes
+            if goes:
+                self.result.ranked.append(proposal)
             return answer
         self.result.decisions.append(Decision(proposal, answer))
         if goes:

@@ -35,7 +35,7 @@ from koordlet.scheduler.loop.migration_writer import (
     cause,
     mover,
 )
-from koordlet.scheduler.migration import flow, room
+from koordlet.scheduler.migration import cleanup, flow, room
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
@@ -318,9 +318,9 @@ class MigrationController:
             for (_, name) in self._watched.sources.informers[kinds.RESERVATIONS].snapshot
             if (held := self._room(name)) is not None and held.job
         ]
-        for held in flow.leftovers(several, rooms):
+        for held in cleanup.leftovers(several, rooms):
             await self._delete(objects.Ref(kinds.RESERVATIONS, held.name), held.uid)
-        for job in flow.forgotten(several.values(), now.wall):
+        for job in cleanup.forgotten(several.values(), now.wall):
             await self._delete(objects.Ref(kinds.POD_MIGRATION_JOBS, job.name), job.uid)
 
     async def _delete(self, ref: objects.Ref, uid: str) -> None:
