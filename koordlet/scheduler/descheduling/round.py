@@ -237,11 +237,7 @@ class DeschedulingRound:
         if limited is not None:
             self.result.decisions.append(Decision(proposal, limited))
             return limited
-        if self._waits:
-            self._landing.suspend()
-        goes = yield proposal
-        if self._waits:
-            self._landing.resume()
+        goes = yield from self._ask(proposal)
         answer = EvictionAnswer.EVICTED if goes else EvictionAnswer.REFUSED
         if stays:
             if goes:
@@ -253,6 +249,15 @@ class DeschedulingRound:
             self._counts.count(resident.pod)
             self._landing.depart(resident, target)
         return answer
+
+    def _ask(self, proposal: EvictionProposal) -> Generator[EvictionProposal, bool, bool]:
+        """Whether a pod goes; meanwhile the cluster is shown as it is."""
+        if self._waits:
+            self._landing.suspend()
+        goes = yield proposal
+        if self._waits:
+            self._landing.resume()
+        return goes
 
     def _landing_of(self, evictor: EvictorSettings, resident: Resident) -> int:
         """The best node for the replacement of a pod, of those that the evictor looks at."""

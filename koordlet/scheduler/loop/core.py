@@ -59,6 +59,7 @@ class Core:
         decoder: Decoder | None = None,
         pod_cache: PodCache | None = None,
         decisions: RecentDecisions | None = None,
+        disrupted: dryrun.Disrupted | None = None,
     ) -> None:
         self.measures = SchedulerMetrics() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
@@ -75,7 +76,7 @@ class Core:
         self.budgets = disruption.DisruptionBudgets()
         self.nominated = Nominations()
         self.decisions = decisions or RecentDecisions()
-        self._profiles = profiles
+        self._profiles, self._disrupted = profiles, disrupted
         self.spent = spent
         self.victims = Victims(self.pod_cache, self.budgets)
         self.assumptions = Assumptions(self.pod_cache, profiles)
@@ -92,7 +93,8 @@ class Core:
 
     def _begin(self) -> None:
         self.cycles = {
-            name: Cycle(self.pod_cache.columns, profile) for name, profile in self._profiles.items()
+            name: Cycle(self.pod_cache.columns, profile, self._disrupted)
+            for name, profile in self._profiles.items()
         }
 
     # What changes in the cluster.

@@ -46,6 +46,7 @@ from koordlet.scheduler.loop import (
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects import unserved
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.quotas import summary as quota_summary
 
 SLICE = 0.005
@@ -82,7 +83,7 @@ class Loop:
     ) -> None:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
-        self.core = Core(profiles, backoff=backoff, judge=judge)
+        self.core = Core(profiles, backoff=backoff, judge=judge, disrupted=self._disrupted)
         self.core.gangs.pausing = True
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
         self.disruptions = disruptions.Disruptions(
@@ -146,6 +147,11 @@ class Loop:
         """Take in an agent's report; called in the loop."""
         self.agents.report(report)
         self._poke()
+
+    def _disrupted(self, pod: Pod) -> float:
+        """How often the workload of a pod was disrupted of late."""
+        now = Clock(wall=self._clocks.wall(), steady=self._clocks.steady())
+        return self.disruptions.limiter.disrupted(pod, now)
 
     def _poke(self) -> None:
         self._moved.set()

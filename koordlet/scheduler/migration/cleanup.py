@@ -1,4 +1,4 @@
-"""What migration jobs leave behind: reservations that nobody will use, jobs that were over long ago.
+"""What migration jobs leave behind: reservations that nobody will use, jobs long over.
 
 Covers: finding them, at any time, of what is there. Does not cover: deleting them
 (``loop.migration_controller``).
