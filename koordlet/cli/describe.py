@@ -1,4 +1,4 @@
-"""``koordlet describe``: a reservation with its timeline, a gang, quota or claim with its pods."""
+"""``koordlet describe``: a reservation, migration, gang, quota or claim, with all about it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from koordlet.cli import (
     claims,
     gangs,
+    migrations,
     options,
     output,
     quotas,
@@ -24,18 +25,19 @@ koordlet describe reservation web-room -o json
 koordlet describe gang default/train
 koordlet describe quota team-a
 koordlet describe claim default/gpus
+koordlet describe migration web-1-5f3a1c --kubeconfig admin.conf
 """
 _OPTIONS = {
-    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for a gang, quota or claim"
+    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for all but reservations"
     f" (default: {scheduler_documents.ADDRESS}); unix:/path of its socket, for a reservation",
 }
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "gang", "quota", "claim")
+    choices = ("reservation", "gang", "migration", "quota", "claim")
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation, gang, quota or claim")
+    parser.add_argument("name", metavar="NAME", help="of the object")
     reservations.add(parser)
     options.declare(parser, _OPTIONS)
 
@@ -46,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
         several = scheduler_documents.ask(args.address, "gangs", args.name)
         gang = gangs.named(several, args.name)
         return output.show(args.output, {"gang": gang}, gangs.detail(gang))
+    if args.kind == "migration":
+        move = migrations.MigrationReach(args).one(args.name)
+        return output.show(args.output, {"migration": move}, migrations.detail(move))
     if args.kind == "quota":
         several = scheduler_documents.ask(args.address, "quotas", args.name)
         quota = quotas.named(several, args.name)

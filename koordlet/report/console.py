@@ -7,7 +7,7 @@ tells (``scheduler.process.cluster_json``).
 
 Rules:
 1. The page gets data only: names of pods and annotations are text for it, never markup, and its
-   content security policy lets nothing but its own two files run.
+   content security policy lets nothing but its own files run.
 2. One state is whole: a page that misses some of them is right again with the next.
 """
 
@@ -56,7 +56,7 @@ FILES = _files(
     *("panels.js", "place.js", "console.js"),
 )
 #: Of the scheduler.
-CLUSTER_FILES = _files("cluster.html", *_SHARED, "cluster.js", "quotas.js")
+CLUSTER_FILES = _files("cluster.html", *_SHARED, "cluster.js", "moves.js", "quotas.js")
 #: Actions that are told: a person reads the first ones, the rest is in the plan.
 _ACTIONS = 100
 #: The same of evictions.

@@ -28,6 +28,7 @@ ELSEWHERE = {
     "schedule": "needs a scheduler: tests/agent/test_cluster_run.py",
     "scheduler": "until it is told to stop: tests/scheduler/process/test_lifecycle.py",
     "descheduler": "needs an API server: tests/scheduler/process/test_descheduler.py",
+    "migrate": "needs a scheduler: tests/cli/test_migrate.py",
     "reserve": "needs a scheduler: tests/cli/test_reserve.py",
     "describe": "needs a scheduler: tests/cli/test_reserve.py",
     "delete": "needs a scheduler: tests/cli/test_reserve.py",
@@ -41,6 +42,7 @@ UNSUITED = {
     "--deschedule": "a policy of the reader's cluster: tests/cli/test_descheduling.py",
     "quota": "asks a scheduler: tests/cli/test_quotas.py",
     "claim": "asks a scheduler: tests/cli/test_claims.py",
+    "migration": "asks a descheduler: tests/scheduler/process/test_moves_pages.py",
 }
 RUN = [one for one in SHOWN if one[0] not in ELSEWHERE and not UNSUITED.keys() & set(one)]
 #: Exit status by its first words, where that is not 0 on the recorded machine, with the reason.
@@ -52,7 +54,9 @@ STATUS = {
 
 
 #: Named alone in a sentence, they need more to be run: their help is.
-BARE = {("alerts",), ("explain",), ("get",), ("migrate-check",), ("sim",), ("watch",)}
+BARE = {
+    *(("alerts",), ("explain",), ("get",), ("migrate",), ("migrate-check",), ("sim",), ("watch",)),
+}
 
 
 def meant(given: tuple[str, ...]) -> list[str]:

@@ -36,6 +36,7 @@ from koordlet.rpc import placing
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
+from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.quotas import validation as quota_validation
@@ -57,7 +58,7 @@ _TAKEN = {
         *(kinds.DEVICES, kinds.POD_GROUPS, kinds.CLUSTER_NETWORK_TOPOLOGIES, kinds.CONFIG_MAPS),
         *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
         *(kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS),
-        kinds.RESOURCE_CLAIM_TEMPLATES,
+        *(kinds.RESOURCE_CLAIM_TEMPLATES, kinds.POD_MIGRATION_JOBS),
     )
 }
 _ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
@@ -188,6 +189,8 @@ class StandaloneApi:
         rate = disruption_rates.disruption_rate(body) if kind == kinds.DISRUPTION_RATES else None
         if rate is not None and rate.faults:
             raise refusals.Invalid("; ".join(rate.faults))
+        if kind == kinds.POD_MIGRATION_JOBS and (fault := job.read(body).fault):
+            raise refusals.Invalid(fault)
         network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
         if network and (unused := network_topology.network_topology(body).unused):
             raise refusals.Invalid(unused)
