@@ -1,4 +1,4 @@
-"""``koordlet describe``: a reservation with its timeline, a gang or a quota with its pods."""
+"""``koordlet describe``: a reservation with its timeline, a gang, a quota or a budget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from koordlet.cli import gangs, options, output, quotas, reservations, scheduler_documents
+from koordlet.cli import (
+    disruption,
+    gangs,
+    options,
+    output,
+    quotas,
+    reservations,
+    scheduler_documents,
+)
 from koordlet.kubeapi import objects
 from koordlet.report import documents
 
@@ -15,18 +23,19 @@ koordlet describe reservation web-room
 koordlet describe reservation web-room -o json
 koordlet describe gang default/train
 koordlet describe quota team-a
+koordlet describe budget shop/web       a DisruptionRate: windows, and what was disrupted
 """
 _OPTIONS = {
-    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for a gang or a quota"
+    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for a gang, a quota or a budget"
     f" (default: {scheduler_documents.ADDRESS}); unix:/path of its socket, for a reservation",
 }
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "gang", "quota")
+    choices = ("reservation", "gang", "quota", "budget")
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation, gang or quota")
+    parser.add_argument("name", metavar="NAME", help="of the reservation, gang, quota or budget")
     reservations.add(parser)
     options.declare(parser, _OPTIONS)
 
@@ -41,6 +50,10 @@ def run(args: argparse.Namespace) -> int:
         several = scheduler_documents.ask(args.address, "quotas", args.name)
         quota = quotas.named(several, args.name)
         return output.show(args.output, {"quota": quota}, quotas.detail(quota))
+    if args.kind == "budget":
+        several = scheduler_documents.ask(args.address, "budgets", args.name)
+        budget = disruption.named(several, args.name)
+        return output.show(args.output, {"budget": budget}, disruption.detail(budget))
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
     moments = [{"at": at, "what": what} for at, what in timeline]
     document = {"reservation": body, "timeline": moments, "warnings": warnings}

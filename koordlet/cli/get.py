@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from koordlet.cli import (
+    disruption,
     feed_options,
     gangs,
     output,
@@ -24,15 +25,22 @@ koordlet get reservations web --kubeconfig admin.conf
 koordlet get gangs                      of this machine's scheduler, and what each waits for
 koordlet get gangs --address 127.0.0.1:9317
 koordlet get quotas                     the tree: who borrows, who lends, who is over
+koordlet get budgets                    DisruptionRates: what each allows, and when again
+koordlet get avoid                      which workloads avoid which nodes, and until when
 """
 
 #: What a scheduler answers over HTTP.
-_TABLES = {"gangs": gangs.table, "quotas": quotas.table}
+_TABLES = {
+    "avoid": disruption.avoid,
+    "budgets": disruption.budgets,
+    "gangs": gangs.table,
+    "quotas": quotas.table,
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("gangs", "node", "nodes", "quotas", "reservations", "workloads")
+    choices = (*_TABLES, "node", "nodes", "reservations", "workloads")
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser)

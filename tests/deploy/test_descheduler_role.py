@@ -35,6 +35,7 @@ def test_the_deschedulers_role_is_what_it_asks_for() -> None:
         *(needed(kind, "list watch") for kind in WATCHED),
         needed(kinds.PODS, "create", "eviction"),
         needed(kinds.PODS, "patch"),
+        needed(kinds.NODE_AVOIDANCES, "get list watch create patch"),
         needed(kinds.EVENTS, "create"),
         needed(kinds.LEASES, "create get patch"),
     )

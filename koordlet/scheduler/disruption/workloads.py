@@ -29,6 +29,8 @@ class Signature:
         return f"{self.kind}/{self.name}"
 
 
+#: Controllers that are watched.
+_COUNTING = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 #: By class, then by key of the pod.
 PodsByClass = Mapping[PodClass, Mapping[str, Pod]]
 
@@ -103,6 +105,17 @@ class WorkloadIndex:
         if owner is not None and owner.controller[0]:
             kind, name = owner.controller
         return Signature(pod_class.namespace, kind, name)
+
+    def stands(self, signature: Signature) -> bool:
+        """Whether a workload is still there, as far as its kind's objects are watched."""
+        if signature.kind not in {*_COUNTING, "Deployment"}:
+            return True
+        named = signature.kind, signature.name
+        return any(
+            owner.namespace == signature.namespace
+            and named in ((owner.kind, owner.name), owner.controller)
+            for owner in self._owners.values()
+        )
 
     def members(self, signature: Signature) -> dict[PodClass, Mapping[str, Pod]]:
         """The placed pods of a workload."""

@@ -35,6 +35,7 @@ from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import (
     agents,
+    avoidance_controller,
     election,
     event_handlers,
     event_messages,
@@ -51,6 +52,9 @@ CAUSE = "Descheduled"
 #: Between two rounds where the configuration does not say: that of the peers' shipped files.
 INTERVAL = 120.0
 _MINUTE = 60.0
+#: Strategies whose pods get poor service from their node, and the seconds for which their workload
+#: avoids it; with all others the node may take a replacement again.
+_AVOIDS = {"RemovePodsHavingTooManyRestarts": 3600.0}
 #: Nobody asks for it: the profile that pods of unknown schedulers are judged by.
 _OWN = "koordlet-descheduler"
 
@@ -122,6 +126,9 @@ class Descheduler:
             event_messages.EventBuilder(instance, wall),
             steady,
             leads=lambda: self.leading,
+            avoid=avoidance_controller.AvoidanceController(
+                store, self.disruptions.avoidances, self.core.measures, wall, lambda *_: True
+            ).avoid,
         )
         for chosen in settings.profiles:
             if jobs is None and _needs_jobs(chosen.evictor):
@@ -260,7 +267,13 @@ class Descheduler:
             if not acts:
                 return self._would(proposal, mover)
             result = await self._evictions.evict(
-                evictions.EvictionRequest(pod=pod, mover=mover, cause=CAUSE, reason=proposal.reason)
+                evictions.EvictionRequest(
+                    pod=pod,
+                    mover=mover,
+                    cause=CAUSE,
+                    reason=proposal.reason,
+                    avoid_seconds=_AVOIDS.get(proposal.strategy, 0.0),
+                )
             )
         if not result.evicted:
             self.refusals[pod.uid] = f"{result.reason}: {result.message}"

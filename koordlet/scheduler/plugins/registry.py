@@ -21,6 +21,7 @@ from koordlet.scheduler.plugins import (
     inter_pod_affinity,
     load_aware,
     node,
+    node_avoidance,
     numa,
     pod,
     ports,
@@ -40,6 +41,8 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (elastic_quota.ElasticQuotaPlugin, 0),
     # Before all others, as the peer's profile has it; a reservation outweighs every other score.
     (reservation.Reservation, 5000),
+    # What it says is above every preference, that of a reservation too.
+    (node_avoidance.NodeAvoidance, 10_000),
     (node.NodeUnschedulable, 0),
     (node.NodeName, 0),
     (node.TaintToleration, 3),

@@ -19,6 +19,7 @@ from typing import Any
 import koordlet
 from koordlet.http import message, routes
 from koordlet.report import console
+from koordlet.scheduler.disruption import documents
 from koordlet.scheduler.gangs import summary
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.process import cluster_json
@@ -49,6 +50,8 @@ class Pages:
                 ("GET", "/api/v1/reservations", self._reservations),
                 ("GET", "/api/v1/gangs", self._gangs),
                 ("GET", "/api/v1/quotas", self._quotas),
+                ("GET", "/api/v1/budgets", self._budgets),
+                ("GET", "/api/v1/avoid", self._avoid),
                 ("GET", f"{_PEER}/quotas", self._quotas),
                 ("GET", "/metrics", lambda _: message.text(self._loop.metrics())),
                 ("GET", "/livez", self._alive),
@@ -113,6 +116,23 @@ class Pages:
         messages = {entry.pod.key: entry.why for entry in core.queue}
         quotas = [] if node is None else [quota_summary.detail(book, node, messages)]
         return message.document({"version": "v1", "quotas": quotas})
+
+    def _budgets(self, request: message.HttpRequest) -> message.HttpResponse:
+        """All DisruptionRates; with ``name`` those of that name or ``namespace/name``."""
+        known, name = self._loop.disruptions, request.one("name")
+        budgets = [
+            budget
+            for budget in documents.budgets(known.limiter, known.now())
+            if not name or name in (budget["budget"], budget["budget"].partition("/")[2])
+        ]
+        return message.document({"version": "v1", "budgets": budgets})
+
+    def _avoid(self, request: message.HttpRequest) -> message.HttpResponse:
+        """The entries of all avoid lists; with ``name`` those of that node."""
+        known, name = self._loop.disruptions, request.one("name")
+        avoided = documents.avoided(known.avoidances, known.now())
+        avoided = [entry for entry in avoided if not name or name == entry["node"]]
+        return message.document({"version": "v1", "avoid": avoided})
 
     def _events(self, _request: message.HttpRequest) -> message.HttpResponse:
         if self.channel.full:

@@ -24,6 +24,7 @@ from koordlet.kubeapi import (
     elastic_quotas,
     kinds,
     network_topology,
+    node_avoidances,
     objects,
     pod_annotations,
     pod_groups,
@@ -50,7 +51,12 @@ _TAKEN = {
         *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
         *(kinds.DEVICES, kinds.POD_GROUPS, kinds.CLUSTER_NETWORK_TOPOLOGIES, kinds.CONFIG_MAPS),
-        *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
+        *(
+            kinds.DISRUPTION_RATES,
+            kinds.NODE_AVOIDANCES,
+            kinds.ELASTIC_QUOTAS,
+            kinds.ELASTIC_QUOTA_PROFILES,
+        ),
     )
 }
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
@@ -180,6 +186,9 @@ class StandaloneApi:
         rate = disruption_rates.disruption_rate(body) if kind == kinds.DISRUPTION_RATES else None
         if rate is not None and rate.faults:
             raise refusals.Invalid("; ".join(rate.faults))
+        avoids = kind == kinds.NODE_AVOIDANCES
+        if avoids and (faults := node_avoidances.node_avoidance(body).faults):
+            raise refusals.Invalid("; ".join(faults))
         network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
         if network and (unused := network_topology.network_topology(body).unused):
             raise refusals.Invalid(unused)
