@@ -36,7 +36,7 @@ COMMANDS = {
     "top": "show what runs here and what it uses, live",
     "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
     "resctrl": "show cache ways and memory bandwidth, and which group owns which of them",
-    "explain": "show why a CPU, a pod, a file or a quota is as it is, and who would be evicted",
+    "explain": "show why a CPU, a pod, a file or a quota is as it is, and who would be moved",
     "trace": "tell one pass station by station: what was read and decided, why nothing is written",
     "get": "show the node, its workloads, or a scheduler's nodes, reservations, budgets",
     "watch": "follow the node, its workloads or reservations, until interrupted",

@@ -1,4 +1,4 @@
-"""Tokens of the front of the queue: one for each eviction, taken once, by the next of the workload."""
+"""Tokens of the front of the queue: one an eviction, taken once, by the next of the workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NodeAvoidance: a preference above all others, which is never a refusal, and ends at its moment."""
+"""NodeAvoidance: a preference above all others, never a refusal, that ends at its moment."""
 
 from __future__ import annotations
 
