@@ -57,6 +57,6 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     ]
     yield from output.table(rows, head=("", "POD", "FROM", "TO", "COST", "WAITS FOR"))
     goal = f"for {document['for']}" if document["for"] else "to be emptied"
-    yield f"node {document['node']} {goal}: {len(rows)} move{'s' * (len(rows) > 1)}, cost {document['cost']}"
+    yield f"node {document['node']} {goal}, at a cost of {document['cost']}"
     yield "Why it is safe:"
     yield from (f"  {line}" for line in document["proof"])

@@ -19,6 +19,8 @@ from koordlet.scheduler.objects.wire import Body
 MOVABLE, EVICTION = "koordlet.io/movable", "koordlet.io/eviction"
 #: In that JSON: the replacement shall come to the front of the queue.
 REQUEUE, FRONT = "requeue", "Front"
+#: The peer's: somebody else is asked to move the pod.
+SOFT_EVICTION = "scheduling.koordinator.sh/soft-eviction"
 _MIRROR, _SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
 _SHUTDOWN = "shutdown"
 _CAUSES = {

@@ -78,8 +78,8 @@ def _proof(columns: Columns, plan: MovePlan, pod: Pod | None) -> Iterator[str]:
     asked = pod.pod_class.requests.real
     after = resources.total((_free(columns, plan.node), freed))
     left = {name: after.get(name, 0) for name in asked}
-    free, asks = _spelled(left), _spelled(asked)
-    yield f"in the end {plan.node} has {free} free, and {pod.key} asks for {asks}"
+    room = _spelled(left)
+    yield f"in the end {plan.node} has {room} free, and {pod.key} asks for {_spelled(asked)}"
 
 
 def _free(columns: Columns, name: str) -> dict[str, int]:
