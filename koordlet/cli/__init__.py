@@ -46,6 +46,8 @@ COMMANDS = {
     "schedule": "hand pods to a standalone scheduler, and print where each went or why not",
     "scheduler": "decide which pod goes to which node, for a cluster or for standalone nodes",
     "descheduler": "decide which pods should leave their nodes, and evict them within limits",
+    "drain": "empty a node: room elsewhere first, as budgets and rates allow; or say when",
+    "evict": "move one pod: room elsewhere first, then its eviction",
     "crds": "print the definitions of the custom resources",
     "reserve": "keep CPUs, memory and cache ways on a node for pods, a unit or a process",
     "describe": "tell all about one reservation, gang, quota or disruption budget",

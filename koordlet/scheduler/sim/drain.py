@@ -12,7 +12,9 @@ from typing import Any
 from koordlet.kubeapi import disruption_rates, kinds
 from koordlet.model import moment
 from koordlet.scheduler.descheduling import dump
+from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.disruption.answers import Allow, Deny, Mover
 from koordlet.scheduler.disruption.limiter import ClusterHealth, Limiter
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework.profile import Profile
@@ -20,6 +22,7 @@ from koordlet.scheduler.objects.disruption import DisruptionBudgets
 from koordlet.scheduler.rescheduling.drain import DrainCalendar, DrainPlanner
 
 Body = Mapping[str, Any]
+_BY_HAND = Mover(name="evict", acts=True)
 
 
 class Scene:
@@ -63,6 +66,33 @@ class Scene:
             loses_data=loses_data,
         )
         return planner.calendar(row)
+
+    def eviction(self, key: str) -> dict[str, Any] | None:
+        """What the limiter says of one pod now, and where it would go; ``None``: no such pod."""
+        state = self.state
+        several = (
+            resident
+            for row, node in enumerate(state.columns.nodes)
+            if node is not None
+            for resident in state.residents(row)
+            if resident.pod.key == key
+        )
+        resident = next(several, None)
+        if resident is None:
+            return None
+        answer = self.limiter.may_evict(resident.pod, "Evicted", _BY_HAND, state.now)
+        target = Landing(state).best(resident)
+        if isinstance(answer, Allow) and target < 0:
+            answer = Deny("NoRoom", f"no other node takes {key}")
+        allowed = isinstance(answer, Allow)
+        return {
+            "pod": key,
+            "node": resident.pod.node,
+            "to": None if target < 0 else state.node(target).name,
+            "allowed": allowed,
+            "reason": None if isinstance(answer, Allow) else answer.reason,
+            "message": None if isinstance(answer, Allow) else answer.message,
+        }
 
 
 def document(calendar: DrainCalendar) -> dict[str, Any]:
