@@ -12,6 +12,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any
 
+from koordlet import log
 from koordlet.cli import options, output, scheduler
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ async def _moved(
 
     chosen = scheduler.read_configuration(args.config) or configuration.usual()
     stop = lifecycle.stopping()
+    log.configure("error", "auto")  # progress is what there is to read
 
     def tell(progress: pod_moves.Progress) -> None:
         message = f": {progress.message}" if progress.message else ""

@@ -30,12 +30,15 @@ def one(kind: str) -> dict[str, Any]:
 
 
 def test_the_deschedulers_role_is_what_it_asks_for() -> None:
-    """It watches, evicts, marks and tells; it deletes nothing. Every rule has its reason."""
+    """It watches, reserves, evicts, marks and tells; it deletes no pod. Each rule has a reason."""
     wanted = set().union(
         *(needed(kind, "list watch") for kind in WATCHED),
         needed(kinds.PODS, "create", "eviction"),
-        needed(kinds.PODS, "patch"),
         needed(kinds.NODE_AVOIDANCES, "get list watch create patch"),
+        needed(kinds.PODS, "get patch"),
+        needed(kinds.RESERVATIONS, "create delete get patch"),
+        needed(kinds.POD_MIGRATION_JOBS, "create delete list patch watch"),
+        needed(kinds.POD_MIGRATION_JOBS, "patch", "status"),
         needed(kinds.EVENTS, "create"),
         needed(kinds.LEASES, "create get patch"),
     )

@@ -203,7 +203,7 @@ class MigrationController:
     def _pod(self, ref: PodRef) -> Pod | None:
         return self._watched.sources.informers[kinds.PODS].get(ref.name, ref.namespace)
 
-    def _room(self, name: str) -> room.Room | None:
+    def _room(self, name: str) -> room.JobReservation | None:
         body = self._watched.sources.informers[kinds.RESERVATIONS].get(name)
         try:
             return None if body is None else room.read(body)

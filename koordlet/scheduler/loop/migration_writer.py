@@ -130,10 +130,10 @@ class JobWriter:
 
     async def _act(self, job: MigrationJob, action: flow.Action) -> bool:
         """Whether the next action may follow."""
-        if isinstance(action, flow.Evict):
+        if isinstance(action, flow.EvictPod):
             return await self._evict(job, action.pod)
         try:
-            if isinstance(action, flow.Reserve):
+            if isinstance(action, flow.MakeReservation):
                 await self._reserve(job)
             else:
                 opening = objects.Merge(room.opening(self._now().wall))

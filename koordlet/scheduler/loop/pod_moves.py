@@ -263,13 +263,13 @@ class PodMoves:
 
     def _show(self, job: MigrationJob) -> None:
         status, why = job.status, self._migrations.refusal(job)
-        state, message = "Waiting", status.message
+        state, message = "Waiting", why or status.message
         if status.phase is Phase.SUCCEEDED:
             state = "Moved"
         elif status.phase.over:
             state = "Blocked"
-        elif status.condition(flow.EVICTION) is not None:
-            state, message = "Evicting", why or status.message
+        elif status.condition(flow.EVICTION) is not None and not why:
+            state = "Evicting"
         elif status.node:
             state = "Reserved"
         node = status.node or self._options.node
@@ -295,7 +295,7 @@ class PodMoves:
             if job.status.phase is Phase.ABORTED:
                 with contextlib.suppress(refusals.NotFound):
                     await self._store.delete(objects.Ref(kinds.RESERVATIONS, job.uid))
-        moved = any(state.state in {"Moved", "Evicting"} for state in self.states.values())
+        moved = any(map(flow.has_evicted, self._mine()))
         if self._cordoned and not moved and any(s.state != "Stays" for s in self.states.values()):
             await uncordon(self._store, self._options.node)
 

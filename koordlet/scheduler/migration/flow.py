@@ -37,7 +37,7 @@ from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.migration import room
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
-from koordlet.scheduler.migration.room import Room
+from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.spec import Condition, with_condition
 from koordlet.scheduler.reservation.spec import Phase as ReservationPhase
@@ -54,25 +54,25 @@ HISTORY, MOST_HISTORY = 24 * 3600.0, 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
+class MakeReservation:
     """Create the reservation of the job, and write it into the job."""
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenReservation:
     """Let the replacement into the reservation, for long enough."""
 
-    room: Room
+    room: JobReservation
 
 
 @dataclass(frozen=True, slots=True)
-class Evict:
+class EvictPod:
     """Ask for the eviction of the pod."""
 
     pod: Pod
 
 
-Action = Reserve | Open | Evict
+Action = MakeReservation | OpenReservation | EvictPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Picture:
 
     #: The living pod of a namespace and name.
     pod: Callable[[PodRef], Pod | None]
-    room: Callable[[str], Room | None]
+    room: Callable[[str], JobReservation | None]
     #: The pods of a controller: namespace, kind, name.
     members: Callable[[tuple[str, str, str]], Iterable[Pod]]
     #: Why the last action of a job was in vain, by its UID.
@@ -233,7 +233,7 @@ class _Step:
             return self._missing()
         if self._refusal:
             self._note(CREATED, "FailedCreateReservation", self._refusal, holds=False)
-        return self._stay(Reserve())
+        return self._stay(MakeReservation())
 
     def _lost(self) -> Step:
         """No reservation of that name, or the watch has yet to show it."""
@@ -247,7 +247,7 @@ class _Step:
         condition = self._status.condition(kind)
         return condition is not None and condition.status
 
-    def _placed(self, held: Room) -> Step:
+    def _placed(self, held: JobReservation) -> Step:
         """There is room on a node."""
         pod = self._pod
         if not self._holds(SCHEDULED):
@@ -278,7 +278,7 @@ class _Step:
             return self._stay()
         return self._succeed(f'Assign Pod "{self._job.pod}" to node "{pod.node}"', self._job.pod)
 
-    def _evict(self, held: Room | None = None) -> Step:
+    def _evict(self, held: JobReservation | None = None) -> Step:
         job, pod = self._job, self._pod
         if pod is None:
             return self._missing()
@@ -290,18 +290,18 @@ class _Step:
         self._note(EVICTION, reason, text, holds=False)
         actions: list[Action] = []
         if held is not None and held.job and held.ends_soon(self._now):
-            actions.append(Open(held))
+            actions.append(OpenReservation(held))
         if not pod.terminating:
-            actions.append(Evict(pod))
+            actions.append(EvictPod(pod))
         return self._stay(*actions)
 
-    def _replaced(self, held: Room) -> Step:
+    def _replaced(self, held: JobReservation) -> Step:
         """The pod is gone: wait for the one that comes instead."""
         owner = held.owner
         if owner is None or owner.uid == self._job.pod.uid:
             self._note(BOUND, "WaitForPodBindReservation", holds=False)
             opens = held.job and owner is None and held.ends_soon(self._now)
-            return self._stay(*([Open(held)] if opens else []))
+            return self._stay(*([OpenReservation(held)] if opens else []))
         pod = self._picture.pod(owner)
         if pod is not None and pod.uid == owner.uid and _after(pod, held.opened):
             return self._bound(held, pod)
@@ -313,7 +313,7 @@ class _Step:
         self._note(BOUND, "WaitForPodBindReservation", text, holds=False)
         return self._stay()
 
-    def _siblings(self, held: Room, owner: PodRef) -> Iterator[Pod]:
+    def _siblings(self, held: JobReservation, owner: PodRef) -> Iterator[Pod]:
         """The pods that were created for the one that left, the first of them first."""
         if held.controller is None:
             return
@@ -322,7 +322,7 @@ class _Step:
             if _after(pod, held.opened) and pod.uid not in {owner.uid, self._job.pod.uid}:
                 yield pod
 
-    def _bound(self, held: Room, pod: Pod) -> Step:
+    def _bound(self, held: JobReservation, pod: Pod) -> Step:
         ref = PodRef(pod.namespace, pod.name, pod.uid)
         text = f'Bind Pod "{ref}" in Reservation "{held.name}"'
         if pod.draws_on != held.uid and held.owner != ref:
@@ -345,7 +345,9 @@ def _after(pod: Pod, opened: float) -> bool:
         return False
 
 
-def leftovers(jobs: Mapping[str, MigrationJob], rooms: Iterable[Room]) -> Iterator[Room]:
+def leftovers(
+    jobs: Mapping[str, MigrationJob], rooms: Iterable[JobReservation]
+) -> Iterator[JobReservation]:
     """Reservations that nobody will use: their job is gone, or ended and evicted nobody (rule 5).
 
     ``jobs``: by UID. One whose job evicted its pod stays until its own time is over.

@@ -44,7 +44,7 @@ _UNSAID = ("nodeName", "schedulingGates", "ephemeralContainers", "hostname", "su
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class JobReservation:
     """A reservation as a job sees it."""
 
     name: str
@@ -77,14 +77,14 @@ class Room:
         return self.closed or (self.expires is not None and self.expires - now < LEAST)
 
 
-def read(body: Body) -> Room:
+def read(body: Body) -> JobReservation:
     """A reservation; ``BadObjectError`` where it cannot be read."""
     spec, status = parsing.read(body), parsing.read_status(body)
     owner = next(iter(status.owners), None)
     scheduled = status.condition(lifecycle.SCHEDULED)
     patterns = (entry.controller for entry in spec.owners)
     controller = next((each for each in patterns if each is not None), None)
-    return Room(
+    return JobReservation(
         name=spec.name,
         uid=spec.uid,
         phase=status.phase,
