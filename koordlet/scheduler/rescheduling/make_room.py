@@ -17,7 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -29,9 +29,10 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Allow, Answer, Defer, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
+from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
-from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.rescheduling.drain import belongs
 
 CAUSE = "Defragmented"
@@ -72,7 +73,6 @@ class _Candidate:
     resident: Resident
     cost: float
     amounts: Ints
-    answer: Answer
 
 
 class RoomPlanner:
@@ -81,6 +81,9 @@ class RoomPlanner:
     def __init__(self, state: ClusterState, limiter: Limiter) -> None:
         self._state, self._limiter = state, limiter
         self._columns, self._landing = state.columns, Landing(state)
+        #: What the limiter says, by UID; by namespace the pods that each workload wants.
+        self._answers: dict[str, Answer] = {}
+        self._expected: dict[str, dict[Signature, int]] = {}
 
     # For a pod.
 
@@ -100,7 +103,7 @@ class RoomPlanner:
             for bound, _, row, lacking, candidates in bounds:
                 if best is not None and bound > best.cost:
                     break
-                for chosen in _subsets(candidates, lacking):
+                for chosen in _subsets(self._allowed(candidates), lacking):
                     if best is not None and sum(each.cost for each in chosen) >= best.cost:
                         break
                     moves = self._moves(view, pod, row, chosen)
@@ -117,7 +120,7 @@ class RoomPlanner:
     def _bounds(
         self, pod: Pod, potential: Sequence[int]
     ) -> Iterator[tuple[float, str, int, Ints, list[_Candidate]]]:
-        """For each node a cost below which nothing helps, and who may move."""
+        """For each node a cost below which nothing helps, whatever the limiter says of its pods."""
         asked = self._columns.vectors(pod.pod_class)[0]
         for row in potential:
             size = asked.size
@@ -133,23 +136,49 @@ class RoomPlanner:
                 yield bound, self._state.node(row).name, row, lacking, candidates
 
     def _candidates(self, row: int, priority: int) -> Iterator[_Candidate]:
-        """The pods of a node that may move (rule 3)."""
+        """The pods of a node that may move but for the limiter (rule 3)."""
         whole = max(1, int(self._columns.allocatable[0, row]))
         for resident in self._state.residents(row):
             pod = resident.pod
             if belongs(resident) or resident.traits.local_storage or pod.priority > priority:
                 continue
-            answer = self._limiter.may_evict(pod, CAUSE, MOVER, self._state.now)
-            if not isinstance(answer, Allow | Defer):
-                continue
-            signature, replicas = self._limiter.workloads.signature(pod.pod_class), 1
-            if signature is not None:
-                members = self._limiter.workloads.members(signature)
-                replicas = max(1, self._limiter.workloads.expected(members))
             amounts = self._columns.vectors(pod.pod_class)[0]
             share = int(amounts[0]) / whole
+            replicas = self._replicas(pod.pod_class)
             cost = 1 + max(0, pod.priority) / _PRIORITY + 1 / replicas + share
-            yield _Candidate(resident, cost, amounts, answer)
+            yield _Candidate(resident, cost, amounts)
+
+    def _replicas(self, pod_class: PodClass) -> int:
+        signature = self._limiter.workloads.signature(pod_class)
+        if signature is None:
+            return 1
+        known = self._expected.get(signature.namespace)
+        if known is None:
+            known = self._expected[signature.namespace] = self._count(signature.namespace)
+        return max(1, known.get(signature, 1))
+
+    def _count(self, namespace: str) -> dict[Signature, int]:
+        """The pods that each workload of a namespace wants."""
+        workloads = self._limiter.workloads
+        members: dict[Signature, dict[PodClass, Mapping[str, Pod]]] = {}
+        for pod_class, pods in workloads.of(namespace).items():
+            signature = workloads.signature(pod_class)
+            if signature is not None:
+                members.setdefault(signature, {})[pod_class] = pods
+        return {signature: workloads.expected(pods) for signature, pods in members.items()}
+
+    def _allowed(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+        """Those that may be evicted now, or once others have done something."""
+        return [
+            each for each in candidates if isinstance(self._answer(each.resident), Allow | Defer)
+        ]
+
+    def _answer(self, resident: Resident) -> Answer:
+        known = self._answers.get(resident.pod.uid)
+        if known is None:
+            known = self._limiter.may_evict(resident.pod, CAUSE, MOVER, self._state.now)
+            self._answers[resident.pod.uid] = known
+        return known
 
     def _moves(
         self, view: View, pod: Pod, row: int, chosen: Sequence[_Candidate]
@@ -180,7 +209,8 @@ class RoomPlanner:
                     return None
                 self._landing.depart(each.resident, target)
                 pod, name = each.resident.pod, self._state.node(target).name
-                waits = each.answer if isinstance(each.answer, Defer) else None
+                answer = self._answer(each.resident)
+                waits = answer if isinstance(answer, Defer) else None
                 moves.append(PlannedMove(pod, pod.node, name, each.cost, waits))
             return tuple(moves)
         finally:
@@ -199,10 +229,13 @@ class RoomPlanner:
                 cost = sum(each.cost for each in movable)
                 several.append((cost, self._state.node(row).name, movable))
         for _, name, movable in sorted(several, key=lambda each: each[:2])[:_TRIED]:
-            moves = self._landed(movable)
+            complete = len(self._allowed(movable)) == len(movable)
+            moves = self._landed(movable) if complete else None
             if moves is not None:
                 return MovePlan(name, moves)
-        return f"of {len(several)} nodes whose pods may all move, none has room for them elsewhere"
+        return (
+            f"of {len(several)} nodes whose pods may move, none has room for all of them elsewhere"
+        )
 
 
 def _rank(candidate: _Candidate) -> tuple[float, str]:

@@ -108,7 +108,9 @@ def test_the_node_that_is_cheapest_to_empty_is_emptied() -> None:
     found = plan(*bodies)
     assert moves(found) == [("b0", "b", "c")]
     full = [node("a"), node("b"), pod("a0", "a", cpu="2"), pod("b0", "b", cpu="2")]
-    assert plan(*full) == "of 2 nodes whose pods may all move, none has room for them elsewhere"
+    assert plan(*full) == (
+        "of 2 nodes whose pods may move, none has room for all of them elsewhere"
+    )
 
 
 def rooms(scene: Scene) -> list[list[int]]:
