@@ -1,4 +1,4 @@
-"""``koordlet describe``: a reservation with its timeline, a gang, a quota or a budget."""
+"""``koordlet describe``: one reservation, gang, migration, quota or disruption budget."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from koordlet.cli import (
     disruption,
     gangs,
+    migrations,
     options,
     output,
     quotas,
@@ -24,18 +25,19 @@ koordlet describe reservation web-room -o json
 koordlet describe gang default/train
 koordlet describe quota team-a
 koordlet describe budget shop/web       a DisruptionRate: windows, and what was disrupted
+koordlet describe migration web-1-5f3a1c --kubeconfig admin.conf
 """
 _OPTIONS = {
-    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for a gang, a quota or a budget"
+    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for all but a reservation"
     f" (default: {scheduler_documents.ADDRESS}); unix:/path of its socket, for a reservation",
 }
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "gang", "quota", "budget")
+    choices = ("reservation", "gang", "migration", "quota", "budget")
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation, gang, quota or budget")
+    parser.add_argument("name", metavar="NAME", help="of the object")
     reservations.add(parser)
     options.declare(parser, _OPTIONS)
 
@@ -46,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
         several = scheduler_documents.ask(args.address, "gangs", args.name)
         gang = gangs.named(several, args.name)
         return output.show(args.output, {"gang": gang}, gangs.detail(gang))
+    if args.kind == "migration":
+        move = migrations.MigrationReach(args).one(args.name)
+        return output.show(args.output, {"migration": move}, migrations.detail(move))
     if args.kind == "quota":
         several = scheduler_documents.ask(args.address, "quotas", args.name)
         quota = quotas.named(several, args.name)

@@ -30,7 +30,7 @@ def one(kind: str) -> dict[str, Any]:
 
 
 def test_the_deschedulers_role_is_what_it_asks_for() -> None:
-    """It watches, reserves, evicts, marks and tells; it deletes no pod. Each rule has a reason."""
+    """It watches, reserves, evicts and tells; it deletes no pod. Every rule has its reason."""
     wanted = set().union(
         *(needed(kind, "list watch") for kind in WATCHED),
         needed(kinds.PODS, "create", "eviction"),

@@ -82,5 +82,5 @@ links(["/api/v1/cluster", "/api/v1/reservations", "/api/v1/gangs", "/metrics", "
 listen("scheduler", "/api/v1/events", (state) => {
   shown = state;
   settle(state.leading, `${state.leading ? "leading" : "not leading: waiting for the store, or another scheduler leads"}, version ${state.agent}`);
-  totals(); rows(); pending(); reservations(); gangs(); decisions();
+  totals(); rows(); pending(); reservations(); gangs(); drawMoves(shown); decisions();
 });

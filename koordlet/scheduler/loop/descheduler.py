@@ -18,11 +18,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from koordlet import log
-from koordlet.kubeapi import informer, kinds, objects
+from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.model.record import dataclass
-from koordlet.scheduler.descheduling import dump, traits
+from koordlet.scheduler.descheduling import dump, explanation, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, EvictorSettings
 from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
@@ -35,6 +36,7 @@ from koordlet.scheduler.loop import election, evictions, migration_controller, m
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.migration_writer import Watched
 from koordlet.scheduler.loop.runner import Clocks
+from koordlet.scheduler.migration import summary
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
 
@@ -84,7 +86,7 @@ class Descheduler:
                 store, self._profiles, disruption or DisruptionSettings(), self._clocks,
                 instance=instance, leads=lambda: self.leading,
             )  # fmt: skip
-        self._watched = watched
+        self._watched, self._store = watched, store
         self.core, self.disruptions = watched.core, watched.disruptions
         self._records: informer.Informer[_PodRecord] = informer.Informer(
             store, kinds.PODS, self._record
@@ -211,6 +213,7 @@ class Descheduler:
             ended=ended,
             budgets=list(core.budgets.at(now.steady)),
             usages=self._watched.agents.usages,
+            pressures=self._watched.agents.suffering(),
             priorities={name: priority.value for name, priority in core.priorities.items()},
             claim_classes=dict(map(dump.claim_class, claims.values())),
             held=self._held,
@@ -234,8 +237,12 @@ class Descheduler:
         evictor, pod, traits_ = proposal.evictor, proposal.resident.pod, proposal.resident.traits
         acts = not (self._dry_run or proposal.shadow)
         mover = migration_writer.mover(f"{COMPONENT}/{proposal.strategy}", evictor, acts=acts)
+        if proposal.deletion_cost is not None:
+            return acts and await self._rank(proposal, proposal.deletion_cost)
         if not acts:
             return self._would(proposal, mover)
+        if proposal.cordon and not await self._cordon(proposal):
+            return False
         if _needs_jobs(evictor):
             result = await self.migrations.move(proposal)
         else:
@@ -255,6 +262,27 @@ class Descheduler:
             self.refusals[pod.uid] = f"{result.reason}: {result.message}"
         return result.evicted
 
+    async def _rank(self, proposal: EvictionProposal, cost: int) -> bool:
+        """Write a pod's deletion cost, by which its controller scales in."""
+        pod = proposal.resident.pod
+        notes = {traits.DELETION_COST: str(cost)}
+        body = {"metadata": {"uid": pod.uid, "annotations": notes}}
+        return await self._patch(pod, objects.Ref(kinds.PODS, pod.name, pod.namespace), body)
+
+    async def _cordon(self, proposal: EvictionProposal) -> bool:
+        """Keep new pods off a node before its own leave."""
+        ref = objects.Ref(kinds.NODES, proposal.node)
+        return await self._patch(proposal.resident.pod, ref, {"spec": {"unschedulable": True}})
+
+    async def _patch(self, pod: Pod, ref: objects.Ref, body: objects.Object) -> bool:
+        try:
+            await self._store.patch(ref, objects.Merge(body))
+        except refusals.ObjectsError as error:
+            self.core.measures.asked("descheduler", error.code)
+            self.refusals[pod.uid] = f"Error: {error}"
+            return False
+        return True
+
     def _would(self, proposal: EvictionProposal, mover: Mover) -> bool:
         """What the limiter would say; a pod that would go is debited in its shadow."""
         pod, limiter, now = proposal.resident.pod, self.disruptions.limiter, self._now()
@@ -266,6 +294,31 @@ class Descheduler:
         if would is not None:
             self.refusals[pod.uid] = f"{would.reason}: {would.message}"
         return False
+
+    def moves(self, name: str = "") -> list[dict[str, Any]]:
+        """The migration jobs, or the one of a name."""
+        return [
+            summary.document(job, self.migrations.refusal(job))
+            for job in self.migrations.jobs()
+            if name in {"", job.name}
+        ]
+
+    def explain(self, key: str) -> dict[str, Any] | None:
+        """Every check of one pod, with its job; ``None`` where there is no such pod."""
+        state = self.state()
+        pod = explanation.resident(state, key)
+        jobs = [move for move in self.moves() if move["pod"] == key]
+        if pod is None and not jobs:
+            return None
+        if pod is None:
+            return {"pod": key, "node": None, "jobs": jobs}
+        limiter = self.disruptions.limiter
+        answer = limiter.may_evict(pod.pod, CAUSE, Mover(name=COMPONENT, acts=True), self._now())
+        return {
+            **explanation.document(state, self._settings.profiles, pod, answer),
+            "bounds": [": ".join(each) for each in self.migrations.bounds(pod)],
+            "jobs": jobs,
+        }
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
         """What ``/metrics`` has of rounds and jobs."""

@@ -113,6 +113,16 @@ class MigrationController:
         self._made.add(objects.text(made, "uid"))
         return EvictionResult("Evicted")
 
+    def bounds(self, resident: Resident) -> list[tuple[str, str]]:
+        """What keeps a job of a pod from beginning now, with numbers."""
+        pod = resident.pod
+        pod_name = pod.namespace, pod.name
+        draft = MigrationJob(name="", uid="", pod=PodRef(pod.namespace, pod.name, pod.uid))
+        signature = self._signature(draft, pod)
+        candidate = Candidate(job=draft, resident=resident, signature=signature)
+        others = [job for job in self._active() if (job.pod.namespace, job.pod.name) != pod_name]
+        return self._arbiter(others).refusals(candidate)
+
     def jobs(self) -> list[MigrationJob]:
         """All jobs, the oldest first."""
         return sorted(self.source.snapshot.values(), key=lambda job: (job.created, job.name))

@@ -118,9 +118,10 @@ class JobBounds:
             if most is not None and count >= most:
                 yield name, f"{where} has {count} pods that migrate, and {most} are allowed"
         if candidate.signature is not None:
-            yield from self._of_workload(candidate.signature)
+            up = resident is not None and resident.pod.up
+            yield from self._of_workload(candidate.signature, up=up)
 
-    def _of_workload(self, signature: Signature) -> Iterator[tuple[str, str]]:
+    def _of_workload(self, signature: Signature, *, up: bool) -> Iterator[tuple[str, str]]:
         settings, members = self._settings, self._workloads.members(signature)
         replicas = self._workloads.expected(members)
         down = max(0, replicas - sum(pod.up for pod in workloads.each(members)))
@@ -129,12 +130,13 @@ class JobBounds:
         tokens = limiter.of_replicas(
             settings.workload_migrating or settings.max_per_workload, replicas
         )
-        migrating, up = self._migrating[signature], self._up[signature]
+        migrating, leaving = self._migrating[signature], self._up[signature]
         if migrating >= per_workload:
             text = f"{signature} has {migrating} pods that migrate, and {per_workload} are allowed"
             yield "MaxMigratingPerWorkload", f"{text} of {replicas}"
-        if up + down >= unavailable:
-            text = f"of {replicas} pods of {signature} {down} are not up and {up} migrate"
+        # One that is not up takes nothing away.
+        if up and leaving + down >= unavailable:
+            text = f"of {replicas} pods of {signature} {down} are not up and {leaving} migrate"
             yield "MaxUnavailablePerWorkload", f"{text}, and {unavailable} are allowed"
         if settings.workload_seconds and self._recent[signature] >= tokens:
             text = f"{self._recent[signature]} pods of {signature} migrated"
@@ -183,6 +185,10 @@ class Arbiter:
     def judge(self, candidate: Candidate) -> Verdict:
         """Whether one job may begin now."""
         return Verdict(candidate, *next(self._refusals(candidate), ("", "")))
+
+    def refusals(self, candidate: Candidate) -> list[tuple[str, str]]:
+        """Everything that keeps it from beginning: reasons and sentences."""
+        return list(self._refusals(candidate))
 
     def _refusals(self, candidate: Candidate) -> Iterator[tuple[str, str]]:
         job, resident = candidate.job, candidate.resident

@@ -21,8 +21,8 @@ any      somebody ends it                        Aborted
 Rules:
 1. The status is written before its actions are done, and each action may be done twice: killed
    anywhere, a job ends the same.
-2. Room before disruption: nothing is evicted unless a reservation on another node is there for the
-   replacement, and open to it for at least ``room.LEAST`` seconds.
+2. Room before disruption: nothing is evicted unless a reservation on another node is there for
+   the replacement, and open to it for at least ``room.LEAST`` seconds.
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere.
 5. What a job leaves behind is found by ``leftovers`` at any time, not remembered.

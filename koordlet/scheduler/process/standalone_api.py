@@ -37,6 +37,7 @@ from koordlet.rpc import placing
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
+from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import keys, parsing
@@ -51,12 +52,8 @@ _TAKEN = {
         *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
         *(kinds.DEVICES, kinds.POD_GROUPS, kinds.CLUSTER_NETWORK_TOPOLOGIES, kinds.CONFIG_MAPS),
-        *(
-            kinds.DISRUPTION_RATES,
-            kinds.NODE_AVOIDANCES,
-            kinds.ELASTIC_QUOTAS,
-            kinds.ELASTIC_QUOTA_PROFILES,
-        ),
+        *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
+        *(kinds.NODE_AVOIDANCES, kinds.POD_MIGRATION_JOBS),
     )
 }
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
@@ -189,6 +186,8 @@ class StandaloneApi:
         avoids = kind == kinds.NODE_AVOIDANCES
         if avoids and (faults := node_avoidances.node_avoidance(body).faults):
             raise refusals.Invalid("; ".join(faults))
+        if kind == kinds.POD_MIGRATION_JOBS and (fault := job.read(body).fault):
+            raise refusals.Invalid(fault)
         network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
         if network and (unused := network_topology.network_topology(body).unused):
             raise refusals.Invalid(unused)
