@@ -68,7 +68,7 @@ def scene(args: argparse.Namespace, bodies: Bodies) -> Any:
     chosen = scheduler.read_configuration(args.config)
     usual = configuration.usual() if chosen is None else chosen
     newest = manifests.newest(bodies) if args.files else None
-    made = drain.Scene(
+    made = drain.LimitedDump(
         bodies,
         time.time() if newest is None else newest,
         served=usual.profiles,

@@ -60,3 +60,6 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"node {document['node']} {goal}, at a cost of {document['cost']}"
     yield "Why it is safe:"
     yield from (f"  {line}" for line in document["proof"])
+    yield "Nothing is moved. To move them, one after the other:"
+    for move in document["moves"]:
+        yield f"  koordlet migrate {move['pod']} --to {move['to']} --wait"

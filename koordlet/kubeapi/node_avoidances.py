@@ -57,7 +57,7 @@ class Avoidance:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAvoidance:
+class AvoidList:
     """The entries of one node, and what is wrong with those that are left out."""
 
     node: str
@@ -65,7 +65,7 @@ class NodeAvoidance:
     faults: tuple[str, ...] = ()
 
 
-def node_avoidance(body: objects.Object) -> NodeAvoidance:
+def node_avoidance(body: objects.Object) -> AvoidList:
     """A NodeAvoidance from its JSON (rule 1)."""
     entries: list[Avoidance] = []
     faults: list[str] = []
@@ -77,7 +77,7 @@ def node_avoidance(body: objects.Object) -> NodeAvoidance:
             faults.append(f"spec.entries[{place}]: {error}")
     if len(several) > MOST_ENTRIES:
         faults.append(f"spec.entries: {len(several)} are more than {MOST_ENTRIES}")
-    return NodeAvoidance(objects.text(body, "name"), tuple(entries[:MOST_ENTRIES]), tuple(faults))
+    return AvoidList(objects.text(body, "name"), tuple(entries[:MOST_ENTRIES]), tuple(faults))
 
 
 def _entry(entry: object) -> Avoidance:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from koordlet.kubeapi.node_avoidances import Avoidance, NodeAvoidance, Workload
+from koordlet.kubeapi.node_avoidances import Avoidance, AvoidList, Workload
 from koordlet.model import moment
 from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.objects.pods import PodClass
@@ -26,7 +26,7 @@ class AvoidanceBook:
         self._by_workload: dict[Workload, dict[str, Avoidance]] = {}
         self._by_node: dict[str, tuple[Avoidance, ...]] = {}
 
-    def put(self, known: NodeAvoidance) -> None:
+    def put(self, known: AvoidList) -> None:
         """Take in the entries of a node, in place of those that it had."""
         self.drop(known.node)
         if known.entries:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from koordlet.kubeapi.disruption_rates import DisruptionRate
-from koordlet.kubeapi.node_avoidances import NodeAvoidance
+from koordlet.kubeapi.node_avoidances import AvoidList
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.avoidance_book import AvoidanceBook
 from koordlet.scheduler.disruption.front_tokens import FrontTokens
@@ -53,7 +53,7 @@ class Disruptions:
         elif old is not None:
             self.limiter.rates.drop(old.key)
 
-    def avoidance(self, old: NodeAvoidance | None, new: NodeAvoidance | None) -> None:
+    def avoidance(self, old: AvoidList | None, new: AvoidList | None) -> None:
         """The avoid list of a node comes, changes or goes."""
         if new is not None:
             self.avoidances.put(new)

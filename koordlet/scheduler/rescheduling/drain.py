@@ -45,7 +45,7 @@ class Departure:
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class DrainObstacle:
     """A pod that cannot go, however long somebody waits."""
 
     pod: Pod
@@ -60,7 +60,7 @@ class DrainCalendar:
     node: str
     began: float
     departures: tuple[Departure, ...]
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[DrainObstacle, ...]
     #: Pods that belong to the node, and why.
     staying: tuple[tuple[Pod, str], ...]
 
@@ -198,7 +198,7 @@ class DrainPlanner:
         return Clock(wall=wall, steady=clock.steady + wall - clock.wall)
 
     @staticmethod
-    def _obstacle(resident: Resident, answer: Answer | None) -> Obstacle:
+    def _obstacle(resident: Resident, answer: Answer | None) -> DrainObstacle:
         if answer is None or isinstance(answer, Allow):
-            return Obstacle(resident.pod, "", "")
-        return Obstacle(resident.pod, answer.reason, answer.message)
+            return DrainObstacle(resident.pod, "", "")
+        return DrainObstacle(resident.pod, answer.reason, answer.message)

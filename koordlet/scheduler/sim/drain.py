@@ -25,7 +25,7 @@ Body = Mapping[str, Any]
 _BY_HAND = Mover(name="evict", acts=True)
 
 
-class Scene:
+class LimitedDump:
     """A dump with the limiter over it, at a moment."""
 
     def __init__(

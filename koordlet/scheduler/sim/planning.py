@@ -14,7 +14,7 @@ from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling.make_room import MovePlan, RoomPlanner
-from koordlet.scheduler.sim.drain import Body, Scene
+from koordlet.scheduler.sim.drain import Body, LimitedDump
 
 
 def waiting(bodies: Sequence[Body], key: str) -> Pod | None:
@@ -23,7 +23,7 @@ def waiting(bodies: Sequence[Body], key: str) -> Pod | None:
     return next((pod for pod in pending if pod.key == key), None)
 
 
-def document(scene: Scene, pod: Pod | None) -> dict[str, Any]:
+def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
     """The cheapest plan for a pod, or that empties a node; or why there is none."""
     planner = RoomPlanner(scene.state, scene.limiter)
     plan = planner.empty_node() if pod is None else planner.make_room(pod)

@@ -47,7 +47,7 @@ def budget(allowed: int) -> Body:
 
 def played(*bodies: Body, loses_data: bool = False) -> DrainCalendar:
     """The drain of node ``a``."""
-    scene = drain.Scene(bodies, NOW)
+    scene = drain.LimitedDump(bodies, NOW)
     calendar = scene.drain("a", ready_seconds=60.0, loses_data=loses_data)
     assert calendar is not None
     return calendar

@@ -11,7 +11,7 @@ import pytest
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.rescheduling.make_room import MovePlan, RoomPlanner
-from koordlet.scheduler.sim.drain import Scene
+from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import clusters
 from tests.kit.descheduling import NOW, node, pod
 
@@ -20,7 +20,7 @@ Body = dict[str, Any]
 
 def plan(*bodies: Body, **wanted: Any) -> MovePlan | str:
     """The plan for a pod that waits; none of its own: that empties a node."""
-    scene = Scene(bodies, NOW)
+    scene = LimitedDump(bodies, NOW)
     planner = RoomPlanner(scene.state, scene.limiter)
     if not wanted:
         return planner.empty_node()
@@ -113,7 +113,7 @@ def test_the_node_that_is_cheapest_to_empty_is_emptied() -> None:
     )
 
 
-def rooms(scene: Scene) -> list[list[int]]:
+def rooms(scene: LimitedDump) -> list[list[int]]:
     """What is requested of each node."""
     requested: list[list[int]] = scene.state.columns.requested.tolist()
     return requested
@@ -135,7 +135,7 @@ def test_no_prefix_of_a_plan_exceeds_a_node_and_the_pod_fits_in_the_end(seed: in
             left[name] -= size
             priority = chance.choice((0, 0, 5))
             bodies.append(pod(f"p{place}", name, cpu=f"{size}m", spec={"priority": priority}))
-    scene = Scene(bodies, NOW)
+    scene = LimitedDump(bodies, NOW)
     before = rooms(scene)
     big = waiting(cpu=f"{max(left.values()) + chance.choice((250, 500, 1000))}m")
     found = RoomPlanner(scene.state, scene.limiter).make_room(big)
