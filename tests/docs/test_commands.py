@@ -30,6 +30,7 @@ ELSEWHERE = {
     "descheduler": "needs an API server: tests/scheduler/process/test_descheduler.py",
     "drain": "needs an API server: tests/cluster/test_drain.py; of files tests/cli/test_drain.py",
     "evict": "needs an API server: tests/scheduler/loop/test_pod_moves.py, and as above of files",
+    "migrate": "needs a cluster or a scheduler: tests/cli/test_migrate.py",
     "reserve": "needs a scheduler: tests/cli/test_reserve.py",
     "describe": "needs a scheduler: tests/cli/test_reserve.py",
     "delete": "needs a scheduler: tests/cli/test_reserve.py",
@@ -54,7 +55,7 @@ STATUS = {
 
 
 #: Named alone in a sentence, they need more to be run: their help is.
-BARE = {("explain",), ("get",), ("sim",), ("watch",)}
+BARE = {("drain",), ("evict",), ("explain",), ("get",), ("migrate",), ("sim",), ("watch",)}
 
 
 def meant(given: tuple[str, ...]) -> list[str]:

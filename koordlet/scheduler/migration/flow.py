@@ -45,6 +45,7 @@ from koordlet.scheduler.reservation.spec import Phase as ReservationPhase
 CREATED, SCHEDULED, EVICTION = "ReservationCreated", "ReservationScheduled", "Eviction"
 BOUND, READY = "PodBoundReservation", "BoundPodReady"
 COMPLETE = "Complete"
+_BOUND_BY_OTHER = "Reservation is already bound by another Pod"
 #: Seconds in which one watch may be behind another.
 SETTLE = 5.0
 #: A job that is over is deleted so long after its end at the latest: with a ttl, and without.
@@ -265,9 +266,23 @@ class _Step:
             return self._replaced(held)
         if pod is None:
             return self._missing()
-        if held.owner is not None and held.owner.uid != pod.uid:
-            return self.fail("Failed", "Reservation is already bound by another Pod")
+        if held.owner is not None and held.owner.uid != pod.uid and not pod.terminating:
+            return self._taken(held, held.owner)
         return self._evict(held)
+
+    def _taken(self, held: JobReservation, owner: PodRef) -> Step:
+        """Somebody has the room, and the pod seems to stay.
+
+        One that came after the room was opened may be the replacement of a pod that ends by now:
+        of two watches one is behind. Nobody is evicted for it, and a moment is waited.
+        """
+        pod = self._picture.pod(owner)
+        if self._asked and (pod is None or _after(pod, held.opened)):
+            self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
+            since = self._status.condition(BOUND)
+            if since is not None and self._now - moment.parse(since.changed) < SETTLE:
+                return self._stay()
+        return self.fail("ReservationBound", _BOUND_BY_OTHER)
 
     def _assigned(self) -> Step:
         """The pod waits for a node: the reservation is for itself."""
@@ -289,7 +304,7 @@ class _Step:
             reason, text = "FailedEvict", self._refusal
         self._note(EVICTION, reason, text, holds=False)
         actions: list[Action] = []
-        if held is not None and held.job and held.ends_soon(self._now):
+        if held is not None and held.job and held.owner is None and held.ends_soon(self._now):
             actions.append(OpenReservation(held))
         if not pod.terminating:
             actions.append(EvictPod(pod))
@@ -309,8 +324,7 @@ class _Step:
         pod = next((each for each in self._siblings(held, owner) if each.up), None)
         if pod is not None:
             return self._bound(held, pod)
-        text = "Reservation is already bound by another Pod"
-        self._note(BOUND, "WaitForPodBindReservation", text, holds=False)
+        self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
         return self._stay()
 
     def _siblings(self, held: JobReservation, owner: PodRef) -> Iterator[Pod]:

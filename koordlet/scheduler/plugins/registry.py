@@ -27,6 +27,7 @@ from koordlet.scheduler.plugins import (
     ports,
     pressure,
     reservation,
+    resource_preferences,
     resources,
     topology_spread,
     volume_binding,
@@ -68,6 +69,8 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
 #: Served where a profile enables them by name.
 OPTIONAL: tuple[tuple[type[framework.Plugin], int], ...] = (
     (capacity_scheduling.CapacityScheduling, 0),
+    (resource_preferences.NodeResourcesFitPlus, 1),
+    (resource_preferences.ScarceResourceAvoidance, 1),
 )
 
 #: Done by the queue, the preemption and the loop themselves.
@@ -76,8 +79,7 @@ BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 #: Plugins of Kubernetes and of the peers that this scheduler does not have.
 LACKING = frozenset(
     {
-        "DefaultPreBind", "NodeResourcesFitPlus", "PodGroupPodsCount",
-        "ScarceResourceAvoidance", "SchedulingHint", "TopologyPlacementGenerator",
+        "DefaultPreBind", "PodGroupPodsCount", "SchedulingHint", "TopologyPlacementGenerator",
     }
 )  # fmt: skip
 

@@ -137,7 +137,8 @@ class Cluster:
             elif not new.node:
                 new.node = "n2"
                 self._change(owner=PodRef("d", "web-2", "u-2"), phase=ReservationPhase.SUCCEEDED)
-                del self.pods["web-1"]
+            else:
+                del self.pods["web-1"]  # it took its time
         elif old is not None and old.terminating:
             del self.pods["web-1"]
         elif new is not None:
@@ -362,3 +363,27 @@ def test_the_reservation_of_a_job_that_is_gone_is_deleted() -> None:
     used = JobReservation(name="b", uid="b", job="gone", owner=REF)
     theirs = JobReservation(name="c", uid="c")
     assert list(flow.leftovers({}, [ours, used, theirs])) == [ours]
+
+
+@pytest.mark.parametrize(("ends", "phase"), [(True, Phase.SUCCEEDED), (False, Phase.FAILED)])
+def test_a_replacement_that_is_seen_before_the_end_of_its_pod_is_waited_for(
+    phase: Phase, *, ends: bool
+) -> None:
+    """Of two watches one is behind; a pod that really stays loses its job, and is not evicted."""
+    cluster = Cluster()
+    cluster.evicts = False
+    while cluster.rooms.get("j-1") is None or cluster.rooms["j-1"].closed:
+        cluster.step()
+        cluster.turn()
+    cluster.pods["web-2"] = pod("web-2", "u-2", on="n2", at=cluster.now)
+    taken: dict[str, Any] = {
+        "owner": PodRef("d", "web-2", "u-2"), "phase": ReservationPhase.SUCCEEDED,
+    }  # fmt: skip
+    cluster.rooms["j-1"] = dataclasses.replace(cluster.rooms["j-1"], **taken)
+    for _ in range(3):
+        cluster.step()
+        cluster.turn()
+    assert cluster.job.active
+    cluster.pods["web-1"].terminating = ends
+    assert cluster.play(20).status.phase is phase
+    assert cluster.evicted == []
