@@ -102,7 +102,13 @@ class Cluster:
         selector = {"matchLabels": {"app": "web"}}
         budget = {"metadata": {"name": "web"}, "spec": {"minAvailable": 2, "selector": selector}}
         self.admin.need("POST", BUDGETS, budget)
-        deadline.until(lambda: self.on("n0") == REPLICAS, "all pods are on n0", seconds=60)
+        try:
+            deadline.until(lambda: self.on("n0") == REPLICAS, "all pods are on n0", seconds=100)
+        except AssertionError:
+            print(json.dumps([[b["metadata"]["name"], b["spec"].get("nodeName"), b["spec"].get("schedulerName"), b["status"]] for b in self.admin.need("GET", PODS)["items"]]))
+            print(json.dumps([[b["metadata"]["name"], b["spec"], b["status"].get("conditions")] for b in self.admin.need("GET", "/api/v1/nodes")["items"]]))
+            print(self.admin.need("GET", SETS)["items"][0]["status"], self.kubelets._thread.is_alive())
+            raise
         for node in ("n1", "n2"):
             self.cordon(node, cordoned=False)
 

@@ -17,7 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -81,9 +81,9 @@ class RoomPlanner:
     def __init__(self, state: ClusterState, limiter: Limiter) -> None:
         self._state, self._limiter = state, limiter
         self._columns, self._landing = state.columns, Landing(state)
-        #: What the limiter says, by UID; by namespace the pods that each workload wants.
+        #: What the limiter says, by UID, and the pods that each workload wants.
         self._answers: dict[str, Answer] = {}
-        self._expected: dict[str, dict[Signature, int]] = {}
+        self._expected: dict[Signature, int] = {}
 
     # For a pod.
 
@@ -152,20 +152,11 @@ class RoomPlanner:
         signature = self._limiter.workloads.signature(pod_class)
         if signature is None:
             return 1
-        known = self._expected.get(signature.namespace)
+        known = self._expected.get(signature)
         if known is None:
-            known = self._expected[signature.namespace] = self._count(signature.namespace)
-        return max(1, known.get(signature, 1))
-
-    def _count(self, namespace: str) -> dict[Signature, int]:
-        """The pods that each workload of a namespace wants."""
-        workloads = self._limiter.workloads
-        members: dict[Signature, dict[PodClass, Mapping[str, Pod]]] = {}
-        for pod_class, pods in workloads.of(namespace).items():
-            signature = workloads.signature(pod_class)
-            if signature is not None:
-                members.setdefault(signature, {})[pod_class] = pods
-        return {signature: workloads.expected(pods) for signature, pods in members.items()}
+            members = self._limiter.workloads.members(signature)
+            known = self._expected[signature] = self._limiter.workloads.expected(members)
+        return max(1, known)
 
     def _allowed(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
         """Those that may be evicted now, or once others have done something."""
@@ -254,19 +245,21 @@ def _fewest(candidates: Sequence[_Candidate], lacking: Ints) -> int:
 
 def _subsets(candidates: Sequence[_Candidate], lacking: Ints) -> Iterator[tuple[_Candidate, ...]]:
     """The sets that free what is lacking, the cheapest first."""
+    lines = np.flatnonzero(lacking)
+    # In plain integers: arrays of so few elements cost ten times that.
+    frees = [tuple(each.amounts[lines].tolist()) for each in candidates]
     enough: list[tuple[float, tuple[int, ...]]] = []
-    size = lacking.size
 
-    def grow(start: int, chosen: tuple[int, ...], cost: float, left: Ints) -> None:
-        if chosen and not (left > 0).any():
+    def grow(start: int, chosen: tuple[int, ...], cost: float, left: Sequence[int]) -> None:
+        if chosen and max(left, default=0) <= 0:
             enough.append((cost, chosen))
             return  # one more would only cost more
         if len(chosen) == MOST_MOVES:
             return
         for place in range(start, len(candidates)):
-            each = candidates[place]
-            grow(place + 1, (*chosen, place), cost + each.cost, left - each.amounts[:size])
+            rest = [need - much for need, much in zip(left, frees[place], strict=True)]
+            grow(place + 1, (*chosen, place), cost + candidates[place].cost, rest)
 
-    grow(0, (), 0.0, lacking)
+    grow(0, (), 0.0, lacking[lines].tolist())
     for _, chosen in sorted(enough):
         yield tuple(candidates[place] for place in chosen)
