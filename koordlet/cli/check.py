@@ -1,38 +1,51 @@
-"""``koordlet check``: can this machine be managed, and what is missing.
+"""``koordlet check``: can this machine be managed, and what is missing; are these quotas in order.
 
 Covers: what was found, as a list or JSON; pods that koordlet's scheduler would refuse for what they
-name. Does not cover: fixing it.
+name; with files, each mistake of their quotas. Does not cover: fixing it.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from koordlet.agent import bootstrap, sources
-from koordlet.cli import options, output
-from koordlet.model import cgroup, snapshot
+from koordlet.cli import options, output, scheduler
+from koordlet.model import cgroup, errors, snapshot
 from koordlet.report import documents
 from koordlet.scheduler.objects import unserved
+
+if TYPE_CHECKING:
+    from koordlet.scheduler.sim import quota_review
 
 EXAMPLES = """\
 koordlet check             what works here
 koordlet check --strict    exit 1 when anything is missing
 kubectl get pods -A -o json > all.json; koordlet check --pods all.json
+koordlet check quotas.yaml --strict    each mistake of these quotas, its place and its remedy
 """
 #: Unmanaged containers that are listed one by one.
 _SHOWN = 10
+_MISTAKE = "object path message fix warning"
 _OPTIONS = {
     "--pods FILE": "pods of a cluster, as kubectl prints them: how"
     " many name what koordlet's scheduler refuses (default: the pods of this node, by their keys)",
-    "--strict": "exit 1 when anything is missing",
+    "--strict": "exit 1 when anything is missing, or wrong with a FILE",
+    "--scheduler-config FILE": "a KubeSchedulerConfiguration: by its arguments quotas are judged",
 }
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="ElasticQuotas and profiles, as kubectl prints them, to be checked in place of this"
+        " machine; nodes among them tell how much there is",
+    )
     options.config(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
@@ -48,6 +61,8 @@ _ISOLATED = (
 
 def run(args: argparse.Namespace) -> int:
     """Look once, and say what was found."""
+    if args.files:
+        return _files(args)
     config = bootstrap.effective(args, {})
     host = bootstrap.host(args)
     told = sources.once(config.config, host)
@@ -58,6 +73,38 @@ def run(args: argparse.Namespace) -> int:
     report = {**document(seen, why, choice), "refusedByScheduler": asking}
     output.show(args.output, report, [*lines(seen, why, choice), *_refused(asking)])
     return 1 if args.strict and (seen.unsupported or why) else 0
+
+
+def _files(args: argparse.Namespace) -> int:
+    """Check the quotas of files."""
+    # The scheduler: 280 ms that a check of this machine does without.
+    from koordlet.kubeapi import manifests  # noqa: PLC0415
+    from koordlet.scheduler.loop import configuration  # noqa: PLC0415
+    from koordlet.scheduler.sim import quota_review  # noqa: PLC0415
+
+    complaints: list[str] = []
+    bodies = [body for path in args.files for body in manifests.load(path, complaints)]
+    configured = scheduler.read_configuration(args.scheduler_config) or configuration.usual()
+    output.warn((*complaints, *configured.warnings))
+    number, mistakes = quota_review.review(bodies, configured)
+    if not number:
+        raise errors.ConfigError(
+            "no ElasticQuota and no ElasticQuotaProfile is in it",
+            culprit=", ".join(args.files),
+            fix="name a file that has some: kubectl get elasticquotas -A -o yaml",
+        )
+    report = {"quotas": number, "mistakes": documents.each(mistakes, _MISTAKE)}
+    output.show(args.output, report, list(_mistaken(number, mistakes)))
+    return 1 if args.strict and mistakes else 0
+
+
+def _mistaken(number: int, mistakes: Sequence[quota_review.Mistake]) -> Iterator[str]:
+    for mistake in mistakes:
+        yield f"{'warning' if mistake.warning else 'error'}: {mistake.object}: {mistake.path}"
+        yield f"  {mistake.message}"
+        yield f"  fix: {mistake.fix}"
+    wrong = sum(not mistake.warning for mistake in mistakes)
+    yield f"{number} quotas and profiles: {wrong} errors, {len(mistakes) - wrong} warnings"
 
 
 def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:

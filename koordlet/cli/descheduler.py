@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from pathlib import Path
 
 from koordlet import log
 from koordlet.cli import descheduling, options, output, scheduler
@@ -76,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
                 settings=settings,
                 profiles=usual.profiles,
                 disruption=usual.disruption,
+                disruption_file=None if chosen is None else Path(args.scheduler_config),
                 dry_run=args.dry_run,
                 once=args.once or settings.interval_seconds == 0,
             )

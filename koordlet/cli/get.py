@@ -42,7 +42,7 @@ _TABLES = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = (*_TABLES, "migrations", "node", "nodes", "reservations", "workloads")
+    choices = sorted((*_TABLES, "migrations", "node", "nodes", "reservations", "workloads"))
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser)

@@ -50,12 +50,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.output(parser, ("table", "json"))
 
 
-def add_named(parser: argparse.ArgumentParser) -> None:
-    """Declare which reservation."""
-    parser.add_argument("kind", choices=("reservation",), metavar="{reservation}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation")
-
-
 class Reach:
     """Reservations, wherever they are kept; every call may raise ``ObjectsError``."""
 

@@ -183,6 +183,7 @@ def run(args: argparse.Namespace) -> int:
                 https=_secure(args),
                 configuration=chosen,
                 descheduling=None if args.deschedule is None else _descheduling(args.deschedule),
+                config=Path(args.config) if args.config is not None else None,
                 ignores_keys=args.ignores_keys,
                 remote=_remote(args),
             )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from koordlet.cli import output
 from koordlet.model import errors
 
 #: Where a scheduler listens when nothing else is configured (``koordlet scheduler --http``).
@@ -22,7 +23,10 @@ Document = Mapping[str, Any]
 
 
 def ask(address: str | None, kind: str, name: str | None) -> list[Document]:
-    """All objects of a kind (``gangs``, ``quotas``) that a scheduler knows; of a name, in full."""
+    """All objects of a kind (``gangs``, ``quotas``) that a scheduler knows; of a name, in full.
+
+    What the scheduler warns of goes to stderr.
+    """
     from http import client  # noqa: PLC0415 -- 16 ms with ssl and email that `sim` and `--help` do without
 
     where = (address or ADDRESS).removeprefix("http://").rstrip("/")
@@ -48,4 +52,5 @@ def ask(address: str | None, kind: str, name: str | None) -> list[Document]:
             culprit=where,
             fix="does `koordlet scheduler` run there? or name its --http with --address",
         ) from None
+    output.warn(map(str, document.get("warnings", ())))
     return list(several)

@@ -2,6 +2,8 @@
 
 Covers: looking a handler up, 404, 405. Does not cover: what handlers say (``report.http_api``).
 
+A row whose path ends in ``/*`` serves what has one name more than that.
+
 A handler is a quick, plain function: it takes a value and gives a value, and may be called in the
 loop. ``HEAD`` is answered wherever ``GET`` is.
 """
@@ -35,7 +37,8 @@ class Routes:
 
     def answer(self, request: message.HttpRequest) -> message.HttpResponse:
         """The handler's response, 404 or 405."""
-        methods = self._rows.get(request.path)
+        above = request.path.rpartition("/")[0]
+        methods = self._rows.get(request.path) or self._rows.get(f"{above}/*")
         if methods is None:
             return message.error(
                 404,

@@ -109,6 +109,8 @@ class ElasticQuota:
     #: What the scheduler wrote, for the writer of statuses: amounts by name, as they are stored.
     reported: Mapping[str, str] = field(default_factory=dict, compare=False)
     status: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    #: All labels of the object, for the writer of a profile's root.
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def id(self) -> str:
@@ -181,6 +183,7 @@ def elastic_quota(body: Mapping[str, Any], kind: kinds.Kind = kinds.ELASTIC_QUOT
         problems=tuple(problems),
         reported={amount: notes[key] for amount, key in REPORTED.items() if key in notes},
         status=status,
+        labels=labels,
     )
 
 

@@ -40,6 +40,7 @@ CLUSTER_FILES: Mapping[str, tuple[str, str]] = {
     "/": ("cluster.html", "text/html; charset=utf-8"),
     "/cluster.js": ("cluster.js", "text/javascript; charset=utf-8"),
     "/moves.js": ("moves.js", "text/javascript; charset=utf-8"),
+    "/quotas.js": ("quotas.js", "text/javascript; charset=utf-8"),
     **_SHARED,
 }
 #: Actions that are told: a person reads the first ones, the rest is in the plan.

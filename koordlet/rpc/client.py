@@ -140,6 +140,17 @@ class PlacingClient(RpcClient):
         request = scheduler_pb2.ExplainRequest(namespace=namespace, name=name)
         return self._ask("Explain", request, scheduler_pb2.ExplainResponse)
 
+    def delete_quota(self, name: str, *, force: bool) -> None:
+        """Delete a quota; with pods or children in it only by force."""
+        request = scheduler_pb2.DeleteQuotaRequest(name=name, force=force)
+        try:
+            self._ask("DeleteQuota", request, scheduler_pb2.DeleteQuotaResponse)
+        except errors.HostError as error:
+            status: Any = error.__cause__
+            if status.code() in _MEANINGS:
+                raise _MEANINGS[status.code()](str(status.details() or "")) from status
+            raise
+
     def _ask(self, method: str, request: Any, answer_class: type[_AnswerT]) -> _AnswerT:
         try:
             return self.call(f"Scheduler/{method}", request, answer_class, _SECONDS)

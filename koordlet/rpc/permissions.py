@@ -92,6 +92,7 @@ METHODS: Mapping[str, MethodPermission] = {
     "koordlet.v1.Reservations/DeleteReservation": _RESERVE,
     "koordlet.v1.Scheduler/ListNodes": _LOOK,
     "koordlet.v1.Scheduler/Explain": _LOOK,
+    "koordlet.v1.Scheduler/DeleteQuota": _row(About.ALL),
     "koordlet.v1.Scheduler/WatchAssignments": _row(About.OWN, Right.REPORT, node=_watched),
     "koordlet.v1.Scheduler/Submit": _row(About.ALL),
 }

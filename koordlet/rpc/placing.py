@@ -39,6 +39,9 @@ class PlacingBackend(Protocol):
     def why(self, namespace: str, name: str) -> Why:
         """Explanation of a pod's placement; ``refusals.NotFound`` for an unknown pod."""
 
+    async def delete_quota(self, name: str, *, force: bool) -> None:
+        """Delete a quota; ``refusals.Invalid`` where pods or children are in it."""
+
 
 class PlacingService:
     """The gRPC service ``PlacingService``."""
@@ -60,6 +63,7 @@ class PlacingService:
             ),
             "Submit": services.unary(scheduler_pb2.SubmitRequest, self._submit),
             "Explain": services.unary(scheduler_pb2.ExplainRequest, self._explain),
+            "DeleteQuota": services.unary(scheduler_pb2.DeleteQuotaRequest, self._delete_quota),
         }
 
     async def _nodes(
@@ -79,3 +83,9 @@ class PlacingService:
 
     async def _explain(self, request: scheduler_pb2.ExplainRequest) -> Why:
         return self._desk.why(request.namespace, request.name)
+
+    async def _delete_quota(
+        self, request: scheduler_pb2.DeleteQuotaRequest
+    ) -> scheduler_pb2.DeleteQuotaResponse:
+        await self._desk.delete_quota(request.name, force=request.force)
+        return scheduler_pb2.DeleteQuotaResponse()

@@ -31,7 +31,7 @@ from koordlet.report import http_api, view
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.process import pages
 from tests.browser import looking
-from tests.kit import clusters, loops, reservations, schedulers, views
+from tests.kit import clusters, loops, quotas, reservations, schedulers, views
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -226,7 +226,8 @@ class Cluster:
 
     async def _open(self, folder: Path) -> str:
         enter = self._stack.enter_async_context
-        self.world = await enter(schedulers.world(folder, over_http=False))
+        custom = (kinds.RESERVATIONS, kinds.ELASTIC_QUOTAS)
+        self.world = await enter(schedulers.world(folder, over_http=False, custom=custom))
         self.running = await enter(schedulers.scheduler(self.world.client))
         face = pages.Pages(self.running)
         await enter(face.publishing(beat=0.1))
@@ -238,9 +239,17 @@ class Cluster:
         """One more."""
         self.loop.run(self.world.node(name, cpu=cpu))
 
-    def pod(self, name: str, cpu: str) -> None:
+    def pod(self, name: str, cpu: str, quota: str = "") -> None:
         """One more."""
-        self.loop.run(self.world.pod(name, cpu=cpu))
+        labels = {f"{quotas.KEY}name": quota} if quota else {}
+        self.loop.run(self.world.pod(name, cpu=cpu, labels=labels))
+
+    def quota(self, name: str, least: str, most: str, **more: Any) -> None:
+        """A share of the CPUs."""
+        body = quotas.quota(name, {"cpu": least}, {"cpu": most}, **more)
+        for key in ("uid", "creationTimestamp"):
+            del body["metadata"][key]
+        self.loop.run(self.world.store.create(kinds.ELASTIC_QUOTAS, body))
 
     def gang(self, name: str, minimum: int, cpu: str = "0") -> None:
         """One pod of a gang, that names its minimum."""

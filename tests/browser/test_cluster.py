@@ -77,6 +77,28 @@ def test_moves_are_a_plan_and_a_timeline(cluster_page: Page) -> None:
     looking.expect_text(cluster_page, "#moves", "03:04:05 Eviction: Evicting <b>budget</b>")
 
 
+def test_quotas_are_a_tree_that_says_who_lends_and_who_would_be_called_back(
+    cluster_page: Page, cluster: Cluster
+) -> None:
+    """What a borrower has beyond its minimum; when the owner asks, which pods would go."""
+    assert not cluster_page.locator("#shares").is_visible()
+    cluster.node("n3", cpu="5")
+    cluster.quota("org", "6", "10", is_parent=True)
+    cluster.quota("a", "3", "6", parent="org")
+    cluster.quota("b", "1", "6", parent="org")
+    looking.expect_text(cluster_page, "#share-count", "5 quotas, 0 over their runtime.")
+    for number in range(4):
+        cluster.pod(f"b{number}", "1", quota="b")
+    looking.expect_text(cluster_page, "#quotas", "borrows 3 CPUs from a")
+    looking.expect_text(cluster_page, "#quotas", "lends 3 CPUs to b")
+    bar = cluster_page.locator('#quotas tr:nth-child(3) [role="img"]').first
+    assert str(bar.get_attribute("aria-label")).startswith("4 CPUs of 4 CPUs, min 1 CPU, max 6")
+    cluster.pod("mine", "5", quota="a")
+    looking.expect_text(cluster_page, "#quotas", "over its runtime by")
+    looking.expect_text(cluster_page, "#back-title", "Would be called back, if quotas were")
+    looking.expect_text(cluster_page, "#called-back", "d/b0 of b")
+
+
 def test_what_changes_is_seen(cluster_page: Page, cluster: Cluster) -> None:
     """A node that comes lets a waiting pod go there, within two seconds and without loading."""
     looking.expect_text(cluster_page, "#pending", "d/big")
@@ -109,8 +131,12 @@ def test_sizes(cluster_page: Page, cluster: Cluster, width: int) -> None:
     looking.expect_text(cluster_page, "#totals", "32 nodes")
     cluster.gang("gang-of-a-very-long-name.example-of-a-long-domain", 64)
     looking.expect_text(cluster_page, "#gang-count", "1 waiting")
+    for place in range(4):
+        name = f"team-{place}-of-a-very-long-name.example-of-a-long-domain"
+        cluster.quota(name, "1000", "2000")
+    looking.expect_text(cluster_page, "#share-count", "6 quotas")
     cluster_page.set_viewport_size({"width": width, "height": 900})
-    looking.panels_apart(cluster_page, panels=5)
+    looking.panels_apart(cluster_page, panels=6)
 
 
 def test_hostile_names(cluster_page: Page, cluster: Cluster) -> None:
@@ -125,9 +151,11 @@ def test_hostile_names(cluster_page: Page, cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_contrast(cluster_page: Page, theme: looking.Theme) -> None:
+def test_contrast(cluster_page: Page, cluster: Cluster, theme: looking.Theme) -> None:
     """All text can be read, in both themes."""
     cluster_page.emulate_media(color_scheme=theme)
     looking.expect_text(cluster_page, "#decisions", "d/web")
+    cluster.quota("team", "1", "2")
+    looking.expect_text(cluster_page, "#quotas", "team")
     for text in (".swatch", "h2", "p", "td", "th", ".soft", "li", "a"):
         assert looking.contrast(cluster_page, text) >= looking.CONTRAST, text

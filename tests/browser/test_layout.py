@@ -34,7 +34,8 @@ COLUMNS, ROWS = 12, 6
 WIDTHS = (320, 1280, 2560)
 #: Of the width of the page; of the height of a panel; mean and worst cell, of 255.
 _ACROSS, _DOWN, _MEAN, _WORST = 0.02, 0.3, 9.0, 60.0
-_BOXES = """() => Object.fromEntries([...document.querySelectorAll("section")].map((one) => {
+_BOXES = """() => Object.fromEntries(
+  [...document.querySelectorAll("section:not([hidden])")].map((one) => {
   const box = one.getBoundingClientRect(), wide = document.documentElement.clientWidth;
   return [one.id,
     [box.left / wide, box.width / wide, box.height, box.top + scrollY]];

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +94,28 @@ def test_quotas_are_listed_described_and_explained(
             assert first == "runtime of q: cpu:2"
             assert unit == "cpu, in thousandths of a CPU:"
             assert step == "  p has 2000 to divide"
+            peer = "/apis/v1/plugins/ElasticQuota"
+
+            async def peers(path: str) -> tuple[int, Any]:
+                return await asyncio.to_thread(_get, address, f"{peer}{path}")
+
+            status, told = await peers("/quota/q")
+            assert (status, told["parentName"], told["used"]) == (200, "p", {"cpu": "1500m"})
+            assert told["podCache"]["d/x"] == {"isAssigned": True, "resource": {"cpu": "1500m"}}
+            assert not told["podCache"]["d/y"]["isAssigned"]
+            assert (await peers("/quotas"))[1]["q"] == told
+            assert (await peers("/quota/nobody"))[0] == 404
             await shown.stop()
 
     schedulers.run(body())
+
+
+def _get(address: str, path: str) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=20) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
 
 
 def test_sim_shows_what_each_quota_may_use(
@@ -139,3 +160,23 @@ def test_a_name_that_no_quota_has_is_an_error_that_says_where_they_are_listed() 
     with pytest.raises(errors.HostError, match="no such quota"):
         quota_tables.named([], "q")
     assert quota_tables.named([{"quota": "q"}], "q") == {"quota": "q"}
+
+
+def test_check_tells_each_mistake_of_a_file_with_place_and_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 1 with --strict alone; a file without quotas is an error of whoever named it."""
+    path = _file(tmp_path / "bad.json", [quota("q", {"cpu": 12}, {"cpu": 10})])
+    assert cli.main(["check", path]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "error: ElasticQuota default/q: spec.min.cpu",
+        "  resourceKey cpu of quota q min 12 > max 10",
+        "  fix: write 10 or less, or raise spec.max.cpu",
+        "1 quotas and profiles: 1 errors, 0 warnings",
+    ]
+    assert cli.main(["check", path, "--strict", "-o", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["version"], document["quotas"]) == ("v1", 1)
+    assert document["mistakes"][0]["path"] == "spec.min.cpu"
+    assert cli.main(["check", _file(tmp_path / "none.json", [node("n0")])]) == 2
+    assert "no ElasticQuota" in capsys.readouterr().err

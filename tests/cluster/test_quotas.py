@@ -6,13 +6,16 @@ allows. Does not cover: the arithmetic (``tests.scheduler.quotas``).
 
 from __future__ import annotations
 
+import functools
 import http
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from koordlet.kubeapi import elastic_quotas, kinds
+from koordlet.scheduler.quotas import pools
 from tests.cluster.deployed import ACCOUNT, PODS, Deployed, pod
 from tests.cluster.ganged import CONFIG, DEFINITIONS
 from tests.kit import deadline, k8s_lab
@@ -23,35 +26,46 @@ pytestmark = pytest.mark.cluster
 
 _KIND = kinds.ELASTIC_QUOTAS
 QUOTAS = f"/apis/{_KIND.api_version}/namespaces/default/{_KIND.plural}"
+_PROFILES = (
+    f"/apis/{kinds.ELASTIC_QUOTA_PROFILES.api_version}/namespaces/default/"
+    f"{kinds.ELASTIC_QUOTA_PROFILES.plural}"
+)
 _BUILT_IN = f"/apis/{_KIND.api_version}/namespaces/koordinator-system/{_KIND.plural}"
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": f"{_KIND.plural}.{_KIND.group}",
-        "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-    },
-    "spec": {
-        "group": _KIND.group,
-        "scope": "Namespaced",
-        "names": {"kind": _KIND.name, "plural": _KIND.plural, "singular": "elasticquota"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {"spec": _ANYTHING, "status": _ANYTHING},
-                    }
-                },
-            }
-        ],
-    },
-}
+
+
+def _ok(ask: Callable[[], tuple[int, Any]]) -> Callable[[], bool]:
+    return lambda: ask()[0] == http.HTTPStatus.OK
+
+
+def _definition(kind: kinds.Kind) -> Body:
+    """A definition of the kind with a status subresource, that takes anything."""
+    schema = {"type": "object", "properties": {"spec": _ANYTHING, "status": _ANYTHING}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{kind.plural}.{kind.group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+        },
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower()},
+            "versions": [
+                {
+                    "name": "v1alpha1",
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+DEFINITION = _definition(_KIND)
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +76,13 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         cluster = Deployed(lab, folder, CONFIG)
         try:
             cluster.install(nodes=1)
-            cluster.admin.need("POST", DEFINITIONS, DEFINITION)
+            for kind in (_KIND, kinds.ELASTIC_QUOTA_PROFILES):
+                cluster.admin.need("POST", DEFINITIONS, _definition(kind))
             space = {"metadata": {"name": "koordinator-system"}}
             cluster.admin.need("POST", "/api/v1/namespaces", space)
-            deadline.until(
-                lambda: cluster.admin.ask("GET", QUOTAS)[0] == http.HTTPStatus.OK, "quotas served"
-            )
+            for path in (QUOTAS, _PROFILES):
+                served = functools.partial(cluster.admin.ask, "GET", path)
+                deadline.until(_ok(served), f"{path} is served")
             cluster.start("scheduler")
             cluster.leader()
             yield cluster
@@ -107,5 +122,68 @@ def test_a_pod_waits_for_its_quota_and_the_amounts_are_written_back(deployed: De
     deadline.until(written, "runtime and use are written back")
     admin.need("DELETE", f"{PODS}/first?gracePeriodSeconds=0")
     deadline.until(lambda: admin.need("GET", f"{PODS}/second")["spec"].get("nodeName"), "it runs")
+    codes = {event["responseStatus"]["code"] for event in deployed.audit()}
+    assert http.HTTPStatus.FORBIDDEN not in codes
+
+
+def _create(deployed: Deployed, body: Body) -> None:
+    for key in ("uid", "creationTimestamp"):
+        body["metadata"].pop(key, None)
+    deployed.admin.need("POST", QUOTAS, body)
+
+
+def test_the_worked_example_is_written_back_to_the_thousandth(deployed: Deployed) -> None:
+    """A hundred CPUs for a, b, c and d, of which d does not lend: the numbers of the simulation."""
+    admin = deployed.admin
+    big = {"metadata": {"name": "big"}, "status": {"allocatable": {"cpu": "200", "pods": "9"}}}
+    admin.need("POST", "/api/v1/nodes", {**big, "spec": {"unschedulable": True}})
+    _create(deployed, quota("example", {"cpu": "100"}, {"cpu": "100"}, is_parent=True))
+    for name, least, most, more in (
+        ("a", 40, 100, {}),
+        ("b", 20, 50, {}),
+        ("c", 30, 100, {"weight": {"cpu": "100"}}),
+        ("d", 10, 100, {"lends": False}),
+    ):
+        _create(deployed, quota(name, {"cpu": least}, {"cpu": most}, parent="example", **more))
+    for name, cpu in (("a", "5"), ("b", "60"), ("c", "80")):
+        member = pod(f"example-{name}", ACCOUNT)
+        member["metadata"]["labels"][f"{KEY}name"] = name
+        member["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+        admin.need("POST", PODS, member)
+
+    def runtimes() -> list[str]:
+        several = (admin.need("GET", f"{QUOTAS}/{name}")["metadata"] for name in "abcd")
+        notes = (meta.get("annotations", {}) for meta in several)
+        key = elastic_quotas.REPORTED["runtime"]
+        return [json.loads(note.get(key, "{}")).get("cpu", "") for note in notes]
+
+    expected = ["5", "31667m", "53333m", "10"]
+    deadline.until(lambda: runtimes() == expected, "the runtimes of the example")
+
+
+def test_a_profile_gets_its_tree_id_and_its_root_with_the_deployed_role(
+    deployed: Deployed,
+) -> None:
+    """The label on the profile, the quota with its owner; nothing of it was forbidden."""
+    admin = deployed.admin
+    spec = {"quotaName": "pool-root", "nodeSelector": {"matchLabels": {"pool": "none"}}}
+    profile = {
+        "apiVersion": kinds.ELASTIC_QUOTA_PROFILES.api_version,
+        "kind": kinds.ELASTIC_QUOTA_PROFILES.name,
+        "metadata": {"name": "pool"},
+        "spec": spec,
+    }
+    uid = admin.need("POST", _PROFILES, profile)["metadata"]["uid"]
+
+    def root() -> Body | None:
+        status, body = admin.ask("GET", f"{QUOTAS}/pool-root")
+        return body if status == http.HTTPStatus.OK else None
+
+    meta = deadline.until(root, "the root quota")["metadata"]
+    assert meta["ownerReferences"][0]["uid"] == uid
+    tree_id = str(pools.fnv("default/pool"))
+    assert meta["labels"][f"{KEY}tree-id"] == tree_id
+    labels = admin.need("GET", f"{_PROFILES}/pool")["metadata"]["labels"]
+    assert labels == {f"{KEY}tree-id": tree_id}
     codes = {event["responseStatus"]["code"] for event in deployed.audit()}
     assert http.HTTPStatus.FORBIDDEN not in codes

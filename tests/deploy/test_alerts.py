@@ -1,6 +1,7 @@
 """Alert rules speak of metrics and labels that the agent exports, and each has a runbook.
 
-Those of the scheduler are asked of one in ``test_scheduler_queries``.
+Those of the scheduler are asked of one in ``test_scheduler_queries``, those of the descheduler in
+``tests/scheduler/process/test_moves_pages``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def family(name: str) -> str:
     return name if name in FAMILIES else name.removesuffix("_total")
 
 
-EVERY = [*rules("koordlet"), *rules("scheduler")]
+EVERY = [*rules("koordlet"), *rules("scheduler"), *rules("descheduler")]
 
 
 @pytest.mark.parametrize("rule", EVERY, ids=lambda rule: str(rule["alert"]))

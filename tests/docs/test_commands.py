@@ -10,7 +10,7 @@ import pytest
 
 from koordlet import cli
 from tests.docs import commands
-from tests.kit import clusters
+from tests.kit import clusters, quotas
 
 FIXTURES = commands.REPO / "fixtures"
 MACHINE = FIXTURES / "sysfs" / "power-smt8.tar.gz"
@@ -77,6 +77,7 @@ def provide(given: tuple[str, ...]) -> None:
     for name in ("nodes.yaml", "reservation-demo.yaml", "pod-demo-0.yaml"):
         shutil.copy(FIXTURES / "reservations" / name, name)
     shutil.copy("pod-demo-0.yaml", "pods.yaml")
+    Path("quotas.yaml").write_text(json.dumps(quotas.quota("team-a", {"cpu": 12}, {"cpu": 10})))
     pod = clusters.pod("web", namespace="default", cpu="1")
     Path("all.json").write_text(json.dumps({"kind": "List", "items": [clusters.node("n1"), pod]}))
 

@@ -35,6 +35,12 @@ class Desk:
             raise refusals.NotFound("no such pod", culprit=f"{namespace}/{name}")
         return placing.Why(node="n1", scores={"n1": 3}, refusals={"NodeName": 2})
 
+    async def delete_quota(self, name: str, *, force: bool) -> None:
+        if name == "gone":
+            raise refusals.NotFound("no quota has this name", culprit=name)
+        if not force:
+            raise refusals.Invalid(f"quota {name} has 1 child pods: p")
+
 
 def test_a_client_is_answered(ram: Path) -> None:
     """What is handed in, and why; an error names its culprit."""
@@ -51,6 +57,11 @@ def test_a_client_is_answered(ram: Path) -> None:
                 assert known == client.why("d", "a")
                 with pytest.raises(errors.HostError, match="no such pod"):
                     client.why("d", "b")
+                client.delete_quota("team", force=True)
+                with pytest.raises(refusals.Invalid, match="quota team has 1 child pods"):
+                    client.delete_quota("team", force=False)
+                with pytest.raises(refusals.NotFound, match="gone"):
+                    client.delete_quota("gone", force=True)
 
         await asyncio.to_thread(ask)
         await serving.stop()

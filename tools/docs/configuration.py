@@ -71,7 +71,7 @@ _RESCHEDULING = f"""
 
 A document of the file of `koordlet scheduler --config FILE`: who may evict, and how often
 ([disruption](disruption.md)). It begins with `apiVersion: {settings.API_VERSION}` and
-`kind: {settings.KIND}`, and is read at the start.
+`kind: {settings.KIND}`, and is read again when the file changes.
 """
 
 #: A value of the reference table that has no variable or default.

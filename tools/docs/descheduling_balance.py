@@ -173,11 +173,11 @@ class _Run:
         columns.place(dataclasses.replace(pod, node=self.state.node(row).name), row)
 
 
-def record(nodes: int, pods: int, rounds: int, most: int) -> dict[str, Any]:
+def record(nodes: int, pods: int, rounds: int, most: int, ways: Sequence[Any]) -> dict[str, Any]:
     """Simulate, and what came of it."""
     bodies, known = _cluster(nodes, pods, random.Random(7))  # noqa: S311 -- the same each time
     runs = []
-    for way in _WAYS:
+    for way in ways:
         run, points = _Run(bodies, known, way), []
         for number in range(rounds + 1):
             at = number * _MINUTE
@@ -247,13 +247,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Simulate where that is wanted, and draw."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--record", action="store_true", help="simulate anew")
+    parser.add_argument(
+        "--way",
+        type=int,
+        action="append",
+        choices=range(len(_WAYS)),
+        help="only this one, by place",
+    )
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=50_000)
-    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--moves", type=int, default=200, help="pods that a round may move")
     args = parser.parse_args(argv)
     if args.record:
-        result = record(args.nodes, args.pods, args.rounds, args.moves)
+        ways = [_WAYS[place] for place in args.way or range(len(_WAYS))]
+        result = record(args.nodes, args.pods, args.rounds, args.moves, ways)
+        if args.way:
+            # The others stay as they were recorded.
+            kept = json.loads(RECORD.read_text(encoding="utf-8"))["runs"] if RECORD.exists() else []
+            several = {run["name"]: run for run in (*kept, *result["runs"])}
+            result["runs"] = [several[way[0]] for way in _WAYS if way[0] in several]
         RECORD.parent.mkdir(exist_ok=True)
         RECORD.write_text(json.dumps(result, separators=(",", ":")) + "\n", encoding="utf-8")
     PICTURE.write_text(picture(json.loads(RECORD.read_text(encoding="utf-8"))), encoding="utf-8")

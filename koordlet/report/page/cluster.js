@@ -78,9 +78,9 @@ function decisions() {
 }
 
 at("filter").addEventListener("input", rows);
-links(["/api/v1/cluster", "/api/v1/reservations", "/api/v1/gangs", "/metrics", "/healthz", "/readyz"]);
+links(["/api/v1/cluster", "/api/v1/reservations", "/api/v1/gangs", "/api/v1/quotas", "/metrics", "/healthz", "/readyz"]);
 listen("scheduler", "/api/v1/events", (state) => {
   shown = state;
   settle(state.leading, `${state.leading ? "leading" : "not leading: waiting for the store, or another scheduler leads"}, version ${state.agent}`);
-  totals(); rows(); pending(); reservations(); gangs(); drawMoves(shown); decisions();
+  totals(); rows(); pending(); reservations(); gangs(); drawQuotas(state); drawMoves(state); decisions();
 });

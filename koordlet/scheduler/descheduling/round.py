@@ -78,7 +78,7 @@ class RoundResult:
 
     decisions: list[Decision] = field(default_factory=list)
     #: Pods that got another deletion cost.
-    ranked: int = 0
+    ranked: list[EvictionProposal] = field(default_factory=list)
     #: Sentences, by profile and strategy.
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     #: Strategies that failed: profile, strategy, error.
@@ -237,14 +237,11 @@ class DeschedulingRound:
         if limited is not None:
             self.result.decisions.append(Decision(proposal, limited))
             return limited
-        if self._waits:
-            self._landing.suspend()
-        goes = yield proposal
-        if self._waits:
-            self._landing.resume()
+        goes = yield from self._ask(proposal)
         answer = EvictionAnswer.EVICTED if goes else EvictionAnswer.REFUSED
         if stays:
-            self.result.ranked += goes
+            if goes:
+                self.result.ranked.append(proposal)
             return answer
         self.result.decisions.append(Decision(proposal, answer))
         if goes:
@@ -252,6 +249,15 @@ class DeschedulingRound:
             self._counts.count(resident.pod)
             self._landing.depart(resident, target)
         return answer
+
+    def _ask(self, proposal: EvictionProposal) -> Generator[EvictionProposal, bool, bool]:
+        """Whether a pod goes; meanwhile the cluster is shown as it is."""
+        if self._waits:
+            self._landing.suspend()
+        goes = yield proposal
+        if self._waits:
+            self._landing.resume()
+        return goes
 
     def _landing_of(self, evictor: EvictorSettings, resident: Resident) -> int:
         """The best node for the replacement of a pod, of those that the evictor looks at."""

@@ -99,6 +99,11 @@ class Limiter:
             self._namespace, self._controller, self._share, self._cool_down, self._unhealthy,
         )  # fmt: skip
 
+    def configure(self, settings: DisruptionSettings) -> None:
+        """Be bound by other settings from now on; what has happened counts as it did."""
+        self.settings = settings
+        self.rates.configure(settings)
+
     def may_evict(self, pod: Pod, cause: str, mover: Mover, now: Clock) -> Answer:
         """Whether a mover may evict a pod now."""
         self.pace.expire(now.steady)
@@ -166,11 +171,16 @@ class Limiter:
 
     def fairness(self, pod: Pod, now: Clock) -> tuple[float, tuple[int, ...], str]:
         """The order of equal candidates: least disrupted per replica, youngest, by name."""
-        signature, per_replica = self.workloads.signature(pod.pod_class), 0.0
-        if signature is not None:
-            replicas = self.workloads.expected(self.workloads.members(signature))
-            per_replica = self.pace.in_a_day(signature, now.wall) / max(1, replicas)
+        per_replica = self.disrupted(pod, now)
         return per_replica, tuple(-ord(letter) for letter in pod.created), pod.key
+
+    def disrupted(self, pod: Pod, now: Clock) -> float:
+        """How often the workload of a pod was disrupted in a day, per replica."""
+        signature = self.workloads.signature(pod.pod_class)
+        times = 0 if signature is None else self.pace.in_a_day(signature, now.wall)
+        if signature is None or not times:
+            return 0.0
+        return times / max(1, self.workloads.expected(self.workloads.members(signature)))
 
     # The checks.
 

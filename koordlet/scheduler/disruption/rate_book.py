@@ -97,6 +97,11 @@ class RateBook:
         #: Rates of objects whose ledger or specification changed: their status may differ.
         self.touched: dict[str, None] = {}
 
+    def configure(self, settings: DisruptionSettings) -> None:
+        """Take other defaults and another floor; the status of each rate may differ."""
+        self._settings = settings
+        self.touched |= {f"{held.namespace}/{held.name}": None for held in self}
+
     def __iter__(self) -> Iterator[HeldRate]:
         for rates in self._rates.values():
             yield from rates.values()

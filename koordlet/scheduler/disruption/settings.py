@@ -1,4 +1,4 @@
-"""The configuration of the limiter: ReschedulingConfiguration, read once at the start.
+"""The configuration of the limiter: ReschedulingConfiguration.
 
 Covers: keys, defaults and bounds; the table of the reference page. Does not cover: a peer's
 limits of a mover, which are that mover's (``limiter.Mover``).

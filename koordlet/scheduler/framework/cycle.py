@@ -32,14 +32,16 @@ _FAILURES = 4096
 class Cycle:
     """The scheduling cycle of one profile."""
 
-    def __init__(self, columns: Columns, profile: Profile) -> None:
+    def __init__(
+        self, columns: Columns, profile: Profile, disrupted: dryrun.Disrupted | None = None
+    ) -> None:
         self.columns = columns
         self.profile = profile
         self._views: OrderedDict[PodClass, View] = OrderedDict()
         #: Where a sample begins.
         self._start = 0
         self._failures: dict[PodClass, tuple[int, Failure]] = {}
-        self.dry_runs = dryrun.DryRunCache(columns)
+        self.dry_runs = dryrun.DryRunCache(columns, disrupted=disrupted)
         # Nearly all plugins take no part in nearly all points: who is asked is found once.
         self.preparing = profile.having("prepare")
         self.reserving = profile.having("reserve", "marks", "permit")

@@ -11,11 +11,14 @@ Rules:
    no column is touched. That is nearly every pod, and costs a hundredth.
 3. What rule 2 found of a node holds until something about its pods changes, or somebody else is
    promised a place there. It does not where a budget covers one of them: that is looked at anew.
+4. Of pods of one priority and start the one goes whose workload was disrupted least; then the one
+   that came last. What rule 3 remembers may be older than a disruption on another node.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -62,6 +65,8 @@ class Candidate:
 Tried = Candidate | Verdict
 #: Whether a pod may be a victim, where more than its priority decides.
 Eligible = Callable[[Pod], bool]
+#: How often the workload of a pod was disrupted of late.
+Disrupted = Callable[[Pod], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +139,11 @@ def _more_than_amounts(guest: Pod) -> bool:
 class DryRunCache:
     """Results of dry runs by sums, for the most recent classes and priorities."""
 
-    def __init__(self, columns: Columns, entries: int = ENTRIES) -> None:
+    def __init__(
+        self, columns: Columns, entries: int = ENTRIES, disrupted: Disrupted | None = None
+    ) -> None:
         self._columns = columns
+        self.disrupted = disrupted
         self._entries = entries
         self._known: OrderedDict[tuple[PodClass, int], dict[int, CachedDryRun]] = OrderedDict()
         self._generation = -1
@@ -178,6 +186,7 @@ class DryRuns:
         self._protection = protection
         self._eligible = eligible
         self._sums = ResourceSums.of(columns, view)
+        self._disrupted = memory.disrupted
         self._memory = memory.of(view.pod_class, pod.priority)
 
     def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
@@ -193,6 +202,7 @@ class DryRuns:
             return in_columns(
                 *(self._columns, self._view, self._pod, row, self._protection),
                 eligible=self._eligible,
+                disrupted=self._disrupted,
             )
 
     def _holds(self, known: CachedDryRun, row: int, guests: Sequence[Pod]) -> bool:
@@ -202,7 +212,7 @@ class DryRuns:
 
     def _by_sums(self, sums: ResourceSums, row: int, guests: Sequence[Pod]) -> Tried | None:
         """The same as in the columns, or ``None`` where sums do not suffice."""
-        lower = _lower(self._columns, row, self._pod, self._eligible)
+        lower = _lower(self._columns, row, self._pod, self._eligible, self._disrupted)
         if lower and (
             any(map(concerns_reservations, lower)) or not self._view.passes(row, but=sums.fit)
         ):
@@ -244,10 +254,21 @@ def reprieved(
     return Candidate.of(row, victims, violations)
 
 
-def _lower(columns: Columns, row: int, pod: Pod, eligible: Eligible) -> list[Pod]:
+def _lower(
+    columns: Columns, row: int, pod: Pod, eligible: Eligible, disrupted: Disrupted | None
+) -> list[Pod]:
     several = columns.pods[row].values()
     lower = (candidate for candidate in several if may_go(candidate, pod))
-    return sorted(filter(eligible, lower), key=importance)
+    ordered = sorted(filter(eligible, lower), key=importance)
+    if disrupted is None:
+        return ordered
+    ranks = itertools.groupby(ordered, key=lambda each: importance(each)[:2])
+    return [each for _, equals in ranks for each in _spared([*equals], disrupted)]
+
+
+def _spared(equals: list[Pod], disrupted: Disrupted) -> list[Pod]:
+    """Pods of one rank, those of the most disrupted workloads first: they stay."""
+    return equals if len(equals) == 1 else sorted(equals, key=lambda pod: -disrupted(pod))
 
 
 def in_columns(
@@ -258,9 +279,10 @@ def in_columns(
     protection: Protection,
     *,
     eligible: Eligible = anybody,
+    disrupted: Disrupted | None = None,
 ) -> Tried:
     """The dry run of one node by the filters themselves."""
-    lower = _lower(columns, row, pod, eligible)
+    lower = _lower(columns, row, pod, eligible, disrupted)
     if not lower:
         return _NOBODY
     for victim in lower:

@@ -60,6 +60,7 @@ class Core:
         pod_cache: PodCache | None = None,
         decisions: RecentDecisions | None = None,
         front_across_priorities: bool = False,
+        disrupted: dryrun.Disrupted | None = None,
     ) -> None:
         self.measures = SchedulerMetrics() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
@@ -76,7 +77,7 @@ class Core:
         self.budgets = disruption.DisruptionBudgets()
         self.nominated = Nominations()
         self.decisions = decisions or RecentDecisions()
-        self._profiles = profiles
+        self._profiles, self._disrupted = profiles, disrupted
         self.spent = spent
         self.victims = Victims(self.pod_cache, self.budgets)
         self.assumptions = Assumptions(self.pod_cache, profiles)
@@ -93,7 +94,8 @@ class Core:
 
     def _begin(self) -> None:
         self.cycles = {
-            name: Cycle(self.pod_cache.columns, profile) for name, profile in self._profiles.items()
+            name: Cycle(self.pod_cache.columns, profile, self._disrupted)
+            for name, profile in self._profiles.items()
         }
 
     # What changes in the cluster.

@@ -35,7 +35,7 @@ from koordlet.scheduler.loop.migration_writer import (
     cause,
     mover,
 )
-from koordlet.scheduler.migration import flow, room
+from koordlet.scheduler.migration import cleanup, flow, room
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
@@ -323,9 +323,9 @@ class MigrationController:
             for (_, name) in self._watched.sources.informers[kinds.RESERVATIONS].snapshot
             if (held := self._room(name)) is not None and held.job
         ]
-        for held in flow.leftovers(several, rooms):
+        for held in cleanup.leftovers(several, rooms):
             await self._delete(objects.Ref(kinds.RESERVATIONS, held.name), held.uid)
-        for job in flow.forgotten(several.values(), now.wall):
+        for job in cleanup.forgotten(several.values(), now.wall):
             await self._delete(objects.Ref(kinds.POD_MIGRATION_JOBS, job.name), job.uid)
 
     async def _delete(self, ref: objects.Ref, uid: str) -> None:
@@ -335,9 +335,15 @@ class MigrationController:
             self._watched.core.measures.asked("migration_job", error.code)
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-        """The number of jobs in each phase."""
+        """The number of jobs in each phase, and the age of the oldest that is under way."""
+        now = self._now().wall
+        oldest = max((now - job.created for job in self._active()), default=0.0)
         counts = dict.fromkeys(Phase, 0.0)
         for job in self.source.snapshot.values():
             counts[job.status.phase] += 1
         name = "koordlet_migration_jobs"
-        return {(name, (("phase", phase.value),)): count for phase, count in counts.items()}
+        gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
+            (name, (("phase", phase.value),)): count for phase, count in counts.items()
+        }
+        gauges["koordlet_migration_oldest_seconds", ()] = oldest
+        return gauges

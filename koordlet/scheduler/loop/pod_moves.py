@@ -39,7 +39,7 @@ from koordlet.scheduler.loop.binder import ref
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.runner import Clocks
-from koordlet.scheduler.migration import flow
+from koordlet.scheduler.migration import cleanup, flow
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
 from koordlet.scheduler.objects.pods import Pod
@@ -295,14 +295,14 @@ class PodMoves:
             if job.status.phase is Phase.ABORTED:
                 with contextlib.suppress(refusals.NotFound):
                     await self._store.delete(objects.Ref(kinds.RESERVATIONS, job.uid))
-        moved = any(map(flow.has_evicted, self._mine()))
+        moved = any(map(cleanup.has_evicted, self._mine()))
         if self._cordoned and not moved and any(s.state != "Stays" for s in self.states.values()):
             await uncordon(self._store, self._options.node)
 
 
 def _held(job: MigrationJob) -> bool:
     """Whether a job is under way and has evicted nobody."""
-    return job.active and not flow.has_evicted(job)
+    return job.active and not cleanup.has_evicted(job)
 
 
 async def _end(store: objects.Objects, job: MigrationJob) -> None:

@@ -1,7 +1,7 @@
 """Writes what ElasticQuotas use and may use back to them, and creates the built-in ones.
 
-Covers: which quotas have changed, writing, events about invalid ones, gauges.
-Does not cover: what is written (``quotas.status``).
+Covers: which quotas have changed, writing, events about invalid ones, profiles' tree ids and roots.
+Does not cover: what is written (``quotas.status``, ``quotas.pools``).
 
 Rules:
 1. What differs from the stored object is written, every ``BEAT`` seconds at most. Looked at are
@@ -11,6 +11,8 @@ Rules:
    no error.
 3. The built-in quotas are created where there is an ElasticQuota of somebody's. They have no
    maximum: so the arguments say it.
+4. A profile that names no tree gets the id of its tree as a label. The root quota of the tree is
+   created beside the profile, or what it lacks is written to the one that is there.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ class QuotaController:
         #: When quotas whose write failed are looked at again; built-in ones that are missing too.
         self._again: dict[str, float] = {}
         self._recreated = -RECREATE
+        #: When profiles whose write failed are looked at again.
+        self._waits: dict[str, float] = {}
         self._lanes = asyncio.Semaphore(_LANES)
         #: What failed, and its code, where that is logged already.
         self._logged: set[tuple[str, str]] = set()
@@ -69,6 +73,7 @@ class QuotaController:
         book.pass_overdue(self._events.wall())
         await self._tell_notices(book)
         await self._create_built_in(book)
+        await self._write_pools(book)
         due = self._due(book)
         await asyncio.gather(*(self._follow(book, node) for node in due))
 
@@ -148,6 +153,29 @@ class QuotaController:
                 continue
             except refusals.ObjectsError as error:
                 self._failed(f"creation of {name}", error)
+
+    async def _write_pools(self, book: QuotaBook) -> None:
+        """Rule 4."""
+        now = self._steady()
+        for pool, stored in book.pools():
+            profile = pool.profile
+            if self._waits.get(profile.id, now) > now:
+                continue
+            try:
+                if not profile.tree_id:
+                    labels = {elastic_quotas.TREE_ID: pool.tree_id}
+                    meta = {"uid": profile.uid, "labels": labels}
+                    ref = objects.Ref(profile.kind, profile.name, profile.namespace)
+                    await self._store.patch(ref, objects.Merge({"metadata": meta}))
+                if stored is None:
+                    await self._store.create(kinds.ELASTIC_QUOTAS, pool.created())
+                elif patch := pool.unstored(stored):
+                    await self._write(stored, patch)
+            except (refusals.AlreadyExists, refusals.NotFound):
+                continue  # the watch says so as well
+            except refusals.ObjectsError as error:
+                self._failed("root quota", error)
+                self._waits[profile.id] = now + RETRY
 
     def _failed(self, what: str, error: refusals.ObjectsError) -> None:
         """Count a failure, and log the first of its kind."""

@@ -268,7 +268,7 @@ class QuotaScheduler:
             for key, several in gangs.items():
                 # Others of the gang may be those that are decided.
                 least = needs.get(key, 0) - (numbers[key] - len(several))
-                add(asked, smallest([pod.pod_class.requests.real for pod in several], least))
+                add(asked, smallest([self.book.requests(pod.pod_class) for pod in several], least))
             ids = ",".join(sorted(key.partition("@")[0] for key in gangs))
             if why := self._gang_why(ids, self.book.nodes[name], asked):
                 return why

@@ -49,6 +49,7 @@ from koordlet.scheduler.loop import (
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects import unserved
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.quotas import summary as quota_summary
 
 SLICE = 0.005
@@ -90,6 +91,7 @@ class Loop:
             profiles,
             backoff=backoff,
             judge=judge,
+            disrupted=self._disrupted,
             front_across_priorities=disruption.front_across_priorities,
         )
         self.core.gangs.pausing = True
@@ -163,6 +165,11 @@ class Loop:
         """Take in an agent's report; called in the loop."""
         self.agents.report(report)
         self._poke()
+
+    def _disrupted(self, pod: Pod) -> float:
+        """How often the workload of a pod was disrupted of late."""
+        now = Clock(wall=self._clocks.wall(), steady=self._clocks.steady())
+        return self.disruptions.limiter.disrupted(pod, now)
 
     def _poke(self) -> None:
         self._moved.set()
@@ -283,7 +290,7 @@ class Loop:
             gauges["scheduler_cache_size", (("type", kind),)] = size
         gauges |= self.disruption_rate_controller.gauges() | quota_summary.gauges(core.quotas.book)
         gauges["koordlet_scheduler_gangs_waiting", ()] = core.gangs.waiting()
-        gauges["koordlet_node_avoidance_entries", ()] = self.disruptions.avoidances.live()
+        gauges["koordlet_scheduler_node_avoidance_entries", ()] = self.disruptions.avoidances.live()
         gauges["scheduler_homeless_pods", ()] = core.pod_cache.homeless()
         gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(
             self.leading

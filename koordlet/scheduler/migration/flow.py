@@ -25,7 +25,6 @@ Rules:
    the replacement, and open to it for at least ``room.LEAST`` seconds.
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere.
-5. What a job leaves behind is found by ``leftovers`` at any time, not remembered.
 """
 
 from __future__ import annotations
@@ -48,10 +47,6 @@ COMPLETE = "Complete"
 _BOUND_BY_OTHER = "Reservation is already bound by another Pod"
 #: Seconds in which one watch may be behind another.
 SETTLE = 5.0
-#: A job that is over is deleted so long after its end at the latest: with a ttl, and without.
-_AFTER_TTL, _WITHOUT_TTL = 300.0, 1800.0
-#: Failed ones are kept for whoever asks why.
-HISTORY, MOST_HISTORY = 24 * 3600.0, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,46 +352,3 @@ def _after(pod: Pod, opened: float) -> bool:
         return moment.parse(pod.created) >= int(opened)
     except ValueError:
         return False
-
-
-def leftovers(
-    jobs: Mapping[str, MigrationJob], rooms: Iterable[JobReservation]
-) -> Iterator[JobReservation]:
-    """Reservations that nobody will use: their job is gone, or ended and evicted nobody (rule 5).
-
-    ``jobs``: by UID. One whose job evicted its pod stays until its own time is over.
-    """
-    for held in rooms:
-        job = jobs.get(held.name)
-        if not held.job or not held.leftover:
-            continue
-        if job is None or (
-            not held.phase.over
-            and (
-                job.status.phase is Phase.ABORTED
-                or (job.status.phase is Phase.FAILED and not has_evicted(job))
-            )
-        ):
-            yield held
-
-
-def has_evicted(job: MigrationJob) -> bool:
-    """Whether the pod of a job is gone by its eviction."""
-    condition = job.status.condition(EVICTION)
-    return condition is not None and condition.status
-
-
-def forgotten(jobs: Iterable[MigrationJob], now: float) -> Iterator[MigrationJob]:
-    """Jobs that were over long enough ago; of the failed ones the newest are kept for a day."""
-    failed = []
-    for job in jobs:
-        if job.active:
-            continue
-        if job.status.phase is Phase.FAILED and now - job.created < HISTORY:
-            failed.append(job)
-            continue
-        after = _WITHOUT_TTL if job.ttl is None else job.ttl + _AFTER_TTL
-        if now - job.created >= max(after, room.GIVEN):
-            yield job
-    failed.sort(key=lambda job: job.created, reverse=True)
-    yield from failed[MOST_HISTORY:]

@@ -44,6 +44,8 @@ class Requests:
     incoming: Mapping[str, int]
     #: What it may use at most, added up as ``real`` is; for estimates of its load.
     limits: Mapping[str, int] = field(default_factory=dict)
+    #: What of ``real`` the runtime takes for itself.
+    overhead: Mapping[str, int] = field(default_factory=dict)
     #: The class that Kubernetes derives from them.
     kube_qos: qos.KubeQos = qos.KubeQos.BURSTABLE
 
@@ -106,7 +108,7 @@ def of_pod(
     )
     real, nonzero, incoming, limits = (within(listed, MOST_REQUEST) for listed in several)
     kube_qos = classes.kube_qos(None, classes.counted(rows, (own, own_limits)))
-    return Requests(real, nonzero, incoming, limits, kube_qos)
+    return Requests(real, nonzero, incoming, limits, within(overhead, MOST_REQUEST), kube_qos)
 
 
 def _filled(row: pod.Container) -> resources.Amounts:

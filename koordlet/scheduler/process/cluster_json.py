@@ -1,8 +1,8 @@
 """The cluster as a scheduler sees it, as one document for people to look at. Pure.
 
 Covers: nodes by what is used, held and free, who waits and why, reservations, gangs, the newest
-decisions.
-Does not cover: drawing it (``report/page/cluster.js``), serving it (``pages``).
+decisions. Does not cover: drawing it (``report/page/cluster.js``), serving it (``pages``), quotas
+(``quota_json``).
 
 A large cluster is told in part: the nodes with the least free CPU, the pods that wait longest, the
 gangs that wait; and each list says how many there are.
@@ -21,6 +21,7 @@ from koordlet.scheduler.gangs import summary
 from koordlet.scheduler.loop import recent_decisions
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.objects import requests
+from koordlet.scheduler.process import quota_json
 from koordlet.scheduler.reservation.cache import ReservationCache
 
 #: Of each list.
@@ -70,6 +71,7 @@ def document(
         "reservations": reservations(cache)[:MOST],
         "reservationCount": len(cache.by_uid),
         **_gangs(core),
+        **quota_json.panel(core.quotas.book),
         "decisions": [_decision(decision, now, cache) for decision in decisions],
     }
 

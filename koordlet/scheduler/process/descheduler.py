@@ -16,6 +16,7 @@ import socket
 import time
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from koordlet import log
@@ -43,6 +44,8 @@ class DeschedulerOptions:
     #: Of a KubeSchedulerConfiguration, by name of the scheduler; empty: the default plugins.
     profiles: Mapping[str, Profile]
     disruption: DisruptionSettings
+    #: The file that ``disruption`` was read from; ``None``: none.
+    disruption_file: Path | None = None
     dry_run: bool = False
     once: bool = False
 
@@ -99,6 +102,8 @@ async def run(options: DeschedulerOptions) -> dict[str, Any]:
             log.get().info("descheduler.started", http=f"http://{await listener.start()}/")
         rounds = asyncio.ensure_future(working.run(once=options.once))
         stopped = asyncio.ensure_future(stop.wait())
+        limiter = working.disruptions.limiter
+        following = lifecycle.follow(options.disruption_file, options.disruption, limiter)
         try:
             await asyncio.wait({rounds, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if rounds.done() and (error := lifecycle.first_error(rounds)) is not None:
@@ -106,7 +111,8 @@ async def run(options: DeschedulerOptions) -> dict[str, Any]:
         finally:
             stopped.cancel()
             rounds.cancel()
-            await asyncio.gather(rounds, stopped, return_exceptions=True)
+            following.cancel()
+            await asyncio.gather(rounds, stopped, following, return_exceptions=True)
             if listener is not None:
                 await listener.stop()
         return pages.moves.round()

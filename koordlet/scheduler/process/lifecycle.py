@@ -35,9 +35,11 @@ from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.limits import RoundLimits
+from koordlet.scheduler.disruption.limiter import Limiter
+from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.loop import configuration, descheduler, runner
 from koordlet.scheduler.objects import unserved
-from koordlet.scheduler.process import pages
+from koordlet.scheduler.process import disruption_reload, pages
 from koordlet.scheduler.reservation import service
 from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
@@ -102,6 +104,8 @@ class Options:
     configuration: configuration.Configuration
     #: What it deschedules; ``None``: in a cluster nothing, alone the jobs that somebody makes.
     descheduling: DeschedulerSettings | None = None
+    #: The file that it was read from; ``None``: none.
+    config: Path | None = None
     #: Pods that name a gang, a quota or a hard hint are placed as if they did not.
     ignores_keys: bool = False
     #: Where agents and programs of other machines are heard, with mutual TLS.
@@ -148,6 +152,8 @@ async def run(options: Options) -> None:
             names=list(options.configuration.profiles),
         )
         working = asyncio.ensure_future(_working(store, scheduler, descheduling, alone=alone))
+        limiter, disruption = scheduler.disruptions.limiter, options.configuration.disruption
+        following = follow(options.config, disruption, limiter)
         stopped = asyncio.ensure_future(stop.wait())
         try:
             async with site.publishing():
@@ -159,11 +165,20 @@ async def run(options: Options) -> None:
         finally:
             stopped.cancel()
             working.cancel()
-            await asyncio.gather(working, stopped, return_exceptions=True)
+            following.cancel()
+            await asyncio.gather(working, stopped, following, return_exceptions=True)
             if spoken is not None:
                 await spoken.stop()
             for listener in shown:
                 await listener.stop()
+
+
+def follow(path: Path | None, known: DisruptionSettings, limiter: Limiter) -> asyncio.Future[None]:
+    """Let a limiter follow its file, if there is one, until cancelled."""
+    if path is None:
+        return asyncio.get_running_loop().create_future()
+    reload = disruption_reload.DisruptionReload(path, known, limiter.configure)
+    return asyncio.ensure_future(reload.run())
 
 
 def first_error(task: asyncio.Task[None]) -> BaseException | None:

@@ -54,7 +54,8 @@ class Pages:
                 ("GET", "/api/v1/quotas", self._quotas),
                 ("GET", "/api/v1/budgets", self._budgets),
                 ("GET", "/api/v1/avoid", self._avoid),
-                ("GET", f"{_PEER}/quotas", self._quotas),
+                ("GET", f"{_PEER}/quotas", self._peer_quotas),
+                ("GET", f"{_PEER}/quota/*", self._peer_quota),
                 *_moves(self._descheduling),
                 ("GET", "/metrics", self._metrics),
                 ("GET", "/livez", self._alive),
@@ -122,7 +123,11 @@ class Pages:
         core, name = self._loop.core, request.one("name")
         book = core.quotas.book
         if not name:
-            return message.document({"version": "v1", "quotas": quota_summary.documents(book)})
+            quotas = quota_summary.documents(book)
+            warning = book.overcommitted() if book else ""
+            return message.document(
+                {"version": "v1", "quotas": quotas, "warnings": [warning] if warning else []}
+            )
         node = book.nodes.get(name) if book else None
         messages = {entry.pod.key: entry.why for entry in core.queue}
         quotas = [] if node is None else [quota_summary.detail(book, node, messages)]
@@ -144,6 +149,26 @@ class Pages:
         avoided = documents.avoided(known.avoidances, known.now())
         avoided = [entry for entry in avoided if not name or name == entry["node"]]
         return message.document({"version": "v1", "avoid": avoided})
+
+    def _peer_quotas(self, _request: message.HttpRequest) -> message.HttpResponse:
+        """All quotas by name, as the peer's scheduler tells them."""
+        book = self._loop.core.quotas.book
+        nodes = quota_summary.ordered(book) if book else ()
+        return message.document({node.name: quota_summary.peer(book, node) for node in nodes})
+
+    def _peer_quota(self, request: message.HttpRequest) -> message.HttpResponse:
+        """One of them; 404 where no quota has the name."""
+        book, name = self._loop.core.quotas.book, request.path.rpartition("/")[2]
+        node = book.nodes.get(name) if book else None
+        if node is None:
+            return message.error(
+                404,
+                "not_found",
+                "no such quota",
+                culprit=name[:200],
+                fix=f"GET {_PEER}/quotas has them all",
+            )
+        return message.document(quota_summary.peer(book, node))
 
     def _events(self, _request: message.HttpRequest) -> message.HttpResponse:
         if self.channel.full:

@@ -40,9 +40,14 @@ from koordlet.scheduler.loop import runner
 from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.quotas import validation as quota_validation
 from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.standalone import taints
 
+_DELETE = (
+    "let its pods end and its children go first; or --force: pods move to the default quota,"
+    " children below the root"
+)
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TAKEN = {
     kind.name: kind
@@ -202,8 +207,10 @@ class StandaloneApi:
 
     def _check_quota(self, quota: elastic_quotas.ElasticQuota) -> None:
         """``Invalid`` where a quota would not be in force as it is written."""
-        if objection := self._loop.core.quotas.book.objection(quota):
-            raise refusals.Invalid(objection)
+        book = self._loop.core.quotas.book
+        objection = next(book.objections(quota, book.spec(quota.name)), None)
+        if objection is not None:
+            raise refusals.Invalid(objection.message, fix=objection.fix)
 
     def _check_served(self, name: str) -> None:
         """``Invalid`` where no profile would ever try what asks for this scheduler."""
@@ -253,6 +260,18 @@ class StandaloneApi:
             return {"priority": spec.get("priority", 0)}
         never = {"preemptionPolicy": "Never"} if known.get("preemptionPolicy") == "Never" else {}
         return {**never, "priority": known.get("value", 0)}
+
+    async def delete_quota(self, name: str, *, force: bool) -> None:
+        """Delete a quota; with pods or children in it only by force."""
+        book = self._loop.core.quotas.book
+        stored = book.stored(name)
+        if stored is None or not stored.uid:
+            raise refusals.NotFound("no quota has this name", culprit=name)
+        why = quota_validation.deletion(book, stored.name)
+        if why and (not force or stored.name in elastic_quotas.BUILT_IN):
+            raise refusals.Invalid(why, fix=_DELETE)
+        ref = objects.Ref(stored.kind, stored.name, stored.namespace)
+        await self._store.delete(ref, uid=stored.uid)
 
     def why(self, namespace: str, name: str) -> placing.Why:
         """Why a pod is where it is."""

@@ -45,7 +45,7 @@ def refusal(
     node = book.of(pod_class)
     if node is None:
         return ""
-    asked = quota_book.asked(pod_class, node)
+    asked = book.asked(pod_class, node)
     if drawn:
         rest = ((name, much - drawn.get(name, 0)) for name, much in asked.items())
         asked = {name: more for name, more in rest if more > 0}

@@ -16,7 +16,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
@@ -25,7 +25,7 @@ from koordlet.kubeapi.selectors import Requirement
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.quotas import status
-from koordlet.scheduler.quotas.amounts import NONE, Amounts, exceeding
+from koordlet.scheduler.quotas.amounts import NONE, Amounts, difference, exceeding
 from koordlet.scheduler.quotas.registry import QuotaRegistry
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from koordlet.scheduler.quotas.tree import NOTHING, QuotaNode, Usage
@@ -123,19 +123,6 @@ class QuotaBook(QuotaRegistry):
         pools = self.pools_of(node.tree) if node is not None and node.tree.id else []
         return pools[0] if len(pools) == 1 else ()
 
-    def names(self) -> Iterable[str]:
-        """The names that ElasticQuotas of the store have."""
-        return self._objects
-
-    def objection(self, quota: elastic_quotas.ElasticQuota) -> str:
-        """Why a quota would not be in force as it is written; empty: it would."""
-        objection = self._validation.objection(quota, self.spec(quota.name))
-        return objection.message if objection is not None else ""
-
-    def stored(self, name: str) -> elastic_quotas.ElasticQuota | None:
-        """The object that says what a quota may use, and is told what it does."""
-        return self.owner(name)
-
     def changes(self, stored: elastic_quotas.ElasticQuota, node: QuotaNode) -> dict[str, Any]:
         """What of a merge patch differs from a stored object."""
         return status.changes(stored, node, self.limit(node))
@@ -173,7 +160,7 @@ class QuotaBook(QuotaRegistry):
             return own
         listing = self._listing.get(namespace)
         if listing:
-            return self.nodes[min(listing, key=lambda name: (listing[name], name))]
+            return self.nodes[self._listed_by(namespace)]
         return default
 
     def _list(self, spec: elastic_quotas.ElasticQuota) -> None:
@@ -185,11 +172,21 @@ class QuotaBook(QuotaRegistry):
             listing = self._listing.setdefault(namespace, {})
             listing[spec.name] = now.created if now is not None else ""
             if len(listing) > 1:
-                first = min(listing, key=lambda name: (listing[name], name))
+                first = self._listed_by(namespace)
                 for name in listing.keys() - {first}:
                     if (other := self.spec(name)) is not None:
                         message = f"namespace {namespace} is listed by quota {first} as well"
                         self._notice(other, f"{message}, which is older: its pods are there")
+
+    def _listed_by(self, namespace: str) -> str:
+        """The oldest quota that lists a namespace."""
+        listing = self._listing[namespace]
+        return min(listing, key=lambda name: (listing[name], name))
+
+    def listed_elsewhere(self, quota: elastic_quotas.ElasticQuota) -> dict[str, str]:
+        """Namespaces that a quota lists in vain, each with the older quota that has it."""
+        owners = {name: self._listed_by(name) for name in quota.namespaces if name in self._listing}
+        return {name: owner for name, owner in owners.items() if owner != quota.name}
 
     def _place(self, labels: Iterable[str], namespaces: Iterable[str]) -> None:
         """Move the pods of these labels and namespaces to where they belong now (rule 2)."""
@@ -240,7 +237,7 @@ class QuotaBook(QuotaRegistry):
         known = self._pods.get(pod.key)
         if known is not None:
             self._undraw(known)
-            self._set(known, usage_of(pod, placed=False))
+            self._set(known, self._usage(pod, placed=False))
 
     def pass_overdue(self, wall: float) -> None:
         """Let pods count for nothing that should have been gone by now (rule 4)."""
@@ -349,7 +346,7 @@ class QuotaBook(QuotaRegistry):
     def _beyond_hold(self, known: QuotaPod) -> Usage:
         if self._ended(known.pod):
             return NOTHING
-        usage = usage_of(known.pod, placed=bool(known.pod.node))
+        usage = self._usage(known.pod, placed=bool(known.pod.node))
         holder = self._holds.get(known.draws) if known.draws else None
         if holder is None or not usage.used:
             return usage
@@ -357,18 +354,29 @@ class QuotaBook(QuotaRegistry):
         for drawer in self._drawing[known.draws].values():
             if drawer is known:
                 break
-            for name, much in drawer.pod.pod_class.requests.real.items():
+            for name, much in self.requests(drawer.pod.pod_class).items():
                 left[name] = max(0, left.get(name, 0) - much)
         names = usage.amounts.items()
         beyond = {name: more for name, much in names if (more := much - left.get(name, 0)) > 0}
         return Usage(beyond, beyond, usage.non_preemptible, usage.priority)
 
+    def _usage(self, pod: Pod, *, placed: bool) -> Usage:
+        """What a pod counts for, without a look at reservations."""
+        asked = self.requests(pod.pod_class)
+        amounts = asked if all(asked.values()) else {k: v for k, v in asked.items() if v}
+        return Usage(amounts, amounts if placed else NONE, is_fixed(pod.pod_class), pod.priority)
 
-def usage_of(pod: Pod, *, placed: bool) -> Usage:
-    """What a pod counts for, without a look at reservations."""
-    asked: Mapping[str, int] = pod.pod_class.requests.real
-    amounts = asked if all(asked.values()) else {k: v for k, v in asked.items() if v}
-    return Usage(amounts, amounts if placed else NONE, is_fixed(pod.pod_class), pod.priority)
+    def requests(self, pod_class: PodClass) -> Amounts:
+        """What pods of a class count for."""
+        requests = pod_class.requests
+        if not (requests.overhead and self.settings.ignores_overhead):
+            return requests.real
+        return difference(requests.real, requests.overhead)
+
+    def asked(self, pod_class: PodClass, node: QuotaNode) -> Amounts:
+        """What a pod of a class asks for, of the names that its quota bounds."""
+        most = node.spec.max
+        return {k: v for k, v in self.requests(pod_class).items() if v and k in most}
 
 
 def is_fixed(pod_class: PodClass) -> bool:
@@ -378,9 +386,3 @@ def is_fixed(pod_class: PodClass) -> bool:
 
 def _key(pod_class: PodClass) -> _Key:
     return pod_class.labels.get(elastic_quotas.NAME, ""), pod_class.namespace
-
-
-def asked(pod_class: PodClass, node: QuotaNode) -> Amounts:
-    """What a pod of a class asks for, of the names that its quota bounds."""
-    most = node.spec.max
-    return {name: much for name, much in pod_class.requests.real.items() if much and name in most}

@@ -17,7 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from koordlet.kubeapi import kinds
@@ -26,8 +26,10 @@ from koordlet.model import resources
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.quotas.amounts import NONE, Amounts, add, exceeding, quantities
 from koordlet.scheduler.quotas.book import QuotaBook
+from koordlet.scheduler.quotas.pools import Pool
 from koordlet.scheduler.quotas.settings import UNBOUNDED
 from koordlet.scheduler.quotas.tree import QuotaNode
+from koordlet.scheduler.quotas.validation import Objection
 
 
 class CapacityBook(QuotaBook):
@@ -54,11 +56,14 @@ class CapacityBook(QuotaBook):
             self._least = None
         return moved
 
-    def objection(self, quota: ElasticQuota) -> str:
+    def objections(
+        self, quota: ElasticQuota, old: ElasticQuota | None = None
+    ) -> Iterator[Objection]:
         oldest = next(iter(self._several(quota.namespace)), quota)
         if (oldest.id, oldest.kind) != (quota.id, quota.kind):
-            return f"quota {oldest.id} is the namespace's already: change that one"
-        return super().objection(_in_force(quota))
+            words = f"quota {oldest.id} is the namespace's already"
+            yield Objection(words, "metadata.namespace", "change that one")
+        yield from self._validation.objections(_in_force(quota), old)
 
     def put(self, pod: Pod) -> None:
         super().put(pod)
@@ -83,6 +88,10 @@ class CapacityBook(QuotaBook):
     def names(self) -> Iterable[str]:
         """None: what the other meaning builds in is not missing here."""
         return ()
+
+    def pools(self) -> Iterator[tuple[Pool, ElasticQuota | None]]:
+        """None, for the same reason."""
+        return iter(())
 
     def refusal(self, pod: Pod, nominated: Iterable[Pod] = (), drawn: Amounts | None = None) -> str:
         """Why a pod is not admitted beside those that are nominated; empty: it is."""

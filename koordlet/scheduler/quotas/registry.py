@@ -17,7 +17,6 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
 
 from koordlet.kubeapi import elastic_quotas, kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
@@ -26,6 +25,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.quotas import validation
 from koordlet.scheduler.quotas.amounts import Amounts, add
+from koordlet.scheduler.quotas.pools import Pool
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from koordlet.scheduler.quotas.siblings import NOBODY, Siblings
 from koordlet.scheduler.quotas.tree import QuotaNode, QuotaTree
@@ -33,9 +33,6 @@ from koordlet.scheduler.quotas.validation import Objection, Validation
 
 #: Notices that wait to be read; more are dropped.
 _NOTICES = 1000
-#: What a tree's root may use of each name: practically everything.
-WHOLE = (2**63 - 1) // 2000
-_FNV, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +45,6 @@ class QuotaNotice:
     reason: str
     message: str
     kind: kinds.Kind = kinds.ELASTIC_QUOTAS
-
-
-@dataclass(slots=True, eq=False)
-class _Pool:
-    """A profile, and what its nodes have together."""
-
-    profile: ElasticQuotaProfile
-    total: dict[str, int] = field(default_factory=dict)
-    unschedulable: dict[str, int] = field(default_factory=dict)
-
-    def selects(self, node: Node) -> bool:
-        """Whether a node is of the pool."""
-        return all(requirement.matches(node.labels) for requirement in self.profile.selector)
-
-    @property
-    def tree_id(self) -> str:
-        """The id of its tree: the label, or the hash of its name that the peer writes there."""
-        return self.profile.tree_id or str(fnv(self.profile.id))
 
 
 class QuotaRegistry:
@@ -88,7 +67,7 @@ class QuotaRegistry:
         self._circling: frozenset[str] = frozenset()
         self._declared: dict[str, Siblings] = {}
         self._unsettled: dict[str, None] = {}
-        self._pools: dict[str, _Pool] = {}
+        self._pools: dict[str, Pool] = {}
         self._machines: dict[str, Node] = {}
         self._sum: dict[str, int] = {}
         self._notices: list[QuotaNotice] = []
@@ -122,6 +101,8 @@ class QuotaRegistry:
         known, versions[quota.id] = versions.get(quota.id), quota
         if known != quota:
             self._unsettled[quota.name] = None
+            for problem in quota.problems:
+                self._notice(quota, f"it counts for nothing: {problem}")
 
     def drop_quota(self, quota: ElasticQuota) -> None:
         """An ElasticQuota has gone."""
@@ -139,7 +120,7 @@ class QuotaRegistry:
             return
         self.drop_profile(profile)
         self.pooled = True
-        pool = self._pools[profile.id] = _Pool(profile)
+        pool = self._pools[profile.id] = Pool(profile)
         for node in self._machines.values():
             self._pour(pool, node, 1)
         self._unsettled[profile.quota_name] = None
@@ -163,11 +144,8 @@ class QuotaRegistry:
             for pool in self._pools.values():
                 self._pour(pool, node, sign)
 
-    def _pour(self, pool: _Pool, node: Node, sign: int) -> None:
-        if pool.selects(node):
-            add(pool.total, node.allocatable, sign)
-            if node.unschedulable:
-                add(pool.unschedulable, node.allocatable, sign)
+    def _pour(self, pool: Pool, node: Node, sign: int) -> None:
+        if pool.pour(node, sign):
             self._unsettled[pool.profile.quota_name] = None
 
     def take_notices(self) -> list[QuotaNotice]:
@@ -223,6 +201,24 @@ class QuotaRegistry:
             if pool.profile.quota_name in names and pool.profile.selector
         ]
 
+    def names(self) -> Iterable[str]:
+        """The names that ElasticQuotas of the store have."""
+        return self._objects
+
+    def objections(
+        self, quota: ElasticQuota, old: ElasticQuota | None = None
+    ) -> Iterator[Objection]:
+        """Why a quota would not be in force as it is written, in place of a version of it."""
+        rival = self._oldest(quota.name)
+        if rival is not None and rival.id != quota.id:
+            words = f"quota {quota.name} is ignored: {rival.id} has its name"
+            yield Objection(words, "metadata.name", "choose a name that no other quota has")
+        yield from self._validation.objections(quota, old)
+
+    def stored(self, name: str) -> ElasticQuota | None:
+        """The object that says what a quota may use, and is told what it does."""
+        return self.owner(name)
+
     # Settling.
 
     def _settle_quotas(self) -> list[ElasticQuota]:
@@ -251,11 +247,23 @@ class QuotaRegistry:
 
     def owner(self, name: str) -> ElasticQuota | None:
         """The object that has a name (rule 1), as its profile completes it."""
+        owner, pool = self._oldest(name), self._pool(name)
+        return owner if pool is None else pool.root(owner)
+
+    def _oldest(self, name: str) -> ElasticQuota | None:
         versions = self._objects.get(name, {}).values()
-        owner = min(versions, key=lambda quota: (quota.created, quota.namespace), default=None)
+        return min(versions, key=lambda quota: (quota.created, quota.namespace), default=None)
+
+    def _pool(self, name: str) -> Pool | None:
+        """The oldest profile whose root has a name."""
         pools = (pool for pool in self._pools.values() if pool.profile.quota_name == name)
-        pool = min(pools, key=lambda pool: (pool.profile.created, pool.profile.id), default=None)
-        return owner if pool is None else _root_of(pool, owner)
+        return min(pools, key=lambda pool: (pool.profile.created, pool.profile.id), default=None)
+
+    def pools(self) -> Iterator[tuple[Pool, ElasticQuota | None]]:
+        """The pools that have a tree, each with the stored object of its root."""
+        for name in sorted({pool.profile.quota_name for pool in self._pools.values()}):
+            if (pool := self._pool(name)) is not None:
+                yield pool, self._oldest(name)
 
     def _settle_quota(self, name: str) -> list[ElasticQuota]:
         owner, known = self.owner(name), self.nodes.get(name)
@@ -363,38 +371,3 @@ class QuotaRegistry:
         root = self.trees[""].root
         least = (child.spec.min for child in root.children.values())
         return validation.overcommitted(least, root.runtime)
-
-
-def _root_of(pool: _Pool, owner: ElasticQuota | None) -> ElasticQuota:
-    """The root of a profile's tree, as the peer writes it over the stored object."""
-    profile, keys = pool.profile, elastic_quotas
-    stored = owner or ElasticQuota(
-        namespace=profile.namespace, name=profile.quota_name, created=profile.created
-    )
-    total = {name: int(much * profile.ratio) for name, much in sorted(pool.total.items())}
-    rest = {name: int(much * profile.ratio) for name, much in pool.unschedulable.items()}
-    labels = profile.quota_labels
-    return replace(
-        stored,
-        parent=keys.ROOT,
-        is_parent=True,
-        is_root=True,
-        tree_id=labels.get(keys.TREE_ID) or pool.tree_id,
-        ignores_default_tree=stored.ignores_default_tree
-        or labels.get(keys.IGNORES_DEFAULT_TREE) == "true",
-        profile=profile.name,
-        min={name: total.get(name, 0) for name in profile.resource_keys},
-        max=dict.fromkeys(profile.resource_keys, WHOLE),
-        weight=dict.fromkeys(profile.resource_keys, WHOLE),
-        total=total,
-        unschedulable=rest,
-        errors=(),
-    )
-
-
-def fnv(text: str) -> int:
-    """FNV-1a with 64 bits, by which the peer names the tree of a profile."""
-    result = _FNV
-    for byte in text.encode():
-        result = (result ^ byte) * _PRIME % 2**64
-    return result

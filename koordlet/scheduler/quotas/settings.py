@@ -46,6 +46,8 @@ class QuotaSettings:
     preempts_in_default: bool = False
     #: Pods count for nothing from the start of their end on.
     ignores_terminating: bool = False
+    #: What a runtime takes for itself beside a pod counts for nothing.
+    ignores_overhead: bool = False
     #: Pods that nothing names belong to the default quota.
     has_default_quota: bool = True
     gates: ValidationGates = field(default_factory=ValidationGates)
@@ -72,6 +74,7 @@ _GATES = {
     "ElasticQuotaGuaranteeUsage",
     "DisableDefaultQuota",
     "ElasticQuotaImmediateIgnoreTerminatingPod",
+    "ElasticQuotaIgnorePodOverhead",
 }
 
 
@@ -106,6 +109,7 @@ def arguments(args: Body) -> QuotaSettings:
         max_revoke_per_minute=_rate(args, default.max_revoke_per_minute),
         preempts_in_default=not wire.flag(args, "disableDefaultQuotaPreemption", default=True),
         ignores_terminating=wire.flag(gates, "ElasticQuotaImmediateIgnoreTerminatingPod"),
+        ignores_overhead=wire.flag(gates, "ElasticQuotaIgnorePodOverhead"),
         has_default_quota=not wire.flag(gates, "DisableDefaultQuota"),
         gates=ValidationGates(
             updates_keys=wire.flag(gates, "ElasticQuotaEnableUpdateResourceKey"),

@@ -15,13 +15,14 @@ from typing import Any
 from koordlet.scheduler.quotas import status
 from koordlet.scheduler.quotas.amounts import Amounts, quantities
 from koordlet.scheduler.quotas.book import QuotaBook, QuotaPod
-from koordlet.scheduler.quotas.registry import WHOLE
+from koordlet.scheduler.quotas.pools import WHOLE
 from koordlet.scheduler.quotas.settings import UNBOUNDED
 from koordlet.scheduler.quotas.tree import QuotaNode
 
 Document = dict[str, Any]
 
-_EVERYTHING = frozenset({UNBOUNDED, WHOLE})
+#: Amounts that bound nothing.
+EVERYTHING = frozenset({UNBOUNDED, WHOLE, 1000 * WHOLE})
 
 
 def documents(book: QuotaBook) -> list[Document]:
@@ -54,7 +55,7 @@ def document(book: QuotaBook, node: QuotaNode) -> Document:
     own = {
         **_amounts(book, node),
         "borrows": beyond(node.used, spec.min),
-        "lends": beyond(spec.min, limit) if spec.lends else {},
+        "lends": lent(book, node),
         "over": beyond(node.used, limit, bounded=True),
     }
     shown = {name: _shown(amounts) for name, amounts in own.items()}
@@ -125,6 +126,34 @@ def beyond(amounts: Amounts, bound: Amounts, *, bounded: bool = False) -> dict[s
     }
 
 
+def lent(book: QuotaBook, node: QuotaNode) -> dict[str, int]:
+    """What of its minimum a quota's siblings may use now."""
+    return beyond(node.spec.min, book.limit(node)) if node.spec.lends else {}
+
+
+def peer(book: QuotaBook, node: QuotaNode) -> Document:
+    """One quota as the peer's scheduler tells it."""
+    above, tree = node.parent, node.tree
+    known = {_camel(name): quantities(much) for name, much in _amounts(book, node).items()}
+    return {
+        "name": node.name,
+        "parentName": above.name if above is not None else "",
+        "tree": tree.id,
+        "isParent": node.spec.is_parent,
+        "allowLentResource": node.spec.lends,
+        "allowForceUpdate": node.spec.forces_update,
+        **known,
+        "autoScaleMin": quantities(tree.scaled_minimum(node)),
+        "podCache": {
+            each.pod.key: {
+                "isAssigned": bool(each.usage.used),
+                "resource": quantities(each.usage.amounts),
+            }
+            for each in book.counted(node)
+        },
+    }
+
+
 def _member(each: QuotaPod, messages: Mapping[str, str]) -> Document:
     pod = each.pod
     why = "" if pod.node else messages.get(pod.key, "") or pod.stored_condition[1]
@@ -139,7 +168,7 @@ def _member(each: QuotaPod, messages: Mapping[str, str]) -> Document:
 
 def _shown(amounts: Amounts) -> dict[str, str]:
     """As quantities; what is practically everything says nothing to a person."""
-    return quantities({name: much for name, much in amounts.items() if much not in _EVERYTHING})
+    return quantities({name: much for name, much in amounts.items() if much not in EVERYTHING})
 
 
 def _camel(name: str) -> str:

@@ -299,6 +299,19 @@ class QuotaTree:
                 self._share(above)
         return node.runtime
 
+    def scaled_minimum(self, node: QuotaNode) -> Amounts:
+        """The minimum of a quota, scaled where its parent has less than all minimums together."""
+        above, least = node.parent, node.spec.min
+        if above is None or not self._scales:
+            return least
+        total, scaled = self.runtime(above), dict[str, int]()
+        for name in least:
+            claims = self._claims(above, name)
+            minimums = runtime.scaled_minimums(total.get(name, 0), claims)
+            names = [claim.name for claim in claims]
+            scaled |= {name: minimums[names.index(node.name)]} if node.name in names else {}
+        return scaled
+
     def explain(self, node: QuotaNode) -> Iterator[tuple[str, str]]:
         """Each step towards the runtime of a quota: the name of the resource, and a sentence."""
         above = node.parent
@@ -334,7 +347,13 @@ class QuotaTree:
     def _divide(
         self, above: QuotaNode, name: str, total: Amounts, trace: Trace | None = None
     ) -> dict[str, int]:
-        claims = [
+        claims = self._claims(above, name)
+        shares = runtime.runtimes(total.get(name, 0), claims, scales=self._scales, trace=trace)
+        return {claim.name: share for claim, share in zip(claims, shares, strict=True)}
+
+    @staticmethod
+    def _claims(above: QuotaNode, name: str) -> list[Claim]:
+        return [
             Claim(
                 child.name,
                 child.spec.min.get(name, 0),
@@ -346,5 +365,3 @@ class QuotaTree:
             for child in above.children.values()
             if name in child.spec.max
         ]
-        shares = runtime.runtimes(total.get(name, 0), claims, scales=self._scales, trace=trace)
-        return {claim.name: share for claim, share in zip(claims, shares, strict=True)}

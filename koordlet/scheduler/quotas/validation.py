@@ -1,6 +1,7 @@
 """Whether a quota can be in force, by itself and beside the others.
 
-Covers: the peer's checks with its messages, on reading: nothing here refuses a write.
+Covers: the peer's checks with its messages, on reading: nothing here refuses a write; where the
+mistake is, and its remedy.
 Does not cover: what follows of an objection (``book``), reading objects
 (``kubeapi.elastic_quotas``).
 
@@ -28,7 +29,11 @@ from koordlet.scheduler.quotas.amounts import Amounts, add, exceeding, largest, 
 class Objection:
     """Why a version of a quota should not be in force."""
 
+    #: The peer's words, where it has any: tools match them.
     message: str
+    #: Where in the object, and what to do about it.
+    path: str = ""
+    fix: str = ""
     fatal: bool = False
 
 
@@ -76,17 +81,23 @@ class Validation:
 
     def objection(self, new: ElasticQuota, old: ElasticQuota | None = None) -> Objection | None:
         """The first objection to a version, in place of the one that is in force."""
-        own = next(_own(new), None)
-        if own is not None:
-            return Objection(own, fatal=True)
-        message = next(self._relations(new, old), None)
-        return Objection(message) if message is not None else None
+        return next(self.objections(new, old), None)
 
-    def _relations(self, new: ElasticQuota, old: ElasticQuota | None) -> Iterator[str]:
+    def objections(self, new: ElasticQuota, old: ElasticQuota | None = None) -> Iterator[Objection]:
+        """All of them, in the order of the peer's checks."""
+        yield from _own(new)
+        yield from self._relations(new, old)
+
+    def _relations(self, new: ElasticQuota, old: ElasticQuota | None) -> Iterator[Objection]:
         children = tuple(self.quotas.children(new.name))
         if children and not new.is_parent:
             words = "quota has children, isParent is forbidden to modify as false"
-            yield f"{words}, quotaName:{new.name}"
+            several = ", ".join(sorted(child.name for child in children)[:3])
+            yield Objection(
+                f"{words}, quotaName:{new.name}",
+                _label(elastic_quotas.IS_PARENT),
+                f'set it to "true", or give its children another parent: {several}',
+            )
         if old is not None:
             yield from self._changes(new, old)
         if not new.is_root:
@@ -96,7 +107,7 @@ class Validation:
         if self.gates.guarantees and new.parent != elastic_quotas.ROOT and not new.is_root:
             yield from self._guarantee(new)
 
-    def _changes(self, new: ElasticQuota, old: ElasticQuota) -> Iterator[str]:
+    def _changes(self, new: ElasticQuota, old: ElasticQuota) -> Iterator[Objection]:
         """What must stay as it is."""
         name = new.name
         bounds = new.min, new.max, new.parent
@@ -104,51 +115,91 @@ class Validation:
             *(old.min, old.max),
             old.parent,
         ):
-            yield f"quota {name} is built in and cannot be changed"
+            yield Objection(
+                f"quota {name} is built in and cannot be changed", "spec", "leave it as it was"
+            )
         if new.is_parent and not old.is_parent and self.quotas.pods(name):
             words = "quota has bound pods, isParent is forbidden to modify as true"
-            yield f"{words}, quotaName: {name}"
+            yield Objection(
+                f"{words}, quotaName: {name}",
+                _label(elastic_quotas.IS_PARENT),
+                "let its pods end or name another quota first",
+            )
         if new.tree_id and old.tree_id != new.tree_id:
-            yield f"{name} tree id changed [{old.tree_id}] vs [{new.tree_id}]"
+            yield Objection(
+                f"{name} tree id changed [{old.tree_id}] vs [{new.tree_id}]",
+                _label(elastic_quotas.TREE_ID),
+                "leave it as it was, or make another quota",
+            )
 
     def _above_children(
         self, new: ElasticQuota, children: tuple[ElasticQuota, ...]
-    ) -> Iterator[str]:
+    ) -> Iterator[Objection]:
         own = self._tree_of(new) if children else ""
         for child in children:
             if child.tree_id and child.tree_id != own:
                 words = f"{new.name} tree id is different from child {child.name}"
-                yield f"{words}, [{own}] vs [{child.tree_id}]"
+                yield Objection(
+                    f"{words}, [{own}] vs [{child.tree_id}]",
+                    _label(elastic_quotas.TREE_ID),
+                    "give both the same",
+                )
             yield from self._keys(new, child)
-        if not new.forces_update and exceeding(self.quotas.minimums(new.name), new.min):
+        least = self.quotas.minimums(new.name)
+        if not new.forces_update and (beyond := exceeding(least, new.min)):
             words = "checkMinQuotaSum all children's MinQuota > current MinQuota"
-            yield f"{words}, current: {new.name}"
+            yield Objection(
+                f"{words}, current: {new.name}",
+                f"spec.min.{beyond[0]}",
+                f"its children have {listed(least, beyond)} together, it has"
+                f" {listed(new.min, beyond)}: raise its minimum or lower theirs",
+            )
 
-    def _beside_parent(self, new: ElasticQuota) -> Iterator[str]:
+    def _beside_parent(self, new: ElasticQuota) -> Iterator[Objection]:
         """The checks between a quota and the one above; the root bounds nothing."""
         if new.parent == elastic_quotas.ROOT:
             return
-        parent = self.quotas.spec(new.parent)
+        parent, where = self.quotas.spec(new.parent), _label(elastic_quotas.PARENT)
         if parent is None:
-            yield f"{new.name} has parentName {new.parent} but no quota has that name"
+            there = bool(self.quotas.parent(new.parent))
+            why = ", which is not in force" if there else " but no quota has that name"
+            fix = f"repair quota {new.parent}" if there else "create it, or name another parent"
+            yield Objection(f"{new.name} has parentName {new.parent}{why}", where, fix)
             return
         if not parent.is_parent:
             words = "but the parentQuotaInfo's IsParent is false"
-            yield f"{new.name} has parentName {new.parent} {words}"
+            yield Objection(
+                f"{new.name} has parentName {new.parent} {words}",
+                where,
+                f'set {elastic_quotas.IS_PARENT}: "true" on {new.parent}',
+            )
         if self.circles(new):
-            yield f"{new.name} has parentName {new.parent}, which is below {new.name}"
+            yield Objection(
+                f"{new.name} has parentName {new.parent}, which is below {new.name}",
+                where,
+                "name a parent that is not below it",
+            )
         if new.tree_id and new.tree_id != (theirs := self._tree_of(parent)):
             words = f"{new.name} tree id is different from parent {parent.name}"
-            yield f"{words}, [{new.tree_id}] vs [{theirs}]"
+            yield Objection(
+                f"{words}, [{new.tree_id}] vs [{theirs}]",
+                _label(elastic_quotas.TREE_ID),
+                "leave the label out: a quota is in its parent's tree",
+            )
         yield from self._keys(parent, new)
         if not new.forces_update:
             summed = resources.total((self.quotas.minimums(parent.name), new.min))
             known = self.quotas.spec(new.name)
             if known is not None and known.parent == parent.name:
                 add(summed, known.min, -1)
-            if exceeding(summed, parent.min):
+            if beyond := exceeding(summed, parent.min):
                 words = "checkMinQuotaSum all brothers' MinQuota > parent MinQuota"
-                yield f"{words}, parent: {parent.name}"
+                yield Objection(
+                    f"{words}, parent: {parent.name}",
+                    f"spec.min.{beyond[0]}",
+                    f"with its brothers it has {listed(summed, beyond)}, the parent"
+                    f" {listed(parent.min, beyond)}: lower a minimum or raise the parent's",
+                )
 
     def _tree_of(self, quota: ElasticQuota) -> str:
         """The tree id of a quota: its own, or that of the first one above that has any."""
@@ -167,18 +218,28 @@ class Validation:
             name = self.quotas.parent(name)
         return name == new.name
 
-    def _keys(self, parent: ElasticQuota, child: ElasticQuota) -> Iterator[str]:
+    def _keys(self, parent: ElasticQuota, child: ElasticQuota) -> Iterator[Objection]:
         most, least = parent.max.keys(), parent.min.keys()
         failed = "checkSubAndParentGroupQuotaKey failed"
+        missing = sorted(child.max.keys() - most)
+        fix = f"bound {', '.join(missing)} in {parent.name}, too, or not in {child.name}"
         if self.gates.updates_keys:
-            if not child.max.keys() <= most:
-                yield f"{failed}: {child.name}'s max keys are not all included in {parent.name}'s"
+            if missing:
+                words = f"{child.name}'s max keys are not all included in {parent.name}'s"
+                yield Objection(f"{failed}: {words}", "spec.max", fix)
         elif child.max.keys() != most:
-            yield f"{failed}: {parent.name}'s max keys are not the same with {child.name}'s"
-        if not child.min.keys() <= least:
-            yield f"{failed}: {child.name}'s min keys are not all included in {parent.name}'s"
+            if not missing:
+                fix = f"bound {', '.join(sorted(most - child.max.keys()))} in {child.name}, too"
+            words = f"{parent.name}'s max keys are not the same with {child.name}'s"
+            yield Objection(f"{failed}: {words}", "spec.max", fix)
+        if lacking := sorted(child.min.keys() - least):
+            yield Objection(
+                f"{failed}: {child.name}'s min keys are not all included in {parent.name}'s",
+                "spec.min",
+                f"give {parent.name} a minimum of {', '.join(lacking)}, or {child.name} none",
+            )
 
-    def _guarantee(self, new: ElasticQuota) -> Iterator[str]:
+    def _guarantee(self, new: ElasticQuota) -> Iterator[Objection]:
         """Whether a minimum is covered up the chain: by each quota above, as far as one must go."""
         below, need = new, largest(self.quotas.self_used(new.name), new.min)
         seen = {new.name}
@@ -196,7 +257,13 @@ class Validation:
             if not exceeding(need, self.quotas.guaranteed(parent.name)):
                 return
             if parent.is_root or parent.parent == elastic_quotas.ROOT:
-                yield f"tree root quota {parent.name} can't guarantee for min"
+                beyond = exceeding(need, self.quotas.guaranteed(parent.name))
+                yield Objection(
+                    f"tree root quota {parent.name} can't guarantee for min",
+                    f"spec.min.{beyond[0]}",
+                    f"{parent.name} would need {listed(need, beyond)}: lower the minimum, or"
+                    " raise those above",
+                )
                 return
             below = parent
 
@@ -226,43 +293,72 @@ def overcommitted(minimums: Iterable[Amounts], total: Amounts) -> str:
     return f"{words}: {listed(summed, beyond)} > {listed(total, beyond)}"
 
 
-def _own(quota: ElasticQuota) -> Iterator[str]:
+def _label(key: str) -> str:
+    return f"metadata.labels[{key}]"
+
+
+def _own(quota: ElasticQuota) -> Iterator[Objection]:
     """Objections to a quota by itself."""
     name = quota.name
-    if quota.errors:
-        yield f"quota {name} cannot be read: {quota.errors[0]}"
-    for where, amounts, word in (
-        ("Spec.Max", quota.max, "dimensions"),
-        ("Spec.Min", quota.min, "dimensions"),
-        (f"Annotation[{elastic_quotas.WEIGHT}]", quota.weight, "dimension"),
+    for error in quota.errors:
+        yield Objection(
+            f"quota {name} cannot be read: {error}",
+            error.partition(" ")[0].rstrip(":"),
+            "write a quantity such as 4, 500m or 10Gi for each name",
+            fatal=True,
+        )
+    weight = f"Annotation[{elastic_quotas.WEIGHT}]"
+    for where, path, amounts, word in (
+        ("Spec.Max", "spec.max", quota.max, "dimensions"),
+        ("Spec.Min", "spec.min", quota.min, "dimensions"),
+        (weight, f"metadata.annotations[{elastic_quotas.WEIGHT}]", quota.weight, "dimension"),
     ):
         negative = sorted(key for key, much in amounts.items() if much < 0)
         if negative:
-            yield f"{name} quota.{where}'s value < 0, in {word} :[{' '.join(negative)}]"
+            yield Objection(
+                f"{name} quota.{where}'s value < 0, in {word} :[{' '.join(negative)}]",
+                f"{path}.{negative[0]}",
+                "write zero or more",
+                fatal=True,
+            )
     for key in sorted(quota.min):
         if key not in quota.max:
-            yield (
+            yield Objection(
                 f"resourceKey {key} of quota {name} is included in min,"
-                " which is not included in max"
+                " which is not included in max",
+                f"spec.min.{key}",
+                f"give spec.max.{key} an amount, or leave {key} out of min",
+                fatal=True,
             )
         elif quota.min[key] > quota.max[key]:
             least, most = quantities(quota.min)[key], quantities(quota.max)[key]
-            yield f"resourceKey {key} of quota {name} min {least} > max {most}"
+            yield Objection(
+                f"resourceKey {key} of quota {name} min {least} > max {most}",
+                f"spec.min.{key}",
+                f"write {most} or less, or raise spec.max.{key}",
+                fatal=True,
+            )
 
 
-def _strict(quota: ElasticQuota) -> Iterator[str]:
+def _strict(quota: ElasticQuota) -> Iterator[Objection]:
     """Names whose maximum must not fall below what is used."""
     for key in quota.strict_keys:
         used, most = quota.used.get(key), quota.max.get(key)
-        if used is None:
+        if used is None or (most is not None and most >= used):
             continue
+        path, spelled = f"spec.max.{key}", quantities(quota.used)[key]
+        fix = f"write {spelled} or more, or let pods end first"
         if most is None:
-            yield (
+            yield Objection(
                 f"resourceKey {key} of quota {quota.name} is included in used,"
-                " which is not included in max but should check max >= used"
+                " which is not included in max but should check max >= used",
+                path,
+                fix,
             )
-        elif most < used:
-            yield (
+        else:
+            yield Objection(
                 f"resourceKey {key} of quota {quota.name}"
-                f" max {quantities(quota.max)[key]} < used {quantities(quota.used)[key]}"
+                f" max {quantities(quota.max)[key]} < used {spelled}",
+                path,
+                fix,
             )

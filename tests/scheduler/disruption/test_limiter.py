@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler.disruption import answers, limiter, pace
+from koordlet.scheduler.disruption import answers, limiter, pace, settings
 from koordlet.scheduler.objects.disruption import DisruptionBudget
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.terms import selector
@@ -383,3 +383,18 @@ def test_a_question_about_a_workload_of_ten_thousand_pods_takes_under_fifty_mill
         return time.process_time() - began
 
     assert min(spent() for _ in range(5)) < 0.05
+
+
+def test_other_settings_hold_from_the_next_question_on_and_what_happened_counts() -> None:
+    """One a minute is spent by the eviction before; with two there is room for one more."""
+    cluster = Picture(UNBOUNDED)
+    several = pods(cluster, 3)
+    assert cluster.evict(several[0]) == ""
+    for number in (1, 2):
+        limits = {**UNBOUNDED["limiter"], "perMinute": number}
+        head = {"apiVersion": settings.API_VERSION, "kind": settings.KIND}
+        cluster.limiter.configure(settings.read({**head, "limiter": limits}, "f"))
+        refused = reason(cluster.ask(several[1]))
+        assert refused == ("GlobalRate" if number == 1 else "")
+    assert cluster.evict(several[1]) == ""
+    assert reason(cluster.ask(several[2])) == "GlobalRate"

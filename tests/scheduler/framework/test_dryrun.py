@@ -12,6 +12,7 @@ from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.framework import cycle, dryrun, profile
 from koordlet.scheduler.objects import disruption
 from koordlet.scheduler.objects.pods import Pod
+from tests.kit import clusters
 from tests.oracle.clusters import Maker
 
 CLUSTERS = 6
@@ -185,3 +186,31 @@ def test_what_is_remembered_stays_within_its_bound() -> None:
         memory.of(pod_class, priority)
     assert len(memory) == 3
     assert memory.of(pod_class, -1) is kept
+
+
+def test_of_equal_pods_the_one_goes_whose_workload_was_disrupted_least() -> None:
+    """It changes nothing where ranks differ: a lower priority goes first all the same."""
+    bodies = [
+        clusters.node("n0", cpu="3"),
+        *(clusters.pod(name, cpu="1", on="n0") for name in ("often", "seldom")),
+        clusters.pod("lower", cpu="1", on="n0", priority=-1),
+        clusters.pod("wants", cpu="2", priority=9),
+    ]
+    often = {"d/often": 2.0, "d/lower": 9.0}
+    for disrupted, expected in (
+        (None, {"lower", "seldom"}),
+        (lambda pod: often.get(pod.key, 0.0), {"lower", "seldom"}),
+        (lambda pod: 2.0 - often.get(pod.key, 0.0), {"lower", "often"}),
+    ):
+        loaded = inventory.load(bodies)
+        [pod] = loaded.pending
+        one = cycle.Cycle(loaded.columns, profile.default(), disrupted)
+        protection = disruption.Protection(())
+        with one.sight(pod) as view:
+            by_sums = dryrun.DryRuns(loaded.columns, view, pod, protection, one.dry_runs).at(0)
+            by_filters = dryrun.in_columns(
+                *(loaded.columns, view, pod, 0, protection), disrupted=disrupted
+            )
+        assert _told(by_sums) == _told(by_filters)
+        assert isinstance(by_sums, dryrun.Candidate)
+        assert {victim.name for victim in by_sums.victims} == expected

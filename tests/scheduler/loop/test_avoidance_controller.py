@@ -61,7 +61,7 @@ def test_a_replacement_does_not_come_back_and_comes_to_the_front(
             assert (await world.until_placed("c"))["c"] == "n2"
             assert loop.core.measures.fronted == 1
             assert len(loop.disruptions.fronts) == 0
-            assert "koordlet_node_avoidance_entries 1" in loop.metrics()
+            assert "koordlet_scheduler_node_avoidance_entries 1" in loop.metrics()
 
     schedulers.run(body())
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from koordlet.kubeapi import elastic_quotas, kinds, objects
 from koordlet.scheduler.loop import configuration
+from koordlet.scheduler.quotas import pools
 from tests.kit import deadline, schedulers
 from tests.kit.quotas import KEY, capacity_scheduling, quota
 from tests.scheduler.loop.test_gangs import both
@@ -106,6 +107,47 @@ def test_built_in_quotas_come_with_the_first_quota_and_an_invalid_one_is_told(
                 assert event["regarding"]["name"] == "q"
                 assert "min 9 > max 2" in event["note"]
                 assert loop.core.quotas.book.settings.default_max  # the arguments hold
+
+    schedulers.run(body())
+
+
+@both
+def test_a_profile_gets_its_tree_id_and_its_root_as_an_object_that_follows_the_nodes(
+    ram: Path, *, over_http: bool
+) -> None:
+    """The label, the quota beside the profile with the amounts of its nodes, then of one more."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=over_http, custom=CUSTOM) as world:
+            await world.store.create(kinds.NAMESPACES, {"metadata": {"name": "koordinator-system"}})
+            await world.node("n1", cpu="4")
+            profile = {
+                "apiVersion": kinds.ELASTIC_QUOTA_PROFILES.api_version,
+                "kind": kinds.ELASTIC_QUOTA_PROFILES.name,
+                "metadata": {"name": "pool", "namespace": "d"},
+                "spec": {"quotaName": "root-a", "resourceRatio": "0.5"},
+            }
+            await world.store.create(kinds.ELASTIC_QUOTA_PROFILES, profile)
+            async with schedulers.scheduler(world.client) as loop:
+                await deadline.comes(lambda: loop.ready)
+                tree_id = str(pools.fnv("d/pool"))
+                await world.until(
+                    lambda known: (
+                        known["pool"]["metadata"].get("labels", {}).get(f"{KEY}tree-id") == tree_id
+                    ),
+                    kinds.ELASTIC_QUOTA_PROFILES,
+                )
+
+                def least(cpu: str) -> Any:
+                    return lambda known: (
+                        known.get("root-a", {}).get("spec", {}).get("min", {}).get("cpu") == cpu
+                    )
+
+                roots = await world.until(least("2"), kinds.ELASTIC_QUOTAS)
+                assert roots["root-a"]["metadata"]["labels"][f"{KEY}is-root"] == "true"
+                await world.node("n2", cpu="6")
+                await deadline.comes(lambda: "n2" in loop.core.pod_cache.columns.rows)
+                await world.until(least("5"), kinds.ELASTIC_QUOTAS)
 
     schedulers.run(body())
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import moment
-from koordlet.scheduler.migration import flow, room
+from koordlet.scheduler.migration import cleanup, flow, room
 from koordlet.scheduler.migration.flow import EvictPod, MakeReservation, OpenReservation, Picture
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
@@ -143,7 +143,7 @@ class Cluster:
             del self.pods["web-1"]
         elif new is not None:
             new.ready = True
-        for gone in list(flow.leftovers({"j-1": self.job}, self.rooms.values())):
+        for gone in list(cleanup.leftovers({"j-1": self.job}, self.rooms.values())):
             del self.rooms[gone.name]
 
     def play(self, seconds: int = 60) -> MigrationJob:
@@ -347,10 +347,10 @@ def test_jobs_are_forgotten_and_failed_ones_kept_for_a_day() -> None:
         job(Phase.SUCCEEDED, 500), job(Phase.SUCCEEDED, 1000), job(Phase.SUCCEEDED, 1000, None),
         job(Phase.RUNNING, 10**6), job(Phase.FAILED, 80_000), job(Phase.FAILED, 90_000),
     ]  # fmt: skip
-    gone = [each.name for each in flow.forgotten(several, NOW)]
+    gone = [each.name for each in cleanup.forgotten(several, NOW)]
     assert gone == ["Succeeded-1000", "Failed-90000"]
     many = [job(Phase.FAILED, float(age)) for age in range(1003)]
-    assert [each.created for each in flow.forgotten(many, NOW)] == [
+    assert [each.created for each in cleanup.forgotten(many, NOW)] == [
         NOW - 1000,
         NOW - 1001,
         NOW - 1002,
@@ -362,7 +362,7 @@ def test_the_reservation_of_a_job_that_is_gone_is_deleted() -> None:
     ours = JobReservation(name="a", uid="a", job="gone")
     used = JobReservation(name="b", uid="b", job="gone", owner=REF)
     theirs = JobReservation(name="c", uid="c")
-    assert list(flow.leftovers({}, [ours, used, theirs])) == [ours]
+    assert list(cleanup.leftovers({}, [ours, used, theirs])) == [ours]
 
 
 @pytest.mark.parametrize(("ends", "phase"), [(True, Phase.SUCCEEDED), (False, Phase.FAILED)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from koordlet import cli
 from koordlet.http import server
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.process import pages
+from tests.deploy.test_alerts import rules
 from tests.kit import deadline, schedulers
 from tests.scheduler.loop.test_migration_controller import JOBS, KINDS, Cluster, settings
 
@@ -60,7 +62,12 @@ def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_moves_it(
                 state = metrics.document()
                 assert [move["name"] for move in state["moves"]] == [name]
                 assert state["plan"]["moves"] == []
-                assert "koordlet_migration_jobs" in loop.metrics(made.gauges())
+                text = loop.metrics(made.gauges())
+                (alert,) = rules("descheduler")
+                oldest = re.search(rf"^{alert['expr'].split()[0]} ([0-9.]+)$", text, re.MULTILINE)
+                assert oldest is not None
+                assert float(oldest[1]) > 0
+                assert "koordlet_migration_jobs" in text
                 assert "/api/v1/moves" in list(metrics.routes())
                 assert "/api/v1/moves" not in list(pages.Pages(loop).routes())
             finally:

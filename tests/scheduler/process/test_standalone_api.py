@@ -10,7 +10,7 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.model import decision, nodereport
 from koordlet.rpc import placing
 from koordlet.scheduler.process import standalone_api
-from tests.kit import clusters, gangs, quotas, schedulers
+from tests.kit import clusters, gangs, schedulers
 from tests.kit.devices import PERCENT, annotated, report
 from tests.kit.reservations import reservation
 
@@ -318,31 +318,6 @@ def test_a_disruption_rate_is_handed_in_and_refused_by_its_field(ram: Path) -> N
                 "",
                 "spec.limits: a list of 1 to 4 limits is needed",
             ]
-
-    schedulers.run(body())
-
-
-def test_a_quota_is_handed_in_and_heeded_and_one_that_contradicts_itself_is_refused(
-    ram: Path,
-) -> None:
-    """A pod beyond it waits with its message; a minimum above the maximum is not taken."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=False) as world,
-            schedulers.scheduler(world.client) as loop,
-        ):
-            desk = standalone_api.StandaloneApi(world.store, loop)
-            await world.node("n1", cpu="4")
-            good = quotas.quota("team", {"cpu": "1"}, {"cpu": "2"})
-            bad = quotas.quota("other", {"cpu": "3"}, {"cpu": "2"})
-            taken = await desk.submit(_handed(*map(clusters.stored, (good, bad))), dry_run=False)
-            assert [each.error for each in taken] == [
-                "",
-                "resourceKey cpu of quota other min 3 > max 2",
-            ]
-            await world.pod("p", cpu="3", labels={f"{quotas.KEY}name": "team"})
-            assert "Insufficient quotas, quotaName: team" in await world.until_told("p")
 
     schedulers.run(body())
 

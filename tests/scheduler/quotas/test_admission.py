@@ -39,6 +39,25 @@ def _pod(name: str, quota: str, cpu: int, memory: int, *, on: str = "", **labels
     return _DECODER.decode(body, 0)
 
 
+@pytest.mark.parametrize(("ignores", "used"), [(False, 1250), (True, 1000)])
+def test_what_a_runtime_takes_for_itself_counts_unless_the_gate_leaves_it_out(
+    *, ignores: bool, used: int
+) -> None:
+    """A pod of one CPU with a quarter of overhead, used and asked for; the bound is 2.2 CPUs."""
+    book = _book(
+        (10, 100), spec("q", {}, {"cpu": "2200m"}), ignores_overhead=ignores, uses_runtime=False
+    )
+
+    def pod(name: str, on: str = "") -> Pod:
+        overhead = {"overhead": {"cpu": "250m"}}
+        body = clusters.pod(name, cpu="1", on=on, labels={f"{KEY}name": "q"}, **overhead)
+        return _DECODER.decode(body, 0)
+
+    book.put(pod("there", on="n"))
+    assert book.nodes["q"].used == {"cpu": used}
+    assert bool(_refusal(book, pod("more"))) is not ignores
+
+
 def _refusal(book: QuotaBook, pod: Pod) -> str:
     book.put(pod)
     return admission.refusal(book, pod.pod_class, pod.priority)

@@ -104,12 +104,16 @@ def test_a_status_has_what_runs_and_a_zero_for_every_name_of_the_quota() -> None
 def test_what_a_quota_of_a_namespace_may_not_say_is_named() -> None:
     """A minimum without a maximum is in order; a second quota of the namespace is not."""
     book = _book(a=({"cpu": 1}, None))
-    assert book.objection(ElasticQuota(namespace="b", name="q", min={"cpu": 1})) == ""
-    assert book.objection(ElasticQuota(namespace="a", name="q", min={"cpu": 2})) == ""
+
+    def objections(quota: ElasticQuota) -> list[str]:
+        return [objection.message for objection in book.objections(quota)]
+
+    assert objections(ElasticQuota(namespace="b", name="q", min={"cpu": 1})) == []
+    assert objections(ElasticQuota(namespace="a", name="q", min={"cpu": 2})) == []
     second = ElasticQuota(namespace="a", name="other", min={"cpu": 1})
-    assert book.objection(second) == "quota a/q is the namespace's already: change that one"
+    assert objections(second) == ["quota a/q is the namespace's already"]
     wrong = ElasticQuota(namespace="b", name="q", min={"cpu": 2000}, max={"cpu": 1000})
-    assert book.objection(wrong) == "resourceKey cpu of quota b min 2 > max 1"
+    assert objections(wrong) == ["resourceKey cpu of quota b min 2 > max 1"]
     same_name = dataclasses.replace(second, name="q", kind=kinds.NAMESPACE_QUOTAS)
     book.put_quota(same_name)
     assert [notice.kind for notice in book.take_notices()] == [kinds.NAMESPACE_QUOTAS]

@@ -11,7 +11,7 @@ from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.elastic_quotas import ROOT, ElasticQuotaProfile
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.nodes import Node
-from koordlet.scheduler.quotas import registry
+from koordlet.scheduler.quotas import pools
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from tests.kit import clusters
@@ -139,7 +139,7 @@ def test_a_profile_makes_a_tree_of_its_nodes() -> None:
     book.put_profile(_profile())
     book.settle()
     root = book.nodes["root-a"]
-    assert root.tree.id == str(registry.fnv("d/pool-a"))
+    assert root.tree.id == str(pools.fnv("d/pool-a"))
     assert root.spec.min["cpu"] == root.tree.total["cpu"] == 6300
     assert book.trees[""].total["cpu"] == 17_000 - 6_300
     book.put_node(_node("n2", "4", pool="a"), _node("n2", "4", pool="a", cordoned=True))
@@ -188,8 +188,8 @@ def test_cordoned_nodes_count_unless_the_operator_says_otherwise() -> None:
 
 def test_the_hash_of_a_name_is_that_of_the_peer() -> None:
     """FNV-1a with 64 bits: its published values of nothing and of ``a``."""
-    assert registry.fnv("") == 0xCBF29CE484222325
-    assert registry.fnv("a") == 0xAF63DC4C8601EC8C
+    assert pools.fnv("") == 0xCBF29CE484222325
+    assert pools.fnv("a") == 0xAF63DC4C8601EC8C
 
 
 def test_a_circle_that_closes_late_frees_those_above_it_too() -> None:

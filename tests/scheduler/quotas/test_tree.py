@@ -118,6 +118,8 @@ def test_minimums_of_300_in_a_cluster_of_200_are_scaled_where_that_is_on(
     for node, wanted in zip(below, wants, strict=True):
         tree.count(node, NOTHING, _usage({"cpu": wanted * 1000} if wanted else {}))
     assert tuple(tree.runtime(node)["cpu"] for node in (parent, *below)) == expected
+    scaled = [tree.scaled_minimum(node)["cpu"] for node in (parent, *below)]
+    assert scaled == ([200_000, *[66_666] * 3] if scales else [300_000, *[100_000] * 3])
     tree.set_total({"cpu": 600_000})
     assert [tree.runtime(node)["cpu"] for node in below] == [wanted * 1000 for wanted in wants]
 

@@ -78,7 +78,9 @@ def _message(new: ElasticQuota, *others: ElasticQuota, old: ElasticQuota | None 
 )
 def test_amounts_that_make_no_quota_are_fatal(new: ElasticQuota, message: str) -> None:
     """Negative amounts and minimums without or above a maximum are never in force."""
-    assert Validation(_Quotas()).objection(new) == validation.Objection(message, fatal=True)
+    objection = Validation(_Quotas()).objection(new)
+    assert objection is not None
+    assert (objection.message, objection.fatal) == (message, True)
 
 
 def test_a_quota_in_order_meets_no_objection() -> None:
@@ -118,7 +120,8 @@ def test_what_does_not_agree_with_the_quota_above_names_both(
     parent = spec(*("P", {"cpu": 10}, {"cpu": 20}), is_parent=True, labels={f"{KEY}tree-id": "a"})
     brother = spec("B", {"cpu": 3}, {"cpu": 9}, parent="P")
     objection = Validation(_Quotas(parent, brother, spec("L", {}, {"cpu": 20}))).objection(new)
-    assert objection == validation.Objection(message)
+    assert objection is not None
+    assert (objection.message, objection.fatal) == (message, False)
 
 
 def test_who_may_update_keys_may_bound_fewer_than_the_quota_above() -> None:
@@ -223,7 +226,10 @@ def test_a_minimum_is_covered_by_what_the_quotas_above_are_guaranteed() -> None:
     assert Validation(covered, gates).objection(leaf) is None
     lacking = _Quotas(top, middle, guaranteed={"T": {"cpu": 3_000}, "M": {"cpu": 1_000}})
     objection = Validation(lacking, gates).objection(leaf)
-    assert objection == validation.Objection("tree root quota T can't guarantee for min")
+    assert objection is not None
+    assert objection.message == "tree root quota T can't guarantee for min"
+    assert objection.path == "spec.min.cpu"
+    assert objection.fix.startswith("T would need cpu:4:")
 
 
 def test_a_quota_with_pods_or_children_should_not_be_deleted() -> None:

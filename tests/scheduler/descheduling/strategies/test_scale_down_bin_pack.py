@@ -49,7 +49,7 @@ def test_the_rank_is_a_deletion_cost_and_nobody_goes() -> None:
     result = play(bodies, strategy(), answer)
     # 0 is what a pod without one has.
     assert costs == {"web-c1": 2, "web-b": 3}
-    assert result.ranked == len(costs)
+    assert len(result.ranked) == len(costs)
     assert result.decisions == []
 
 

@@ -1,0 +1,127 @@
+"""The quotas of a scheduler for its page: amounts for bars, who lends to whom, who is called back.
+
+Covers: the panel's part of the document, the choice among many quotas.
+Does not cover: drawing it (``report/page/quotas.js``), the documents of commands
+(``quotas.summary``).
+
+Who lends is among siblings: what one may not use of its minimum now, others beyond theirs have.
+Of many quotas those are told that are above their runtime, then those that wait, with all above
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+from typing import Any
+
+from koordlet.model.record import dataclass
+from koordlet.scheduler.quotas import summary
+from koordlet.scheduler.quotas.book import QuotaBook
+from koordlet.scheduler.quotas.revoke import RevokeWatch
+from koordlet.scheduler.quotas.summary import beyond
+from koordlet.scheduler.quotas.tree import QuotaNode
+
+#: Of quotas, and of pods that are called back.
+MOST = 200
+#: Of names on the other side of a loan.
+_NAMES = 5
+
+Body = dict[str, Any]
+
+
+def panel(book: QuotaBook) -> Body:
+    """What the page shows of quotas."""
+    nodes = list(summary.ordered(book)) if book else []
+    over = {node.name for node in nodes if _over(book, node)}
+    back = [
+        {"pod": revocation.pod.key, "quota": revocation.quota.name, "in": node.name}
+        for revocation in (RevokeWatch(-1.0).look(book, 0.0) if over else ())
+        if (node := book.of(revocation.pod.pod_class)) is not None
+    ]
+    sides: dict[str, _Sides] = {}
+    return {
+        "quotas": [_quota(book, node, sides) for node in _chosen(nodes, over)],
+        "quotaCount": len(nodes),
+        "quotasOver": len(over),
+        "calledBack": back[:MOST],
+        "calledBackCount": len(back),
+        "callsBack": book.settings.monitors and book.settings.uses_runtime,
+        "overcommitted": book.overcommitted() if book else "",
+    }
+
+
+def _over(book: QuotaBook, node: QuotaNode) -> dict[str, int]:
+    return beyond(node.used, book.limit(node), bounded=True)
+
+
+def _chosen(nodes: list[QuotaNode], over: set[str]) -> Iterator[QuotaNode]:
+    """The quotas that are told, in the order of the tree."""
+
+    def rank(node: QuotaNode) -> tuple[bool, bool, int]:
+        return node.name not in over, node.self_request == node.self_used, len(node.path)
+
+    chosen = {above.name for node in sorted(nodes, key=rank)[:MOST] for above in node.path}
+    return (node for node in nodes if node.name in chosen)
+
+
+def _quota(book: QuotaBook, node: QuotaNode, sides: dict[str, _Sides]) -> Body:
+    shown = summary.document(book, node)
+    kept = ("quota", "parent", "depth", "isParent", "pods", "waiting", "problem")
+    spec, above = node.spec, node.parent
+    known = {
+        "min": spec.min,
+        "used": node.used,
+        "request": node.request,
+        "runtime": book.limit(node),
+    }
+    names = {name for amounts in (*known.values(), spec.max) for name in amounts}
+    beside = _Sides()
+    if above is not None:
+        beside = sides.get(above.name) or sides.setdefault(above.name, _Sides.below(book, above))
+    return {
+        **{key: shown[key] for key in kept},
+        "tree": shown["tree"] if node.tree is not book.aside else None,
+        "amounts": {
+            name: {
+                **{what: amounts.get(name, 0) for what, amounts in known.items()},
+                "max": None if (most := spec.max.get(name)) in summary.EVERYTHING else most,
+            }
+            for name in sorted(names)
+        },
+        "borrows": _with(beyond(node.used, spec.min), beside.lenders),
+        "lends": _with(summary.lent(book, node), beside.borrowers),
+        "over": _over(book, node),
+    }
+
+
+@dataclass(slots=True)
+class _Sides:
+    """The children of a quota that lend and that borrow, by resource."""
+
+    lenders: dict[str, list[str]] = field(default_factory=dict)
+    borrowers: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def below(cls, book: QuotaBook, above: QuotaNode) -> _Sides:
+        sides = cls()
+        for _, child in sorted(above.children.items()):
+            for several, amounts in (
+                (sides.lenders, summary.lent(book, child)),
+                (sides.borrowers, beyond(child.used, child.spec.min)),
+            ):
+                for name in amounts:
+                    several.setdefault(name, []).append(child.name)
+        return sides
+
+
+def _with(amounts: dict[str, int], others: dict[str, list[str]]) -> Body:
+    """Amounts by name, each with the siblings on the other side."""
+    return {
+        name: {
+            "amount": much,
+            "with": others.get(name, [])[:_NAMES],
+            "of": len(others.get(name, [])),
+        }
+        for name, much in amounts.items()
+    }

@@ -1,0 +1,78 @@
+"""The quotas of the scheduler's page: bars, who lends to whom, what would be called back."""
+
+from __future__ import annotations
+
+from koordlet.scheduler.process import quota_json
+from koordlet.scheduler.quotas.book import QuotaBook
+from tests.kit import clusters
+from tests.kit.quota_scene import QuotaScene
+from tests.kit.quotas import quota
+
+
+def _lent() -> QuotaScene:
+    """Two of ten CPUs' owners: b has borrowed all that a left, then a wants its own."""
+    scene = QuotaScene(
+        clusters.node("n0", cpu="10"),
+        quota("a", {"cpu": 6}, {"cpu": 10}),
+        quota("b", {"cpu": 4}, {"cpu": 10}),
+    )
+    for number in range(8):
+        scene.pod(f"b{number}", "b", on="n0")
+    return scene
+
+
+def test_a_lender_and_a_borrower_name_each_other() -> None:
+    """What one may not use of its minimum now, its sibling has beyond its own."""
+    [a, b, *_] = quota_json.panel(_lent().book)["quotas"]
+    assert a["lends"] == {"cpu": {"amount": 6000, "with": ["b"], "of": 1}}
+    assert b["borrows"] == {"cpu": {"amount": 4000, "with": ["a"], "of": 1}}
+    assert b["amounts"]["cpu"] == {
+        "min": 4000,
+        "used": 8000,
+        "request": 8000,
+        "runtime": 8000,
+        "max": 10_000,
+    }
+
+
+def test_pods_that_would_be_called_back_are_named_without_waiting() -> None:
+    """At once what the controller would choose after its delay; unmonitored quotas say so."""
+    scene = _lent()
+    assert quota_json.panel(scene.book)["calledBack"] == []
+    for number in range(6):
+        scene.pod(f"a{number}", "a")
+    panel = quota_json.panel(scene.book)
+    assert panel["quotasOver"] == 1
+    assert len(panel["calledBack"]) == panel["calledBackCount"] == 4
+    assert {back["in"] for back in panel["calledBack"]} == {"b"}
+    assert not panel["callsBack"]
+
+
+def test_of_many_quotas_those_over_and_those_that_wait_are_told_with_all_above() -> None:
+    """Three hundred idle teams hide neither the one above its runtime nor its parent."""
+    idle = [quota(f"idle{number:03}", {}, {"cpu": 1}) for number in range(300)]
+    scene = QuotaScene(
+        clusters.node("n0", cpu="10"),
+        *idle,
+        quota("zoo", {"cpu": 1}, {"cpu": 10}, is_parent=True),
+        quota("zebra", {"cpu": 1}, {"cpu": 1}, parent="zoo"),
+    )
+    scene.pod("z0", "zebra", cpu="2", on="n0")
+    panel = quota_json.panel(scene.book)
+    names = [each["quota"] for each in panel["quotas"]]
+    assert {"zoo", "zebra"} <= set(names)
+    assert panel["quotaCount"] == 304
+    assert len(names) <= quota_json.MOST + 2
+
+
+def test_without_quotas_there_is_no_panel() -> None:
+    """A cluster without quotas is told none, not even the built-in ones."""
+    assert quota_json.panel(QuotaBook())["quotaCount"] == 0
+
+
+def test_minimums_beyond_the_cluster_are_a_warning() -> None:
+    """With both sums, as the scaled minimums follow from them."""
+    book = _lent().book
+    assert quota_json.panel(book)["overcommitted"] == ""
+    more = QuotaScene(clusters.node("n0", cpu="10"), quota("a", {"cpu": 16}, {"cpu": 20})).book
+    assert quota_json.panel(more)["overcommitted"].endswith("the total: cpu:16 > cpu:10")
