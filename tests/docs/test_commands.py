@@ -43,6 +43,7 @@ UNSUITED = {
     "changed.yaml": "a file of the reader's cluster: tests/scheduler/sim/test_what_if.py",
     "--deschedule": "a policy of the reader's cluster: tests/cli/test_descheduling.py",
     "quota": "asks a scheduler: tests/cli/test_quotas.py",
+    "migration": "asks a descheduler: tests/scheduler/process/test_moves_pages.py",
 }
 RUN = [one for one in SHOWN if one[0] not in ELSEWHERE and not UNSUITED.keys() & set(one)]
 #: Exit status by its first words, where that is not 0 on the recorded machine, with the reason.

@@ -160,7 +160,7 @@ def test_variables() -> None:
 def test_metrics() -> None:
     """Of the agent and of the scheduler; a star stands for the rest of a name."""
     known = {one.name for one in metrics.table()}
-    served = r'"((?:scheduler|koordlet_(?:scheduler|evictions|disruption))_[a-z_]+)"'
+    served = r'"((?:scheduler|koordlet_(?:scheduler|evictions|disruption|migration|descheduler))_[a-z_]+)"'
     known |= set(re.findall(served, sources()))
     known |= {f"{one}_total" for one in known}
     asked = named(r"\b(?:koordlet|scheduler)_[a-z0-9_]+\*?(?![\w.]*\.(?:py|yaml|json))")
@@ -250,7 +250,9 @@ def test_paths(agent: routes.Routes) -> None:
     asked = {path for page in WRITTEN for span in spans(page) for path in _HTTP.findall(span)}
     asked -= {"/api/v1/"}
     process = commands.REPO / "koordlet/scheduler/process"
-    scheduler = "".join((process / name).read_text() for name in ("pages.py", "descheduler.py"))
+    scheduler = "".join(
+        (process / name).read_text() for name in ("pages.py", "moves_pages.py", "descheduler.py")
+    )
 
     assert len(asked) >= 9
     for path in asked:

@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import koordlet
 from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.model.record import dataclass
@@ -34,6 +35,7 @@ from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import election, evictions, migration_controller, migration_writer
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
+from koordlet.scheduler.loop.event_messages import EventMessage
 from koordlet.scheduler.loop.migration_writer import Watched
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import summary
@@ -258,9 +260,18 @@ class Descheduler:
                     evict_only=traits_.evict_only,
                 )
             )
+            if result.evicted:
+                await self._tell(proposal)
         if not result.evicted:
             self.refusals[pod.uid] = f"{result.reason}: {result.message}"
         return result.evicted
+
+    async def _tell(self, proposal: EvictionProposal) -> None:
+        """The peers' event on the pod; one on its controller comes with each eviction."""
+        text = f"pod evicted by {proposal.reason}"
+        note = EventMessage(proposal.resident.pod, CAUSE, "Evicting", text)
+        evicting = self._watched.evictions
+        await evicting.tell(evicting.events.event(note))
 
     async def _rank(self, proposal: EvictionProposal, cost: int) -> bool:
         """Write a pod's deletion cost, by which its controller scales in."""
@@ -323,6 +334,7 @@ class Descheduler:
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
         """What ``/metrics`` has of rounds and jobs."""
         return self.migrations.gauges() | {
+            ("descheduler_build_info", (("version", koordlet.__version__),)): 1,
             ("descheduler_loop_duration_seconds_sum", ()): self._seconds,
             ("descheduler_loop_duration_seconds_count", ()): self._rounds,
             ("leader_election_master_status", (("name", "koordlet-descheduler"),)): int(

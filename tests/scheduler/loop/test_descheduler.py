@@ -86,6 +86,9 @@ def test_one_round_evicts_what_a_strategy_chooses_and_tells_why(
             listing = await objects.collect(world.store.list(kinds.EVENTS))
             (event,) = (each for each in listing.items if each["reason"] == "Moved")
             assert event["note"].endswith("containers restarted 9 times, at most 4")
+            (event,) = (each for each in listing.items if each["reason"] == "Descheduled")
+            assert event["note"] == "pod evicted by containers restarted 9 times, at most 4"
+            assert (event["type"], event["regarding"]["name"]) == ("Normal", "often")
 
     schedulers.run(body())
 

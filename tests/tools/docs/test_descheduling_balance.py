@@ -18,9 +18,9 @@ def test_the_picture_is_that_of_the_record() -> None:
 
 def test_a_simulation_balances_and_is_the_same_each_time() -> None:
     """Rounds lower the number of hot nodes; a way without moves would lower nothing."""
-    several = [balance.record(30, 300, 6, 10, balance._WAYS[1:2]) for _ in range(2)]
+    several = [balance.record(60, 600, 8, 10, balance._WAYS[1:2]) for _ in range(2)]
     assert several[0] == several[1]
     (run,) = several[0]["runs"]
     first, last = run["points"][0], run["points"][-1]
     assert last[3] > 0
-    assert (last[1], last[2]) < (first[1], first[2])
+    assert last[1] < first[1]
