@@ -6,6 +6,7 @@ descheduler at many moments. Does not cover: each step (``tests.scheduler.migrat
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -232,13 +233,14 @@ def test_killed_again_and_again_it_ends_right(machine: Machine) -> None:
     def over() -> bool:
         return all(map(machine.over, jobs))
 
+    def written(before: int) -> bool:
+        return over() or machine.writes() > before
+
     kills = 0
     while not over() and kills < 30:
-        before = machine.writes()
+        more = functools.partial(written, machine.writes())
         machine.start()
-        machine.until(
-            lambda known=before: over() or machine.writes() > known, "something is written"
-        )
+        machine.until(more, "something is written")
         machine.kill()
         kills += 1
     assert over(), [machine.job(name) for name in jobs]

@@ -160,7 +160,8 @@ def test_variables() -> None:
 def test_metrics() -> None:
     """Of the agent and of the scheduler; a star stands for the rest of a name."""
     known = {one.name for one in metrics.table()}
-    served = r'"((?:scheduler|koordlet_(?:scheduler|evictions|disruption|migration|descheduler))_[a-z_]+)"'
+    rooms = "scheduler|evictions|disruption|migration|descheduler"
+    served = rf'"((?:scheduler|koordlet_(?:{rooms}))_[a-z_]+)"'
     known |= set(re.findall(served, sources()))
     known |= {f"{one}_total" for one in known}
     asked = named(r"\b(?:koordlet|scheduler)_[a-z0-9_]+\*?(?![\w.]*\.(?:py|yaml|json))")
