@@ -1,4 +1,4 @@
-"""``koordlet describe``: a reservation, migration, gang, quota or claim, with all about it."""
+"""``koordlet describe``: one reservation, gang, migration, quota, claim or disruption budget."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from koordlet.cli import (
     claims,
+    disruption,
     gangs,
     migrations,
     options,
@@ -24,6 +25,7 @@ koordlet describe reservation web-room
 koordlet describe reservation web-room -o json
 koordlet describe gang default/train
 koordlet describe quota team-a
+koordlet describe budget shop/web       a DisruptionRate: windows, and what was disrupted
 koordlet describe claim default/gpus
 koordlet describe migration web-1-5f3a1c --kubeconfig admin.conf
 """
@@ -35,7 +37,7 @@ _OPTIONS = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "gang", "migration", "quota", "claim")
+    choices = ("reservation", "gang", "migration", "quota", "claim", "budget")
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
     parser.add_argument("name", metavar="NAME", help="of the object")
     reservations.add(parser)
@@ -59,6 +61,10 @@ def run(args: argparse.Namespace) -> int:
         several = scheduler_documents.ask(args.address, "claims", args.name)
         claim = claims.named(several, args.name)
         return output.show(args.output, {"claim": claim}, claims.detail(claim))
+    if args.kind == "budget":
+        several = scheduler_documents.ask(args.address, "budgets", args.name)
+        budget = disruption.named(several, args.name)
+        return output.show(args.output, {"budget": budget}, disruption.detail(budget))
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
     moments = [{"at": at, "what": what} for at, what in timeline]
     document = {"reservation": body, "timeline": moments, "warnings": warnings}

@@ -18,13 +18,15 @@ koordlet explain claim default/gpus            which nodes have devices for it, 
 koordlet explain eviction                      what runs out, who goes, in which order
 koordlet explain eviction --eviction-hard 'memory.available<99%'  … and who would go, if
 koordlet explain migration shop/web-0           why it is moved, or stays: every check
+koordlet explain plan shop/train-0 all.json    which moves would make room for it, and the proof
+koordlet explain plan empty-node all.json      which node is emptied at the least cost
 koordlet explain quota team-a                  what it may use now, step by step
 koordlet explain write /sys/fs/cgroup/web/cpuset.cpus  who wants what there, what was there
 koordlet explain cpu 17 --root machine.tar.gz  on a recorded machine
 """
 
 #: In the order of the help page.
-SUBJECTS = ("claim", "cpu", "eviction", "migration", "pod", "quota", "write")
+SUBJECTS = ("claim", "cpu", "eviction", "migration", "plan", "pod", "quota", "write")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from koordlet.cli import (
     claims,
+    disruption,
     feed_options,
     gangs,
     migrations,
@@ -28,18 +29,23 @@ koordlet get gangs --address 127.0.0.1:9317
 koordlet get claims                     devices of resource claims, and who uses them
 koordlet get migrations                 pods that move, and how far each is
 koordlet get quotas                     the tree: who borrows, who lends, who is over
+koordlet get budgets                    DisruptionRates: what each allows, and when again
+koordlet get avoid                      which workloads avoid which nodes, and until when
 """
 
 #: What a scheduler answers over HTTP.
-_TABLES = {"claims": claims.table, "gangs": gangs.table, "quotas": quotas.table}
+_TABLES = {
+    "avoid": disruption.avoid,
+    "budgets": disruption.budgets,
+    "claims": claims.table,
+    "gangs": gangs.table,
+    "quotas": quotas.table,
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = (
-        *("claims", "gangs", "migrations", "node", "nodes"),
-        *("quotas", "reservations", "workloads"),
-    )
+    choices = sorted((*_TABLES, "migrations", "node", "nodes", "reservations", "workloads"))
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser, ("table", "wide", "json", "yaml"))

@@ -102,3 +102,6 @@ RESERVATIONS = Kind(
 
 # Ours: what no peer has.
 DISRUPTION_RATES = Kind("scheduling.koordlet.io", "v1alpha1", "disruptionrates", "DisruptionRate")
+NODE_AVOIDANCES = Kind(
+    *("scheduling.koordlet.io", "v1alpha1", "nodeavoidances", "NodeAvoidance"), namespaced=False
+)

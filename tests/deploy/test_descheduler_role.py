@@ -35,6 +35,7 @@ def test_the_deschedulers_role_is_what_it_asks_for() -> None:
     wanted = set().union(
         *(needed(kind, "list watch") for kind in WATCHED),
         needed(kinds.PODS, "create", "eviction"),
+        needed(kinds.NODE_AVOIDANCES, "get list watch create patch"),
         needed(kinds.PODS, "get patch"),
         needed(kinds.RESERVATIONS, "create delete get patch"),
         needed(kinds.POD_MIGRATION_JOBS, "create delete list patch watch"),

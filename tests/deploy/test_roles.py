@@ -68,6 +68,7 @@ def test_the_schedulers_role() -> None:
     assert needed(kinds.ELASTIC_QUOTA_PROFILES, "list watch") <= found
     rates = needed(kinds.DISRUPTION_RATES, "list watch")
     assert rates | needed(kinds.DISRUPTION_RATES, "patch", "status") <= found
+    assert needed(kinds.NODE_AVOIDANCES, "get list watch create patch delete") <= found
     assert needed(kinds.PODS, "create", "eviction") <= found
     for kind in (kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES):
         assert needed(kind, "list watch") <= found

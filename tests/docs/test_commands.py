@@ -28,7 +28,9 @@ ELSEWHERE = {
     "schedule": "needs a scheduler: tests/agent/test_cluster_run.py",
     "scheduler": "until it is told to stop: tests/scheduler/process/test_lifecycle.py",
     "descheduler": "needs an API server: tests/scheduler/process/test_descheduler.py",
-    "migrate": "needs a scheduler: tests/cli/test_migrate.py",
+    "drain": "needs an API server: tests/cli/test_moves.py; of files tests/cli/test_drain.py",
+    "evict": "needs an API server: tests/cli/test_moves.py; of files tests/cli/test_drain.py",
+    "migrate": "needs a cluster or a scheduler: tests/cli/test_migrate.py",
     "reserve": "needs a scheduler: tests/cli/test_reserve.py",
     "describe": "needs a scheduler: tests/cli/test_reserve.py",
     "delete": "needs a scheduler: tests/cli/test_reserve.py",
@@ -47,6 +49,7 @@ UNSUITED = {
 RUN = [one for one in SHOWN if one[0] not in ELSEWHERE and not UNSUITED.keys() & set(one)]
 #: Exit status by its first words, where that is not 0 on the recorded machine, with the reason.
 STATUS = {
+    ("explain", "plan"): (1, "the pod fits as it is, and the only node cannot be emptied"),
     ("explain", "pod"): (2, "the recorded machine runs no such pod"),
     ("trace", "--group"): (2, "the recorded machine has no such cgroup"),
     ("check", "--strict"): (1, "a recording of sysfs alone lacks what enforcing needs"),
@@ -55,7 +58,8 @@ STATUS = {
 
 #: Named alone in a sentence, they need more to be run: their help is.
 BARE = {
-    *(("alerts",), ("explain",), ("get",), ("migrate",), ("migrate-check",), ("sim",), ("watch",)),
+    *(("alerts",), ("drain",), ("evict",), ("explain",), ("get",), ("migrate",)),
+    *(("migrate-check",), ("sim",), ("watch",)),
 }
 
 

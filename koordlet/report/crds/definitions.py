@@ -21,6 +21,7 @@ from koordlet.model.record import dataclass
 from koordlet.report.crds import (
     device,
     disruption_rate,
+    node_avoidance,
     nodemetric,
     nodeslo,
     pod_migration_job,
@@ -112,6 +113,16 @@ DEFINITIONS = (
             _column("Up", ".status.upPods", "integer"),
             _column("Allowed", '.status.conditions[?(@.type=="Allowed")].status'),
             _column("Reason", '.status.conditions[?(@.type=="Allowed")].reason'),
+            _AGE,
+        ),
+    ),
+    Definition(
+        kind=kinds.NODE_AVOIDANCES,
+        model=node_avoidance.NodeAvoidanceSchema,
+        status=False,
+        columns=(
+            _column("Avoided by", ".spec.entries[*].signature.name"),
+            _column("Until", ".spec.entries[*].until"),
             _AGE,
         ),
     ),

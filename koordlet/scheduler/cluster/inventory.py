@@ -2,7 +2,8 @@
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
 storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, PodGroups, ElasticQuotas and
-their profiles, the ClusterNetworkTopology, ResourceSlices, DeviceClasses, claims and templates.
+their profiles, the ClusterNetworkTopology, NodeAvoidances, ResourceSlices, DeviceClasses, claims
+and their templates.
 Does not cover: files (``kubeapi.manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
@@ -14,12 +15,20 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import field
 from typing import TypeVar
 
-from koordlet.kubeapi import elastic_quotas, network_topology, pod_groups, validation
+from koordlet.kubeapi import (
+    elastic_quotas,
+    network_topology,
+    node_avoidances,
+    pod_groups,
+    validation,
+)
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices, gpu_templates
 from koordlet.scheduler.allocation.devices import Devices
 from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.disruption.avoidance_book import AvoidanceBook
+from koordlet.scheduler.disruption.workloads import WorkloadIndex
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.objects import (
     deployments,
@@ -27,6 +36,7 @@ from koordlet.scheduler.objects import (
     disruption,
     machines,
     nodes,
+    owners,
     resource_claims,
     resource_slices,
     terms,
@@ -41,6 +51,7 @@ from koordlet.scheduler.objects.usage import NodeUsage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
 from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
+from koordlet.scheduler.plugins.node_avoidance import NodeAvoidance
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
@@ -66,6 +77,7 @@ class Cluster:
     owners: list[Body] = field(default_factory=list)
     storage: list[Body] = field(default_factory=list)
     reservations: list[Body] = field(default_factory=list)
+    avoidances: list[Body] = field(default_factory=list)
     pod_groups: list[pod_groups.PodGroup] = field(default_factory=list)
     quotas: list[elastic_quotas.ElasticQuota] = field(default_factory=list)
     quota_profiles: list[elastic_quotas.ElasticQuotaProfile] = field(default_factory=list)
@@ -86,6 +98,7 @@ class Cluster:
 
     def equip(self, profile: Profile, now: float) -> None:
         """Give a profile's plugins the objects that they ask for."""
+        avoided = self._avoided(now)
         for plugin in profile.plugins:
             if isinstance(plugin, PodTopologySpread):
                 self._each(self.owners, plugin.owners.add)
@@ -98,8 +111,20 @@ class Cluster:
                     self.columns.furnish(name, reported)
                 for where, templates in self.templates.items():
                     plugin.teach(where, templates)
+            elif isinstance(plugin, NodeAvoidance):
+                plugin.book = avoided
             elif isinstance(plugin, LoadAwareScheduling):
                 plugin.usages, plugin.wall = self.usages, lambda: now
+
+    def _avoided(self, now: float) -> AvoidanceBook:
+        """The avoid lists of all nodes."""
+        known = WorkloadIndex(tuple)
+        book = AvoidanceBook(known.signature, lambda: now)
+        for body in self.avoidances:
+            book.put(node_avoidances.node_avoidance(body))
+        several = self.owners if self.avoidances else ()
+        self._each(several, lambda body: known.put_owner(owners.decode(body)))
+        return book
 
     def _each(self, bodies: Iterable[Body], add: Callable[[Body], None]) -> None:
         for body in bodies:
@@ -148,6 +173,7 @@ def load(
         pods += _expanded(body, pods, warnings)
     _pods(pods, cluster)
     cluster.reservations = kinds.pop("Reservation", [])
+    cluster.avoidances = kinds.pop("NodeAvoidance", [])
     cluster.pod_groups = [pod_groups.pod_group(body) for body in kinds.pop("PodGroup", [])]
     for body in kinds.pop("ClusterNetworkTopology", []):
         network = network_topology.network_topology(body)

@@ -37,7 +37,7 @@ class _Move:
 
     def __init__(self, pod: Pod, target: int) -> None:
         self._pod, self._target = pod, target
-        self._ghost = None if target < 0 else _ghost(pod)
+        self._ghost = None if target < 0 else ghost(pod)
         #: Whether the columns show the departure, and the replacement.
         self._applied = self._placed = False
 
@@ -139,11 +139,11 @@ class Landing:
         return known
 
     def _sorted(self, resident: Resident, *, own: bool) -> tuple[Rows, Rows]:
-        ghost = _ghost(resident.pod)
+        expected = ghost(resident.pod)
         cycle = self._cycle(resident.pod.pod_class.scheduler)
         taken = take(self._columns, resident.pod)
         try:
-            with cycle.sight(ghost) as view:
+            with cycle.sight(expected) as view:
                 if view.refused is not None:
                     empty = np.zeros(0, np.intp)
                     return empty, empty
@@ -169,6 +169,11 @@ class Landing:
         self._moves.append(_Move(resident.pod, target))
         self._moves[-1].apply(self._columns)
 
+    def take_back(self, departures: int) -> None:
+        """Undo the last departures, as if nobody had thought of them."""
+        for _ in range(departures):
+            self._moves.pop().undo(self._columns)
+
     def suspend(self) -> None:
         """Show the cluster as it is."""
         for move in reversed(self._moves):
@@ -180,7 +185,7 @@ class Landing:
             move.apply(self._columns)
 
 
-def _ghost(pod: Pod) -> Pod:
+def ghost(pod: Pod) -> Pod:
     """The replacement of a pod, as the scheduler will be asked to place it."""
     return dataclasses.replace(
         pod,

@@ -31,6 +31,11 @@ class Mover:
     #: and the checks that keep moves from doing more harm than good do not apply.
     reclaims: bool = False
 
+    @property
+    def drains(self) -> bool:
+        """Whether a person empties a node by it: budgets and rates bound it, and nothing else."""
+        return self.name.partition("/")[0] == "drain"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:

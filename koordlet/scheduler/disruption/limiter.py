@@ -20,7 +20,7 @@ The first check that refuses gives the reason:
 
 A mover that calls back what is somebody else's (``Mover.reclaims``) passes 7, 9, 11 and the pods of
 12: they keep moves from doing more harm than good, and the pods that wait are those it makes room
-for.
+for. Somebody who empties a node (``Mover.drains``) passes 6 to 12, and the priority of 3.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ from koordlet.scheduler.objects.pods import Pod
 
 SYSTEM_CRITICAL = 2_000_000_000
 _MINUTE = 60.0
+#: The first checks, which hold for somebody who empties a node, too.
+_OF_DRAINS = 4
 #: Replicas from which the formula of a workload's bounds changes.
 _FEW, _MANY = 4, 10
 
@@ -114,7 +116,8 @@ class Limiter:
         )
         signature = self.workloads.signature(pod.pod_class)
         question = _Question(pod=pod, mover=mover, asker=asker, signature=signature, now=now)
-        refusals = (check(question) for check in self._checks)
+        checks = self._checks[:_OF_DRAINS] if mover.drains else self._checks
+        refusals = (check(question) for check in checks)
         answer: Answer = next((refusal for refusal in refusals if refusal is not None), Allow())
         if mover.acts:
             return answer
@@ -194,7 +197,7 @@ class Limiter:
             why = "it keeps the place of a reservation"
         if not why and signature is not None and signature.kind == "DaemonSet":
             why = "its DaemonSet would create it again on its node"
-        if not why and pod.priority >= SYSTEM_CRITICAL:
+        if not why and pod.priority >= SYSTEM_CRITICAL and not question.mover.drains:
             why = f"its priority {pod.priority} is that of system-critical pods"
         if not why and signature is None and not (pod.movable or question.mover.reclaims):
             covered = bool(self.rates.covering(pod.pod_class))

@@ -77,6 +77,8 @@ class DisruptionSettings:
     defaults: tuple[DefaultRate, ...] = ()
     floor: RateFloor | None = None
     limiter: LimiterSettings = field(default_factory=LimiterSettings)
+    #: Replacements at the front of the queue come before pods of a higher priority, too.
+    front_across_priorities: bool = False
 
     @property
     def per_minute(self) -> int:
@@ -112,6 +114,12 @@ def _whole(value: object) -> int:
 
 def _priority(value: object) -> int:
     return int(shapes.integer(-(2**31), 2**31 - 1)(value, []))
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, found {shapes.shown(value)}")
+    return value
 
 
 def _percent(value: object) -> int:
@@ -241,6 +249,11 @@ KEYS = (
         "The components that keep off the `reserve` of a DisruptionRate, and share what"
         " `aggressiveness` gives.", _names, "background",
     ),
+    SettingKey(
+        "queue.frontAcrossPriorities", "`true`, `false`", "`false`",
+        "Whether replacements of pods that were moved come before pods of a higher priority, too,"
+        " and not before their equals alone.", _flag, "front_across_priorities",
+    ),
 )  # fmt: skip
 
 
@@ -270,7 +283,7 @@ def _flattened(body: Mapping[str, Any], where: str) -> dict[str, Any]:
     for key, value in body.items():
         if key in {"apiVersion", "kind", "metadata"}:
             continue
-        if key not in {"disruption", "limiter"}:
+        if key not in {"disruption", "limiter", "queue"}:
             flat[key] = value
         elif isinstance(value, Mapping):
             flat |= {f"{key}.{inner}": item for inner, item in value.items()}

@@ -19,6 +19,7 @@ from __future__ import annotations
 from koordlet.kubeapi.disruption_rates import Disruption
 from koordlet.scheduler.disruption import workloads
 from koordlet.scheduler.disruption.answers import Clock, Mover
+from koordlet.scheduler.disruption.front_tokens import FrontTokens
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.disruption.pace import Eviction
 from koordlet.scheduler.objects.eviction_marks import Leaving
@@ -32,8 +33,8 @@ _MOST_VANISHED = 1000
 class DisruptionTracker:
     """Takes in each change of a pod."""
 
-    def __init__(self, limiter: Limiter) -> None:
-        self._limiter = limiter
+    def __init__(self, limiter: Limiter, fronts: FrontTokens) -> None:
+        self._limiter, self._fronts = limiter, fronts
         #: Pods whose end is recorded, by UID.
         self._ending: set[str] = set()
         #: Covered pods that vanished (rule 3).
@@ -54,6 +55,9 @@ class DisruptionTracker:
             self._ending.add(new.uid)
             self.record(new, new.leaving)
             self._adopt(new, new.leaving, now)
+            signature = known.signature(new.pod_class)
+            if new.leaving.front and signature is not None:
+                self._fronts.give(signature, new.leaving.at)
         if new.up and self._limiter.pace.waits:
             self._limiter.pace.up(new, known.signature(new.pod_class))
 

@@ -29,6 +29,8 @@ class Signature:
         return f"{self.kind}/{self.name}"
 
 
+#: Controllers that are watched.
+_COUNTING = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 #: By class, then by key of the pod.
 PodsByClass = Mapping[PodClass, Mapping[str, Pod]]
 
@@ -39,12 +41,33 @@ class _Namespace:
     def __init__(self) -> None:
         self.classes: dict[PodClass, dict[str, Pod]] = {}
         self._class_of: dict[str, PodClass] = {}
+        #: The classes of each workload; ``None``: to be found anew.
+        self._workloads: dict[Signature, dict[PodClass, Mapping[str, Pod]]] | None = None
+
+    def forget(self) -> None:
+        """Controllers or classes are others than before."""
+        self._workloads = None
+
+    def workloads(
+        self, signature: Callable[[PodClass], Signature | None]
+    ) -> dict[Signature, dict[PodClass, Mapping[str, Pod]]]:
+        """The placed pods of each workload."""
+        if self._workloads is None:
+            self._workloads = {}
+            for pod_class, pods in self.classes.items():
+                workload = signature(pod_class)
+                if workload is not None:
+                    self._workloads.setdefault(workload, {})[pod_class] = pods
+        return self._workloads
 
     def put(self, pod: Pod) -> None:
         if self._class_of.get(pod.key) is not pod.pod_class:
             self.drop(pod.key)
         self._class_of[pod.key] = pod.pod_class
-        self.classes.setdefault(pod.pod_class, {})[pod.key] = pod
+        if pod.pod_class not in self.classes:
+            self.classes[pod.pod_class] = {}
+            self.forget()
+        self.classes[pod.pod_class][pod.key] = pod
 
     def drop(self, key: str) -> None:
         pod_class = self._class_of.pop(key, None)
@@ -52,6 +75,7 @@ class _Namespace:
             del self.classes[pod_class][key]
             if not self.classes[pod_class]:
                 del self.classes[pod_class]
+                self.forget()
 
 
 class WorkloadIndex:
@@ -66,11 +90,20 @@ class WorkloadIndex:
     def put_owner(self, owner: PodOwner) -> None:
         """Add or update a controller; what does not count its pods is passed over."""
         if owner.replicas is not None:
-            self._owners[owner.namespace, owner.kind, owner.name] = owner
+            key = owner.namespace, owner.kind, owner.name
+            old, self._owners[key] = self._owners.get(key), owner
+            if old is None or old.controller != owner.controller:
+                self._forget(owner.namespace)
 
     def drop_owner(self, owner: PodOwner) -> None:
         """Delete a controller."""
         self._owners.pop((owner.namespace, owner.kind, owner.name), None)
+        self._forget(owner.namespace)
+
+    def _forget(self, namespace: str) -> None:
+        known = self._namespaces.get(namespace)
+        if known is not None:
+            known.forget()
 
     def put(self, pod: Pod) -> None:
         """Add or update a pod that has a node."""
@@ -86,13 +119,16 @@ class WorkloadIndex:
 
     def of(self, namespace: str) -> PodsByClass:
         """The placed pods of a namespace."""
+        return self._indexed(namespace).classes
+
+    def _indexed(self, namespace: str) -> _Namespace:
         known = self._namespaces.get(namespace)
         if known is None:
             known = self._namespaces[namespace] = _Namespace()
             for pod in self._placed():
                 if pod.namespace == namespace:
                     known.put(pod)
-        return known.classes
+        return known
 
     def signature(self, pod_class: PodClass) -> Signature | None:
         """The workload of a class; ``None`` where nothing controls its pods."""
@@ -106,13 +142,21 @@ class WorkloadIndex:
             kind, name = owner.controller
         return Signature(namespace, kind, name)
 
+    def stands(self, signature: Signature) -> bool:
+        """Whether a workload is still there, as far as its kind's objects are watched."""
+        if signature.kind not in {*_COUNTING, "Deployment"}:
+            return True
+        named = signature.kind, signature.name
+        return any(
+            owner.namespace == signature.namespace
+            and named in ((owner.kind, owner.name), owner.controller)
+            for owner in self._owners.values()
+        )
+
     def members(self, signature: Signature) -> dict[PodClass, Mapping[str, Pod]]:
         """The placed pods of a workload."""
-        return {
-            pod_class: pods
-            for pod_class, pods in self.of(signature.namespace).items()
-            if self.signature(pod_class) == signature
-        }
+        known = self._indexed(signature.namespace).workloads(self.signature)
+        return known.get(signature, {})
 
     def expected(self, pods_by_class: PodsByClass) -> int:
         """How many pods there should be: what controllers want, and others as they are."""

@@ -151,6 +151,10 @@ class Score:
         """The score of every node whatever the feasible set, or ``None``."""
         return None if raw.size == 0 or raw.any() else 0
 
+    def late(self) -> Rows:
+        """The rows that a sample of the nodes takes last; only of a normalised score."""
+        return np.zeros(0, np.intp)
+
 
 class StaticScore(Score):
     """A static score from one array."""

@@ -126,7 +126,7 @@ class Cycle:
         size = self.columns.size
         wanted = max(_LEAST, len(self.columns.rows) * self.profile.share // _EVERY)
         feasible = view.scored(shunned=shunned).rows
-        order = np.argsort((feasible - self._start) % size, kind="stable")
+        order = np.lexsort(((feasible - self._start) % size, np.isin(feasible, view.late())))
         some = feasible[order][:wanted]
         if not some.size:
             return -1

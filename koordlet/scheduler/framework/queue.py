@@ -4,8 +4,9 @@ Covers: order, backoff, moving back when something happened. Does not cover: whi
 pod (``scheduler.framework.Plugin.helps``), time (given with each call).
 
 Rules:
-1. Order of the active ones: higher priority (or what a QueueSort plugin orders by), then who was
-   added earlier, then earlier creation, then earlier in the input.
+1. Order of the active ones: higher priority (or what a QueueSort plugin orders by), then those at
+   the front, then who was added earlier, then earlier creation, then earlier in the input. Where it
+   is configured so, those at the front come before priority.
 2. A pod that no node would take waits until something happens that one of its rejectors listens to,
    or for ``FORGOTTEN`` seconds. It then waits for the end of its backoff, unless nobody else is
    there to be tried.
@@ -47,7 +48,7 @@ class Backoff:
 #: How often somebody looks for those.
 _LOOK = 30.0
 
-_Order = tuple[Any, float, str, int]
+_Order = tuple[bool, Any, bool, float, str, int]
 
 
 class QueuePlace(enum.Enum):
@@ -80,15 +81,21 @@ class QueuedPod:
     #: Plugins that refused it, and what is said of it.
     by: frozenset[str] = frozenset()
     why: str = ""
+    #: It is tried before its equals.
+    fronted: bool = False
 
 
 class Queue:
     """The scheduling queue: pods that wait for a node."""
 
     def __init__(
-        self, key: Callable[[Pod], Any] = lambda pod: -pod.priority, backoff: Backoff | None = None
+        self,
+        key: Callable[[Pod], Any] = lambda pod: -pod.priority,
+        backoff: Backoff | None = None,
+        *,
+        front_across_priorities: bool = False,
     ) -> None:
-        self._key = key
+        self._key, self._across = key, front_across_priorities
         self._backing = Backoff() if backoff is None else backoff
         self._entries: dict[str, QueuedPod] = {}
         #: What each is ordered by (when its backoff ends, first), then its serial and itself.
@@ -123,6 +130,13 @@ class Queue:
     def gate(self, pod: Pod, why: str, now: float = 0.0) -> None:
         """Keep a pod out of the queue until it is added again."""
         self._moved(pod, QueuePlace.GATED, now).why = why
+
+    def front(self, key: str, now: float) -> None:
+        """Let a pod be tried before its equals, for as long as it waits."""
+        entry = self._entries[key]
+        entry.fronted = True
+        if entry.place is QueuePlace.ACTIVE:
+            self.add(entry.pod, now)
 
     def renew(self, pod: Pod) -> None:
         """Replace a pod by its newer value, in the same place."""
@@ -249,8 +263,9 @@ class Queue:
         return entry
 
     def _order(self, entry: QueuedPod) -> _Order:
-        pod = entry.pod
-        return self._key(pod), entry.since, pod.created or "~", pod.position
+        pod, behind = entry.pod, not entry.fronted
+        first = behind and self._across
+        return first, self._key(pod), behind, entry.since, pod.created or "~", pod.position
 
     def _leave(self, entry: QueuedPod, place: QueuePlace) -> None:
         self._index(entry, add=False)

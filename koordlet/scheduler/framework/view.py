@@ -229,6 +229,11 @@ class View:
             totals = totals + weight * score.final(raw[rows], rows)
         return Scored(rows, totals)
 
+    def late(self) -> Rows:
+        """The rows that a sample of the feasible nodes takes last."""
+        several = [score.late() for _, score, _ in self._varying]
+        return np.concatenate([np.zeros(0, np.intp), *several])
+
     def having_a_say(self) -> list[Filter]:
         """The filters that may refuse a node at this moment."""
         return [filtering for _, filtering in self.filters if not _idle(filtering)]

@@ -15,7 +15,14 @@ from koordlet.scheduler.disruption import disruptions
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
-from koordlet.scheduler.loop import agents, event_handlers, event_messages, evictions, health
+from koordlet.scheduler.loop import (
+    agents,
+    avoidance_controller,
+    event_handlers,
+    event_messages,
+    evictions,
+    health,
+)
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
@@ -58,6 +65,9 @@ class ClusterWatch:
             event_messages.EventBuilder(instance, wall),
             steady,
             leads=leads,
+            avoid=avoidance_controller.AvoidanceController(
+                store, self.disruptions.avoidances, self.core.measures, wall, lambda *_: True
+            ).avoid,
         )
 
     def tidy(self) -> None:

@@ -59,6 +59,7 @@ class Core:
         decoder: Decoder | None = None,
         pod_cache: PodCache | None = None,
         decisions: RecentDecisions | None = None,
+        front_across_priorities: bool = False,
         disrupted: dryrun.Disrupted | None = None,
     ) -> None:
         self.measures = SchedulerMetrics() if measures is None else measures
@@ -72,7 +73,7 @@ class Core:
         )
         sorter = next((served.sorter for served in profiles.values() if served.sorter), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
-        self.queue = Queue(backoff=backoff, **by)
+        self.queue = Queue(backoff=backoff, front_across_priorities=front_across_priorities, **by)
         self.budgets = disruption.DisruptionBudgets()
         self.nominated = Nominations()
         self.decisions = decisions or RecentDecisions()

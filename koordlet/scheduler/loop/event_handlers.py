@@ -25,6 +25,7 @@ from koordlet.kubeapi import (
     informer,
     kinds,
     network_topology,
+    node_avoidances,
     objects,
     pod_groups,
     selectors,
@@ -45,6 +46,7 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.coscheduling import Coscheduling, GangScheduling
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
 from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
+from koordlet.scheduler.plugins.node_avoidance import NodeAvoidance
 from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
 
@@ -100,7 +102,12 @@ class EventHandlers:
                 kinds.POD_DISRUPTION_BUDGETS, inventory.budget, self._budget
             ),
             kinds.DISRUPTION_RATES: self._informer(
-                kinds.DISRUPTION_RATES, disruption_rates.disruption_rate, self._rate
+                kinds.DISRUPTION_RATES,
+                disruption_rates.disruption_rate,
+                lambda _key, old, new: disruptions.rate(old, new),
+            ),
+            kinds.NODE_AVOIDANCES: self._informer(
+                kinds.NODE_AVOIDANCES, node_avoidances.node_avoidance, self._avoidance
             ),
             **{kind: self._informer(kind, owners.decode, self._owner) for kind in _OWNERS},
             **{kind: self._informer(kind, _stored, self._stored) for kind in _STORAGE},
@@ -123,6 +130,8 @@ class EventHandlers:
                 plugin.owners = self._owners
             elif isinstance(plugin, WithStorage):
                 plugin.storage = self._storage
+            elif isinstance(plugin, NodeAvoidance):
+                plugin.book = self._disruptions.avoidances
 
     def _shared(
         self, profiles: Mapping[str, profile.Profile]
@@ -237,8 +246,13 @@ class EventHandlers:
             return self._core.decoder.unreadable(body, f"{error}"[:300])
 
     def _pod(self, _key: informer.Key, old: Pod | None, new: Pod | None) -> None:
-        self._core.pod(old, new, self._clock())
+        core, now = self._core, self._clock()
+        core.pod(old, new, now)
         self._disruptions.pod(old, new)
+        came = new if old is None or (new is not None and old.uid != new.uid) else None
+        if came and core.queue.get(came.key) and self._disruptions.fronted(came):
+            core.queue.front(came.key, now)
+            core.measures.fronted += 1
 
     def _node(self, key: informer.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
         if new is not None and new.problems and (old is None or old.problems != new.problems):
@@ -317,13 +331,14 @@ class EventHandlers:
     def _budget(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._core.budgets.put("/".join(key), new)
 
-    def _rate(
-        self,
-        _key: informer.Key,
-        old: disruption_rates.DisruptionRate | None,
-        new: disruption_rates.DisruptionRate | None,
-    ) -> None:
-        self._disruptions.rate(old, new)
+    def _avoidance(self, key: informer.Key, old: Any, new: Any) -> None:
+        if new is not None and new.faults and (old is None or old.faults != new.faults):
+            log.get().warning("scheduler.avoidance_unread", node=key[1], detail=list(new.faults))
+        book = self._disruptions.avoidances
+        # Some classes have points from it, or have none any more.
+        self._core.forget_views(book.named)
+        self._disruptions.avoidance(old, new)
+        self._core.forget_views(book.named)
 
     def _owner(
         self, _key: informer.Key, old: owners.PodOwner | None, new: owners.PodOwner | None

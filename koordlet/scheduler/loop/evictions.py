@@ -23,10 +23,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from koordlet import log
 from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.kubeapi.node_avoidances import Avoidance
 from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, Mover
@@ -57,6 +58,10 @@ class EvictionRequest:
     #: A sentence for people.
     reason: str
     plan: str = ""
+    #: Seconds for which its workload avoids the node that it leaves; 0: it does not.
+    avoid_seconds: float = 0.0
+    #: Its replacement comes to the front of the queue.
+    front: bool = False
     #: ``Eviction``, ``Delete``, ``SoftEviction``; and ``None``: the pod's own grace period.
     policy: str = "Eviction"
     grace_seconds: int | None = None
@@ -91,9 +96,11 @@ class Evictions:
         steady: Callable[[], float],
         *,
         leads: Callable[[], bool] = lambda: True,
+        avoid: Callable[[str, Avoidance], Awaitable[tuple[Avoidance, ...]]] | None = None,
         pause: float = PAUSE,
     ) -> None:
-        self._store, self._steady = store, steady
+        """``avoid`` writes an entry of a node's avoid list; it returns those that gave way."""
+        self._store, self._steady, self._avoid = store, steady, avoid
         self._leads, self._pause = leads, pause
         self.limiter, self.measures, self.events = limiter, measures, events
         #: When an event of a workload and a reason was last sent.
@@ -134,6 +141,7 @@ class Evictions:
             "by": request.mover.name,
             "reason": request.reason,
             **({"plan": request.plan} if request.plan else {}),
+            **({eviction_marks.REQUEUE: eviction_marks.FRONT} if request.front else {}),
             "time": moment.spell(now.wall),
         }
         spelled = json.dumps(note, ensure_ascii=False, separators=(",", ":"))
@@ -204,8 +212,30 @@ class Evictions:
                 cause=request.cause,
                 detail=request.reason,
             )
+            await self._keep_away(request)
         await self._tell(request, result)
         return result
+
+    async def _keep_away(self, request: EvictionRequest) -> None:
+        """Let the workload avoid the node that the pod leaves, where the mover wants it."""
+        pod = request.pod
+        signature = self.limiter.workloads.signature(pod.pod_class)
+        if self._avoid is None or signature is None or not request.avoid_seconds:
+            return
+        now = self.now().wall
+        entry = Avoidance(
+            workload=(signature.namespace, signature.kind, signature.name),
+            reason=request.cause,
+            message=request.reason,
+            by=request.mover.name,
+            since=now,
+            until=now + request.avoid_seconds,
+        )
+        for dropped in await self._avoid(pod.node, entry):
+            _, kind, name = dropped.workload
+            text = f"the avoid list of node {pod.node} is full: {kind} {name} gave way"
+            message = event_messages.EventMessage(pod, "AvoidanceDropped", "Evicting", text)
+            await self.tell(self.events.event(message))
 
     async def _tell(self, request: EvictionRequest, result: EvictionResult) -> None:
         """The event on the pod's workload, or on the pod (rule 6)."""

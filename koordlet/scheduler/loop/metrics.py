@@ -106,6 +106,8 @@ class SchedulerMetrics:
         self.requests: Counter[tuple[str, str]] = Counter()
         #: What movers asked the limiter for: by whom, why, and what came of it.
         self.evictions: Counter[tuple[str, str, str]] = Counter()
+        #: Replacements that came to the front of the queue.
+        self.fronted = 0
         #: Seconds of migration jobs, by phase in which they ended.
         self._migrations: dict[str, Histogram] = {}
         #: Pods that were called back, by quota.
@@ -152,6 +154,7 @@ class SchedulerMetrics:
         parts = [
             *self._families(),
             *_plain("scheduler_preemption_attempts_total", "counter", {(): self.preemptions}),
+            *_plain("koordlet_scheduler_fronted_pods_total", "counter", {(): self.fronted}),
         ]
         by_name: dict[str, dict[_Labels, float]] = {}
         for (name, labels), value in gauges.items():

@@ -59,7 +59,10 @@ class MigrationController:
         instance: str = "",
         grace_seconds: int | None = None,
         leads: Callable[[], bool] = lambda: True,
+        only: Callable[[MigrationJob], bool] | None = None,
     ) -> None:
+        """``only``: the jobs that are carried out, where others are somebody else's."""
+        self._only = only
         self._store, self._watched, self._settings = store, watched, settings
         self._instance, self._leads = instance, leads
         self._grace_seconds = grace_seconds
@@ -169,6 +172,7 @@ class MigrationController:
             job
             for job in several.values()
             if job.active and job.uid not in self._busy and not self._writer.is_stale(job)
+            if self._only is None or self._only(job)
         ]
         picture = self._picture(several)
         waiting = []
@@ -182,7 +186,8 @@ class MigrationController:
                 self._start(job, self._writer.advance(job, flow.Step(step.status, actions)))
         if waiting:
             await self._arbitrate(waiting)
-        if now.steady - self._swept >= _SWEEP and self._watches():
+        sweeps = self._only is None and self._watches()
+        if now.steady - self._swept >= _SWEEP and sweeps:
             self._swept = now.steady
             await self._sweep(several, now)
 

@@ -35,6 +35,8 @@ from koordlet.scheduler.objects.wire import BadObjectError
 #: Seconds after a refused eviction, or a failed request, before the next.
 PAUSE = 5.0
 _MINUTE = 60.0
+#: For so long a workload avoids the node that a pod of it was moved away from.
+_AVOID_SECONDS = 3600.0
 #: Who evicts in the name of a strategy, and why, as the limiter knows them; and by hand.
 COMPONENT, CAUSE, BY_HAND = "descheduler", "Descheduled", "Migrated"
 
@@ -168,13 +170,16 @@ class JobWriter:
     async def _evict(self, job: MigrationJob, pod: Pod) -> bool:
         memory = self.of(job)
         known = memory.traits or PodTraits()
+        moved_by = mover(job.by, self._settings, acts=True)
         result = await self._watched.evictions.evict(
             evictions.EvictionRequest(
                 pod=pod,
-                mover=mover(job.by, self._settings, acts=True),
+                mover=moved_by,
                 cause=cause(job),
                 reason=job.reason or f'migration job "{job.name}"',
                 plan=job.name,
+                avoid_seconds=0.0 if moved_by.drains else _AVOID_SECONDS,
+                front=True,
                 policy=job.policy or known.policy or self._settings.policy,
                 grace_seconds=job.grace_seconds,
                 evict_only=known.evict_only,

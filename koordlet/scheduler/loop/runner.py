@@ -21,16 +21,19 @@ from collections.abc import Callable, Mapping
 
 from koordlet import log
 from koordlet.kubeapi import objects, refusals
+from koordlet.kubeapi.node_avoidances import Avoidance
 from koordlet.model import nodereport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.disruption import disruptions
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import DisruptionSettings
+from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.framework.profile import Profile, plugins
 from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.loop import (
     agents,
+    avoidance_controller,
     binder,
     claim_writer,
     disruption_rate_controller,
@@ -86,11 +89,18 @@ class Loop:
     ) -> None:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
-        self.core = Core(profiles, backoff=backoff, judge=judge, disrupted=self._disrupted)
+        disruption = disruption or DisruptionSettings()
+        self.core = Core(
+            profiles,
+            backoff=backoff,
+            judge=judge,
+            disrupted=self._disrupted,
+            front_across_priorities=disruption.front_across_priorities,
+        )
         self.core.gangs.pausing = True
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
         self.disruptions = disruptions.Disruptions(
-            disruption or DisruptionSettings(),
+            disruption,
             self.core.pod_cache.stored,
             self.core.budgets,
             functools.partial(health.of, self.core),
@@ -120,6 +130,13 @@ class Loop:
         self.pod_group_controller = pod_group_controller.PodGroupController(
             store, self.core, steady, self._clocks.wall
         )
+        self.avoidance_controller = avoidance_controller.AvoidanceController(
+            store,
+            self.disruptions.avoidances,
+            self.core.measures,
+            self._clocks.wall,
+            self._avoidance_stands,
+        )
         self.evictions = evictions.Evictions(
             store,
             self.disruptions.limiter,
@@ -127,6 +144,7 @@ class Loop:
             events,
             steady,
             leads=lambda: self.leading,
+            avoid=self.avoidance_controller.avoid,
         )
         quotas = self.core.quotas
         self.revoke_controller = revoke_controller.RevokeController(
@@ -173,6 +191,13 @@ class Loop:
         self.reporter.bound(bind, error)
         self._poke()
 
+    def _avoidance_stands(self, node: str, entry: Avoidance) -> bool:
+        """Whether node and controller of an entry are there."""
+        namespace, kind, name = entry.workload
+        signature = Signature(namespace, kind, name)
+        known = self.disruptions.limiter.workloads
+        return node in self.core.pod_cache.columns.rows and known.stands(signature)
+
     async def run(self) -> None:
         """Run until cancelled; raises the error of the first part that ends."""
         try:
@@ -190,6 +215,7 @@ class Loop:
                 group.create_task(self.reservation_controller.run())
                 group.create_task(self.pod_group_controller.run())
                 group.create_task(self.disruption_rate_controller.run())
+                group.create_task(self.avoidance_controller.run())
                 group.create_task(self.revoke_controller.run())
                 group.create_task(self.quota_controller.run())
                 group.create_task(self.claim_writer.run())
@@ -275,6 +301,7 @@ class Loop:
             gauges["scheduler_cache_size", (("type", kind),)] = size
         gauges |= self.disruption_rate_controller.gauges() | quota_summary.gauges(core.quotas.book)
         gauges["koordlet_scheduler_gangs_waiting", ()] = core.gangs.waiting()
+        gauges["koordlet_scheduler_node_avoidance_entries", ()] = self.disruptions.avoidances.live()
         gauges["scheduler_homeless_pods", ()] = core.pod_cache.homeless()
         gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(
             self.leading

@@ -17,6 +17,8 @@ from koordlet.scheduler.objects.wire import Body
 
 #: Annotations: ``true`` or ``false``; who evicts the pod and why, as JSON.
 MOVABLE, EVICTION = "koordlet.io/movable", "koordlet.io/eviction"
+#: In that JSON: the replacement shall come to the front of the queue.
+REQUEUE, FRONT = "requeue", "Front"
 #: The peer's: somebody else is asked to move the pod.
 SOFT_EVICTION = "scheduling.koordinator.sh/soft-eviction"
 _MIRROR, _SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
@@ -41,6 +43,8 @@ class Leaving:
     at: float
     #: From when on it counts nowhere that it is still there; 0 where nobody says.
     overdue: float = 0.0
+    #: Its replacement shall come to the front of the queue.
+    front: bool = False
 
 
 def true_conditions(status: Body) -> dict[str, Body]:
@@ -66,19 +70,24 @@ def read(meta: Body, conditions: Mapping[str, Body]) -> dict[str, Any]:
     if _MIRROR in notes or notes.get(_SOURCE, "api") != "api":
         fields["immovable"] = "it is a static pod, which only its node starts and ends"
     if meta.get("deletionTimestamp") is not None or cause:
-        by = asker(notes)
-        fields["leaving"] = Leaving(cause, by, *_span(meta))
+        note = _note(notes)
+        by = note.get("by")
+        fields["leaving"] = Leaving(
+            cause,
+            by if isinstance(by, str) else "",
+            *_span(meta),
+            front=bool(cause) and note.get(REQUEUE) == FRONT,
+        )
     return fields
 
 
-def asker(notes: Mapping[str, Any]) -> str:
-    """Who evicts a pod, by its annotation; empty where nobody does."""
+def _note(notes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Who evicts a pod and how, by its annotation; empty where nobody does."""
     try:
         body = json.loads(notes.get(EVICTION, "{}"))
     except (TypeError, ValueError, RecursionError):
-        return ""
-    by = body.get("by") if isinstance(body, Mapping) else ""
-    return by if isinstance(by, str) else ""
+        return {}
+    return body if isinstance(body, Mapping) else {}
 
 
 def _cause(condition: Body) -> str:

@@ -22,11 +22,13 @@ from koordlet.scheduler.plugins import (
     inter_pod_affinity,
     load_aware,
     node,
+    node_avoidance,
     numa,
     pod,
     ports,
     pressure,
     reservation,
+    resource_preferences,
     resources,
     topology_spread,
     volume_binding,
@@ -41,6 +43,8 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (elastic_quota.ElasticQuotaPlugin, 0),
     # Before all others, as the peer's profile has it; a reservation outweighs every other score.
     (reservation.Reservation, 5000),
+    # What it says is above every preference, that of a reservation too.
+    (node_avoidance.NodeAvoidance, 10_000),
     (node.NodeUnschedulable, 0),
     (node.NodeName, 0),
     (node.TaintToleration, 3),
@@ -66,6 +70,8 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
 #: Served where a profile enables them by name.
 OPTIONAL: tuple[tuple[type[framework.Plugin], int], ...] = (
     (capacity_scheduling.CapacityScheduling, 0),
+    (resource_preferences.NodeResourcesFitPlus, 1),
+    (resource_preferences.ScarceResourceAvoidance, 1),
 )
 
 #: Done by the queue, the preemption and the loop themselves.
@@ -74,8 +80,7 @@ BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 #: Plugins of Kubernetes and of the peers that this scheduler does not have.
 LACKING = frozenset(
     {
-        "DefaultPreBind", "NodeResourcesFitPlus", "PodGroupPodsCount",
-        "ScarceResourceAvoidance", "SchedulingHint", "TopologyPlacementGenerator",
+        "DefaultPreBind", "PodGroupPodsCount", "SchedulingHint", "TopologyPlacementGenerator",
     }
 )  # fmt: skip
 

@@ -20,6 +20,7 @@ import koordlet
 from koordlet.http import message, routes
 from koordlet.report import console
 from koordlet.scheduler.claims import summary as claim_summary
+from koordlet.scheduler.disruption import documents
 from koordlet.scheduler.gangs import summary
 from koordlet.scheduler.loop import descheduler, runner
 from koordlet.scheduler.process import cluster_json, moves_pages
@@ -53,6 +54,8 @@ class Pages:
                 ("GET", "/api/v1/gangs", self._gangs),
                 ("GET", "/api/v1/quotas", self._quotas),
                 ("GET", "/api/v1/claims", self._claims),
+                ("GET", "/api/v1/budgets", self._budgets),
+                ("GET", "/api/v1/avoid", self._avoid),
                 ("GET", f"{_PEER}/quotas", self._peer_quotas),
                 ("GET", f"{_PEER}/quota/*", self._peer_quota),
                 *_moves(self._descheduling),
@@ -146,6 +149,23 @@ class Pages:
                 for row in claims
             ]
         return message.document({"version": "v1", "claims": claims})
+
+    def _budgets(self, request: message.HttpRequest) -> message.HttpResponse:
+        """All DisruptionRates; with ``name`` those of that name or ``namespace/name``."""
+        known, name = self._loop.disruptions, request.one("name")
+        budgets = [
+            budget
+            for budget in documents.budgets(known.limiter, known.now())
+            if not name or name in (budget["budget"], budget["budget"].partition("/")[2])
+        ]
+        return message.document({"version": "v1", "budgets": budgets})
+
+    def _avoid(self, request: message.HttpRequest) -> message.HttpResponse:
+        """The entries of all avoid lists; with ``name`` those of that node."""
+        known, name = self._loop.disruptions, request.one("name")
+        avoided = documents.avoided(known.avoidances, known.now())
+        avoided = [entry for entry in avoided if not name or name == entry["node"]]
+        return message.document({"version": "v1", "avoid": avoided})
 
     def _peer_quotas(self, _request: message.HttpRequest) -> message.HttpResponse:
         """All quotas by name, as the peer's scheduler tells them."""

@@ -24,6 +24,7 @@ from koordlet.kubeapi import (
     elastic_quotas,
     kinds,
     network_topology,
+    node_avoidances,
     objects,
     pod_annotations,
     pod_groups,
@@ -58,7 +59,7 @@ _TAKEN = {
         *(kinds.DEVICES, kinds.POD_GROUPS, kinds.CLUSTER_NETWORK_TOPOLOGIES, kinds.CONFIG_MAPS),
         *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
         *(kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS),
-        *(kinds.RESOURCE_CLAIM_TEMPLATES, kinds.POD_MIGRATION_JOBS),
+        *(kinds.RESOURCE_CLAIM_TEMPLATES, kinds.POD_MIGRATION_JOBS, kinds.NODE_AVOIDANCES),
     )
 }
 _ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
@@ -189,6 +190,9 @@ class StandaloneApi:
         rate = disruption_rates.disruption_rate(body) if kind == kinds.DISRUPTION_RATES else None
         if rate is not None and rate.faults:
             raise refusals.Invalid("; ".join(rate.faults))
+        avoids = kind == kinds.NODE_AVOIDANCES
+        if avoids and (faults := node_avoidances.node_avoidance(body).faults):
+            raise refusals.Invalid("; ".join(faults))
         if kind == kinds.POD_MIGRATION_JOBS and (fault := job.read(body).fault):
             raise refusals.Invalid(fault)
         network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES

@@ -33,6 +33,7 @@ FULL: dict[str, Any] = {
         "shares": {"quota": "20%", "migrate": 100},
         "background": ["descheduler"],
     },
+    "queue": {"frontAcrossPriorities": True},
 }
 
 

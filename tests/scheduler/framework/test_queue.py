@@ -42,3 +42,36 @@ def test_nobody_waits_for_ever() -> None:
     waiting.failed(one, 100.0)
 
     assert one is waiting.pop(401.0)
+
+
+def popped(*, across: bool) -> list[str]:
+    """The order of an old pod, a fronted one, and a fronted one of a low priority."""
+    bodies = [
+        pod(name, priority=priority) for name, priority in (("old", 5), ("new", 5), ("low", 1))
+    ]
+    waiting = queue.Queue(front_across_priorities=across)
+    for place, each in enumerate(inventory.load([node("a"), *bodies]).pending):
+        waiting.add(each, float(place))
+    for name in ("new", "low"):
+        waiting.front(f"d/{name}", 3.0)
+    several = [waiting.pop(4.0) for _ in bodies]
+    return [each.name for each in several if each is not None]
+
+
+def test_a_fronted_pod_comes_before_its_equals_and_not_before_its_betters() -> None:
+    """Priority is inverted only where that is configured."""
+    assert popped(across=False) == ["new", "old", "low"]
+    assert popped(across=True) == ["new", "low", "old"]
+
+
+def test_a_fronted_pod_is_fronted_again_after_a_failed_attempt() -> None:
+    """For as long as it waits."""
+    first, second = inventory.load([node("a"), pod("first"), pod("second")]).pending
+    waiting = queue.Queue()
+    waiting.add(first, 0.0)
+    waiting.add(second, 1.0)
+    waiting.front("d/second", 1.0)
+    assert waiting.pop(2.0) is second
+    waiting.failed(second, 2.0)
+    waiting.add(second, 9.0)
+    assert waiting.pop(9.0) is second

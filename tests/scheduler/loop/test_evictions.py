@@ -18,7 +18,7 @@ from tests.kit import deadline, schedulers
 from tests.kit.apiserver import faults
 from tests.scheduler.loop.test_gangs import both
 
-CUSTOM = (kinds.RESERVATIONS, kinds.DISRUPTION_RATES)
+CUSTOM = (kinds.RESERVATIONS, kinds.DISRUPTION_RATES, kinds.NODE_AVOIDANCES)
 MOVER = answers.Mover(name="descheduler/test", acts=True)
 PATH = "/api/v1/namespaces/d/pods/a/eviction"
 OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",

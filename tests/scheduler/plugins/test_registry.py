@@ -15,9 +15,9 @@ def test_default_plugins_have_names_of_their_own_that_are_neither_built_in_nor_l
 
 
 def test_scores_have_kube_schedulers_weights_and_a_reservation_outweighs_them_all() -> None:
-    """The highest sum of all other scores is less than one point of a reservation's."""
+    """Less than one point of a reservation's is all others together; to be avoided is worse."""
     weights = {plugin.name: weight for plugin, weight in registry.DEFAULT if weight}
-    reservation = weights.pop("Reservation")
+    reservation, avoidance = weights.pop("Reservation"), weights.pop("NodeAvoidance")
 
     assert weights == {
         "TaintToleration": 3,
@@ -32,7 +32,7 @@ def test_scores_have_kube_schedulers_weights_and_a_reservation_outweighs_them_al
         "NodeResourcesBalancedAllocation": 1,
         "ImageLocality": 1,
     }
-    assert 100 * sum(weights.values()) < reservation
+    assert 100 * sum(weights.values()) < reservation < avoidance
 
 
 def test_known_plugins_are_the_default_ones_with_their_weights() -> None:

@@ -1,0 +1,97 @@
+"""A plan of moves over a dump: its proof as one document.
+
+Covers: the document, the proof step by step. Does not cover: the search
+(``rescheduling.make_room``), printing (``cli.explain_plan``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from koordlet.model import resources
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.rescheduling.make_room import MovePlan, RoomPlanner
+from koordlet.scheduler.sim.drain import Body, LimitedDump
+
+
+def waiting(bodies: Sequence[Body], key: str) -> Pod | None:
+    """The pod of a name that waits for a node; ``None`` where there is none."""
+    pending = inventory.load(bodies).pending
+    return next((pod for pod in pending if pod.key == key), None)
+
+
+def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
+    """The cheapest plan for a pod, or that empties a node; or why there is none."""
+    planner = RoomPlanner(scene.state, scene.limiter)
+    plan = planner.empty_node() if pod is None else planner.make_room(pod)
+    wanted = {"for": None if pod is None else pod.key}
+    if isinstance(plan, str):
+        return {**wanted, "node": None, "why": plan, "cost": None, "moves": [], "proof": []}
+    return {
+        **wanted,
+        "node": plan.node,
+        "why": None,
+        "cost": round(plan.cost, 3),
+        "moves": [
+            {
+                "pod": move.pod.key,
+                "from": move.origin,
+                "to": move.target,
+                "cost": round(move.cost, 3),
+                "waitsFor": None
+                if move.waits_for is None
+                else f"{move.waits_for.reason}: {move.waits_for.message}",
+            }
+            for move in plan.moves
+        ],
+        "proof": list(_proof(scene.state.columns, plan, pod)),
+    }
+
+
+def _proof(columns: Columns, plan: MovePlan, pod: Pod | None) -> Iterator[str]:
+    """Why a plan is safe at every prefix, and what it gains."""
+    freed: dict[str, int] = {}
+    for place, move in enumerate(plan.moves):
+        before = [each for each in plan.moves[:place] if each.target == move.target]
+        held = resources.total(each.pod.pod_class.requests.real for each in before)
+        asks = move.pod.pod_class.requests.real
+        free = {
+            name: much - held.get(name, 0)
+            for name, much in _free(columns, move.target).items()
+            if name in asks
+        }
+        yield (
+            f"{place + 1}. {move.target} has {_spelled(free)} free, and {move.pod.key} asks for"
+            f" {_spelled(asks)}: room is held there while it still runs on {move.origin}"
+        )
+        freed = resources.total((freed, asks))
+    yield (
+        "stopped after any move, each pod runs where it was or where room was held for it;"
+        " nobody else moves, and nobody is evicted before its room is there"
+    )
+    if pod is None:
+        yield f"in the end {plan.node} has only what belongs to it: {_spelled(freed)} are free more"
+        return
+    asked = pod.pod_class.requests.real
+    after = resources.total((_free(columns, plan.node), freed))
+    left = {name: after.get(name, 0) for name in asked}
+    room = _spelled(left)
+    yield f"in the end {plan.node} has {room} free, and {pod.key} asks for {_spelled(asked)}"
+
+
+def _free(columns: Columns, name: str) -> dict[str, int]:
+    row = columns.rows[name]
+    spare = columns.allocatable[:, row] - columns.requested[:, row]
+    return {resource: int(spare[line]) for resource, line in columns.resources.items()}
+
+
+def _spelled(amounts: Any) -> str:
+    return (
+        ", ".join(
+            f"{name} {resources.text(name, much)}" for name, much in sorted(amounts.items()) if much
+        )
+        or "nothing"
+    )

@@ -1,0 +1,122 @@
+"""``koordlet drain``, ``evict`` and ``explain plan`` of files: what would be done, and why not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet import cli
+from tests.kit import clusters
+from tests.kit.descheduling import NOW, ago, node, pod
+
+Body = dict[str, Any]
+RATE: Body = {
+    "kind": "DisruptionRate",
+    "metadata": {"name": "all", "namespace": "default"},
+    "spec": {"selector": {"matchLabels": {}}, "limits": [{"count": 1, "window": "1h"}]},
+}
+CLUSTER = (
+    *(node(name, cpu="4") for name in "abc"),
+    *(pod(f"a{place}", "a", cpu="1", age=0) for place in range(3)),
+    *(pod(f"b{place}", "b", cpu="1500m") for place in range(2)),
+    pod("c0", "c", cpu="2"),
+    clusters.pod("big", cpu="2500m"),
+)
+
+
+@pytest.fixture
+def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command over a cluster in a file; status, stdout and stderr."""
+
+    def run(*words: str, extra: tuple[Body, ...] = ()) -> tuple[int, str, str]:
+        path = tmp_path / "all.json"
+        path.write_text(json.dumps({"kind": "List", "items": [*CLUSTER, *extra]}))
+        status = cli.main([str(path) if word == "FILE" else word for word in words])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+def test_a_drain_of_a_file_is_its_calendar(told: Any) -> None:
+    """When each pod can go, and where to; the newest time in the file is now."""
+    status, out, err = told("drain", "a", "FILE", extra=(RATE,))
+    assert (status, err) == (0, "")
+    head, *rows, last = out.splitlines()
+    assert head.split()[:3] == ["AFTER", "POD", "TO"]
+    assert [row.split()[:3] for row in rows] == [
+        ["0:00:00", "default/a0", "c"],
+        ["1:00:00", "default/a1", "b"],
+        ["2:00:00", "default/a2", "c"],
+    ]
+    assert "RateSpent: DisruptionRate default/all allows 1 in 1h" in rows[1]
+    assert last == f"a is empty from {ago(-7200)}"
+    _, out, _ = told("drain", "a", "FILE", "-o", "json", extra=(RATE,))
+    document = json.loads(out)
+    assert (document["version"], document["empty"], document["began"]) == ("v1", True, ago(0))
+    assert [each["afterSeconds"] for each in document["departures"]] == [0.0, 3600.0, 7200.0]
+    assert NOW > 0
+
+
+def test_what_blocks_a_drain_is_named_and_the_status_says_it(told: Any) -> None:
+    """Exit 1; a rate that cannot be read is a warning."""
+    broken = {**RATE, "spec": {"limits": 3}}
+    bare = pod("bare", "a", owner="")
+    status, out, err = told("drain", "a", "FILE", extra=(bare, broken))
+    assert status == 1
+    assert "default/bare blocks: Protected: default/bare is not evicted: nobody would" in out
+    assert out.splitlines()[-1] == "a is not emptied: 1 pod stays"
+    assert err.startswith("koordlet: DisruptionRate default/all is ignored: spec.limits: ")
+
+
+def test_an_eviction_of_a_file_says_whether_why_not_and_where_to(told: Any) -> None:
+    """Exit 1 where the pod stays."""
+    status, out, _ = told("evict", "default/a0", "FILE")
+    words = "default/a0 on a may be evicted now; its replacement would go to c\n"
+    assert (status, out) == (0, words)
+    closed = {**RATE, "spec": {**RATE["spec"], "limits": [{"count": 0, "window": "1h"}]}}
+    status, out, _ = told("evict", "a0", "FILE", extra=(closed,))
+    assert status == 1
+    assert out.startswith("default/a0 on a stays: RateSpent: DisruptionRate default/all allows 0")
+
+
+def test_a_plan_is_shown_with_its_proof(told: Any) -> None:
+    """Each move, its room, the end; without a plan the reason, and exit 1."""
+    status, out, _ = told("explain", "plan", "d/big", "FILE")
+    assert status == 0
+    assert out.splitlines()[1].split() == ["1", "default/b0", "b", "c", "1.542", "-"]
+    assert "1. c has cpu 2 free, and default/b0 asks for cpu 1500m: room is held there" in out
+    *_, end, _, command = map(str.strip, out.splitlines())
+    assert end == "in the end b has cpu 2500m free, and d/big asks for cpu 2500m"
+    assert command == "koordlet migrate default/b0 --to c --wait"
+    status, out, _ = told("explain", "plan", "empty-node", "FILE", "-o", "json")
+    document = json.loads(out)
+    assert (status, document["for"], document["node"], len(document["moves"])) == (0, None, "a", 3)
+    status, out, _ = told(
+        "explain", "plan", "d/huge", "FILE", extra=(clusters.pod("huge", cpu="64"),)
+    )
+    assert status == 1
+    assert out == "no move helps d/huge: 0/3 nodes are available: 3 Insufficient cpu.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("drain", "z", "FILE"), "z: no such node"),
+        (("drain", "a"), "whose node? (name the cluster with --kubeconfig, or FILE"),
+        (("drain", "a", "--dry-run"), "whose cluster? (name FILE"),
+        (("drain", "a", "FILE", "--kubeconfig", "x"), "whose cluster? (name FILE"),
+        (("drain", "a", "FILE", "--ready-after", "nan"), "--ready-after: is not a time"),
+        (("evict", "z", "FILE"), "default/z: no such pod has a node"),
+        (("evict", "a0"), "whose pod? (name the cluster with --kubeconfig)"),
+        (("explain", "plan", "z", "FILE"), "default/z: no such pod waits for a node"),
+    ],
+)
+def test_bad_words_are_named(told: Any, words: tuple[str, ...], error: str) -> None:
+    """Culprit and fix, exit 2."""
+    status, out, err = told(*words)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"koordlet: {error}")

@@ -1,0 +1,268 @@
+"""Drains over both stores, beside a scheduler: room first, budgets, progress, the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model import errors
+from koordlet.scheduler.disruption.settings import DisruptionSettings
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import pod_moves
+from koordlet.scheduler.migration import job as jobs
+from tests.kit import deadline, schedulers
+from tests.scheduler.loop.test_descheduler import OWNER, READY
+from tests.scheduler.loop.test_gangs import both
+from tests.scheduler.loop.test_migration_controller import JOBS
+
+KINDS = (kinds.RESERVATIONS, kinds.DISRUPTION_RATES, kinds.NODE_AVOIDANCES, JOBS)
+
+
+class Moving:
+    """A cluster of three nodes whose ReplicaSet and kubelets do what theirs would do."""
+
+    def __init__(self, world: schedulers.World) -> None:
+        self.world = world
+        self.told: list[tuple[str, str]] = []
+        #: Fewest pods that were up at any time.
+        self.fewest = 99
+        self._next = 0
+
+    async def pod(self, *, on: str = "", **more: Any) -> str:
+        """One more pod of the ReplicaSet; up, where it has a node."""
+        self._next += 1
+        name = f"web-{self._next}"
+        placed = {"on": on} if on else {}
+        labels = {"app": "web"}
+        ref = await self.world.pod(name, meta=OWNER, cpu="1", labels=labels, **placed, **more)
+        if on:
+            await self._up(ref)
+        return name
+
+    async def _up(self, ref: objects.Ref) -> None:
+        await self.world.store.patch(ref, objects.Merge({"status": READY}), subresource="status")
+
+    async def live(self) -> None:
+        """Replace each pod that ends, and start each that was placed, until cancelled."""
+        while True:
+            pods = (await self.world.pods()).values()
+            up = [
+                each
+                for each in pods
+                if each.get("status", {}).get("phase") == "Running"
+                and "deletionTimestamp" not in each["metadata"]
+            ]
+            self.fewest = min(self.fewest, len(up))
+            for body in pods:
+                ref = objects.ref(kinds.PODS, body)
+                if "deletionTimestamp" in body["metadata"]:
+                    await self.world.store.delete(ref, grace_seconds=0)
+                    await self.pod()
+                elif body["spec"].get("nodeName") and body not in up:
+                    await self._up(ref)
+            await asyncio.sleep(0.05)
+
+    def moves(self, **wanted: Any) -> pod_moves.PodMoves:
+        """A drain of node n1, unless something else is wanted."""
+        options = {"by": "drain/n1", "node": "n1", **wanted}
+        return pod_moves.PodMoves(
+            self.world.client,
+            pod_moves.MoveOptions(**options),
+            {schedulers.NAME: profile.default(schedulers.NAME)},
+            DisruptionSettings(),
+            instance="person",
+            tell=lambda progress: self.told.append((progress.pod, progress.state)),
+        )
+
+    async def left(self) -> tuple[list[str], list[str], bool]:
+        """Jobs under way, reservations that hold room, whether n1 is cordoned."""
+        store = self.world.store
+        listing = await objects.collect(store.list(JOBS))
+        active = [each.name for each in map(jobs.read, listing.items) if each.active]
+        listing = await objects.collect(store.list(kinds.RESERVATIONS))
+        held = [
+            objects.text(body, "name")
+            for body in listing.items
+            if body.get("status", {}).get("phase") in {None, "Pending", "Available"}
+        ]
+        node = await store.get(objects.Ref(kinds.NODES, "n1"))
+        return active, held, node["spec"].get("unschedulable") is True
+
+    async def comes(self, wanted: tuple[list[str], list[str], bool]) -> None:
+        """Wait until that is left: the phase of a reservation is written a moment later."""
+        async with asyncio.timeout(schedulers.PATIENCE):
+            while await self.left() != wanted:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def moving(ram: Path, *, over_http: bool, pods: int = 3) -> AsyncGenerator[Moving]:
+    """Pods on n1, a scheduler at work, kubelets and a controller."""
+    async with (
+        schedulers.world(ram, over_http=over_http, custom=KINDS) as world,
+        schedulers.scheduler(world.client),
+    ):
+        cluster = Moving(world)
+        for name in ("n1", "n2", "n3"):
+            await world.node(name)
+        for _ in range(pods):
+            await cluster.pod(on="n1")
+        living = asyncio.ensure_future(cluster.live())
+        try:
+            yield cluster
+        finally:
+            living.cancel()
+            await asyncio.gather(living, return_exceptions=True)
+
+
+@both
+def test_a_drain_empties_the_node_room_first_and_leaves_nothing_behind(
+    ram: Path, *, over_http: bool
+) -> None:
+    """Each pod is told of as it waits, has room, goes; a DaemonSet's pod stays."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=over_http) as cluster:
+            daemon = {"ownerReferences": [{**OWNER["ownerReferences"][0], "kind": "DaemonSet"}]}
+            await cluster.world.pod("agent", on="n1", meta=daemon)
+            assert await cluster.moves().run() is True
+            placed = await cluster.world.placed()
+            assert [name for name, node in placed.items() if node == "n1"] == ["agent"]
+            states = [state for pod, state in cluster.told if pod == "d/web-1"]
+            assert (states[0], states[-1]) == ("Waiting", "Moved")
+            assert ("d/agent", "Stays") in cluster.told
+            await cluster.comes(([], [], True))
+            assert await pod_moves.undo(cluster.world.client, "n1") == 0
+            assert (await cluster.left())[2] is False
+
+    schedulers.run(body())
+
+
+@both
+def test_a_rate_stops_a_drain_and_what_it_holds_is_given_back(
+    ram: Path, *, over_http: bool
+) -> None:
+    """One an hour: the first has gone, the second waits in vain until somebody interrupts."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=over_http, pods=2) as cluster:
+            meta = {"name": "web", "namespace": "d"}
+            rate = {"metadata": meta, "spec": {"byController": True}}
+            await cluster.world.store.create(kinds.DISRUPTION_RATES, rate)
+            drain = cluster.moves()
+            work = asyncio.ensure_future(drain.run())
+
+            def stands() -> bool:
+                states = sorted(drain.states.values(), key=lambda each: each.state)
+                return (
+                    len(states) == 2
+                    and states[0].state == "Moved"
+                    and ("allows 1 in 1h, and 1 happened; the next is" in states[1].message)
+                )
+
+            await deadline.comes(stands, seconds=schedulers.PATIENCE)
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            await cluster.comes(([], [], True))
+            assert cluster.fewest >= 1
+
+    schedulers.run(body())
+
+
+@both
+def test_an_interrupted_drain_uncordons_a_node_that_nobody_has_left(
+    ram: Path, *, over_http: bool
+) -> None:
+    """Room for all is held, a budget lets none go, Ctrl-C comes: all is as it was."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=over_http, pods=2) as cluster:
+            budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "web", "d")
+            spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
+            meta = {"name": "web", "namespace": "d"}
+            await cluster.world.store.create(budget.kind, {"metadata": meta, "spec": spec})
+            status = {"disruptionsAllowed": 0, "observedGeneration": 1}
+            patch = objects.Merge({"status": status})
+            await cluster.world.store.patch(budget, patch, subresource="status")
+            drain = cluster.moves()
+            work = asyncio.ensure_future(drain.run())
+
+            def waits() -> bool:
+                return [each.state for each in drain.states.values()] == ["Reserved"] * 2
+
+            await deadline.comes(waits, seconds=schedulers.PATIENCE)
+
+            def told() -> bool:
+                wanted = "a PodDisruptionBudget in d allows no disruption"
+                return all(wanted in each.message for each in drain.states.values())
+
+            await deadline.comes(told, seconds=schedulers.PATIENCE)
+            assert len((await cluster.left())[1]) == 2
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            await cluster.comes(([], [], False))
+            assert set((await cluster.world.placed()).values()) == {"n1"}
+
+    schedulers.run(body())
+
+
+def test_a_drain_gives_up_when_its_time_is_over(ram: Path) -> None:
+    """Whatever it has done by then: nothing is held any more."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=False, pods=1) as cluster:
+            assert await cluster.moves(timeout=0.0).run() is False
+            assert (await cluster.left())[:2] == ([], [])
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "words"),
+    [
+        ({"volumes": [{"name": "v", "emptyDir": {}}]}, "Blocked", "--delete-local-data"),
+        ({"schedulerName": "somebody"}, "Blocked", "--without-room"),
+    ],
+)
+def test_who_would_lose_something_blocks_and_the_flag_is_named(
+    ram: Path, more: dict[str, Any], state: str, words: str
+) -> None:
+    """The rest goes."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=False, pods=1) as cluster:
+            await cluster.pod(on="n1", **more)
+            drain = cluster.moves()
+            assert await drain.run() is False
+            assert drain.states["d/web-1"].state == "Moved"
+            assert drain.states["d/web-2"].state == state
+            assert words in drain.states["d/web-2"].message
+
+    schedulers.run(body())
+
+
+@both
+def test_one_pod_is_evicted_and_its_workload_avoids_the_node(ram: Path, *, over_http: bool) -> None:
+    """Its siblings stay; who is not there is an error."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=over_http, pods=2) as cluster:
+            assert await cluster.moves(by="evict", node="", pod="d/web-1").run() is True
+            placed = await cluster.world.placed()
+            assert placed["web-2"] == "n1"
+            assert placed["web-3"] != "n1"
+            listing = await objects.collect(cluster.world.store.list(kinds.NODE_AVOIDANCES))
+            assert [objects.text(each, "name") for each in listing.items] == ["n1"]
+            assert (await cluster.left())[2] is False
+            with pytest.raises(errors.ConfigError, match="no such pod has a node"):
+                await cluster.moves(by="evict", node="", pod="d/nobody").run()
+            with pytest.raises(refusals.NotFound):
+                await cluster.moves(node="n9", by="drain/n9").run()
+
+    schedulers.run(body())

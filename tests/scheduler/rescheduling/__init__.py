@@ -1,0 +1,1 @@
+"""Several moves that belong together, without a store."""
