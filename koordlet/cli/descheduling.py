@@ -48,7 +48,7 @@ def show(
     explanation = simulation.explain(key)
     if explanation is None:
         raise errors.ConfigError("no such pod has a node", culprit=key)
-    return output.show(form, explanation, _explained(explanation))
+    return output.show(form, explanation, explained(explanation))
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:
@@ -71,7 +71,8 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     return text
 
 
-def _explained(explanation: Mapping[str, Any]) -> list[str]:
+def explained(explanation: Mapping[str, Any]) -> list[str]:
+    """Every check of one pod."""
     text = [f"{explanation['pod']} on {explanation['node']}"]
     for name, refusals in explanation["profiles"].items():
         text.append(f"  profile {name}: {'may be evicted' if not refusals else 'stays'}")

@@ -1,4 +1,4 @@
-"""``koordlet describe``: a reservation with its timeline, a gang or a quota with its pods."""
+"""``koordlet describe``: a reservation or a migration with its timeline, a gang or a quota."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from koordlet.cli import gangs, options, output, quotas, reservations, scheduler_documents
+from koordlet.cli import (
+    gangs,
+    migrations,
+    options,
+    output,
+    quotas,
+    reservations,
+    scheduler_documents,
+)
 from koordlet.kubeapi import objects
 from koordlet.report import documents
 
@@ -15,18 +23,19 @@ koordlet describe reservation web-room
 koordlet describe reservation web-room -o json
 koordlet describe gang default/train
 koordlet describe quota team-a
+koordlet describe migration web-1-5f3a1c --kubeconfig admin.conf
 """
 _OPTIONS = {
-    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for a gang or a quota"
+    "--address ADDRESS": "HOST:PORT of the scheduler's --http, for a gang, a migration or a quota"
     f" (default: {scheduler_documents.ADDRESS}); unix:/path of its socket, for a reservation",
 }
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "gang", "quota")
+    choices = ("reservation", "gang", "migration", "quota")
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
-    parser.add_argument("name", metavar="NAME", help="of the reservation, gang or quota")
+    parser.add_argument("name", metavar="NAME", help="of the object")
     reservations.add(parser)
     options.declare(parser, _OPTIONS)
 
@@ -37,6 +46,9 @@ def run(args: argparse.Namespace) -> int:
         several = scheduler_documents.ask(args.address, "gangs", args.name)
         gang = gangs.named(several, args.name)
         return output.show(args.output, {"gang": gang}, gangs.detail(gang))
+    if args.kind == "migration":
+        move = migrations.MigrationReach(args).one(args.name)
+        return output.show(args.output, {"migration": move}, migrations.detail(move))
     if args.kind == "quota":
         several = scheduler_documents.ask(args.address, "quotas", args.name)
         quota = quotas.named(several, args.name)

@@ -16,13 +16,14 @@ koordlet explain cpu 17                        who has this CPU, why, since when
 koordlet explain pod shop/web-0                its CPUs, its files, what is wrong
 koordlet explain eviction                      what runs out, who goes, in which order
 koordlet explain eviction --eviction-hard 'memory.available<99%'  … and who would go, if
+koordlet explain migration shop/web-0           why it is moved, or stays: every check
 koordlet explain quota team-a                  what it may use now, step by step
 koordlet explain write /sys/fs/cgroup/web/cpuset.cpus  who wants what there, what was there
 koordlet explain cpu 17 --root machine.tar.gz  on a recorded machine
 """
 
 #: In the order of the help page.
-SUBJECTS = ("cpu", "eviction", "pod", "quota", "write")
+SUBJECTS = ("cpu", "eviction", "migration", "pod", "quota", "write")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

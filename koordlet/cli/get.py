@@ -8,6 +8,7 @@ from typing import Any
 from koordlet.cli import (
     feed_options,
     gangs,
+    migrations,
     output,
     quotas,
     reservations,
@@ -23,6 +24,7 @@ koordlet get reservations               of the standalone scheduler of this mach
 koordlet get reservations web --kubeconfig admin.conf
 koordlet get gangs                      of this machine's scheduler, and what each waits for
 koordlet get gangs --address 127.0.0.1:9317
+koordlet get migrations                 pods that move, and how far each is
 koordlet get quotas                     the tree: who borrows, who lends, who is over
 """
 
@@ -32,7 +34,7 @@ _TABLES = {"gangs": gangs.table, "quotas": quotas.table}
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("gangs", "node", "nodes", "quotas", "reservations", "workloads")
+    choices = ("gangs", "migrations", "node", "nodes", "quotas", "reservations", "workloads")
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser)
@@ -46,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
         reach = reservations.Reach(args)
         several: list[Any] = [reach.get(args.name)] if args.name else list(reach.every())
         lines = reservations.table(several)
+    elif args.what == "migrations":
+        several = migrations.MigrationReach(args).every(args.name)
+        lines = migrations.table(several)
     elif args.what in _TABLES:
         several = scheduler_documents.ask(args.address, args.what, args.name)
         lines = _TABLES[args.what](several)

@@ -83,3 +83,15 @@ def table(rows: Sequence[Sequence[str]], *, head: Sequence[str], indent: str = "
 
 #: What somebody else chose, such as a name of a file, never steers the terminal.
 visible = printable.escaped
+
+
+def age(created: str, now: float) -> str:
+    """How long ago that was, as kubectl prints it: ``90s``, ``5m``, ``3h``, ``2d``."""
+    try:
+        passed = max(0, int(now - moments.parse(created)))
+    except ValueError:
+        return ""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if passed >= 2 * size:
+            return f"{passed // size}{unit}"
+    return f"{passed}s"

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from koordlet.cli import options, output
+from koordlet.cli import cluster_store, options, output
 from koordlet.kubeapi import objects
 from koordlet.model import errors, moment
 from koordlet.report import documents
@@ -147,21 +147,10 @@ class Reach:
 
     @contextlib.asynccontextmanager
     async def _service(self) -> Any:
-        # The package of the API server's client is loaded where one is asked.
-        from koordlet.kube import adapter, credentials  # noqa: PLC0415
-        from koordlet.scheduler.reservation import service  # noqa: PLC0415
+        from koordlet.scheduler.reservation import service  # noqa: PLC0415 -- with the scheduler
 
-        source = credentials.CredentialSource(
-            kubeconfig=self._kubeconfig or "", context=self._context
-        )
-        credentials.check(source)
-        kube = adapter.KubeStore(
-            credentials.Credentials(source), adapter.RequestTimes(manager="koordlet")
-        )
-        try:
+        async with cluster_store.opened(self._kubeconfig or "", self._context) as kube:
             yield service.ReservationService(kube)
-        finally:
-            await kube.close()
 
 
 def _named(address: str | None) -> Path | None:
@@ -195,19 +184,8 @@ def row(body: Body, now: float) -> tuple[str, ...]:
     return (
         objects.text(body, "name"),
         str(status.get("phase") or "Pending"),
-        _age(objects.text(body, "creationTimestamp"), now),
+        output.age(objects.text(body, "creationTimestamp"), now),
         str(status.get("nodeName") or ""),
         str(spec.get("ttl") or ""),
         str(spec.get("expires") or ""),
     )
-
-
-def _age(created: str, now: float) -> str:
-    try:
-        passed = max(0, int(now - moment.parse(created)))
-    except ValueError:
-        return ""
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if passed >= 2 * size:
-            return f"{passed // size}{unit}"
-    return f"{passed}s"

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from koordlet import log
 from koordlet.agent import scheduler_child
-from koordlet.cli import options
+from koordlet.cli import descheduling, options
 from koordlet.model import errors
 from koordlet.state import paths
 
 if TYPE_CHECKING:
+    from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
     from koordlet.scheduler.loop import configuration
     from koordlet.scheduler.process import lifecycle
 
@@ -23,6 +24,7 @@ koordlet scheduler                               of the cluster that this pod is
 koordlet scheduler --kubeconfig admin.conf       of that cluster
 koordlet scheduler --standalone                  over a file of its own; agents are the nodes
 koordlet scheduler --config scheduler.yaml       profiles of a KubeSchedulerConfiguration
+koordlet scheduler --deschedule policy.yaml      moves pods as well, by what agents report
 koordlet scheduler --listen 10.0.0.5:9318 --tls DIR --client '*.nodes.example=report'
 """
 #: That of deploy/agent.
@@ -30,6 +32,7 @@ _AGENTS = "koordlet-system/koordlet"
 _RIGHTS = ("read", "report", "reserve", "admin")
 _OPTIONS = {
     "--config FILE": "a KubeSchedulerConfiguration, a ReschedulingConfiguration or both",
+    "--deschedule FILE": "deschedule as well, by a DeschedulerPolicy or a DeschedulerConfiguration",
     "--kubeconfig FILE": "how to reach the API server",
     "--context NAME": "a context of the kubeconfig",
     "--standalone": "without an API server, over a file of its own",
@@ -142,6 +145,13 @@ def read_configuration(path: str | None) -> configuration.Configuration | None:
     return configuration.read_all(manifests.load(path), path)
 
 
+def _descheduling(path: str) -> DeschedulerSettings:
+    settings = descheduling.read(path)
+    for warning in settings.warnings:
+        log.get().warning("config.warning", detail=warning)
+    return settings
+
+
 def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     from koordlet.scheduler.loop import configuration  # noqa: PLC0415 -- numpy: 280 ms of a `--help`
@@ -173,6 +183,7 @@ def run(args: argparse.Namespace) -> int:
                 https=_secure(args),
                 configuration=chosen,
                 config=Path(args.config) if args.config is not None else None,
+                descheduling=None if args.deschedule is None else _descheduling(args.deschedule),
                 ignores_keys=args.ignores_keys,
                 remote=_remote(args),
             )

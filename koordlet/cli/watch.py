@@ -8,19 +8,20 @@ import itertools
 import json
 import time
 
-from koordlet.cli import feed_options, output, reservations
+from koordlet.cli import feed_options, migrations, output, reservations
 
 EXAMPLES = """\
 koordlet watch node                     a line whenever something changed
 koordlet watch workloads web -o json    one document a line
 koordlet watch node --count 1           the state now, then end
+koordlet watch migrations               pods that move, step by step
 koordlet watch reservations             of the standalone scheduler, or with --kubeconfig
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("node", "reservations", "workloads")
+    choices = ("migrations", "node", "reservations", "workloads")
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     parser.add_argument("--count", type=int, default=0, help="end after so many (default: never)")
@@ -33,6 +34,9 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
         if args.what == "reservations":
             _reservations(args)
+            return 0
+        if args.what == "migrations":
+            _migrations(args)
             return 0
         with feed_options.open_node(args) as asked:
             feed_options.guarded(asked.get)
@@ -57,6 +61,17 @@ def _reservations(args: argparse.Namespace) -> None:
         else:
             cells = (verb, *reservations.row(body, time.time()))
             print("  ".join(output.visible(cell) or "-" for cell in cells), flush=True)
+
+
+def _migrations(args: argparse.Namespace) -> None:
+    """Print each job, then again whenever it has changed."""
+    moves = migrations.MigrationReach(args).watch(args.name)
+    for move in itertools.islice(moves, args.count or None):
+        if args.output == "json":
+            print(json.dumps({"version": "v1", "migration": move}), flush=True)
+        else:
+            cells = migrations.row(move, time.time())
+            print("  ".join(output.visible(cell) for cell in cells), flush=True)
 
 
 def _show(args: argparse.Namespace, state: dict[str, object], *, first: bool) -> None:

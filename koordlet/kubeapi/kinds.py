@@ -85,6 +85,10 @@ NODE_RESOURCE_TOPOLOGIES = Kind(
     namespaced=False,
 )
 NODE_SLOS = Kind("slo.koordinator.sh", "v1alpha1", "nodeslos", "NodeSLO", namespaced=False)
+POD_MIGRATION_JOBS = Kind(
+    *("scheduling.koordinator.sh", "v1alpha1", "podmigrationjobs", "PodMigrationJob"),
+    namespaced=False,
+)
 POD_GROUPS = Kind("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")
 RESERVATIONS = Kind(
     *("scheduling.koordinator.sh", "v1alpha1", "reservations", "Reservation"), namespaced=False

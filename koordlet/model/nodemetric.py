@@ -24,6 +24,8 @@ class NodeMetric:
     reported: bool = False
     #: ``node`` has in it whatever runs there, also pods that are not named.
     whole: bool = False
+    #: It is what an agent reported to this process a moment ago, and no object.
+    fed: bool = False
     node: resources.Amounts = field(default_factory=dict)
     system: resources.Amounts = field(default_factory=dict)
     #: By ``namespace/name``.

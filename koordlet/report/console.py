@@ -7,7 +7,7 @@ tells (``scheduler.process.cluster_json``).
 
 Rules:
 1. The page gets data only: names of pods and annotations are text for it, never markup, and its
-   content security policy lets nothing but its own two files run.
+   content security policy lets nothing but its own files run.
 2. One state is whole: a page that misses some of them is right again with the next.
 """
 
@@ -40,6 +40,7 @@ CLUSTER_FILES: Mapping[str, tuple[str, str]] = {
     "/": ("cluster.html", "text/html; charset=utf-8"),
     "/cluster.js": ("cluster.js", "text/javascript; charset=utf-8"),
     "/quotas.js": ("quotas.js", "text/javascript; charset=utf-8"),
+    "/moves.js": ("moves.js", "text/javascript; charset=utf-8"),
     **_SHARED,
 }
 #: Actions that are told: a person reads the first ones, the rest is in the plan.

@@ -37,6 +37,7 @@ def test_every_panel(cluster_page: Page) -> None:
     looking.expect_text(cluster_page, "#decisions", "reservation room → n1")
     looking.expect_text(cluster_page, "#decisions", "nodes; scores n")
     assert not cluster_page.locator("#together").is_visible()
+    assert not cluster_page.locator("#moving").is_visible()
 
 
 def test_gangs_are_a_table_that_says_why_each_waits(cluster_page: Page, cluster: Cluster) -> None:
@@ -73,6 +74,29 @@ def test_quotas_are_a_tree_that_says_who_lends_and_who_would_be_called_back(
     looking.expect_text(cluster_page, "#quotas", "over its runtime by")
     looking.expect_text(cluster_page, "#back-title", "Would be called back, if quotas were")
     looking.expect_text(cluster_page, "#called-back", "d/b0 of b")
+
+
+def test_moves_are_a_plan_and_a_timeline(cluster_page: Page) -> None:
+    """As a scheduler that deschedules tells them; what comes from outside is text."""
+    step = {"at": "2026-01-02T03:04:05Z", "what": "Eviction: Evicting", "message": "<b>budget</b>"}
+    job = {
+        "pod": "d/<i>web</i>", "from": "n1", "to": "n2", "phase": "Running", "by": "migrate",
+        "timeline": [step],
+    }  # fmt: skip
+    move = {"pod": "d/a", "node": "n1", "target": "n2", "strategy": "LowNodeLoad", "reason": "hot"}
+    plan = {
+        "moves": [move], "refused": [{**move, "pod": "d/b", "why": "PDB: none may go"}],
+        "notes": [{"strategy": "X", "message": "nothing to do"}],
+    }  # fmt: skip
+    # This scheduler deschedules nothing: its next state would take the panel away.
+    script = "state => { const draw = drawMoves; window.drawMoves = () => {}; draw(state); }"
+    cluster_page.evaluate(script, {"moves": [job], "plan": plan})
+    assert cluster_page.locator("#moving").is_visible()
+    looking.expect_text(cluster_page, "#plan-notes", "1 pods in the last round. 1 others stay. X:")
+    looking.expect_text(cluster_page, "#plan", "d/a n1 → n2 LowNodeLoad: hot")
+    looking.expect_text(cluster_page, "#plan", "d/b n1 → n2 LowNodeLoad: hot stays: PDB")
+    looking.expect_text(cluster_page, "#moves", "d/<i>web</i> n1 → n2 Running, by migrate")
+    looking.expect_text(cluster_page, "#moves", "03:04:05 Eviction: Evicting <b>budget</b>")
 
 
 def test_what_changes_is_seen(cluster_page: Page, cluster: Cluster) -> None:

@@ -155,7 +155,7 @@ def test_usage_errors_are_2(capsys: pytest.CaptureFixture[str], words: list[str]
             "get",
             (
                 "koordlet get: error: the following arguments are required:"
-                " {gangs,node,nodes,quotas,reservations,workloads}"
+                " {gangs,migrations,node,nodes,quotas,reservations,workloads}"
             ),
         ),
         (

@@ -30,11 +30,14 @@ def one(kind: str) -> dict[str, Any]:
 
 
 def test_the_deschedulers_role_is_what_it_asks_for() -> None:
-    """It watches, evicts, marks and tells; it deletes nothing. Every rule has its reason."""
+    """It watches, reserves, evicts and tells; it deletes no pod. Every rule has its reason."""
     wanted = set().union(
         *(needed(kind, "list watch") for kind in WATCHED),
         needed(kinds.PODS, "create", "eviction"),
-        needed(kinds.PODS, "patch"),
+        needed(kinds.PODS, "get patch"),
+        needed(kinds.RESERVATIONS, "create delete get patch"),
+        needed(kinds.POD_MIGRATION_JOBS, "create delete list patch watch"),
+        needed(kinds.POD_MIGRATION_JOBS, "patch", "status"),
         needed(kinds.EVENTS, "create"),
         needed(kinds.LEASES, "create get patch"),
     )

@@ -24,7 +24,7 @@ def test_it_is_small(files: Files) -> None:
     assert sum(len(console.file(path, files).body) for path in files) < MOST_BYTES
 
 
-@pytest.mark.parametrize("path", [*console.FILES, "/cluster.js"])
+@pytest.mark.parametrize("path", [*console.FILES, "/cluster.js", "/moves.js"])
 def test_nothing_comes_from_elsewhere(path: str) -> None:
     """It works offline: no file names another host; the page has no script or style of its own."""
     files = console.FILES if path in console.FILES else console.CLUSTER_FILES

@@ -23,6 +23,7 @@ from koordlet.report.crds import (
     disruption_rate,
     nodemetric,
     nodeslo,
+    pod_migration_job,
     reservation,
     structural,
     topology,
@@ -85,6 +86,22 @@ DEFINITIONS = (
         ),
         # Each agent watches the reservations of its own node, and the server selects them.
         selectable=(".status.nodeName",),
+    ),
+    Definition(
+        kind=kinds.POD_MIGRATION_JOBS,
+        model=pod_migration_job.PodMigrationJobSchema,
+        short=("pmj",),
+        columns=(
+            _column("Phase", ".status.phase"),
+            _column("Status", ".status.status"),
+            _AGE,
+            _column("Node", ".status.nodeName"),
+            _column("Reservation", ".spec.reservationOptions.reservationRef.name"),
+            _column("PodNamespace", ".spec.podRef.namespace"),
+            _column("Pod", ".spec.podRef.name"),
+            _column("NewPod", ".status.podRef.name"),
+            _column("TTL", ".spec.ttl"),
+        ),
     ),
     Definition(
         kind=kinds.DISRUPTION_RATES,

@@ -82,5 +82,5 @@ links(["/api/v1/cluster", "/api/v1/reservations", "/api/v1/gangs", "/api/v1/quot
 listen("scheduler", "/api/v1/events", (state) => {
   shown = state;
   settle(state.leading, `${state.leading ? "leading" : "not leading: waiting for the store, or another scheduler leads"}, version ${state.agent}`);
-  totals(); rows(); pending(); reservations(); gangs(); drawQuotas(state); decisions();
+  totals(); rows(); pending(); reservations(); gangs(); drawQuotas(state); drawMoves(state); decisions();
 });

@@ -50,6 +50,8 @@ class DeschedulerSettings:
     #: Between two rounds; 0: one round. ``None``: the file does not say.
     interval_seconds: float | None = None
     dry_run: bool = False
+    #: Of pods that go; ``None``: their own.
+    grace_seconds: int | None = None
     #: ``None``: nobody is to be elected.
     election: Terms | None = LEASE
     warnings: tuple[str, ...] = ()
@@ -113,7 +115,8 @@ def read(body: Mapping[str, Any], where: str) -> DeschedulerSettings:
         interval_seconds=fields.seconds("deschedulingInterval"),
         dry_run=fields.flag("dryRun"),
         election=_election(fields),
-        warnings=(*warnings, *_metrics(fields), *_graces(fields, profiles)),
+        grace_seconds=fields.whole("gracePeriodSeconds"),
+        warnings=(*warnings, *_metrics(fields)),
     )
     # How the peers serve and reach an API server is not theirs to say here.
     fields.done(
@@ -121,21 +124,6 @@ def read(body: Mapping[str, Any], where: str) -> DeschedulerSettings:
         *("enableContentionProfiling", "evictionFailureEventNotification"),
     )
     return settings
-
-
-def _graces(fields: Fields, profiles: Sequence[RoundProfile]) -> list[str]:
-    """How pods go: always by an eviction, with their own grace period."""
-    warnings = [
-        f"{fields.where}: profile {profile.name}: evictionPolicy {profile.evictor.policy} is not"
-        " done: evictions are asked for"
-        for profile in profiles
-        if profile.evictor.policy != "Eviction"
-    ]
-    if fields.whole("gracePeriodSeconds") is not None:
-        warnings.append(
-            f"{fields.where}: gracePeriodSeconds is not passed on: pods have their own grace period"
-        )
-    return warnings
 
 
 def _election(fields: Fields) -> Terms | None:

@@ -21,6 +21,7 @@ from koordlet.scheduler.descheduling.evictor_settings import (
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import NEVER, Resident
 from koordlet.scheduler.disruption import limiter
+from koordlet.scheduler.objects.pods import PodClass
 
 
 class Evictability:
@@ -34,6 +35,18 @@ class Evictability:
             self._claimed, self._without_budget, self._resource_claims,
         ) = (protection in settings.protections for protection in Protection)  # fmt: skip
         self._threshold = self._priority()
+        # Nearly all pods have nothing about them that any check asks for: these are not asked one
+        # by one. What is left then depends on the class alone.
+        self._usual = not (
+            settings.min_replicas > 1
+            or settings.min_age_seconds is not None
+            or settings.migrates
+            or self._without_budget
+        )
+        self._below = limiter.SYSTEM_CRITICAL
+        if self._threshold is not None:
+            self._below = min(self._below, self._threshold)
+        self._plain: dict[PodClass, bool] = {}
         #: By UID the first reason, empty where there is none.
         self._known: dict[str, str] = {}
 
@@ -50,8 +63,28 @@ class Evictability:
         """Why a pod may not be evicted; empty where it may."""
         known = self._known.get(resident.pod.uid)
         if known is None:
-            known = self._known[resident.pod.uid] = next(self.refusals(resident), "")
+            known = "" if self._is_plain(resident) else next(self.refusals(resident), "")
+            self._known[resident.pod.uid] = known
         return known
+
+    def _is_plain(self, resident: Resident) -> bool:
+        """Whether no check has anything to ask of a pod."""
+        traits, pod = resident.traits, resident.pod
+        if (
+            not self._usual
+            or traits.marked
+            or pod.terminating
+            or pod.priority >= self._below
+            or self._state.held(resident)
+        ):
+            return False
+        pod_class = pod.pod_class
+        plain = self._plain.get(pod_class)
+        if plain is None:
+            checks = (self._owners(resident), self._selected(resident))
+            plain = bool(pod_class.references) and not any(True for each in checks for _ in each)
+            self._plain[pod_class] = plain
+        return plain
 
     def allows(self, resident: Resident) -> bool:
         """Whether a pod may be evicted."""

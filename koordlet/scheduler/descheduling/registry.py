@@ -12,7 +12,9 @@ from koordlet.scheduler.descheduling.round import DeschedulingStrategy
 from koordlet.scheduler.descheduling.strategies.anti_affinity import (
     RemovePodsViolatingInterPodAntiAffinity,
 )
+from koordlet.scheduler.descheduling.strategies.custom_priority import CustomPriority
 from koordlet.scheduler.descheduling.strategies.duplicates import RemoveDuplicates
+from koordlet.scheduler.descheduling.strategies.fragmentation_aware import FragmentationAware
 from koordlet.scheduler.descheduling.strategies.low_node_load import LowNodeLoad
 from koordlet.scheduler.descheduling.strategies.node_rules import (
     RemovePodsViolatingNodeAffinity,
@@ -23,6 +25,7 @@ from koordlet.scheduler.descheduling.strategies.pod_states import (
     RemoveFailedPods,
     RemovePodsHavingTooManyRestarts,
 )
+from koordlet.scheduler.descheduling.strategies.scale_down_bin_pack import ScaleDownBinPack
 from koordlet.scheduler.descheduling.strategies.topology_spread import (
     RemovePodsViolatingTopologySpreadConstraint,
 )
@@ -44,6 +47,7 @@ DESCHEDULE: Mapping[str, Factory] = {
 BALANCE: Mapping[str, Factory] = {
     strategy.name: strategy
     for strategy in (
+        *(CustomPriority, FragmentationAware, ScaleDownBinPack),
         *(HighNodeUtilization, LowNodeLoad, LowNodeUtilization, RemoveDuplicates),
         RemovePodsViolatingTopologySpreadConstraint,
     )

@@ -38,6 +38,10 @@ class Intent:
     target: int = -1
     #: The strategy only shows what it would do.
     shadow: bool = False
+    #: Its node is cordoned before it goes.
+    cordon: bool = False
+    #: It stays, and gets this deletion cost; ``None``: it is to go.
+    deletion_cost: int | None = None
 
 
 Intents = Generator[Intent, EvictionAnswer, None]
@@ -56,6 +60,8 @@ class EvictionProposal:
     target: str
     evictor: EvictorSettings
     shadow: bool = False
+    cordon: bool = False
+    deletion_cost: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,8 @@ class RoundResult:
     """What a round did, and why it did no more."""
 
     decisions: list[Decision] = field(default_factory=list)
+    #: Pods that got another deletion cost.
+    ranked: int = 0
     #: Sentences, by profile and strategy.
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     #: Strategies that failed: profile, strategy, error.
@@ -204,11 +212,12 @@ class DeschedulingRound:
         self, profile: RoundProfile, strategy: DeschedulingStrategy, scene: Scene, intent: Intent
     ) -> Generator[EvictionProposal, bool, EvictionAnswer]:
         resident, target = intent.resident, intent.target
+        stays = intent.deletion_cost is not None
         if resident.pod.uid in self._gone:
             return EvictionAnswer.REFUSED
         if not scene.judge.admits_namespace(resident):
             return EvictionAnswer.UNFIT
-        if target < 0 and checks_fit(profile.evictor):
+        if target < 0 and not stays and checks_fit(profile.evictor):
             target = self._landing_of(profile.evictor, resident)
             if target < 0:
                 return EvictionAnswer.UNFIT
@@ -221,8 +230,10 @@ class DeschedulingRound:
             target=self._state.node(target).name if target >= 0 else "",
             evictor=profile.evictor,
             shadow=intent.shadow or profile.evictor.dry_run,
+            cordon=intent.cordon,
+            deletion_cost=intent.deletion_cost,
         )
-        limited = self._counts.refusal(resident.pod)
+        limited = None if stays else self._counts.refusal(resident.pod)
         if limited is not None:
             self.result.decisions.append(Decision(proposal, limited))
             return limited
@@ -232,6 +243,9 @@ class DeschedulingRound:
         if self._waits:
             self._landing.resume()
         answer = EvictionAnswer.EVICTED if goes else EvictionAnswer.REFUSED
+        if stays:
+            self.result.ranked += goes
+            return answer
         self.result.decisions.append(Decision(proposal, answer))
         if goes:
             self._gone.add(resident.pod.uid)

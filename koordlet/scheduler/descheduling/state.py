@@ -54,6 +54,8 @@ class ClusterState:
     ended: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     budgets: Sequence[DisruptionBudget] = ()
     usages: Mapping[str, NodeUsage] = field(default_factory=dict)
+    #: What agents report that nodes suffer from now: conditions by node.
+    pressures: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: Values of priority classes.
     priorities: Mapping[str, int] = field(default_factory=dict)
     #: The storage class of each claim by ``namespace/name``; empty where it has none.

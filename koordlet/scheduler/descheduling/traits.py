@@ -9,6 +9,7 @@ Nonsense in an annotation is as if it were missing: it neither protects a pod no
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 
 from koordlet.model import moment
 from koordlet.model.record import dataclass
@@ -79,6 +80,15 @@ class PodTraits:
     deletion_cost: int = 0
     #: How it goes, where it says so: ``Eviction``, ``Delete``, ``SoftEviction``.
     policy: str = ""
+    #: Anything of the above that an evictor may ask for: most pods have nothing.
+    marked: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        marked = (
+            self.local_storage or self.claims or self.resource_claims or self.mirror or self.static
+            or self.evict or self.prefers_none or self.evicting or self.eviction_cost
+        )  # fmt: skip
+        object.__setattr__(self, "marked", bool(marked))
 
     @property
     def ended(self) -> bool:

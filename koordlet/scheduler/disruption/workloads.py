@@ -97,12 +97,14 @@ class WorkloadIndex:
     def signature(self, pod_class: PodClass) -> Signature | None:
         """The workload of a class; ``None`` where nothing controls its pods."""
         kind, name = pod_class.owner
-        if not kind:
-            return None
-        owner = self._owners.get((pod_class.namespace, kind, name))
+        return self.of_controller(pod_class.namespace, kind, name) if kind else None
+
+    def of_controller(self, namespace: str, kind: str, name: str) -> Signature:
+        """The workload that a controller stands for."""
+        owner = self._owners.get((namespace, kind, name))
         if owner is not None and owner.controller[0]:
             kind, name = owner.controller
-        return Signature(pod_class.namespace, kind, name)
+        return Signature(namespace, kind, name)
 
     def members(self, signature: Signature) -> dict[PodClass, Mapping[str, Pod]]:
         """The placed pods of a workload."""

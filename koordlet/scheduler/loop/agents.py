@@ -84,6 +84,14 @@ class Agents:
         """The reports that are valid now."""
         return {name: record.report for name, record in self._records.items()}
 
+    def suffering(self) -> dict[str, frozenset[str]]:
+        """The conditions that agents report of their nodes, the kubelet's among them."""
+        return {
+            name: record.report.pressures | pressure.conditions(record.report.pressures)
+            for name, record in self._records.items()
+            if record.report.pressures
+        }
+
     def heard_at(self, name: str) -> float | None:
         """When an agent last reported, in Unix seconds; ``None``: it is silent."""
         record = self._records.get(name)
@@ -183,6 +191,7 @@ class Agents:
             interval=_LAG,
             reported=True,
             whole=True,
+            fed=True,
             node=record.report.used,
             system=record.report.system,
             windows=windows,

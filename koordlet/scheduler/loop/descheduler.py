@@ -1,68 +1,50 @@
-"""The descheduler over a watched cluster: rounds at an interval, each eviction through the limiter.
+"""The descheduler over a watched cluster: rounds at an interval, what answers each proposal.
 
 Covers: the state of a round, who answers its proposals, leading, what is kept of the last round.
-Does not cover: deciding (``descheduling``), evicting (``evictions``), migration jobs: whoever
-makes them is given as ``jobs``.
+Does not cover: deciding (``descheduling``), evicting (``evictions``), carrying out migration jobs
+(``migration_controller``), watching (``cluster_watch``, or the scheduler that it is a part of).
 
 Rules:
 1. One thread: a round decides between two awaits, and suspends its decisions while it waits.
-2. A dry run, a profile that only shows and a profile that needs jobs which nobody makes ask the
-   limiter what it would say, and send nothing.
+2. A dry run and a profile that only shows ask the limiter what it would say, and send nothing.
 3. An error in a round never ends the process: the next round comes.
-4. Nobody is evicted while another descheduler leads.
+4. Nobody is evicted and no job is carried out while another descheduler leads.
+5. A job that somebody makes by hand is carried out whatever the profiles do; with ``dry_run`` none
+   is.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any
 
 from koordlet import log
-from koordlet.kubeapi import informer, kinds, objects
+from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.model.record import dataclass
-from koordlet.scheduler.descheduling import dump, traits
+from koordlet.scheduler.descheduling import dump, explanation, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, EvictorSettings
 from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
-from koordlet.scheduler.descheduling.state import ClusterState, nothing
+from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
-from koordlet.scheduler.disruption import disruptions
-from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, EvictionRate, Mover
+from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, Mover
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
-from koordlet.scheduler.loop import (
-    agents,
-    election,
-    event_handlers,
-    event_messages,
-    evictions,
-    health,
-)
-from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.loop.evictions import EvictionResult
+from koordlet.scheduler.loop import election, evictions, migration_controller, migration_writer
+from koordlet.scheduler.loop.cluster_watch import ClusterWatch
+from koordlet.scheduler.loop.migration_writer import Watched
 from koordlet.scheduler.loop.runner import Clocks
+from koordlet.scheduler.migration import summary
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
 
-CAUSE = "Descheduled"
+CAUSE, COMPONENT = migration_writer.CAUSE, migration_writer.COMPONENT
 #: Between two rounds where the configuration does not say: that of the peers' shipped files.
 INTERVAL = 120.0
-_MINUTE = 60.0
 #: Nobody asks for it: the profile that pods of unknown schedulers are judged by.
 _OWN = "koordlet-descheduler"
-
-
-class MigrationJobs(Protocol):
-    """Whoever makes jobs instead of evictions: the seam for PodMigrationJobs."""
-
-    def held(self, resident: Resident) -> str:
-        """Why a pod may not be chosen now, such as a job of it; empty where nothing forbids it."""
-
-    async def move(self, proposal: EvictionProposal) -> EvictionResult:
-        """Make a job; ``Evicted`` where it was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +69,22 @@ class Descheduler:
         clocks: Clocks | None = None,
         profiles: Mapping[str, profile.Profile] | None = None,
         disruption: DisruptionSettings | None = None,
-        jobs: MigrationJobs | None = None,
+        watched: Watched | None = None,
     ) -> None:
+        """``watched``: the cluster as a scheduler watches it that this is a part of."""
         self._clocks = Clocks() if clocks is None else clocks
         steady, wall = self._clocks.steady, self._clocks.wall
-        self._settings, self._jobs = settings, jobs
+        self._settings, self._sends = settings, not dry_run
         self._dry_run = dry_run or settings.dry_run
         self._profiles = dict(profiles or {}) or {_OWN: profile.default(_OWN)}
-        self.core = Core(self._profiles)
-        self._agents = agents.Agents(self.core, self._profiles, steady, wall)
-        self.disruptions = disruptions.Disruptions(
-            disruption or DisruptionSettings(),
-            self.core.pod_cache.stored,
-            self.core.budgets,
-            functools.partial(health.of, self.core),
-            self._now,
-        )
-        self._sources = event_handlers.EventHandlers(
-            store, self.core, self._profiles, steady, lambda: None,
-            agents=self._agents, disruptions=self.disruptions,
-        )  # fmt: skip
+        self._own: ClusterWatch | None = None
+        if watched is None:
+            watched = self._own = ClusterWatch(
+                store, self._profiles, disruption or DisruptionSettings(), self._clocks,
+                instance=instance, leads=lambda: self.leading,
+            )  # fmt: skip
+        self._watched, self._store = watched, store
+        self.core, self.disruptions = watched.core, watched.disruptions
         self._records: informer.Informer[_PodRecord] = informer.Informer(
             store, kinds.PODS, self._record
         )
@@ -115,21 +93,15 @@ class Descheduler:
             if settings.election is None
             else election.Election(store, instance, steady, wall, settings.election)
         )
-        self._evictions = evictions.Evictions(
+        migrating = (each.evictor for each in settings.profiles if each.evictor.migrates)
+        self.migrations = migration_controller.MigrationController(
             store,
-            self.disruptions.limiter,
-            self.core.measures,
-            event_messages.EventBuilder(instance, wall),
-            steady,
+            watched,
+            next(migrating, EvictorSettings()),
+            instance=instance,
+            grace_seconds=settings.grace_seconds,
             leads=lambda: self.leading,
         )
-        for chosen in settings.profiles:
-            if jobs is None and _needs_jobs(chosen.evictor):
-                log.get().warning(
-                    "descheduler.only_shows",
-                    profile=chosen.name,
-                    detail="nobody makes migration jobs: with defaultJobMode EvictDirectly it acts",
-                )
         self.ready = False
         #: The last round, and when it ended.
         self.last: RoundResult | None = None
@@ -155,21 +127,24 @@ class Descheduler:
         parts: list[asyncio.Task[None]] = []
         try:
             async with asyncio.TaskGroup() as group:
-                parts += [
-                    group.create_task(self._sources.run()),
-                    group.create_task(self._records.run()),
-                ]
-                await self._sources.synced()
+                parts.append(group.create_task(self._records.run()))
+                if self._own is not None:
+                    parts.append(group.create_task(self._own.sources.run()))
+                await self._watched.sources.synced()
                 await self._records.synced()
                 if self.election is not None:
                     await self.election.acquire()
                     parts.append(group.create_task(self.election.hold()))
+                if self._sends:
+                    parts.append(group.create_task(self.migrations.run()))
+                    await self.migrations.synced()
                 self.ready = True
                 while True:
                     await self.round()
                     if once or not interval:
                         break
                     await asyncio.sleep(interval)
+                await self.migrations.finished()
                 for part in parts:
                     part.cancel()
         finally:
@@ -180,9 +155,8 @@ class Descheduler:
     async def round(self) -> RoundResult:
         """One round over the cluster as it is now."""
         began = time.perf_counter()
-        self._agents.look()
-        self.core.tidy()
-        self.disruptions.limiter.settle(self._now())
+        if self._own is not None:
+            self._own.tidy()
         self.refusals = {}
         played = DeschedulingRound(
             self._settings.profiles, self._settings.limits, self.state(), waits=True
@@ -226,7 +200,7 @@ class Descheduler:
         for record in records.values():
             if record.ended is not None:
                 ended.setdefault(record.ended.node, []).append(record.ended)
-        claims = self._sources.informers[kinds.PERSISTENT_VOLUME_CLAIMS].snapshot
+        claims = self._watched.sources.informers[kinds.PERSISTENT_VOLUME_CLAIMS].snapshot
         return ClusterState(
             columns=core.pod_cache.columns,
             profile=lambda name: self._profiles.get(name, usual),
@@ -235,10 +209,11 @@ class Descheduler:
             traits={record.traits.uid: record.traits for record in records.values()},
             ended=ended,
             budgets=list(core.budgets.at(now.steady)),
-            usages=self._agents.usages,
+            usages=self._watched.agents.usages,
+            pressures=self._watched.agents.suffering(),
             priorities={name: priority.value for name, priority in core.priorities.items()},
             claim_classes=dict(map(dump.claim_class, claims.values())),
-            held=nothing if self._jobs is None else self._jobs.held,
+            held=self._held,
         )
 
     def _record(self, body: wire.Body) -> _PodRecord:
@@ -248,23 +223,61 @@ class Descheduler:
             ended = self.core.decoder.decode(body, 0)
         return _PodRecord(known, ended)
 
+    def _held(self, resident: Resident) -> str:
+        """Why a pod may not be chosen, of what is under way."""
+        if resident.traits.evicting:
+            return "pod is being moved alive"
+        return self.migrations.held(resident)
+
     async def _answer(self, proposal: EvictionProposal) -> bool:
         """Whether a pod goes (rule 2)."""
-        evictor, pod = proposal.evictor, proposal.resident.pod
-        needs_jobs = _needs_jobs(evictor)
-        acts = not (self._dry_run or proposal.shadow or (needs_jobs and self._jobs is None))
-        if needs_jobs and self._jobs is not None and acts:
-            result = await self._jobs.move(proposal)
+        evictor, pod, traits_ = proposal.evictor, proposal.resident.pod, proposal.resident.traits
+        acts = not (self._dry_run or proposal.shadow)
+        mover = migration_writer.mover(f"{COMPONENT}/{proposal.strategy}", evictor, acts=acts)
+        if proposal.deletion_cost is not None:
+            return acts and await self._rank(proposal, proposal.deletion_cost)
+        if not acts:
+            return self._would(proposal, mover)
+        if proposal.cordon and not await self._cordon(proposal):
+            return False
+        if _needs_jobs(evictor):
+            result = await self.migrations.move(proposal)
         else:
-            mover = _mover(proposal, acts=acts)
-            if not acts:
-                return self._would(proposal, mover)
-            result = await self._evictions.evict(
-                evictions.EvictionRequest(pod=pod, mover=mover, cause=CAUSE, reason=proposal.reason)
+            result = await self._watched.evictions.evict(
+                evictions.EvictionRequest(
+                    pod=pod,
+                    mover=mover,
+                    cause=CAUSE,
+                    reason=proposal.reason,
+                    policy=traits_.policy or evictor.policy,
+                    grace_seconds=self._settings.grace_seconds,
+                    evict_only=traits_.evict_only,
+                )
             )
         if not result.evicted:
             self.refusals[pod.uid] = f"{result.reason}: {result.message}"
         return result.evicted
+
+    async def _rank(self, proposal: EvictionProposal, cost: int) -> bool:
+        """Write a pod's deletion cost, by which its controller scales in."""
+        pod = proposal.resident.pod
+        notes = {traits.DELETION_COST: str(cost)}
+        body = {"metadata": {"uid": pod.uid, "annotations": notes}}
+        return await self._patch(pod, objects.Ref(kinds.PODS, pod.name, pod.namespace), body)
+
+    async def _cordon(self, proposal: EvictionProposal) -> bool:
+        """Keep new pods off a node before its own leave."""
+        ref = objects.Ref(kinds.NODES, proposal.node)
+        return await self._patch(proposal.resident.pod, ref, {"spec": {"unschedulable": True}})
+
+    async def _patch(self, pod: Pod, ref: objects.Ref, body: objects.Object) -> bool:
+        try:
+            await self._store.patch(ref, objects.Merge(body))
+        except refusals.ObjectsError as error:
+            self.core.measures.asked("descheduler", error.code)
+            self.refusals[pod.uid] = f"Error: {error}"
+            return False
+        return True
 
     def _would(self, proposal: EvictionProposal, mover: Mover) -> bool:
         """What the limiter would say; a pod that would go is debited in its shadow."""
@@ -278,17 +291,44 @@ class Descheduler:
             self.refusals[pod.uid] = f"{would.reason}: {would.message}"
         return False
 
+    def moves(self, name: str = "") -> list[dict[str, Any]]:
+        """The migration jobs, or the one of a name."""
+        return [
+            summary.document(job, self.migrations.refusal(job))
+            for job in self.migrations.jobs()
+            if name in {"", job.name}
+        ]
+
+    def explain(self, key: str) -> dict[str, Any] | None:
+        """Every check of one pod, with its job; ``None`` where there is no such pod."""
+        state = self.state()
+        pod = explanation.resident(state, key)
+        jobs = [move for move in self.moves() if move["pod"] == key]
+        if pod is None and not jobs:
+            return None
+        if pod is None:
+            return {"pod": key, "node": None, "jobs": jobs}
+        limiter = self.disruptions.limiter
+        answer = limiter.may_evict(pod.pod, CAUSE, Mover(name=COMPONENT, acts=True), self._now())
+        return {
+            **explanation.document(state, self._settings.profiles, pod, answer),
+            "bounds": [": ".join(each) for each in self.migrations.bounds(pod)],
+            "jobs": jobs,
+        }
+
+    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+        """What ``/metrics`` has of rounds and jobs."""
+        return self.migrations.gauges() | {
+            ("descheduler_loop_duration_seconds_sum", ()): self._seconds,
+            ("descheduler_loop_duration_seconds_count", ()): self._rounds,
+            ("leader_election_master_status", (("name", "koordlet-descheduler"),)): int(
+                self.leading
+            ),
+        }
+
     def metrics(self) -> str:
         """The text of ``/metrics``."""
-        return self.core.measures.text(
-            {
-                ("descheduler_loop_duration_seconds_sum", ()): self._seconds,
-                ("descheduler_loop_duration_seconds_count", ()): self._rounds,
-                ("leader_election_master_status", (("name", "koordlet-descheduler"),)): int(
-                    self.leading
-                ),
-            }
-        )
+        return self.core.measures.text(self.gauges())
 
     def _count(self, result: RoundResult) -> None:
         for decision in result.decisions:
@@ -302,13 +342,3 @@ class Descheduler:
 def _needs_jobs(evictor: EvictorSettings) -> bool:
     """Whether pods go by migration jobs, and not by evictions."""
     return evictor.migrates and evictor.migration.mode == RESERVATION_FIRST
-
-
-def _mover(proposal: EvictionProposal, *, acts: bool) -> Mover:
-    """A strategy as the limiter knows it; a peer's own rate takes the place of the cluster's."""
-    evictor = proposal.evictor
-    rate = evictor.per_second
-    limit = None
-    if evictor.migrates:
-        limit = EvictionRate(max(evictor.burst, int(rate * _MINUTE)), _MINUTE)
-    return Mover(name=f"descheduler/{proposal.strategy}", acts=acts, limit=limit)

@@ -14,6 +14,7 @@ from koordlet.kubeapi import kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
+from koordlet.scheduler.migration.job import MigrationJob
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.quotas.registry import QuotaNotice
 from koordlet.scheduler.reservation.spec import ReservationSpec
@@ -93,6 +94,20 @@ class EventBuilder:
         }
         kind = "Warning" if warning else "Normal"
         return self._body(regarding, spec.scheduler, "Scheduling", reason, kind, text)
+
+    def about_migration(
+        self, job: MigrationJob, reason: str, text: str, *, warning: bool = False
+    ) -> Body:
+        """An event about a PodMigrationJob, which has no namespace: it goes to the default one."""
+        kind = kinds.POD_MIGRATION_JOBS
+        regarding = {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "name": job.name,
+            "uid": job.uid,
+        }
+        severity = "Warning" if warning else "Normal"
+        return self._body(regarding, "koordlet-descheduler", "Migrating", reason, severity, text)
 
     def about_quota(
         self, about: ElasticQuota | QuotaNotice, scheduler: str, action: str, reason: str, text: str

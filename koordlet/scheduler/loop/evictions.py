@@ -12,6 +12,10 @@ Rules:
 5. A mover that only watches debits its own ledger, and nothing is sent.
 6. One event a minute for each workload and reason.
 7. Who does not lead evicts nobody: two that decide would spend one budget twice.
+8. ``Delete`` deletes where the limiter allows an eviction; ``SoftEviction`` only writes the peer's
+   annotation, by which somebody else moves the pod.
+9. A pod that is moved alive (``request-evict-only``) and whose move has begun counts as evicted,
+   though the server answers 429.
 """
 
 from __future__ import annotations
@@ -38,6 +42,8 @@ _EVENT_SECONDS = 60.0
 _MOST_EVENTS = 4096
 #: Of a server's answer where several budgets cover a pod.
 _SEVERAL_BUDGETS = "PodDisruptionBudget"
+#: Of the answer where a pod is moved alive.
+_EVACUATES = "Eviction triggered evacuation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,11 @@ class EvictionRequest:
     #: A sentence for people.
     reason: str
     plan: str = ""
+    #: ``Eviction``, ``Delete``, ``SoftEviction``; and ``None``: the pod's own grace period.
+    policy: str = "Eviction"
+    grace_seconds: int | None = None
+    #: The pod asks for its eviction alone, and is moved alive then.
+    evict_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +157,12 @@ class Evictions:
                 wait = last.retry_after
                 await asyncio.sleep(self._pause if wait is None else wait)
             try:
-                await self._store.evict(ref(pod), uid=pod.uid)
+                await self._send(request)
             except (refusals.NotFound, refusals.Conflict):
                 return EvictionResult("Gone", f"{pod.key} is gone")
             except refusals.TooMany as error:
+                if request.evict_only and any(_EVACUATES in c.message for c in error.causes):
+                    return EvictionResult("Evicted", error.message)
                 last = error
             except refusals.ObjectsError as error:
                 if _SEVERAL_BUDGETS in error.message:
@@ -160,6 +173,25 @@ class Evictions:
             else:
                 return EvictionResult("Evicted")
         return EvictionResult("PDB", str(last))
+
+    async def _send(self, request: EvictionRequest) -> None:
+        """What makes the pod go, by its policy (rule 8)."""
+        pod, grace = request.pod, request.grace_seconds
+        if request.policy == "Delete":
+            await self._store.delete(ref(pod), uid=pod.uid, grace_seconds=grace)
+        elif request.policy == "SoftEviction":
+            options = {} if grace is None else {"deleteOptions": {"gracePeriodSeconds": grace}}
+            note = {
+                "timestamp": str(int(self.events.wall())),
+                **options,
+                "initiator": request.mover.name,
+                "reason": request.reason,
+            }
+            notes = {eviction_marks.SOFT_EVICTION: json.dumps(note, separators=(",", ":"))}
+            body = {"metadata": {"uid": pod.uid, "annotations": notes}}
+            await self._store.patch(ref(pod), objects.Merge(body))
+        else:
+            await self._store.evict(ref(pod), uid=pod.uid, grace_seconds=grace)
 
     async def _end(self, request: EvictionRequest, result: EvictionResult) -> EvictionResult:
         self.measures.evictions[request.mover.name, request.cause, result.reason] += 1

@@ -65,6 +65,8 @@ class SchedulerMetrics:
         self.requests: Counter[tuple[str, str]] = Counter()
         #: What movers asked the limiter for: by whom, why, and what came of it.
         self.evictions: Counter[tuple[str, str, str]] = Counter()
+        #: Seconds of migration jobs, by phase in which they ended.
+        self._migrations: dict[str, Histogram] = {}
         #: Pods that were called back, by quota.
         self.revoked: Counter[tuple[str]] = Counter()
         #: Pods that a quota did not admit, by quota.
@@ -82,6 +84,13 @@ class SchedulerMetrics:
         known = self._gang_cycles.get(result)
         if known is None:
             known = self._gang_cycles[result] = Histogram(_steps(0.001, 15))
+        known.observe(seconds)
+
+    def migrated(self, outcome: str, seconds: float) -> None:
+        """Record a migration job that is over."""
+        known = self._migrations.get(outcome)
+        if known is None:
+            known = self._migrations[outcome] = Histogram(_steps(1, 12))
         known.observe(seconds)
 
     def incoming(self, queue: str, event: str, number: int = 1) -> None:
@@ -127,6 +136,10 @@ class SchedulerMetrics:
         yield f"# TYPE {name} histogram"
         for result, histogram in sorted(self._gang_cycles.items()):
             yield from histogram.lines(name, (("result", result),))
+        if self._migrations:
+            yield "# TYPE koordlet_migration_seconds histogram"
+        for outcome, histogram in sorted(self._migrations.items()):
+            yield from histogram.lines("koordlet_migration_seconds", (("outcome", outcome),))
         for name, histogram in (
             ("scheduler_pod_scheduling_attempts", self._placed),
             ("scheduler_pod_scheduling_sli_duration_seconds", self._waited),

@@ -135,8 +135,11 @@ class Loop:
             if terms is None
             else election.Election(store, instance, steady, self._clocks.wall, terms)
         )
+        self.instance = instance
         self._moved = asyncio.Event()
         self.ready = False
+        #: Set as soon as it decides.
+        self.leads = asyncio.Event()
         #: When it was last decided, or seen that there is nothing to decide; ``None`` before that.
         self.beat: float | None = None
 
@@ -171,6 +174,7 @@ class Loop:
                     group.create_task(self.election.hold())
                 log.get().info("scheduler.leading", nodes=len(self.core.pod_cache.columns.rows))
                 self.ready = True
+                self.leads.set()
                 group.create_task(self.binder.run())
                 group.create_task(self.reporter.run())
                 group.create_task(self.reservation_controller.run())
@@ -237,10 +241,12 @@ class Loop:
         """The time by the clock of the queue and of the recent decisions."""
         return self._clocks.steady()
 
-    def metrics(self) -> str:
-        """The text of ``/metrics``."""
+    def metrics(
+        self, more: Mapping[tuple[str, tuple[tuple[str, str], ...]], float] | None = None
+    ) -> str:
+        """The text of ``/metrics``; ``more``: of what works beside it."""
         core = self.core
-        gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        gauges = dict(more or {})
         for place in (
             QueuePlace.ACTIVE,
             QueuePlace.BACKOFF,

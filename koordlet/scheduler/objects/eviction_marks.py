@@ -17,6 +17,8 @@ from koordlet.scheduler.objects.wire import Body
 
 #: Annotations: ``true`` or ``false``; who evicts the pod and why, as JSON.
 MOVABLE, EVICTION = "koordlet.io/movable", "koordlet.io/eviction"
+#: The peer's: somebody else is asked to move the pod.
+SOFT_EVICTION = "scheduling.koordinator.sh/soft-eviction"
 _MIRROR, _SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
 _SHUTDOWN = "shutdown"
 _CAUSES = {

@@ -26,8 +26,7 @@ from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop import descheduler
-from koordlet.scheduler.process import lifecycle
-from koordlet.scheduler.sim import descheduling
+from koordlet.scheduler.process import lifecycle, moves_pages
 
 #: So many rounds may be late before the process is not well.
 _LATE_ROUNDS = 3
@@ -55,7 +54,7 @@ class DeschedulerPages:
     """The handlers of one descheduler."""
 
     def __init__(self, working: descheduler.Descheduler, interval: float) -> None:
-        self._working = working
+        self._working, self.moves = working, moves_pages.MovesPages(working)
         self._late = _LATE_ROUNDS * interval + _SLACK_SECONDS
 
     def routes(self) -> routes.Routes:
@@ -66,7 +65,7 @@ class DeschedulerPages:
                 ("GET", "/healthz", self._alive),
                 ("GET", "/readyz", self._ready),
                 ("GET", "/metrics", lambda _: message.text(self._working.metrics())),
-                ("GET", "/api/v1/round", self._round),
+                *self.moves.table(),
             ]
         )
 
@@ -79,18 +78,6 @@ class DeschedulerPages:
     def _ready(self, _request: message.HttpRequest) -> message.HttpResponse:
         ready = self._working.ready
         return message.text("ok\n" if ready else "not leading\n", status=200 if ready else 503)
-
-    def _round(self, _request: message.HttpRequest) -> message.HttpResponse:
-        return message.document(self.document())
-
-    def document(self) -> dict[str, Any]:
-        """The last round."""
-        result = self._working.last
-        if result is None:
-            return {"moves": [], "refused": [], "notes": [], "failures": []}
-        return descheduling.document(
-            result, lambda proposal: self._working.refusals.get(proposal.resident.pod.uid, "")
-        )
 
 
 async def run(options: DeschedulerOptions) -> dict[str, Any]:
@@ -128,4 +115,4 @@ async def run(options: DeschedulerOptions) -> dict[str, Any]:
             await asyncio.gather(rounds, stopped, following, return_exceptions=True)
             if listener is not None:
                 await listener.stop()
-        return pages.document()
+        return pages.moves.round()

@@ -9,12 +9,15 @@ Rules:
 2. SIGTERM and SIGINT end it with 0: the lease is given back first. A lost lease ends it with an
    error, so that whoever supervises it starts it anew.
 3. Of several replicas all listen, and only the one that decides takes reports.
+4. A descheduler that is a part of it works on what the scheduler sees, agents' reports included. It
+   has a lease of its own: beside a descheduler of its own process one of the two works.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import resource
 import signal
@@ -30,9 +33,11 @@ from koordlet.http import client, limits, server
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
+from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
+from koordlet.scheduler.descheduling.limits import RoundLimits
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.disruption.settings import DisruptionSettings
-from koordlet.scheduler.loop import configuration, runner
+from koordlet.scheduler.loop import configuration, descheduler, runner
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.process import disruption_reload, pages
 from koordlet.scheduler.reservation import service
@@ -99,6 +104,8 @@ class Options:
     configuration: configuration.Configuration
     #: The file that it was read from; ``None``: none.
     config: Path | None = None
+    #: What it deschedules; ``None``: in a cluster nothing, alone the jobs that somebody makes.
+    descheduling: DeschedulerSettings | None = None
     #: Pods that name a gang, a quota or a hard hint are placed as if they did not.
     ignores_keys: bool = False
     #: Where agents and programs of other machines are heard, with mutual TLS.
@@ -133,7 +140,8 @@ async def run(options: Options) -> None:
             judge=unserved.UnservedKeys(ignores_keys=options.ignores_keys),
             disruption=options.configuration.disruption,
         )
-        site = pages.Pages(scheduler)
+        descheduling = _descheduling(options, store, scheduler)
+        site = pages.Pages(scheduler, descheduling)
         shown = _shown(options, store, site)
         addresses = [await listener.start() for listener in shown]
         spoken = await _speaking(options, store, scheduler)
@@ -143,7 +151,7 @@ async def run(options: Options) -> None:
             **({"https": f"https://{addresses[1]}/"} if options.https is not None else {}),
             names=list(options.configuration.profiles),
         )
-        working = asyncio.ensure_future(_working(store, scheduler, alone=alone))
+        working = asyncio.ensure_future(_working(store, scheduler, descheduling, alone=alone))
         limiter, disruption = scheduler.disruptions.limiter, options.configuration.disruption
         following = follow(options.config, disruption, limiter)
         stopped = asyncio.ensure_future(stop.wait())
@@ -197,15 +205,47 @@ def _shown(options: Options, store: objects.Objects, site: pages.Pages) -> list[
     return servers
 
 
-async def _working(store: objects.Objects, scheduler: runner.Loop, *, alone: bool) -> None:
-    """The loop, and without a cluster what its controllers would do."""
-    if not alone:
-        await scheduler.run()
-        return
-    keeping = controllers.Controllers(store, scheduler.agents.reporting, time.time)
+def _descheduling(
+    options: Options, store: objects.Objects, scheduler: runner.Loop
+) -> descheduler.Descheduler | None:
+    """The descheduler that is a part of this scheduler (rule 4)."""
+    settings = options.descheduling
+    if options.kubeconfig is None:
+        usual = DeschedulerSettings(kind="", profiles=(), limits=RoundLimits())
+        settings = dataclasses.replace(settings or usual, election=None)
+    if settings is None:
+        return None
+    interval = settings.interval_seconds or descheduler.INTERVAL
+    return descheduler.Descheduler(
+        store,
+        dataclasses.replace(settings, interval_seconds=interval),
+        instance=scheduler.instance,
+        profiles=options.configuration.profiles,
+        watched=scheduler,
+    )
+
+
+async def _working(
+    store: objects.Objects,
+    scheduler: runner.Loop,
+    descheduling: descheduler.Descheduler | None,
+    *,
+    alone: bool,
+) -> None:
+    """The loop, the descheduler, and without a cluster what its controllers would do."""
     async with asyncio.TaskGroup() as group:
         group.create_task(scheduler.run())
-        group.create_task(keeping.run())
+        if descheduling is not None:
+            group.create_task(_moving(scheduler, descheduling))
+        if alone:
+            keeping = controllers.Controllers(store, scheduler.agents.reporting, time.time)
+            group.create_task(keeping.run())
+
+
+async def _moving(scheduler: runner.Loop, descheduling: descheduler.Descheduler) -> None:
+    """Deschedule while this scheduler decides."""
+    await scheduler.leads.wait()
+    await descheduling.run()
 
 
 async def _speaking(

@@ -20,8 +20,8 @@ import koordlet
 from koordlet.http import message, routes
 from koordlet.report import console
 from koordlet.scheduler.gangs import summary
-from koordlet.scheduler.loop import runner
-from koordlet.scheduler.process import cluster_json
+from koordlet.scheduler.loop import descheduler, runner
+from koordlet.scheduler.process import cluster_json, moves_pages
 from koordlet.scheduler.quotas import summary as quota_summary
 
 _BEAT = 1.0
@@ -34,8 +34,10 @@ _STALE_SECONDS = 15.0
 class Pages:
     """The handlers of one scheduler."""
 
-    def __init__(self, loop: runner.Loop) -> None:
-        self._loop = loop
+    def __init__(
+        self, loop: runner.Loop, descheduling: descheduler.Descheduler | None = None
+    ) -> None:
+        self._loop, self._descheduling = loop, descheduling
         #: Whoever looks at the page.
         self.channel = message.Channel(lambda: console.told(self.document()))
 
@@ -51,12 +53,17 @@ class Pages:
                 ("GET", "/api/v1/quotas", self._quotas),
                 ("GET", f"{_PEER}/quotas", self._peer_quotas),
                 ("GET", f"{_PEER}/quota/*", self._peer_quota),
-                ("GET", "/metrics", lambda _: message.text(self._loop.metrics())),
+                *_moves(self._descheduling),
+                ("GET", "/metrics", self._metrics),
                 ("GET", "/livez", self._alive),
                 ("GET", "/healthz", self._alive),
                 ("GET", "/readyz", self._ready),
             ]
         )
+
+    def _metrics(self, _request: message.HttpRequest) -> message.HttpResponse:
+        more = {} if self._descheduling is None else self._descheduling.gauges()
+        return message.text(self._loop.metrics(more))
 
     @contextlib.asynccontextmanager
     async def publishing(self, beat: float = _BEAT) -> AsyncGenerator[None]:
@@ -76,7 +83,11 @@ class Pages:
     def document(self) -> dict[str, Any]:
         """The cluster now."""
         loop = self._loop
-        return cluster_json.document(
+        moves: dict[str, Any] = {}
+        if self._descheduling is not None:
+            shown = moves_pages.MovesPages(self._descheduling)
+            moves = {"moves": shown.newest(cluster_json.MOST), "plan": shown.round()}
+        return moves | cluster_json.document(
             loop.core,
             loop.core.decisions,
             cluster_json.Instant(steady=loop.now(), wall=time.time()),
@@ -162,3 +173,9 @@ class Pages:
 
 def _file(request: message.HttpRequest) -> message.HttpResponse:
     return console.file(request.path, console.CLUSTER_FILES)
+
+
+def _moves(
+    descheduling: descheduler.Descheduler | None,
+) -> list[tuple[str, str, routes.Handler]]:
+    return [] if descheduling is None else moves_pages.MovesPages(descheduling).table()

@@ -36,6 +36,7 @@ from koordlet.rpc import placing
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
+from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.quotas import validation as quota_validation
@@ -56,6 +57,7 @@ _TAKEN = {
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
         *(kinds.DEVICES, kinds.POD_GROUPS, kinds.CLUSTER_NETWORK_TOPOLOGIES, kinds.CONFIG_MAPS),
         *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
+        kinds.POD_MIGRATION_JOBS,
     )
 }
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
@@ -185,6 +187,8 @@ class StandaloneApi:
         rate = disruption_rates.disruption_rate(body) if kind == kinds.DISRUPTION_RATES else None
         if rate is not None and rate.faults:
             raise refusals.Invalid("; ".join(rate.faults))
+        if kind == kinds.POD_MIGRATION_JOBS and (fault := job.read(body).fault):
+            raise refusals.Invalid(fault)
         network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
         if network and (unused := network_topology.network_topology(body).unused):
             raise refusals.Invalid(unused)

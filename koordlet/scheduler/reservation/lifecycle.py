@@ -27,7 +27,13 @@ from dataclasses import field
 from koordlet.model import moment, resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.reservation.info import ReservationInfo
-from koordlet.scheduler.reservation.spec import Condition, Phase, ReservationSpec, ReservationStatus
+from koordlet.scheduler.reservation.spec import (
+    Condition,
+    Phase,
+    ReservationSpec,
+    ReservationStatus,
+    with_condition,
+)
 
 SCHEDULED, READY = "Scheduled", "Ready"
 #: Status, reason and message of Ready, by phase; in all others it has expired.
@@ -75,19 +81,19 @@ def status(info: ReservationInfo, now: float, message: str = "") -> ReservationS
         if not message:
             return stored
         made = Condition(type=SCHEDULED, status=False, reason="Unschedulable", message=message)
-        return dataclasses.replace(stored, conditions=_with(stored.conditions, made, now))
+        return dataclasses.replace(stored, conditions=with_condition(stored.conditions, made, now))
     holds, reason, why = _READY.get(info.phase) or (False, "Expired", _why(info, now))
     ready = Condition(type=READY, status=holds, reason=reason, message=why)
     if not info.node:
         # It ended before it ever had a node.
-        conditions = _with(stored.conditions, ready, now)
+        conditions = with_condition(stored.conditions, ready, now)
         return dataclasses.replace(stored, phase=info.phase, conditions=conditions)
     conditions = stored.conditions if stored.phase is not Phase.PENDING else ()
     placed = Condition(type=SCHEDULED, status=True, reason="Scheduled")
     return ReservationStatus(
         phase=info.phase,
         node=info.node,
-        conditions=_with(_with(conditions, placed, now), ready, now),
+        conditions=with_condition(with_condition(conditions, placed, now), ready, now),
         allocatable=resources.canonical(info.spec.allocatable, info.spec.decimal),
         allocated=resources.canonical(info.allocated, info.spec.decimal),
         owners=tuple(
@@ -101,19 +107,6 @@ def _why(info: ReservationInfo, now: float) -> str:
     if expired(info.spec, Phase.PENDING, now):
         return f"expired at {moment.spell(info.spec.expires_at or now)}"
     return f"node {info.node} was deleted" if info.node else ""
-
-
-def _with(conditions: tuple[Condition, ...], made: Condition, now: float) -> tuple[Condition, ...]:
-    """One condition in its place; times move only when something did."""
-    spelled = moment.spell(now)
-    old = next((condition for condition in conditions if condition.type == made.type), None)
-    if old is None:
-        return (*conditions, dataclasses.replace(made, probed=spelled, changed=spelled))
-    if (old.status, old.reason, old.message) == (made.status, made.reason, made.message):
-        return conditions
-    keeps = old.status is made.status or made.reason == "Succeeded"
-    new = dataclasses.replace(made, probed=spelled, changed=old.changed if keeps else spelled)
-    return tuple(new if condition is old else condition for condition in conditions)
 
 
 def removable(

@@ -308,7 +308,7 @@ def read_status(body: Body) -> ReservationStatus:
     return ReservationStatus(
         phase=Phase(phase),
         node=wire.text(status, "nodeName"),
-        conditions=tuple(map(_condition, wire.bodies(status, "conditions"))),
+        conditions=tuple(map(condition, wire.bodies(status, "conditions"))),
         allocatable=_spelled(wire.mapping(status, "allocatable")),
         allocated=_spelled(wire.mapping(status, "allocated")),
         owners=tuple(map(_spelled, wire.bodies(status, "currentOwners"))),
@@ -319,7 +319,9 @@ def _spelled(body: Body) -> dict[str, str]:
     return {str(key): str(value) for key, value in body.items()}
 
 
-def _condition(body: Body) -> Condition:
+def condition(body: Body) -> Condition:
+    """One condition of a status."""
+
     def at(key: str) -> str:
         seconds = _moment(body, key)
         return moment.spell(seconds) if seconds is not None else ""

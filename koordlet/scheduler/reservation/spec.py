@@ -5,11 +5,13 @@ Does not cover: reading them (``parsing``), what a reservation holds now (``info
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Mapping
 from dataclasses import field
 
 from koordlet.kubeapi import selectors
+from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import terms
 from koordlet.scheduler.objects.wire import Body
@@ -159,6 +161,21 @@ class Condition:
             "lastTransitionTime": self.changed,
         }
         return {key: value for key, value in fields.items() if value}
+
+
+def with_condition(
+    conditions: tuple[Condition, ...], made: Condition, now: float
+) -> tuple[Condition, ...]:
+    """One condition in its place; times move only when something did."""
+    spelled = moment.spell(now)
+    old = next((condition for condition in conditions if condition.type == made.type), None)
+    if old is None:
+        return (*conditions, dataclasses.replace(made, probed=spelled, changed=spelled))
+    if (old.status, old.reason, old.message) == (made.status, made.reason, made.message):
+        return conditions
+    keeps = old.status is made.status or made.reason == "Succeeded"
+    new = dataclasses.replace(made, probed=spelled, changed=old.changed if keeps else spelled)
+    return tuple(new if condition is old else condition for condition in conditions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

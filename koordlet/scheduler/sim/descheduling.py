@@ -13,10 +13,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from koordlet.scheduler.descheduling import dump
+from koordlet.scheduler.descheduling import dump, explanation
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
-from koordlet.scheduler.descheduling.evictability import Evictability
-from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.limits import EvictionAnswer
 from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
 from koordlet.scheduler.descheduling.state import ClusterState, is_ready
@@ -65,26 +63,11 @@ class DeschedulingSimulation:
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """Every check of one pod, profile by profile; ``None`` where there is no such pod."""
-        several = (
-            resident
-            for row in range(self._state.columns.size)
-            if self._state.columns.nodes[row] is not None
-            for resident in self._state.residents(row, ended=True)
-        )
-        resident = next((each for each in several if each.pod.key == key), None)
-        if resident is None:
+        pod = explanation.resident(self._state, key)
+        if pod is None:
             return None
-        landing, answer = Landing(self._state), self._ask(resident, "descheduler")
-        return {
-            "pod": key,
-            "node": resident.pod.node,
-            "profiles": {
-                profile.name: list(Evictability(profile.evictor, self._state).refusals(resident))
-                for profile in self._settings.profiles
-            },
-            "fits": [self._state.node(row).name for row in landing.feasible(resident).tolist()],
-            "limiter": "" if isinstance(answer, Allow) else f"{answer.reason}: {answer.message}",
-        }
+        answer = self._ask(pod, "descheduler")
+        return explanation.document(self._state, self._settings.profiles, pod, answer)
 
     def _round(self, seconds: float = 0.0) -> DeschedulingRound:
         now = self._state.now

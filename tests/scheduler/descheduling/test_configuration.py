@@ -174,15 +174,14 @@ def test_rules_of_one_evictor_hold_with_the_way_of_the_other() -> None:
     assert profile.evictor.migration.mode == "EvictDirectly"
 
 
-def test_what_is_not_done_is_a_warning() -> None:
-    """A file of a peer is taken all the same, and nothing is dropped in silence."""
+def test_how_pods_go_is_read_and_a_file_that_does_nothing_is_a_warning() -> None:
+    """Nothing is dropped in silence."""
     deletes = {"name": "MigrationController", "args": {"evictionPolicy": "Delete"}}
     settings = configuration.read(
         {**peer(pluginConfig=[deletes]), "gracePeriodSeconds": 5}, "f.yaml"
     )
-    policy, grace = settings.warnings
-    assert policy.startswith("f.yaml: profile koord-descheduler: evictionPolicy Delete is not done")
-    assert grace.startswith("f.yaml: gracePeriodSeconds is not passed on")
+    assert (settings.profiles[0].evictor.policy, settings.grace_seconds) == ("Delete", 5)
+    assert settings.warnings == ()
     empty = configuration.read({**peer(), "profiles": []}, "f.yaml")
     assert empty.warnings == ("f.yaml: there is no profile, so nothing is done",)
 

@@ -10,10 +10,8 @@ from typing import Any
 
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
-from koordlet.scheduler.descheduling.round import EvictionProposal
-from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSettings
-from koordlet.scheduler.loop import descheduler, evictions
+from koordlet.scheduler.loop import descheduler
 from tests.kit import deadline, descheduling, schedulers
 from tests.scheduler.loop.test_gangs import both
 
@@ -157,47 +155,6 @@ def test_of_two_deschedulers_one_acts(ram: Path, *, over_http: bool) -> None:
                 for task in (first, second):
                     task.cancel()
                 await asyncio.gather(first, second, return_exceptions=True)
-
-    schedulers.run(body())
-
-
-def test_a_profile_that_needs_jobs_asks_whoever_makes_them(ram: Path) -> None:
-    """Without anybody who does, it only shows; the seam for migration jobs."""
-
-    class Jobs:
-        """Makes a job of each proposal, and knows of one already."""
-
-        def __init__(self) -> None:
-            self.made: list[str] = []
-
-        def held(self, resident: Resident) -> str:
-            """Of pod ``rarely`` there is a job."""
-            return "a job is running" if resident.pod.name == "rarely" else ""
-
-        async def move(self, proposal: EvictionProposal) -> evictions.EvictionResult:
-            """Make a job."""
-            self.made.append(proposal.resident.pod.name)
-            return evictions.EvictionResult("Evicted")
-
-    async def body() -> None:
-        async with scene(ram, over_http=False) as world:
-            peer = descheduling.policy(
-                {"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 1}},
-                leaderElection={"leaderElect": False},
-            )
-            peer["kind"] = "DeschedulerConfiguration"
-            peer["profiles"][0]["pluginConfig"].append(
-                {"name": "MigrationController", "args": {"skipCheckExpectedReplicas": True}}
-            )
-            jobs = Jobs()
-            for given, made_jobs in ((None, []), (jobs, ["often"])):
-                made = descheduler.Descheduler(
-                    world.client, configuration.read(peer, "test"), instance="one",
-                    disruption=FREE, jobs=given,
-                )  # fmt: skip
-                await made.run(once=True)
-                assert jobs.made == made_jobs
-            assert await ending(world) == []
 
     schedulers.run(body())
 

@@ -16,13 +16,19 @@ from koordlet.kubeapi import selectors, shapes
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import selection
 from koordlet.scheduler.descheduling.fields import Fields
+from koordlet.scheduler.descheduling.strategies import candidates
 from koordlet.scheduler.descheduling.strategies.anomaly import AnomalySettings
 from koordlet.scheduler.objects import requests
+from koordlet.scheduler.plugins import pressure
 
 DEFAULT_POOL = "__default_node_pool__"
 #: Low and high of nodes, low and high of production pods.
 BOUNDS = ("lowThresholds", "highThresholds", "prodLowThresholds", "prodHighThresholds")
 Thresholds = Mapping[str, float]
+#: What a node may suffer from, as agents report it: pressure, threads that wait for CPUs (PSI),
+#: more cycles per instruction than usual (a neighbour takes cache or memory bandwidth).
+PRESSURES = (*pressure.TAINTS, "LatencySensitiveWaits", "LatencySensitiveSlowed")
+_REASONS = shapes.listing(shapes.choice(*PRESSURES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +44,8 @@ class NodePool:
     prod_high: Thresholds = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)
     anomaly: AnomalySettings = field(default_factory=AnomalySettings)
+    #: What of a node's suffering is a reason to move pods; ours, the peer knows none.
+    reasons: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,11 +85,7 @@ def read(fields: Fields) -> LoadSettings:
         expiration_seconds=fields.whole("nodeMetricExpirationSeconds", expiration),
         memory_seconds=fields.seconds("detectorCacheTimeout", 300.0) or 300.0,
         namespaces=selection.choice(fields, "evictableNamespaces"),
-        selectors=tuple(
-            selector
-            for child in fields.children("podSelectors")
-            if (selector := _selector(child)) is not None
-        ),
+        selectors=candidates.pod_selectors(fields),
     )
     fields.done()
     return settings
@@ -90,12 +94,6 @@ def read(fields: Fields) -> LoadSettings:
 def top_given(fields: Fields) -> list[object]:
     """The thresholds of the top level."""
     return [fields.get(key) for key in BOUNDS]
-
-
-def _selector(fields: Fields) -> selectors.Compiled | None:
-    selector = fields.selector("selector")
-    fields.done("name")
-    return selector
 
 
 def _pool(fields: Fields, name: str, usual: NodePool, *, own: bool = False) -> NodePool:
@@ -116,6 +114,7 @@ def _pool(fields: Fields, name: str, usual: NodePool, *, own: bool = False) -> N
         prod_high=bounds[3],
         weights=weights or usual.weights,
         anomaly=_anomaly(fields.child("anomalyCondition"), usual.anomaly),
+        reasons=frozenset(fields.read("pressures", _REASONS, usual.reasons)),
     )
     _check(fields, pool)
     if own:

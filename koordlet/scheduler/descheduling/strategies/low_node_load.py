@@ -9,7 +9,9 @@ Rules:
 2. Pods leave ``high`` nodes that were so several times in a row for ``low`` and ``bothLow`` ones,
    as long as those together have room below their high thresholds; then production pods leave
    ``prodHigh`` nodes for ``prodLow`` and ``bothLow`` ones.
-3. With ``nodeFit`` a pod goes only where one target takes it and stays below its threshold, with
+3. From a node that suffers (``pressures``) and is not too full, one pod goes in a round: whether
+   that helped, the next report says.
+4. With ``nodeFit`` a pod goes only where one target takes it and stays below its threshold, with
    all that was sent there in this round.
 
 Of the pods of a source go first:
@@ -178,17 +180,12 @@ class LowNodeLoad:
                 answer = yield intent
                 if answer is EvictionAnswer.NODE_LIMIT:
                     break
-                taken = source.pods.get(resident.pod.key)
-                if not answer.evicted or taken is None:
-                    continue
-                room.take(target, taken)
-                for name in left:
-                    amount = 1.0 if name == requests.PODS else taken.get(name, 0.0)
-                    left[name] -= amount
-                    source.used[name] -= amount
-                    if prod:
-                        source.prod[name] -= amount
-            if not source.over(prod=prod):
+                if answer.evicted:
+                    taken = source.leave(resident.pod.key, prod=prod)
+                    room.take(target, taken)
+                    for name in left if taken else ():
+                        left[name] -= taken[name]
+            if not source.over(prod=prod) and not source.suffers:
                 self._detectors[pool.name, prod].reset(source.name)
 
     def _leaving(
@@ -204,7 +201,7 @@ class LowNodeLoad:
         several = scene.evictable(source.row, self._wanted(prod=prod))
         several.sort(key=_order(source, pool, prod=prod))
         for resident in several:
-            if not source.over(prod=prod):
+            if not source.over(prod=prod) and not source.suffers:
                 return
             target = -1
             if self.settings.node_fit:
@@ -256,6 +253,9 @@ def _reason(source: NodeLoad, *, prod: bool) -> str:
         f">threshold({source.percent(high, name):.2f}%)"
         for name in source.over(prod=prod)
     ]
+    if source.suffers and not prod:
+        suffering = f"node is under pressure: {', '.join(sorted(source.suffers))}"
+        return ", ".join((suffering, *spelled))
     return ", ".join(("node is overutilized", *spelled))
 
 
@@ -288,7 +288,7 @@ class _TargetRoom:
 
     def take(self, row: int, taken: node_load.Amounts) -> None:
         """A pod was sent there."""
-        if row < 0:
+        if row < 0 or not taken:
             return
         for name, left in self._left.items():
             left[self._places[row]] -= 1.0 if name == requests.PODS else taken.get(name, 0.0)

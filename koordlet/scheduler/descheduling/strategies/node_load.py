@@ -4,13 +4,17 @@ Covers: use of a node and of its production pods, bounds in amounts, classes. Do
 pods leave (``low_node_load``).
 
 Rules:
-1. The use of a node is that of the system, of host applications and of the pods that are still
-   there; a node whose report is too old or missing is not looked at.
+1. The use of a node is what its agent reported to this process within ``LIVE_SECONDS``; of a
+   NodeMetric it is that of the system, of host applications and of the pods that are still there.
+   A node whose report is too old or missing is not looked at.
 2. A node is of one class:
    - at most low in everything and not cordoned: ``prodHigh`` where production is above its high,
      ``bothLow`` where it is below its low, else ``low``;
    - else above high in anything: ``high``;
    - else ``prodHigh``, ``prodLow`` or none of them, by production.
+   One that suffers from what the configuration names is ``high``, whatever it uses.
+3. A pod that no NodeMetric measures yet counts with the scheduler's estimate where the node's use
+   is live: its report says how much, and not of whom.
 """
 
 from __future__ import annotations
@@ -26,8 +30,12 @@ from koordlet.scheduler.descheduling.strategies.load_settings import NodePool
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.usage import NodeUsage
+from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
 
 PROD = "koord-prod"
+#: A report is live for so long.
+LIVE_SECONDS = 3.0
+_ESTIMATOR = LoadAwareScheduling({})
 Amounts = dict[str, float]
 
 
@@ -57,6 +65,22 @@ class NodeLoad:
     high: Amounts = field(default_factory=dict)
     prod_low: Amounts = field(default_factory=dict)
     prod_high: Amounts = field(default_factory=dict)
+    #: What it suffers from, of what is a reason; empty once a pod has gone for it in this round.
+    suffers: frozenset[str] = frozenset()
+
+    def leave(self, key: str, *, prod: bool) -> Amounts:
+        """A pod goes; what it takes along, nothing where nobody measures it."""
+        self.suffers = frozenset()  # whether that helps, the next report says
+        taken = self.pods.get(key)
+        if taken is None:
+            return {}
+        amounts = {name: taken.get(name, 0.0) for name in self.used}
+        if requests.PODS in amounts:
+            amounts[requests.PODS] = 1.0
+        for side in (self.used, self.prod) if prod else (self.used,):
+            for name, amount in amounts.items():
+                side[name] -= amount
+        return amounts
 
     def percent(self, used: Amounts, name: str) -> float:
         """An amount of a resource as a percentage of what the node has."""
@@ -74,6 +98,8 @@ class NodeLoad:
 
     def load_class(self) -> LoadClass:
         """The class of the node (rule 2)."""
+        if self.suffers:
+            return LoadClass.HIGH
 
         def under(used: Amounts, bounds: Amounts) -> bool:
             return not self.cordoned and all(used[name] <= bound for name, bound in bounds.items())
@@ -102,8 +128,10 @@ def read(
         return None
     raw = node_annotations.raw_allocatable(node.annotations, [])
     columns = state.columns
-    pods, prod = _live(columns.pods[row], usage)
+    live = usage.fed and state.now.wall - usage.updated <= LIVE_SECONDS
+    pods, prod = _live(columns.pods[row], usage, estimates=live)
     beside = (usage.system, *usage.applications.values())
+    several = (usage.node,) if live else (*beside, *pods.values())
     return NodeLoad(
         row=row,
         name=node.name,
@@ -112,19 +140,25 @@ def read(
             name: float(raw.get(name, columns.allocatable[columns.resource(name), row]))
             for name in pool.names
         },
-        used=_summed(pool.names, (*beside, *pods.values()), len(columns.pods[row])),
+        used=_summed(pool.names, several, len(columns.pods[row])),
         prod=_summed(pool.names, [pods[key] for key in prod if key in pods], len(prod)),
         pods=pods,
+        suffers=state.pressures.get(node.name, frozenset()) & pool.reasons,
     )
 
 
-def _live(pods: Mapping[str, Pod], usage: NodeUsage) -> tuple[dict[str, Amounts], list[str]]:
+def _live(
+    pods: Mapping[str, Pod], usage: NodeUsage, *, estimates: bool
+) -> tuple[dict[str, Amounts], list[str]]:
     """The use of the pods that are still there, and which pods are production."""
     measured: dict[str, Amounts] = {}
     prod = []
     for key, pod in pods.items():
         if key in usage.pods:
             measured[key] = {name: float(amount) for name, amount in usage.pods[key].items()}
+        elif estimates:
+            guess = _ESTIMATOR.estimate(pod.pod_class)
+            measured[key] = {name: float(amount) for name, amount in guess.items()}
         if pod.pod_class.band == PROD:
             prod.append(key)
     return measured, prod

@@ -7,6 +7,7 @@ from typing import Any
 from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.disruption.answers import Clock
+from koordlet.scheduler.objects.usage import NodeUsage
 from tests.kit import descheduling
 from tests.kit.descheduling import Body, ago, node, pod, policy
 
@@ -198,3 +199,37 @@ def test_selectors_namespaces_and_modes_bound_what_goes() -> None:
     assert Rounds(three(), **AT_ONCE, **labels).names() == []
     (shown,) = Rounds(three(), **AT_ONCE, dryRun=True).play().evicted
     assert shown.shadow
+
+
+def test_a_live_report_counts_for_a_node_and_a_pod_that_nobody_measures_is_estimated() -> None:
+    """What an agent told a moment ago; older than 3 s the NodeMetric's sum counts again."""
+    bodies = [body for body in three() if body["kind"] != "NodeMetric"]
+    for age, expected in ((1.0, ["p0", "p1"]), (5.0, [])):
+        played = Rounds(bodies, **AT_ONCE)
+        played.state.usages = {
+            name: NodeUsage(
+                updated=descheduling.NOW - age, fed=True, reported=True, whole=True,
+                node={"cpu": cpu, "memory": 1 << 20}, system={"cpu": 100},
+            )
+            for name, cpu in (("n1", 8000), ("n2", 3000), ("n3", 3000))
+        }  # fmt: skip
+        # Each asks for 1 CPU, and is taken to use 0.85: two of them bring 8 below 6.5.
+        assert played.names() == expected
+
+
+def test_one_pod_a_round_leaves_a_node_that_suffers_though_it_is_not_full() -> None:
+    """Only where the configuration names it; the reason says from what."""
+    bodies = [
+        *(body for body in three() if body["metadata"]["name"] != "n1"),
+        node("n1", cpu="20", memory="10Gi"),
+        metric("n1", "1", p0="1", p1="2", p2="2", p3="2"),
+    ]
+    suffers = {"n1": frozenset({"LatencySensitiveSlowed", "something else"})}
+    for pressures, count in ((["LatencySensitiveSlowed"], 1), (["MemoryPressure"], 0)):
+        played = Rounds(bodies, **AT_ONCE, pressures=pressures)
+        played.state.pressures = suffers
+        moves = played.play().evicted
+        assert len(moves) == count
+        assert all(
+            move.reason == "node is under pressure: LatencySensitiveSlowed" for move in moves
+        )

@@ -1,0 +1,23 @@
+// Moves of the scheduler's page: what the last round wants as a plan, migration jobs as a timeline.
+// Everything from outside becomes text, never markup; page.js draws, cluster.js calls.
+"use strict";
+
+function drawMoves(state) {
+  const jobs = state.moves || [], plan = state.plan || { moves: [], refused: [], notes: [] };
+  at("moving").hidden = state.moves === undefined;
+  const refused = plan.refused.length ? ` ${plan.refused.length} others stay.` : "";
+  at("plan-notes").textContent = `${plan.moves.length} pods in the last round.${refused} ${
+    plan.notes.map((note) => [note.strategy, note.message].filter(Boolean).join(": ")).join("; ")}`.trim();
+  at("plan").replaceChildren(...[...plan.moves, ...plan.refused].slice(0, 50).map((one) => make("li", {},
+    make("b", {}, one.pod), ` ${one.node} → ${one.target || "wherever there is room"} `,
+    make("span", { class: "soft" }, `${one.strategy}: ${one.reason}`),
+    one.why ? make("span", { class: "bad" }, ` stays: ${one.why}`) : "")));
+  at("moves").replaceChildren(...jobs.map((job) => {
+    const steps = job.timeline.map((step) => make("li", {}, make("time", { datetime: step.at }, step.at.slice(11, 19)),
+      ` ${step.what}`, step.message ? make("span", { class: "soft" }, ` ${step.message}`) : ""));
+    const place = `${job.from || "?"} → ${job.to || "?"}`;
+    return make("li", {}, make("b", {}, job.pod), ` ${place} `, make("span",
+      { class: job.phase === "Failed" || job.phase === "Aborted" ? "bad" : "soft" }, `${job.phase}, by ${job.by}`),
+    make("ol", {}, ...steps));
+  }));
+}

@@ -1,0 +1,62 @@
+"""A cluster as a process watches it that is no scheduler: informers, core, limiter, evictions.
+
+Covers: wiring them. Does not cover: what they do; deciding (``descheduler``,
+``migration_controller``). A scheduler's own loop (``runner``) has the same parts.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+
+from koordlet.kubeapi import objects
+from koordlet.scheduler.disruption import disruptions
+from koordlet.scheduler.disruption.answers import Clock
+from koordlet.scheduler.disruption.settings import DisruptionSettings
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import agents, event_handlers, event_messages, evictions, health
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.runner import Clocks
+
+
+class ClusterWatch:
+    """One cluster, over one store."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        profiles: Mapping[str, profile.Profile],
+        disruption: DisruptionSettings,
+        clocks: Clocks,
+        *,
+        instance: str,
+        leads: Callable[[], bool],
+    ) -> None:
+        steady, wall = clocks.steady, clocks.wall
+        self.core = Core(profiles)
+        self.agents = agents.Agents(self.core, profiles, steady, wall)
+        self.disruptions = disruptions.Disruptions(
+            disruption,
+            self.core.pod_cache.stored,
+            self.core.budgets,
+            functools.partial(health.of, self.core),
+            lambda: Clock(wall=wall(), steady=steady()),
+        )
+        self.sources = event_handlers.EventHandlers(
+            store, self.core, profiles, steady, lambda: None,
+            agents=self.agents, disruptions=self.disruptions,
+        )  # fmt: skip
+        self.evictions = evictions.Evictions(
+            store,
+            self.disruptions.limiter,
+            self.core.measures,
+            event_messages.EventBuilder(instance, wall),
+            steady,
+            leads=leads,
+        )
+
+    def tidy(self) -> None:
+        """Bring up to date what only time changes."""
+        self.agents.look()
+        self.core.tidy()
+        self.disruptions.limiter.settle(self.disruptions.now())

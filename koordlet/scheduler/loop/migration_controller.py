@@ -1,0 +1,338 @@
+"""Carries out PodMigrationJobs: reservations, evictions, statuses, and what is left of them.
+
+Covers: watching jobs, arbitration at its interval, when a job makes a step, deleting. Does not
+cover: what a step is (``migration.flow``), who may begin (``migration.arbitration``), writing it
+(``migration_writer``).
+
+Rules:
+1. The state is in the objects: after a restart all goes on from there.
+2. Nothing of a job is decided while a write of it is under way, nor on what was there before it.
+3. Who does not lead does nothing. Leftovers are deleted while jobs are watched, never while nobody
+   knows which there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from koordlet import log
+from koordlet.kubeapi import informer, kinds, objects, refusals
+from koordlet.scheduler.descheduling import traits
+from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
+from koordlet.scheduler.descheduling.round import EvictionProposal
+from koordlet.scheduler.descheduling.traits import PodTraits, Resident
+from koordlet.scheduler.disruption.answers import Answer, Clock
+from koordlet.scheduler.disruption.workloads import Signature
+from koordlet.scheduler.loop.evictions import EvictionResult
+from koordlet.scheduler.loop.migration_writer import (
+    COMPONENT,
+    PAUSE,
+    JobWriter,
+    Watched,
+    cause,
+    mover,
+)
+from koordlet.scheduler.migration import flow, room
+from koordlet.scheduler.migration import job as jobs
+from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
+from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import BadObjectError
+
+#: How often leftovers and old jobs are looked for.
+_SWEEP = 5.0
+_LOOK = 0.1
+
+
+class MigrationController:
+    """The jobs of one cluster."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        watched: Watched,
+        settings: EvictorSettings,
+        *,
+        instance: str = "",
+        grace_seconds: int | None = None,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._store, self._watched, self._settings = store, watched, settings
+        self._instance, self._leads = instance, leads
+        self._grace_seconds = grace_seconds
+        self.source: informer.Informer[MigrationJob] = informer.Informer(
+            store, kinds.POD_MIGRATION_JOBS, jobs.read, changed=self._changed
+        )
+        #: Jobs under way by the pod that they name, those that were just made included.
+        self._by_pod: dict[tuple[str, str], str] = {}
+        self._writer = JobWriter(store, watched, settings)
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._swept = 0.0
+        #: The UIDs of jobs that were made here and are not over.
+        self._made: set[str] = set()
+
+    # What others ask.
+
+    def held(self, resident: Resident) -> str:
+        """Why a pod may not be chosen now; empty where nothing forbids it."""
+        name = self._by_pod.get((resident.pod.namespace, resident.pod.name))
+        return f'pod is migrated by job "{name}"' if name is not None else ""
+
+    async def move(self, proposal: EvictionProposal) -> EvictionResult:
+        """Make a job, unless it would only wait: the next round comes."""
+        pod, evictor = proposal.resident.pod, proposal.evictor
+        ref = PodRef(pod.namespace, pod.name, pod.uid)
+        body = jobs.request(
+            ref,
+            mode=evictor.migration.mode,
+            ttl_seconds=evictor.migration.ttl_seconds,
+            reason=proposal.reason,
+            by=f"{COMPONENT}/{proposal.strategy}",
+            creator=self._instance,
+            policy=proposal.resident.traits.policy or evictor.policy,
+            grace_seconds=self._grace_seconds,
+        )
+        draft = jobs.decode({**body, "metadata": {**body["metadata"], "name": "?"}})
+        signature = self._watched.disruptions.limiter.workloads.signature(pod.pod_class)
+        candidate = Candidate(job=draft, resident=proposal.resident, signature=signature)
+        verdict = self._arbiter(self._active()).judge(candidate)
+        if not verdict.passes:
+            return EvictionResult(verdict.reason, verdict.message)
+        try:
+            made = await self._store.create(kinds.POD_MIGRATION_JOBS, body)
+        except refusals.ObjectsError as error:
+            self._watched.core.measures.asked("migration_job", error.code)
+            return EvictionResult("Error", str(error))
+        self._by_pod[pod.namespace, pod.name] = objects.text(made, "name")
+        self._made.add(objects.text(made, "uid"))
+        return EvictionResult("Evicted")
+
+    def bounds(self, resident: Resident) -> list[tuple[str, str]]:
+        """What keeps a job of a pod from beginning now, with numbers."""
+        pod = resident.pod
+        pod_name = pod.namespace, pod.name
+        draft = MigrationJob(name="", uid="", pod=PodRef(pod.namespace, pod.name, pod.uid))
+        signature = self._signature(draft, pod)
+        candidate = Candidate(job=draft, resident=resident, signature=signature)
+        others = [job for job in self._active() if (job.pod.namespace, job.pod.name) != pod_name]
+        return self._arbiter(others).refusals(candidate)
+
+    def jobs(self) -> list[MigrationJob]:
+        """All jobs, the oldest first."""
+        return sorted(self.source.snapshot.values(), key=lambda job: (job.created, job.name))
+
+    def refusal(self, job: MigrationJob) -> str:
+        """Why the last action of a job was in vain."""
+        memory = self._writer.memory.get(job.uid)
+        return "" if memory is None else memory.refusal
+
+    # Working.
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.source.run())
+            await self.source.synced()
+            try:
+                while True:
+                    await self.look()
+                    await asyncio.sleep(self._settings.migration.arbitration_seconds)
+            finally:
+                for task in self._busy.values():
+                    task.cancel()
+
+    async def synced(self) -> None:
+        """Wait until the jobs are known, or there is no such kind."""
+        while not self._watches():
+            if self.source.health.failures:
+                log.get().warning("migration.jobs_missing", detail=self.source.health.error)
+                return
+            await asyncio.sleep(_LOOK)
+
+    async def finished(self) -> None:
+        """Wait until the jobs that were made here are over."""
+        while self._made:  # noqa: ASYNC110 -- the watch shows it
+            await asyncio.sleep(_LOOK)
+
+    async def look(self) -> None:
+        """Begin what is due."""
+        if not self._leads():
+            return
+        now = self._now()
+        several = {job.uid: job for job in self.source.snapshot.values()}
+        for uid in self._writer.memory.keys() - several.keys():
+            del self._writer.memory[uid]
+        free = [
+            job
+            for job in several.values()
+            if job.active and job.uid not in self._busy and not self._writer.is_stale(job)
+        ]
+        picture = self._picture(several)
+        waiting = []
+        for job in free:
+            step = flow.step(job, picture, now.wall)
+            if step.status == job.status and job.status.phase is Phase.PENDING:
+                if not job.paused:
+                    waiting.append(job)
+            elif step.status != job.status or (step.actions and self._writer.is_due(job, now)):
+                actions = step.actions if self._writer.is_due(job, now) else ()
+                self._start(job, self._writer.advance(job, flow.Step(step.status, actions)))
+        if waiting:
+            await self._arbitrate(waiting)
+        if now.steady - self._swept >= _SWEEP and self._watches():
+            self._swept = now.steady
+            await self._sweep(several, now)
+
+    def _watches(self) -> bool:
+        return self.source.health.state is informer.State.WATCHING
+
+    def _now(self) -> Clock:
+        return self._watched.disruptions.now()
+
+    def _start(self, job: MigrationJob, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._busy[job.uid] = task
+        task.add_done_callback(functools.partial(self._done, job))
+
+    def _done(self, job: MigrationJob, task: asyncio.Task[None]) -> None:
+        self._busy.pop(job.uid, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.get().error("migration.failed", job=job.name, detail=f"{error!r}"[:300])
+            self._writer.of(job).pause(self._now().steady + PAUSE, str(error))
+
+    # What is seen.
+
+    def _pod(self, ref: PodRef) -> Pod | None:
+        return self._watched.sources.informers[kinds.PODS].get(ref.name, ref.namespace)
+
+    def _room(self, name: str) -> room.JobReservation | None:
+        body = self._watched.sources.informers[kinds.RESERVATIONS].get(name)
+        try:
+            return None if body is None else room.read(body)
+        except BadObjectError:
+            return None
+
+    def _members(self, controller: tuple[str, str, str]) -> Iterable[Pod]:
+        known = self._watched.disruptions.limiter.workloads
+        for pods in known.members(known.of_controller(*controller)).values():
+            yield from pods.values()
+
+    def _picture(self, several: Iterable[str]) -> flow.Picture:
+        refused = {
+            uid: self._writer.memory[uid].refusal for uid in several if uid in self._writer.memory
+        }
+        return flow.Picture(pod=self._pod, room=self._room, members=self._members, refusals=refused)
+
+    # Arbitration.
+
+    def _active(self) -> list[MigrationJob]:
+        return [job for job in self.source.snapshot.values() if job.active]
+
+    def _arbiter(self, counted: Iterable[MigrationJob]) -> Arbiter:
+        """An arbiter over the jobs that count as under way."""
+        workloads = self._watched.disruptions.limiter.workloads
+        settings, now = self._settings.migration, self._now()
+        bounds = JobBounds(settings, workloads, now.wall)
+        for job in self.source.snapshot.values():
+            if not job.active:
+                bounds.add_ended(job, self._signature(job, None))
+        running = [self._candidate(job) for job in counted]
+        return Arbiter(settings, bounds, running, self._asks, self._gang)
+
+    def _candidate(self, job: MigrationJob) -> Candidate:
+        pod, memory = self._pod(job.pod), self._writer.memory.get(job.uid)
+        if pod is not None and job.pod.uid not in {"", pod.uid}:
+            pod = None
+        known = PodTraits() if memory is None or memory.traits is None else memory.traits
+        resident = None if pod is None else Resident(pod, known, -1)
+        return Candidate(job=job, resident=resident, signature=self._signature(job, pod))
+
+    def _signature(self, job: MigrationJob, pod: Pod | None) -> Signature | None:
+        if pod is not None:
+            return self._watched.disruptions.limiter.workloads.signature(pod.pod_class)
+        kind, slash, name = job.workload.partition("/")
+        return Signature(job.pod.namespace, kind, name) if slash else None
+
+    def _asks(self, candidate: Candidate) -> Answer:
+        job, limiter = candidate.job, self._watched.disruptions.limiter
+        pod = candidate.resident.pod if candidate.resident else None
+        assert pod is not None  # noqa: S101 -- nobody is asked about a pod that is gone
+        return limiter.may_evict(
+            pod, cause(job), mover(job.by, self._settings, acts=True), self._now()
+        )
+
+    def _gang(self, candidate: Candidate) -> str:
+        """Why the gang of a pod cannot do without it."""
+        pod = candidate.resident.pod if candidate.resident else None
+        entry = None if pod is None else self._watched.core.gangs.book.of(pod)
+        if entry is None or entry.gang is None or len(entry.bound) > entry.gang.min:
+            return ""
+        return (
+            f"gang {entry.gang.id} has {len(entry.bound)} members on nodes and needs"
+            f" {entry.gang.min}: one alone cannot be moved"
+        )
+
+    async def _arbitrate(self, waiting: list[MigrationJob]) -> None:
+        for job in waiting:
+            if (memory := self._writer.of(job)).traits is None:
+                ref = objects.Ref(kinds.PODS, job.pod.name, job.pod.namespace)
+                try:
+                    memory.learn(traits.decode(await self._store.get(ref)))
+                except (refusals.ObjectsError, BadObjectError):
+                    memory.learn(PodTraits())
+        running = [job for job in self._active() if job.status.phase is Phase.RUNNING]
+        candidates = [self._candidate(job) for job in waiting]
+        for verdict in self._arbiter(running).verdicts(candidates):
+            job, old = verdict.candidate.job, verdict.candidate.job.status
+            if verdict.passes:
+                self._start(job, self._writer.begin(verdict.candidate))
+            elif verdict.final:
+                status = jobs.arbitrated(old, Phase.FAILED, verdict.reason, verdict.message)
+                self._start(job, self._writer.advance(job, flow.Step(status)))
+            elif verdict.reason != old.reason:
+                # Numbers change all the time: a new reason is news.
+                status = jobs.arbitrated(old, Phase.PENDING, verdict.reason, verdict.message)
+                self._start(job, self._writer.advance(job, flow.Step(status)))
+
+    def _changed(
+        self, _key: informer.Key, old: MigrationJob | None, new: MigrationJob | None
+    ) -> None:
+        for job in (old, new):
+            if job is not None:
+                pod = job.pod.namespace, job.pod.name
+                if job is new and job.active:
+                    self._by_pod[pod] = job.name
+                elif self._by_pod.get(pod) == job.name:
+                    del self._by_pod[pod]
+        if old is not None and (new is None or not new.active):
+            self._made.discard(old.uid)
+
+    # What is left.
+
+    async def _sweep(self, several: dict[str, MigrationJob], now: Clock) -> None:
+        rooms = [
+            held
+            for (_, name) in self._watched.sources.informers[kinds.RESERVATIONS].snapshot
+            if (held := self._room(name)) is not None and held.job
+        ]
+        for held in flow.leftovers(several, rooms):
+            await self._delete(objects.Ref(kinds.RESERVATIONS, held.name), held.uid)
+        for job in flow.forgotten(several.values(), now.wall):
+            await self._delete(objects.Ref(kinds.POD_MIGRATION_JOBS, job.name), job.uid)
+
+    async def _delete(self, ref: objects.Ref, uid: str) -> None:
+        try:
+            await self._store.delete(ref, uid=uid)
+        except refusals.ObjectsError as error:
+            self._watched.core.measures.asked("migration_job", error.code)
+
+    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+        """The number of jobs in each phase."""
+        counts = dict.fromkeys(Phase, 0.0)
+        for job in self.source.snapshot.values():
+            counts[job.status.phase] += 1
+        name = "koordlet_migration_jobs"
+        return {(name, (("phase", phase.value),)): count for phase, count in counts.items()}

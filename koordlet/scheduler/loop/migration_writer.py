@@ -1,0 +1,242 @@
+"""Writes what a step of a migration job decides: status, reservation, eviction, events.
+
+Covers: one job at a time, in the order that a kill cannot harm. Does not cover: when
+(``migration_controller``), what (``migration.flow``), how a pod is evicted (``evictions``).
+
+Rules:
+1. A status is written against the revision that was decided on, and before its actions: of two
+   that carry out one job, one is told no and does nothing.
+2. A reservation has the UID of its job as its name: there is never a second one.
+3. What failed is tried again after ``PAUSE`` seconds; it is all that is remembered of a job.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from koordlet import log
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model.record import dataclass
+from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
+from koordlet.scheduler.descheduling.traits import PodTraits
+from koordlet.scheduler.disruption.answers import Clock, EvictionRate, Mover
+from koordlet.scheduler.disruption.disruptions import Disruptions
+from koordlet.scheduler.loop import evictions
+from koordlet.scheduler.loop.agents import Agents
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.event_handlers import EventHandlers
+from koordlet.scheduler.migration import flow, room
+from koordlet.scheduler.migration import job as jobs
+from koordlet.scheduler.migration.arbitration import Candidate
+from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import BadObjectError
+
+#: Seconds after a refused eviction, or a failed request, before the next.
+PAUSE = 5.0
+_MINUTE = 60.0
+#: Who evicts in the name of a strategy, and why, as the limiter knows them; and by hand.
+COMPONENT, CAUSE, BY_HAND = "descheduler", "Descheduled", "Migrated"
+
+
+class Watched(Protocol):
+    """A cluster that is watched, and the one way to evict: a scheduler's loop, a descheduler."""
+
+    core: Core
+    agents: Agents
+    disruptions: Disruptions
+    sources: EventHandlers
+    evictions: evictions.Evictions
+
+
+@dataclass(slots=True)
+class JobMemory:
+    """What is remembered of a job, and may be lost."""
+
+    #: Written from this revision: the watch has yet to show what became of it.
+    stale: str = ""
+    #: Monotonic; no action before.
+    next: float = 0.0
+    refusal: str = ""
+    traits: PodTraits | None = None
+
+    def pause(self, until: float, refusal: str) -> None:
+        """Nothing is tried before."""
+        self.next, self.refusal = until, refusal
+
+    def written(self, revision: str) -> None:
+        """What was decided on is the past."""
+        self.stale = revision
+
+    def learn(self, known: PodTraits) -> None:
+        """Keep the traits of its pod."""
+        self.traits = known
+
+
+class JobWriter:
+    """Writes of the jobs of one cluster."""
+
+    def __init__(self, store: objects.Objects, watched: Watched, settings: EvictorSettings) -> None:
+        self._store, self._watched, self._settings = store, watched, settings
+        #: What is remembered of jobs, by UID.
+        self.memory: dict[str, JobMemory] = {}
+
+    def of(self, job: MigrationJob) -> JobMemory:
+        """What is remembered of a job."""
+        return self.memory.setdefault(job.uid, JobMemory())
+
+    def is_stale(self, job: MigrationJob) -> bool:
+        """Whether the watch has yet to show what was written."""
+        memory = self.memory.get(job.uid)
+        return memory is not None and memory.stale == job.revision != ""
+
+    def is_due(self, job: MigrationJob, now: Clock) -> bool:
+        """Whether an action may be tried."""
+        memory = self.memory.get(job.uid)
+        return memory is None or now.steady >= memory.next
+
+    def _now(self) -> Clock:
+        return self._watched.disruptions.now()
+
+    async def _write(
+        self, job: MigrationJob, ref: objects.Ref, patch: objects.Patch, subresource: str = ""
+    ) -> objects.Object | None:
+        """The object after a patch; ``None`` where it failed, which the next look sees."""
+        measures = self._watched.core.measures
+        try:
+            body = await self._store.patch(ref, patch, subresource=subresource)
+        except refusals.ObjectsError as error:
+            measures.asked("migration_job", error.code)
+            if not isinstance(error, refusals.Conflict | refusals.NotFound):
+                self.of(job).pause(self._now().steady + PAUSE, str(error))
+            return None
+        measures.asked("migration_job", "ok")
+        return body
+
+    async def advance(self, job: MigrationJob, step: flow.Step, *, revision: str = "") -> None:
+        """Write what a job is now, then do what follows (rule 2)."""
+        if step.status != job.status:
+            patch = objects.Merge({"status": step.status.body()}, revision or job.revision)
+            ref = objects.Ref(kinds.POD_MIGRATION_JOBS, job.name)
+            if await self._write(job, ref, patch, "status") is None:
+                return
+            self.of(job).written(job.revision)
+            await self._tell(job, step.status)
+        for action in step.actions:
+            if not await self._act(job, action):
+                return
+
+    async def _act(self, job: MigrationJob, action: flow.Action) -> bool:
+        """Whether the next action may follow."""
+        if isinstance(action, flow.EvictPod):
+            return await self._evict(job, action.pod)
+        try:
+            if isinstance(action, flow.MakeReservation):
+                await self._reserve(job)
+            else:
+                opening = objects.Merge(room.opening(self._now().wall))
+                ref = objects.Ref(kinds.RESERVATIONS, action.room.name)
+                await self._store.patch(ref, opening)
+        except (refusals.ObjectsError, BadObjectError) as error:
+            self.of(job).pause(self._now().steady + PAUSE, str(error))
+            return False
+        return True
+
+    async def _reserve(self, job: MigrationJob) -> None:
+        """A reservation has the UID of its job as its name: there is never a second one."""
+        pod = await self._store.get(objects.Ref(kinds.PODS, job.pod.name, job.pod.namespace))
+        if objects.text(pod, "uid") != job.pod.uid:
+            raise refusals.NotFound("it is another pod now", culprit=str(job.pod))
+        try:
+            made = await self._store.create(
+                kinds.RESERVATIONS, room.body(job, pod, self._now().wall)
+            )
+        except refusals.AlreadyExists:
+            made = await self._store.get(objects.Ref(kinds.RESERVATIONS, job.uid))
+        reference = {
+            "apiVersion": kinds.RESERVATIONS.api_version,
+            "kind": kinds.RESERVATIONS.name,
+            "name": objects.text(made, "name"),
+            "uid": objects.text(made, "uid"),
+        }
+        patch = {"spec": {"reservationOptions": {"reservationRef": reference}}}
+        await self._store.patch(
+            objects.Ref(kinds.POD_MIGRATION_JOBS, job.name), objects.Merge(patch)
+        )
+        self.of(job).pause(0.0, "")
+
+    async def _evict(self, job: MigrationJob, pod: Pod) -> bool:
+        memory = self.of(job)
+        known = memory.traits or PodTraits()
+        result = await self._watched.evictions.evict(
+            evictions.EvictionRequest(
+                pod=pod,
+                mover=mover(job.by, self._settings, acts=True),
+                cause=cause(job),
+                reason=job.reason or f'migration job "{job.name}"',
+                plan=job.name,
+                policy=job.policy or known.policy or self._settings.policy,
+                grace_seconds=job.grace_seconds,
+                evict_only=known.evict_only,
+            )
+        )
+        in_vain = not result.evicted and result.reason != "Gone"
+        text = f"{result.reason}: {result.message}" if in_vain else ""
+        memory.pause(self._now().steady + PAUSE, text)
+        return result.evicted
+
+    async def _tell(self, job: MigrationJob, status: JobStatus) -> None:
+        """What has changed, for people and for metrics."""
+        if status.phase is Phase.PENDING:
+            return
+        measures, events = self._watched.core.measures, self._watched.evictions.events
+        reason = (
+            status.reason or (status.phase if status.phase.over else status.status) or "Running"
+        )
+        if status.phase.over:
+            measures.migrated(status.phase.value, self._now().wall - job.created)
+            log.get().info(
+                "migration.ended",
+                job=job.name,
+                pod=str(job.pod),
+                phase=status.phase.value,
+                reason=status.reason,
+                detail=status.message,
+            )
+        warning = status.phase in {Phase.FAILED, Phase.ABORTED}
+        text = status.message or f"pod {job.pod}: {status.phase.value}"
+        await self._watched.evictions.tell(
+            events.about_migration(job, reason, text, warning=warning)
+        )
+
+    async def begin(self, candidate: Candidate) -> None:
+        """Let a job run: whose pod it is about is written first."""
+        job, pod = candidate.job, candidate.pod
+        resident, signature = candidate.resident, candidate.signature
+        notes = {
+            jobs.PASSED: "true",
+            jobs.WORKLOAD: "" if signature is None else str(signature),
+            jobs.SOURCE: "" if resident is None else resident.pod.node,
+        }
+        patch = {
+            "metadata": {"annotations": {key: value for key, value in notes.items() if value}},
+            "spec": {"podRef": {"uid": pod.uid}},
+        }
+        ref = objects.Ref(kinds.POD_MIGRATION_JOBS, job.name)
+        body = await self._write(job, ref, objects.Merge(patch, job.revision))
+        if body is not None:
+            status = jobs.arbitrated(job.status, Phase.RUNNING, "", "")
+            await self.advance(job, flow.Step(status), revision=objects.revision(body))
+
+
+def mover(name: str, evictor: EvictorSettings, *, acts: bool) -> Mover:
+    """A mover as the limiter knows it; a peer's own rate takes the place of the cluster's."""
+    limit = None
+    if evictor.migrates and name.startswith(COMPONENT):
+        limit = EvictionRate(max(evictor.burst, int(evictor.per_second * _MINUTE)), _MINUTE)
+    return Mover(name=name, acts=acts, limit=limit)
+
+
+def cause(job: MigrationJob) -> str:
+    """Why a job evicts, as the limiter counts it."""
+    return CAUSE if job.by.startswith(COMPONENT) else BY_HAND

@@ -1,0 +1,227 @@
+"""Which of the jobs that wait may begin, in which order, and why the others may not.
+
+Covers: the order of jobs, what forbids one for good, the bounds of jobs at once. Pure. Does not
+cover: budgets of disruptions (``disruption``), which are asked through ``asks``.
+
+Jobs are judged one after the other, each with those that were let through before it:
+* workloads with more jobs under way first, so that one is finished before the next begins;
+* jobs of pods of one Job beside each other;
+* Koordinator's order of their pods (``order.rank``), younger pods first;
+* older jobs first: the peer's order, newest first, lets old ones wait for ever.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from koordlet.model import moment
+from koordlet.model.record import dataclass
+from koordlet.scheduler.descheduling import order
+from koordlet.scheduler.descheduling.evictor_settings import MigrationSettings
+from koordlet.scheduler.descheduling.traits import Resident
+from koordlet.scheduler.disruption import limiter, workloads
+from koordlet.scheduler.disruption.answers import Allow, Answer
+from koordlet.scheduler.disruption.workloads import Signature, WorkloadIndex
+from koordlet.scheduler.migration import flow
+from koordlet.scheduler.migration.job import MigrationJob, PodRef
+
+FORBIDDEN = "ForbiddenMigratePod"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A job with its pod; ``None``: the pod is gone, and the job waits for its replacement."""
+
+    job: MigrationJob
+    resident: Resident | None = None
+    signature: Signature | None = None
+
+    @property
+    def pod(self) -> PodRef:
+        """Its pod, whether the job names the UID or not."""
+        ref = self.job.pod
+        uid = ref.uid if self.resident is None else self.resident.pod.uid
+        return PodRef(ref.namespace, ref.name, uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a job may begin; ``reason`` is empty where it may."""
+
+    candidate: Candidate
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def passes(self) -> bool:
+        """Whether it may begin."""
+        return not self.reason
+
+    @property
+    def final(self) -> bool:
+        """Whether waiting is in vain."""
+        return self.reason == FORBIDDEN
+
+
+class JobBounds:
+    """The bounds of jobs at once, over those that are counted."""
+
+    def __init__(self, settings: MigrationSettings, known: WorkloadIndex, now: float) -> None:
+        self._settings, self._workloads, self._now = settings, known, now
+        self._all = 0
+        self._nodes: Counter[str] = Counter()
+        self._namespaces: Counter[str] = Counter()
+        self._migrating: Counter[Signature] = Counter()
+        #: Of these the pods that are up still.
+        self._up: Counter[Signature] = Counter()
+        #: Jobs of a workload that left the queue within the window, ended ones included.
+        self._recent: Counter[Signature] = Counter()
+
+    def add(self, candidate: Candidate) -> None:
+        """Count a job that is under way."""
+        job, resident, signature = candidate.job, candidate.resident, candidate.signature
+        self._all += 1
+        self._namespaces[job.pod.namespace] += 1
+        if resident is not None:
+            self._nodes[resident.pod.node] += 1
+        if signature is not None:
+            self._migrating[signature] += 1
+            self._recent[signature] += 1
+            self._up[signature] += resident is not None and resident.pod.up
+
+    def add_ended(self, job: MigrationJob, signature: Signature | None) -> None:
+        """Count one that is over, where it evicted its pod within the window."""
+        condition = job.status.condition(flow.EVICTION)
+        if signature is None or condition is None or not condition.status:
+            return
+        if self._now - moment.parse(condition.changed) < self._settings.workload_seconds:
+            self._recent[signature] += 1
+
+    def migrating(self, signature: Signature | None) -> int:
+        """The jobs of a workload that are under way."""
+        return 0 if signature is None else self._migrating[signature]
+
+    def refusals(self, candidate: Candidate) -> Iterator[tuple[str, str]]:
+        """The bounds that one job more would exceed, with their numbers."""
+        settings, resident = self._settings, candidate.resident
+        node = "" if resident is None else resident.pod.node
+        namespace = candidate.job.pod.namespace
+        for name, most, count, where in (
+            ("MaxMigratingGlobally", settings.max_globally, self._all, "the cluster"),
+            ("MaxMigratingPerNode", settings.max_per_node, self._nodes[node], f"node {node}"),
+            (
+                *("MaxMigratingPerNamespace", settings.max_per_namespace),
+                *(self._namespaces[namespace], f"namespace {namespace}"),
+            ),
+        ):
+            if most is not None and count >= most:
+                yield name, f"{where} has {count} pods that migrate, and {most} are allowed"
+        if candidate.signature is not None:
+            up = resident is not None and resident.pod.up
+            yield from self._of_workload(candidate.signature, up=up)
+
+    def _of_workload(self, signature: Signature, *, up: bool) -> Iterator[tuple[str, str]]:
+        settings, members = self._settings, self._workloads.members(signature)
+        replicas = self._workloads.expected(members)
+        down = max(0, replicas - sum(pod.up for pod in workloads.each(members)))
+        per_workload = limiter.of_replicas(settings.max_per_workload, replicas)
+        unavailable = limiter.of_replicas(settings.max_unavailable, replicas)
+        tokens = limiter.of_replicas(
+            settings.workload_migrating or settings.max_per_workload, replicas
+        )
+        migrating, leaving = self._migrating[signature], self._up[signature]
+        if migrating >= per_workload:
+            text = f"{signature} has {migrating} pods that migrate, and {per_workload} are allowed"
+            yield "MaxMigratingPerWorkload", f"{text} of {replicas}"
+        # One that is not up takes nothing away.
+        if up and leaving + down >= unavailable:
+            text = f"of {replicas} pods of {signature} {down} are not up and {leaving} migrate"
+            yield "MaxUnavailablePerWorkload", f"{text}, and {unavailable} are allowed"
+        if settings.workload_seconds and self._recent[signature] >= tokens:
+            text = f"{self._recent[signature]} pods of {signature} migrated"
+            seconds = f"in {settings.workload_seconds:g} s, and {tokens} are allowed"
+            yield "ObjectLimiter", f"{text} {seconds}"
+
+
+class Arbiter:
+    """Lets jobs begin, one after the other."""
+
+    def __init__(
+        self,
+        settings: MigrationSettings,
+        bounds: JobBounds,
+        running: Iterable[Candidate],
+        asks: Callable[[Candidate], Answer],
+        gang: Callable[[Candidate], str],
+    ) -> None:
+        """``asks``: the limiter; ``gang``: why a pod's gang cannot do without it."""
+        self._settings, self._bounds = settings, bounds
+        self._asks, self._gang = asks, gang
+        #: The jobs of pods.
+        self._taken: dict[PodRef, str] = {}
+        for candidate in running:
+            self._begin(candidate)
+
+    def _begin(self, candidate: Candidate) -> None:
+        self._taken[candidate.pod] = candidate.job.name
+        self._bounds.add(candidate)
+
+    def verdicts(self, waiting: Sequence[Candidate]) -> Iterator[Verdict]:
+        """A verdict for each job that waits."""
+        for candidate in sorted(waiting, key=self._key):
+            verdict = self.judge(candidate)
+            if verdict.passes:
+                self._begin(candidate)
+            yield verdict
+
+    def _key(self, candidate: Candidate) -> tuple[int, str, tuple[int, ...], float, float]:
+        resident, signature = candidate.resident, candidate.signature
+        of_job = str(signature) if signature is not None and signature.kind == "Job" else ""
+        rank: tuple[int, ...] = () if resident is None else order.rank(resident)
+        younger = 0.0 if resident is None else -resident.traits.created
+        return -self._bounds.migrating(signature), of_job, rank, younger, candidate.job.created
+
+    def judge(self, candidate: Candidate) -> Verdict:
+        """Whether one job may begin now."""
+        return Verdict(candidate, *next(self._refusals(candidate), ("", "")))
+
+    def refusals(self, candidate: Candidate) -> list[tuple[str, str]]:
+        """Everything that keeps it from beginning: reasons and sentences."""
+        return list(self._refusals(candidate))
+
+    def _refusals(self, candidate: Candidate) -> Iterator[tuple[str, str]]:
+        job, resident = candidate.job, candidate.resident
+        if other := self._taken.get(candidate.pod):
+            yield FORBIDDEN, f'pod {job.pod} is migrated by job "{other}"'
+        if resident is None:
+            yield "MissingPod", f"pod {job.pod} is not there"
+            return
+        if not resident.pod.node:
+            return  # nothing runs yet: its place is all that changes
+        if why := self._forbids(candidate, resident) or self._gang(candidate):
+            yield FORBIDDEN, why
+        answer = self._asks(candidate)
+        reason = "" if isinstance(answer, Allow) else answer.reason
+        message = "" if isinstance(answer, Allow) else answer.message
+        if reason == "Protected":
+            yield FORBIDDEN, message
+        if resident.traits.evict:
+            return
+        yield from self._bounds.refusals(candidate)
+        # The server has the last word on its budgets: the job waits for it, its room held.
+        if reason not in {"", "PDB"}:
+            yield reason, message
+
+    def _forbids(self, candidate: Candidate, resident: Resident) -> str:
+        job, pod_class = candidate.job, resident.pod.pod_class
+        if not job.reserves:
+            return ""
+        if not pod_class.owner[0]:
+            return f"nobody would create pod {job.pod} again"
+        if pod_class.scheduler not in self._settings.scheduler_names:
+            return (
+                f"pod {job.pod} is of scheduler {pod_class.scheduler}, which makes no"
+                " reservations: schedulerNames does not list it"
+            )
+        return ""

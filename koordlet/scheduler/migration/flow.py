@@ -1,0 +1,402 @@
+"""The life of a migration job: one step, from what it is and what the cluster shows.
+
+Covers: phases, conditions, texts (the peer's: tools match them), what is to be done. Pure. Does not
+cover: which jobs may begin (``arbitration``), doing it (``loop.migration_controller``).
+
+======== ======================================= ========= ========================================
+from     seen                                    to        condition, reason
+======== ======================================= ========= ========================================
+Pending  its pod is gone, or is no pod's name    Failed    MissingPod, InvalidPodRef
+Pending  ``arbitration`` lets it begin           Running
+Running  its reservation exists                  Running   ReservationCreated
+Running  ... and has no node, or has one         Running   ReservationScheduled
+Running  the eviction is asked for               Running   Eviction False: Evicting, FailedEvict
+Running  the pod is gone                         Running   Eviction True: EvictComplete
+Running  the replacement took the reservation    Running   PodBoundReservation
+Running  ... and is ready                        Succeeded BoundPodReady
+any      its time is over                        Failed    Timeout
+any      somebody ends it                        Aborted
+======== ======================================= ========= ========================================
+
+Rules:
+1. The status is written before its actions are done, and each action may be done twice: killed
+   anywhere, a job ends the same.
+2. Room before disruption: nothing is evicted unless a reservation on another node is there for
+   the replacement, and open to it for at least ``room.LEAST`` seconds.
+3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
+4. A sibling that took the reservation is no failure if the replacement is up elsewhere.
+5. What a job leaves behind is found by ``leftovers`` at any time, not remembered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from koordlet.model import moment
+from koordlet.model.record import dataclass
+from koordlet.scheduler.migration import room
+from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.room import JobReservation
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.reservation.spec import Condition, with_condition
+from koordlet.scheduler.reservation.spec import Phase as ReservationPhase
+
+CREATED, SCHEDULED, EVICTION = "ReservationCreated", "ReservationScheduled", "Eviction"
+BOUND, READY = "PodBoundReservation", "BoundPodReady"
+COMPLETE = "Complete"
+_BOUND_BY_OTHER = "Reservation is already bound by another Pod"
+#: Seconds in which one watch may be behind another.
+SETTLE = 5.0
+#: A job that is over is deleted so long after its end at the latest: with a ttl, and without.
+_AFTER_TTL, _WITHOUT_TTL = 300.0, 1800.0
+#: Failed ones are kept for whoever asks why.
+HISTORY, MOST_HISTORY = 24 * 3600.0, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MakeReservation:
+    """Create the reservation of the job, and write it into the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReservation:
+    """Let the replacement into the reservation, for long enough."""
+
+    room: JobReservation
+
+
+@dataclass(frozen=True, slots=True)
+class EvictPod:
+    """Ask for the eviction of the pod."""
+
+    pod: Pod
+
+
+Action = MakeReservation | OpenReservation | EvictPod
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a job should be now, and what is to be done then."""
+
+    status: JobStatus
+    actions: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """What jobs see of the cluster."""
+
+    #: The living pod of a namespace and name.
+    pod: Callable[[PodRef], Pod | None]
+    room: Callable[[str], JobReservation | None]
+    #: The pods of a controller: namespace, kind, name.
+    members: Callable[[tuple[str, str, str]], Iterable[Pod]]
+    #: Why the last action of a job was in vain, by its UID.
+    refusals: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def target(self, job: MigrationJob) -> Pod | None:
+        """The pod that a job is about, unless another one has its name now."""
+        pod = self.pod(job.pod)
+        return pod if pod is not None and job.pod.uid in {"", pod.uid} else None
+
+
+def step(job: MigrationJob, picture: Picture, now: float) -> Step:
+    """One step of a job."""
+    if not job.active or (job.paused and not job.aborts):
+        return Step(job.status)
+    made = _Step(job, picture, now)
+    if job.aborts:
+        return made.end(Phase.ABORTED, "Aborted", "somebody ended the job")
+    if job.fault:
+        return made.fail("InvalidJob", job.fault)
+    if made.overdue:
+        refusal = picture.refusals.get(job.uid) or job.status.message
+        return made.fail("Timeout", _with("Abort job caused by timeout", refusal))
+    if job.status.phase is Phase.PENDING:
+        return made.pending()
+    return made.reserved() if job.reserves else made.directly()
+
+
+def _with(text: str, why: str) -> str:
+    return f"{text}: {why}" if why and not why.startswith(text) else text
+
+
+class _Step:
+    """One step under way."""
+
+    def __init__(self, job: MigrationJob, picture: Picture, now: float) -> None:
+        self._job, self._picture, self._now = job, picture, now
+        self._status = job.status
+        self._pod = picture.target(job)
+        self._refusal = picture.refusals.get(job.uid, "")
+
+    # Ends.
+
+    def end(self, phase: Phase, reason: str, message: str) -> Step:
+        """The job is over."""
+        return Step(dataclasses.replace(self._status, phase=phase, reason=reason, message=message))
+
+    def fail(self, reason: str, message: str) -> Step:
+        """The job has failed."""
+        return self.end(Phase.FAILED, reason, message)
+
+    def _succeed(self, message: str, pod: PodRef | None) -> Step:
+        ended = dataclasses.replace(self._status, status=COMPLETE, pod=pod)
+        return Step(dataclasses.replace(ended, phase=Phase.SUCCEEDED, reason="", message=message))
+
+    def _stay(self, *actions: Action) -> Step:
+        return Step(self._status, actions)
+
+    def _note(self, kind: str, reason: str, message: str = "", *, holds: bool) -> None:
+        """A condition, which is also what the job says of itself."""
+        made = Condition(type=kind, status=holds, reason=reason, message=message)
+        conditions = with_condition(self._status.conditions, made, self._now)
+        self._status = dataclasses.replace(
+            self._status, status=kind, reason=reason, message=message, conditions=conditions
+        )
+
+    @property
+    def overdue(self) -> bool:
+        """Whether its time is over; after the eviction the replacement has time of its own."""
+        job, left = self._job, self._left()
+        ends = None if job.ttl is None else job.created + job.ttl
+        if left:
+            return self._now >= max(left + room.LEAST, ends or 0.0)
+        leaving = self._asked and (self._pod is None or self._pod.terminating)
+        return ends is not None and self._now >= ends and not leaving
+
+    def _left(self) -> float:
+        """When its pod was gone; 0 while it is not."""
+        condition = self._job.status.condition(EVICTION)
+        return moment.parse(condition.changed) if condition and condition.status else 0.0
+
+    @property
+    def _asked(self) -> bool:
+        """Whether the eviction was asked for, perhaps by a process that ended then."""
+        return self._job.status.condition(EVICTION) is not None
+
+    # Steps.
+
+    def pending(self) -> Step:
+        """Whether there is anything to arbitrate."""
+        job, pod = self._job, self._pod
+        if not job.pod.namespace or not job.pod.name:
+            return self.fail("InvalidPodRef", "spec.podRef needs a namespace and a name")
+        if pod is None:
+            return self._missing() if self._now - job.created >= SETTLE else self._stay()
+        inner = job.template
+        for key in ("spec", "template", "spec"):
+            part = inner.get(key)
+            inner = part if isinstance(part, Mapping) else {}
+        if pod.node and inner.get("nodeName") == pod.node:
+            why = f'Pod "{job.pod}" is on node {pod.node} already'
+            return self.fail("ForbiddenMigratePod", why)
+        return self._stay()
+
+    def _missing(self) -> Step:
+        return self.fail("MissingPod", f'Abort job caused by missing Pod "{self._job.pod}"')
+
+    def directly(self) -> Step:
+        """Without a reservation: the job is over when the pod is gone."""
+        if not self._evicted():
+            return self._evict() if self._pod is not None else self._missing()
+        return self._succeed(f'Pod "{self._job.pod}" has been evicted', None)
+
+    def _evicted(self) -> bool:
+        """Whether its pod is gone after its eviction was asked for."""
+        if self._left():
+            return True
+        if not self._asked or self._pod is not None:
+            return False
+        self._note(EVICTION, "EvictComplete", f'Pod "{self._job.pod}" has been evicted', holds=True)
+        return True
+
+    def reserved(self) -> Step:
+        """With a reservation."""
+        job, held = self._job, self._picture.room(self._job.reservation)
+        if not job.reservation:
+            return self._reserve()
+        if not self._holds(CREATED):
+            self._note(CREATED, "", f'Reservation "{job.reservation}" is created', holds=True)
+        if held is None:
+            return self._lost()
+        if held.phase is ReservationPhase.FAILED:
+            return self.fail("ReservationExpired", "Reservation expired")
+        if held.node:
+            return self._placed(held)
+        self._note(SCHEDULED, "Unschedulable", held.message, holds=False)
+        return self._missing() if self._pod is None else self._stay()
+
+    def _reserve(self) -> Step:
+        if self._pod is None:
+            return self._missing()
+        if self._refusal:
+            self._note(CREATED, "FailedCreateReservation", self._refusal, holds=False)
+        return self._stay(MakeReservation())
+
+    def _lost(self) -> Step:
+        """No reservation of that name, or the watch has yet to show it."""
+        since = self._status.condition(CREATED)
+        if since is not None and self._now - moment.parse(since.changed) < SETTLE:
+            return self._stay()
+        why = f'Abort job caused by missing Reservation "{self._job.reservation}"'
+        return self.fail("MissingReservation", why)
+
+    def _holds(self, kind: str) -> bool:
+        condition = self._status.condition(kind)
+        return condition is not None and condition.status
+
+    def _placed(self, held: JobReservation) -> Step:
+        """There is room on a node."""
+        pod = self._pod
+        if not self._holds(SCHEDULED):
+            if pod is not None and pod.node == held.node:
+                return self.fail(
+                    "ForbiddenMigratePod",
+                    f'Scheduler assigns the Reservation "{held.name}" on the same node as the Pod',
+                )
+            text = f'Assigned Reservation "{held.name}" to node "{held.node}"'
+            self._note(SCHEDULED, "", text, holds=True)
+            self._status = dataclasses.replace(self._status, node=held.node)
+        if held.for_pod and held.job:
+            return self._assigned()
+        if self._evicted():
+            return self._replaced(held)
+        if pod is None:
+            return self._missing()
+        if held.owner is not None and held.owner.uid != pod.uid and not pod.terminating:
+            return self._taken(held, held.owner)
+        return self._evict(held)
+
+    def _taken(self, held: JobReservation, owner: PodRef) -> Step:
+        """Somebody has the room, and the pod seems to stay.
+
+        One that came after the room was opened may be the replacement of a pod that ends by now:
+        of two watches one is behind. Nobody is evicted for it, and a moment is waited.
+        """
+        pod = self._picture.pod(owner)
+        if self._asked and (pod is None or _after(pod, held.opened)):
+            self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
+            since = self._status.condition(BOUND)
+            if since is not None and self._now - moment.parse(since.changed) < SETTLE:
+                return self._stay()
+        return self.fail("ReservationBound", _BOUND_BY_OTHER)
+
+    def _assigned(self) -> Step:
+        """The pod waits for a node: the reservation is for itself."""
+        pod = self._pod
+        if pod is None:
+            return self._missing()
+        if not pod.node:
+            return self._stay()
+        return self._succeed(f'Assign Pod "{self._job.pod}" to node "{pod.node}"', self._job.pod)
+
+    def _evict(self, held: JobReservation | None = None) -> Step:
+        job, pod = self._job, self._pod
+        if pod is None:
+            return self._missing()
+        reason, text = "Evicting", f'Pod "{job.pod}" evicted from node "{pod.node}"'
+        if job.reason:
+            text = f'{text} by the reason "{job.reason}"'
+        if self._refusal and not pod.terminating:
+            reason, text = "FailedEvict", self._refusal
+        self._note(EVICTION, reason, text, holds=False)
+        actions: list[Action] = []
+        if held is not None and held.job and held.owner is None and held.ends_soon(self._now):
+            actions.append(OpenReservation(held))
+        if not pod.terminating:
+            actions.append(EvictPod(pod))
+        return self._stay(*actions)
+
+    def _replaced(self, held: JobReservation) -> Step:
+        """The pod is gone: wait for the one that comes instead."""
+        owner = held.owner
+        if owner is None or owner.uid == self._job.pod.uid:
+            self._note(BOUND, "WaitForPodBindReservation", holds=False)
+            opens = held.job and owner is None and held.ends_soon(self._now)
+            return self._stay(*([OpenReservation(held)] if opens else []))
+        pod = self._picture.pod(owner)
+        if pod is not None and pod.uid == owner.uid and _after(pod, held.opened):
+            return self._bound(held, pod)
+        # A sibling that was there before took it, or its owner is gone again (rule 4).
+        pod = next((each for each in self._siblings(held, owner) if each.up), None)
+        if pod is not None:
+            return self._bound(held, pod)
+        self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
+        return self._stay()
+
+    def _siblings(self, held: JobReservation, owner: PodRef) -> Iterator[Pod]:
+        """The pods that were created for the one that left, the first of them first."""
+        if held.controller is None:
+            return
+        several = self._picture.members(held.controller)
+        for pod in sorted(several, key=lambda pod: (pod.created, pod.key)):
+            if _after(pod, held.opened) and pod.uid not in {owner.uid, self._job.pod.uid}:
+                yield pod
+
+    def _bound(self, held: JobReservation, pod: Pod) -> Step:
+        ref = PodRef(pod.namespace, pod.name, pod.uid)
+        text = f'Bind Pod "{ref}" in Reservation "{held.name}"'
+        if pod.draws_on != held.uid and held.owner != ref:
+            text = f'Pod "{ref}" is ready on node "{pod.node}"'
+        if not self._holds(BOUND):
+            self._note(BOUND, "", text, holds=True)
+        self._status = dataclasses.replace(self._status, pod=ref)
+        if not pod.up:
+            self._note(READY, "WaitForBoundPodReady", holds=False)
+            return self._stay()
+        self._note(READY, "", holds=True)
+        return self._succeed(text, ref)
+
+
+def _after(pod: Pod, opened: float) -> bool:
+    """Whether a pod came after a moment; objects have whole seconds."""
+    try:
+        return moment.parse(pod.created) >= int(opened)
+    except ValueError:
+        return False
+
+
+def leftovers(
+    jobs: Mapping[str, MigrationJob], rooms: Iterable[JobReservation]
+) -> Iterator[JobReservation]:
+    """Reservations that nobody will use: their job is gone, or ended and evicted nobody (rule 5).
+
+    ``jobs``: by UID. One whose job evicted its pod stays until its own time is over.
+    """
+    for held in rooms:
+        job = jobs.get(held.name)
+        if not held.job or not held.leftover:
+            continue
+        if job is None or (
+            not held.phase.over
+            and (
+                job.status.phase is Phase.ABORTED
+                or (job.status.phase is Phase.FAILED and not has_evicted(job))
+            )
+        ):
+            yield held
+
+
+def has_evicted(job: MigrationJob) -> bool:
+    """Whether the pod of a job is gone by its eviction."""
+    condition = job.status.condition(EVICTION)
+    return condition is not None and condition.status
+
+
+def forgotten(jobs: Iterable[MigrationJob], now: float) -> Iterator[MigrationJob]:
+    """Jobs that were over long enough ago; of the failed ones the newest are kept for a day."""
+    failed = []
+    for job in jobs:
+        if job.active:
+            continue
+        if job.status.phase is Phase.FAILED and now - job.created < HISTORY:
+            failed.append(job)
+            continue
+        after = _WITHOUT_TTL if job.ttl is None else job.ttl + _AFTER_TTL
+        if now - job.created >= max(after, room.GIVEN):
+            yield job
+    failed.sort(key=lambda job: job.created, reverse=True)
+    yield from failed[MOST_HISTORY:]

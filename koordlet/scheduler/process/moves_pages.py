@@ -1,0 +1,55 @@
+"""What a descheduler shows of moves over HTTP: jobs, the last round, why a pod moves or not.
+
+Covers: the paths, of a process of its own and of a scheduler that deschedules. Does not cover: what
+the documents say (``migration.summary``, ``descheduling.explanation``, ``sim.descheduling``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from koordlet.http import message, routes
+from koordlet.scheduler.loop import descheduler
+from koordlet.scheduler.sim import descheduling
+
+
+class MovesPages:
+    """The handlers of one descheduler."""
+
+    def __init__(self, working: descheduler.Descheduler) -> None:
+        self._working = working
+
+    def table(self) -> list[tuple[str, str, routes.Handler]]:
+        """Rows of a table of routes."""
+        return [
+            ("GET", "/api/v1/round", self._round),
+            ("GET", "/api/v1/moves", self._moves),
+            ("GET", "/api/v1/migration", self._migration),
+        ]
+
+    def _moves(self, request: message.HttpRequest) -> message.HttpResponse:
+        """All jobs, or that of ``name``."""
+        moves = self._working.moves(request.one("name") or "")
+        return message.document({"version": "v1", "moves": moves})
+
+    def _migration(self, request: message.HttpRequest) -> message.HttpResponse:
+        """Why the pod of ``name`` moves, or does not."""
+        known = self._working.explain(request.one("name") or "")
+        several = [] if known is None else [known]
+        return message.document({"version": "v1", "migration": several})
+
+    def _round(self, _request: message.HttpRequest) -> message.HttpResponse:
+        return message.document({"version": "v1", **self.round()})
+
+    def newest(self, most: int) -> list[dict[str, Any]]:
+        """The newest jobs."""
+        return self._working.moves()[: -most - 1 : -1]
+
+    def round(self) -> dict[str, Any]:
+        """The last round."""
+        result = self._working.last
+        if result is None:
+            return {"moves": [], "refused": [], "notes": [], "failures": []}
+        return descheduling.document(
+            result, lambda proposal: self._working.refusals.get(proposal.resident.pod.uid, "")
+        )

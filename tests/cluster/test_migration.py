@@ -1,0 +1,252 @@
+"""Migration jobs on a real API server, with the accounts and roles of the manifests.
+
+Covers: a whole life beside ReplicaSets of a real controller, a budget that refuses, kill -9 of the
+descheduler at many moments. Does not cover: each step (``tests.scheduler.migration``).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.scheduler.migration import job
+from tests.cluster.deployed import ACCOUNT, PODS, SPACE, Deployed
+from tests.deploy.documents import DEPLOY
+from tests.deploy.test_overlays import built
+from tests.kit import deadline, descheduling, k8s_lab
+from tests.oracle.objects import Body
+
+pytestmark = pytest.mark.cluster
+
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+GROUP = "/apis/scheduling.koordinator.sh/v1alpha1"
+JOBS, RESERVATIONS = f"{GROUP}/podmigrationjobs", f"{GROUP}/reservations"
+MERGE = "application/merge-patch+json"
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+REPLICAS = 3
+
+
+class Machine:
+    """The cluster, a scheduler, a descheduler that can be killed, and what a kubelet would do."""
+
+    def __init__(self, deployed: Deployed, kubeconfig: Path, folder: Path) -> None:
+        self.deployed, self.admin = deployed, deployed.admin
+        policy = folder / "policy.json"
+        policy.write_text(json.dumps({
+            **descheduling.policy(leaderElection={"leaderElect": False}),
+            "kind": "DeschedulerConfiguration",
+        }))  # fmt: skip
+        self.words = ["--kubeconfig", str(kubeconfig)]
+        self._command = [sys.executable, "-m", "koordlet", "descheduler", *self.words]
+        self._command += ["--config", str(policy), "--http", "127.0.0.1:0"]
+        self._log = folder / "descheduler.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        #: The fewest pods that were up at once, by workload.
+        self.fewest: dict[str, int] = {}
+
+    def start(self) -> None:
+        """The descheduler."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @property
+    def log(self) -> str:
+        """What it said."""
+        return self._log.read_text()
+
+    def tend(self) -> None:
+        """What kubelets do: pods that have a node come up, and those that are to go are gone."""
+        up: dict[str, int] = {}
+        for body in self.admin.items(PODS):
+            meta, name = body["metadata"], body["metadata"]["labels"]["app"]
+            path = f"{PODS}/{meta['name']}"
+            ready = body["status"].get("phase") == "Running"
+            if "deletionTimestamp" in meta:
+                self.admin.ask("DELETE", f"{path}?gracePeriodSeconds=0")
+            elif ready:
+                up[name] = up.get(name, 0) + 1
+            elif body["spec"].get("nodeName"):
+                self.admin.ask("PATCH", f"{path}/status", {"status": READY}, MERGE)
+        for name in self.fewest:
+            self.fewest[name] = min(self.fewest[name], up.get(name, 0))
+
+    def until(self, good: Callable[[], Any], what: str) -> Any:
+        """Tend the pods until something is so."""
+
+        def attempt() -> Any:
+            self.tend()
+            return good()
+
+        return deadline.until(attempt, what, seconds=120)
+
+    def workload(self, name: str) -> str:
+        """A ReplicaSet whose pods are up; one of them."""
+        template = {
+            "metadata": {"labels": {"app": name}},
+            "spec": {
+                "schedulerName": ACCOUNT,
+                "containers": [
+                    {"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}
+                ],
+            },
+        }
+        spec = {
+            "replicas": REPLICAS, "selector": {"matchLabels": {"app": name}}, "template": template,
+        }  # fmt: skip
+        self.admin.need("POST", SETS, {"metadata": {"name": name}, "spec": spec})
+
+        def up() -> list[str]:
+            listing = self.admin.items(f"{PODS}?labelSelector=app%3D{name}")
+            several = [b["metadata"]["name"] for b in listing if b["status"]["phase"] == "Running"]
+            return several if len(several) == REPLICAS else []
+
+        first = self.until(up, f"{name} is up")[0]
+        self.fewest[name] = REPLICAS
+        return str(first)
+
+    def move(self, pod: str) -> str:
+        """A job of a pod, as a person creates it; its name."""
+        body = job.request(job.PodRef("default", pod), ttl_seconds=300, reason="a test")
+        return str(self.admin.need("POST", JOBS, body)["metadata"]["name"])
+
+    def job(self, name: str) -> Body:
+        """The status of a job."""
+        status: Body = self.admin.need("GET", f"{JOBS}/{name}").get("status", {})
+        return status
+
+    def writes(self) -> int:
+        """How much the descheduler has written so far."""
+        return sum(
+            each["stage"] == "ResponseComplete"
+            and each["verb"] in {"create", "patch", "delete"}
+            and each["objectRef"]["resource"] in {"podmigrationjobs", "reservations", "pods"}
+            and each["user"]["username"].endswith(":koordlet-descheduler")
+            for each in self.deployed.audit()
+        )
+
+    def over(self, name: str) -> bool:
+        """Whether a job is over."""
+        return self.job(name).get("phase") in {"Succeeded", "Failed", "Aborted"}
+
+    def held(self) -> list[Body]:
+        """The reservations that still hold room for a job."""
+        return [
+            body for body in self.admin.items(RESERVATIONS)
+            if body.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
+        ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """The manifests, three hollow nodes, a scheduler and the account of the descheduler."""
+    folder = tmp_path_factory.mktemp("migration")
+    with k8s_lab.cluster(folder / "k8s", nodes=3, audit=True) as lab:
+        cluster = Deployed(lab, folder)
+        made: Machine | None = None
+        try:
+            cluster.install(nodes=3)
+            for document in built(DEPLOY / "descheduler"):
+                if document["kind"] not in {"Deployment", "Namespace"}:
+                    status, answer = k8s_lab.strict(cluster.admin, document, dry="")
+                    assert status in (200, 201), answer
+            cluster.start("scheduler")
+            cluster.leader()
+            account = lab.service_account(SPACE, "koordlet-descheduler")
+            made = Machine(cluster, cluster.credentials("own", account), folder)
+            yield made
+        finally:
+            if made is not None:
+                made.kill()
+            cluster.close()
+
+
+def test_a_replacement_is_up_where_room_was_held_and_the_role_is_enough(machine: Machine) -> None:
+    """At no moment are fewer than all pods but one up; nothing that was asked for was denied."""
+    pod = machine.workload("life")
+    before = machine.admin.need("GET", f"{PODS}/{pod}")["spec"]["nodeName"]
+    machine.start()
+    try:
+        name = machine.move(pod)
+        machine.until(lambda: machine.over(name), "the job is over")
+    finally:
+        machine.kill()
+    status = machine.job(name)
+    assert (status["phase"], status["status"]) == ("Succeeded", "Complete"), status
+    after = machine.admin.need("GET", f"{PODS}/{status['podRef']['name']}")["spec"]["nodeName"]
+    assert status["nodeName"] == after != before
+    assert machine.fewest["life"] >= REPLICAS - 1
+    events = [each for each in machine.deployed.audit() if each["stage"] == "ResponseComplete"]
+    denied = [each for each in events if each["responseStatus"]["code"] == 403]
+    assert denied == []
+    shown = subprocess.run(
+        [sys.executable, "-m", "koordlet", "describe", "migration", name, *machine.words],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "Succeeded" in shown.stdout
+
+
+def test_a_budget_is_never_broken_and_waited_for_with_the_room_held(machine: Machine) -> None:
+    """Nobody may go: the job says so and waits; the budget opens, and it goes on."""
+    pod = machine.workload("guarded")
+    selector = {"matchLabels": {"app": "guarded"}}
+    budget = {"metadata": {"name": "b"}, "spec": {"minAvailable": REPLICAS, "selector": selector}}
+    machine.admin.need("POST", BUDGETS, budget)
+    machine.start()
+    try:
+        name = machine.move(pod)
+
+        def refused() -> bool:
+            return machine.job(name).get("reason") == "FailedEvict"
+
+        machine.until(refused, "the eviction is refused")
+        assert machine.job(name)["message"].startswith("PDB: ")
+        assert len(machine.held()) == 1
+        assert machine.fewest["guarded"] == REPLICAS
+        machine.admin.need("PATCH", f"{BUDGETS}/b", {"spec": {"minAvailable": REPLICAS - 1}}, MERGE)
+        machine.until(lambda: machine.over(name), "the job is over")
+    finally:
+        machine.kill()
+    assert machine.job(name)["phase"] == "Succeeded", machine.job(name)
+    assert machine.fewest["guarded"] == REPLICAS - 1
+    assert machine.held() == []
+
+
+def test_killed_again_and_again_it_ends_right(machine: Machine) -> None:
+    """After each of its writes: one eviction, one reservation, nothing left behind."""
+    jobs = [machine.move(machine.workload(f"kill-{number}")) for number in range(2)]
+
+    def over() -> bool:
+        return all(map(machine.over, jobs))
+
+    kills = 0
+    while not over() and kills < 30:
+        before = machine.writes()
+        machine.start()
+        machine.until(
+            lambda known=before: over() or machine.writes() > known, "something is written"
+        )
+        machine.kill()
+        kills += 1
+    assert over(), [machine.job(name) for name in jobs]
+    assert kills >= 8
+    for number, name in enumerate(jobs):
+        assert machine.job(name)["phase"] == "Succeeded", machine.job(name)
+        assert machine.fewest[f"kill-{number}"] >= REPLICAS - 1
+        uid = machine.admin.need("GET", f"{JOBS}/{name}")["metadata"]["uid"]
+        made = [b for b in machine.admin.items(RESERVATIONS) if b["metadata"]["name"] == uid]
+        assert len(made) == 1
+    assert machine.held() == []

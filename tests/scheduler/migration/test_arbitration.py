@@ -1,0 +1,184 @@
+"""Which migration jobs may begin: the order, what forbids one, the bounds with their numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from koordlet.model import moment
+from koordlet.scheduler.descheduling import dump
+from koordlet.scheduler.descheduling.evictor_settings import MigrationSettings
+from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.disruption.answers import Allow, Answer, Defer, Deny
+from koordlet.scheduler.migration import arbitration
+from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
+from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.reservation.spec import Condition
+from tests.kit import descheduling
+
+NOW = descheduling.NOW
+SERVED = {"schedulerName": "koord-scheduler"}
+FREE = MigrationSettings(max_per_node=None)
+
+
+class Scene:
+    """Pods of ReplicaSets on nodes, jobs of them, and what the limiter says."""
+
+    def __init__(self, *pods: Mapping[str, Any], settings: MigrationSettings = FREE) -> None:
+        nodes = [descheduling.node(f"n{number}", cpu="64") for number in (1, 2)]
+        self.state: ClusterState = dump.state([*nodes, *pods], NOW)[0]
+        self.settings = settings
+        self.answer: Answer = Allow()
+        self.broken_gang = ""
+
+    def candidate(self, pod: str, name: str = "", age: float = 10.0) -> Candidate:
+        """A job of a pod."""
+        for row in (0, 1):
+            for resident in self.state.residents(row):
+                if resident.pod.name == pod:
+                    ref = PodRef("default", pod, resident.pod.uid)
+                    job = MigrationJob(
+                        name=name or f"job-{pod}", uid=pod, created=NOW - age, pod=ref
+                    )
+                    signature = self.state.workloads.signature(resident.pod.pod_class)
+                    return Candidate(job=job, resident=resident, signature=signature)
+        raise AssertionError(pod)
+
+    def verdicts(
+        self, waiting: Sequence[Candidate], running: Sequence[Candidate] = (),
+        ended: Sequence[Candidate] = (),
+    ) -> dict[str, str]:  # fmt: skip
+        """By job in their order, why it may not begin; empty where it may."""
+        bounds = JobBounds(self.settings, self.state.workloads, NOW)
+        for candidate in ended:
+            bounds.add_ended(candidate.job, candidate.signature)
+        arbiter = Arbiter(
+            self.settings, bounds, running, lambda _: self.answer, lambda _: self.broken_gang
+        )
+        self.last = list(arbiter.verdicts(waiting))
+        return {verdict.candidate.job.name: verdict.reason for verdict in self.last}
+
+
+def pods(count: int, on: str = "n1", owner: str = "web", **more: Any) -> list[dict[str, Any]]:
+    """Pods of one ReplicaSet."""
+    spec = {**SERVED, **more.pop("spec", {})}
+    owner = owner if "/" in owner or not owner else f"ReplicaSet/{owner}"
+    name = owner.rpartition("/")[2] or "bare"
+    return [
+        descheduling.pod(f"{name}-{number}", on, owner=owner, spec=spec, **more)
+        for number in range(count)
+    ]
+
+
+def test_one_pod_of_a_small_workload_migrates_at_a_time() -> None:
+    """The peer's formula: 1 below 4 replicas, 2 up to 10, then a tenth."""
+    for count, most in ((3, 1), (10, 2), (20, 2), (30, 3)):
+        scene = Scene(*pods(count))
+        verdicts = scene.verdicts([scene.candidate(f"web-{number}") for number in range(count)])
+        assert sum(not reason for reason in verdicts.values()) == most
+        refused = scene.last[-1]
+        assert refused.reason == "MaxMigratingPerWorkload"
+        assert f"{most} are allowed of {count}" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason", "where"),
+    [
+        ({"max_globally": 1}, "MaxMigratingGlobally", "the cluster has 1"),
+        ({"max_per_node": 1}, "MaxMigratingPerNode", "node n1 has 1"),
+        ({"max_per_namespace": 1}, "MaxMigratingPerNamespace", "namespace default has 1"),
+    ],
+)
+def test_each_bound_names_where_it_is_reached(
+    settings: dict[str, Any], reason: str, where: str
+) -> None:
+    """Jobs under way count, and those that were just let through."""
+    scene = Scene(*pods(1, owner="a"), *pods(1, owner="b"), *pods(1, owner="c"),
+                  settings=dataclasses.replace(FREE, **settings))  # fmt: skip
+    running = [scene.candidate("a-0")]
+    verdicts = scene.verdicts([scene.candidate("b-0"), scene.candidate("c-0")], running)
+    assert set(verdicts.values()) == {reason}
+    assert scene.last[0].message.startswith(where)
+
+
+def test_pods_that_are_not_up_count_as_unavailable() -> None:
+    """Four replicas may miss two; two of them are down."""
+    down = {"conditions": [{"type": "Ready", "status": "False"}]}
+    two = [
+        descheduling.pod(f"down-{number}", "n2", owner="ReplicaSet/web", spec=SERVED, status=down)
+        for number in (0, 1)
+    ]
+    scene = Scene(*pods(2), *two)
+    verdicts = scene.verdicts([scene.candidate("web-0")])
+    assert verdicts == {"job-web-0": "MaxUnavailablePerWorkload"}
+    assert "of 4 pods of ReplicaSet/web 2 are not up" in scene.last[0].message
+
+
+def test_a_workload_that_moved_lately_waits() -> None:
+    """Tokens are those of jobs that evicted within the window; one that did not gave it back."""
+    scene = Scene(*pods(3))
+    for since, evicted, reason in ((100, True, "ObjectLimiter"), (400, True, ""), (100, False, "")):
+        condition = Condition(
+            type="Eviction", status=evicted, reason="", changed=moment.spell(NOW - since)
+        )
+        old = scene.candidate("web-0")
+        status = JobStatus(phase=Phase.SUCCEEDED, conditions=(condition,))
+        ended = dataclasses.replace(old, job=dataclasses.replace(old.job, status=status))
+        verdicts = scene.verdicts([scene.candidate("web-1")], ended=[ended])
+        assert verdicts == {"job-web-1": reason}
+
+
+def test_what_waiting_cannot_change_is_final() -> None:
+    """A second job, a pod that nobody creates again, a scheduler without reservations, a gang."""
+    scene = Scene(
+        *pods(3), *pods(1, owner=""), *pods(1, owner="x", spec={"schedulerName": "other"})
+    )
+    other = scene.candidate("web-0", "first")
+    for candidate, words in (
+        (scene.candidate("web-0", "second"), 'is migrated by job "first"'),
+        (scene.candidate("bare-0"), "nobody would create pod default/bare-0 again"),
+        (scene.candidate("x-0"), "schedulerNames does not list it"),
+    ):
+        scene.verdicts([candidate], [other])
+        assert scene.last[0].final
+        assert words in scene.last[0].message
+    scene.broken_gang = "gang a/b needs it"
+    assert scene.verdicts([scene.candidate("web-1")]) == {"job-web-1": arbitration.FORBIDDEN}
+
+
+def test_the_limiter_is_asked_and_a_budget_is_left_to_the_server() -> None:
+    """A job waits for a budget with its room held, and for anything else before that."""
+    scene = Scene(*pods(3))
+    for answer, reason in (
+        (Deny("Protected", "no"), arbitration.FORBIDDEN),
+        (Deny("CoolDown", "later"), "CoolDown"),
+        (Defer("PDB", "none"), ""),
+    ):
+        scene.answer = answer
+        assert scene.verdicts([scene.candidate("web-0")]) == {"job-web-0": reason}
+
+
+def test_the_annotation_of_a_pod_passes_all_bounds_but_a_job_that_is_there() -> None:
+    """As the peer has it."""
+    free = {"descheduler.alpha.kubernetes.io/evict": "true"}
+    scene = Scene(*pods(3, annotations=free))
+    running = [scene.candidate("web-0")]
+    assert scene.verdicts([scene.candidate("web-1")], running) == {"job-web-1": ""}
+    again = scene.verdicts([scene.candidate("web-0", "again")], running)
+    assert again == {"again": arbitration.FORBIDDEN}
+
+
+def test_the_order_is_workload_under_way_then_the_peers_order_of_pods_then_age() -> None:
+    """An old job does not starve behind newer ones."""
+    scene = Scene(
+        *pods(2, owner="a", priority=10), *pods(1, owner="b", priority=1), *pods(2, owner="c")
+    )
+    waiting = [
+        scene.candidate("a-0", age=5), scene.candidate("a-1", age=50), scene.candidate("b-0"),
+        scene.candidate("c-1"),
+    ]  # fmt: skip
+    verdicts = scene.verdicts(waiting, [scene.candidate("c-0")])
+    assert list(verdicts) == ["job-c-1", "job-b-0", "job-a-1", "job-a-0"]

@@ -1,0 +1,71 @@
+"""What a scheduler that deschedules shows of moves, and ``koordlet explain migration``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from koordlet.http import server
+from koordlet.scheduler.loop import descheduler
+from koordlet.scheduler.process import pages
+from tests.kit import deadline, schedulers
+from tests.scheduler.loop.test_migration_controller import JOBS, KINDS, Cluster, settings
+
+
+def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_moves_it(
+    ram: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is the scheduler's own picture that is explained; jobs are in its metrics."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False, custom=KINDS) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            cluster = Cluster(world)
+            await cluster.fill()
+            made = descheduler.Descheduler(world.client, settings(), instance="one", watched=loop)
+            listener = server.HttpServer(
+                "127.0.0.1:0", pages.Pages(loop, made).routes(), setting="--http"
+            )
+            address = await listener.start()
+            working = asyncio.ensure_future(made.run())
+            try:
+                await deadline.comes(lambda: made.ready, seconds=30.0)
+
+                async def told(*words: str, status: int = 0) -> str:
+                    whole = [*words, "--address", address]
+                    assert await asyncio.to_thread(cli.main, whole) == status
+                    return capsys.readouterr().out
+
+                text = await told("explain", "migration", "d/web-1", "-o", "json")
+                # The loop logs to the same place.
+                free = json.loads(text[text.index("{\n") :])
+                assert free["migration"]["node"] == "n1"
+                assert sorted(free["migration"]["fits"]) == ["n2", "n3"]
+                assert (free["migration"]["bounds"], free["migration"]["jobs"]) == ([], [])
+                name = await cluster.ask(reason="hot")
+                await world.until(lambda known: known[name].get("status") is not None, JOBS)
+                await deadline.comes(lambda: made.moves(name), seconds=30.0)
+                assert name in await told("get", "migrations")
+                text = await told("explain", "migration", "d/web-1")
+                assert f"Name:        {name}" in text
+                assert "Why:         hot" in text
+                await told("explain", "migration", "d/nobody", status=1)
+                metrics = pages.Pages(loop, made)
+                state = metrics.document()
+                assert [move["name"] for move in state["moves"]] == [name]
+                assert state["plan"]["moves"] == []
+                assert "koordlet_migration_jobs" in loop.metrics(made.gauges())
+                assert "/api/v1/moves" in list(metrics.routes())
+                assert "/api/v1/moves" not in list(pages.Pages(loop).routes())
+            finally:
+                working.cancel()
+                await asyncio.gather(working, return_exceptions=True)
+                await listener.stop()
+
+    schedulers.run(body())
