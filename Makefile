@@ -162,6 +162,11 @@ format: $(DEVELOP) ## Rewrite the code in the project's format, and fix what ruf
 	@$(PY) -m ruff check --fix-only --quiet .
 	@$(PY) -m ruff format --quiet .
 
+.PHONY: pictures
+pictures: $(DEVELOP) ## Draw and take the pictures of docs/images anew, of the running demo (needs Chromium)
+	@$(PY) -m tests.kit.pictures
+	$(PY) -m tools.docs.pictures
+
 .PHONY: proto
 proto: $(DEVELOP) ## Regenerate the gRPC code from the protos
 	@$(PY) -m tools.proto.generate $(ARGS)

@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 import typing
 from collections.abc import Callable, Mapping
@@ -69,7 +70,13 @@ class Endpoints:
         past: series.History,
         cluster: Cluster | None = None,
         scheduler: str | None = None,
+        latency: Callable[[], float | None] = lambda: None,
+        any_port: bool = False,
     ) -> None:
+        #: Where the port of the HTTP server is taken, another one will do.
+        self._any_port = any_port
+        #: Of the requests to a service that tells of it, in seconds.
+        self._latency = latency
         self._config = config
         #: The address of a scheduler for reports, unless the configuration names one.
         self._scheduler = scheduler
@@ -89,14 +96,17 @@ class Endpoints:
         """Start one after the other; return the addresses for people."""
         addresses = []
         if self._config.http.enabled:
-            from koordlet.report import http_api  # noqa: PLC0415 -- rule 2
+            from koordlet.report import http_api, recorder  # noqa: PLC0415 -- rule 2
 
+            recorded = recorder.Recorder(self._past, latency=self._latency)
+            self._told.append(recorded.publish)
             api = http_api.Api(
                 current,
                 version=koordlet.__version__,
                 audit=self._paths.audit,
                 with_metrics=self._config.metrics.enabled,
                 surfaces=self._counts,
+                recorded=recorded,
             )
             addresses.append(await self._guard("http", self._start_http(api)))
             if self._config.http.secure.address is not None:
@@ -152,11 +162,20 @@ class Endpoints:
     async def _start_http(self, api: http_api.Api) -> str:
         from koordlet.http import server  # noqa: PLC0415 -- rule 2
 
-        listener = server.HttpServer(self._config.http.address, api.routes())
-        bound = await listener.start()
+        address, moved = self._config.http.address, ""
+        listener = server.HttpServer(address, api.routes())
+        try:
+            bound = await listener.start()
+        except errors.HostError as taken:
+            if not self._any_port or taken.errno != errno.EADDRINUSE:
+                raise
+            host, _ = server.split(address)
+            listener = server.HttpServer(server.join(host, 0), api.routes())
+            bound = await listener.start()
+            moved = f" (not {address}: {taken.message})"
         self._running["http"] = listener
         self._told.append(lambda _: api.channel.publish())
-        return f"http://{bound}/"
+        return f"http://{bound}/{moved}"
 
     async def _start_https(self, api: http_api.Api) -> str:
         """Serve the same answers to clients that have a token of the cluster."""

@@ -174,10 +174,10 @@ def _live(
 def _narrated(play: stage.Stage) -> Callable[..., endpoints.Endpoints]:
     """Choose endpoints that narrate the demo where it enforces."""
     if play.why:
-        return endpoints.Endpoints
+        return functools.partial(endpoints.Endpoints, any_port=True)
     from koordlet.cli import welcome  # noqa: PLC0415 -- a service narrates nothing
 
-    return functools.partial(welcome.Narrated, latency=play.latency)
+    return functools.partial(welcome.Narrated, latency=play.latency, any_port=True)
 
 
 def _scheduler(

@@ -136,8 +136,12 @@ class Narrated(endpoints.Endpoints):
         latency: Callable[[], requests.Latency | None] = lambda: None,
         **named: Any,
     ) -> None:
-        super().__init__(*given, **named)
-        self._latency = latency
+        def seconds() -> float | None:
+            newest = latency()
+            return None if newest is None else newest.p99 / 1000
+
+        super().__init__(*given, latency=seconds, **named)
+        self._requests = latency
         self._narrator: Narrator | None = None
 
     def publish(self, now: view.ReportView | None) -> None:
@@ -147,6 +151,6 @@ class Narrated(endpoints.Endpoints):
             return
         if self._narrator is None:
             self._narrator = Narrator()
-        line = self._narrator.line(now, self._latency())
+        line = self._narrator.line(now, self._requests())
         if line is not None:
             print(line, flush=True)

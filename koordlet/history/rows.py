@@ -14,6 +14,7 @@ import struct
 from array import array
 from collections.abc import Mapping, Sequence
 from itertools import compress
+from math import isnan
 
 _NAN = math.nan
 
@@ -73,9 +74,11 @@ class Rows:
                 covered += self._span[position]
         return rows, covered
 
-    def saved(self, slots: Sequence[int]) -> tuple[list[float], list[float], list[array[float]]]:
+    def saved(
+        self, slots: Sequence[int], after: float = -math.inf
+    ) -> tuple[list[float], list[float], list[array[float]]]:
         """Oldest first: when rows were taken, for how long they stand, and each of some series."""
-        known = sum(at > -math.inf for at in self._at)
+        known = sum(at > after for at in self._at)
         order = [(self._next - known + number) % self.length for number in range(known)]
         columns = [self._cells[slot :: self.width] for slot in slots]
         return (
@@ -116,3 +119,21 @@ class Rows:
         """Make everything older: the clock stood still for so long."""
         self._at = array("d", [at - seconds for at in self._at])
         self._asked = None
+
+
+def summary(taken: Sequence[array[float]]) -> tuple[list[float], list[float]]:
+    """The mean and the largest sample of each series over some rows.
+
+    A series is missing where fewer than half of its samples are there.
+    """
+    sums = list(map(sum, zip(*taken, strict=True)))
+    # max() is right where the sum says that no sample is missing.
+    tops = list(map(max, zip(*taken, strict=True)))
+    means = [total / len(taken) for total in sums]
+    for slot, total in enumerate(sums):
+        if isnan(total):
+            cells = [cell for row in taken if (cell := row[slot]) == cell]
+            enough = bool(cells) and 2 * len(cells) >= len(taken)
+            means[slot] = sum(cells) / len(cells) if enough else _NAN
+            tops[slot] = max(cells) if enough else _NAN
+    return means, tops

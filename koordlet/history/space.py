@@ -97,10 +97,13 @@ class Space:
                 if kept.samples and reading.at - self._at[kept] < kept.period - _EARLY:
                     self._keep(kept, reading.at)
 
-    def samples(self, what: meter.Meter) -> Samples | None:
-        """Samples of a meter; ``None`` where there are none."""
+    def samples(self, what: meter.Meter, subjects: Iterable[str] | None = None) -> Samples | None:
+        """Samples of a meter, of all subjects or of those named; ``None`` where there are none."""
         kept = self._kept.get(what)
-        return None if kept is None else kept.samples(self._slots)
+        slots = self._slots
+        if subjects is not None:
+            slots = {name: slots[name] for name in subjects if name in slots}
+        return None if kept is None else kept.samples(slots)
 
     def recall(self, past: Mapping[meter.Meter, Samples]) -> None:
         """Begin with what a process before this one remembered of those who are still here."""
@@ -301,9 +304,9 @@ class _Kept:
             self._since = at - self._period
         if self._coarse and at - self._since >= COARSE_SECONDS - _EARLY:
             taken, covered = self._fine.tail(max(self._since, at - 2 * COARSE_SECONDS))
-            sums = list(map(sum, zip(*taken, strict=True)))
-            self._averages.append(at, covered, _means(sums, taken))
-            self._peaks.append(at, covered, _tops(sums, taken))
+            means, tops = rows.summary(taken)
+            self._averages.append(at, covered, means)
+            self._peaks.append(at, covered, tops)
             self._since = at
 
     def window(self, slot: int, now: float, seconds: float) -> window.Window | None:
@@ -314,30 +317,3 @@ class _Kept:
         values, covered = self._averages.samples(slot, after)
         peaks, _ = self._peaks.samples(slot, after)
         return window.make(values, covered, seconds, max(peaks, default=None))
-
-
-def _means(sums: Iterable[float], taken: Sequence[array[float]]) -> list[float]:
-    """The mean of each series over some rows."""
-    return [
-        _mean(_known(taken, slot)) if isnan(total) else total / len(taken)
-        for slot, total in enumerate(sums)
-    ]
-
-
-def _tops(sums: Iterable[float], taken: Sequence[array[float]]) -> list[float]:
-    """The largest sample of each series; max() is right where the sum says that none is missing."""
-    pairs = zip(sums, map(max, zip(*taken, strict=True)), strict=True)
-    return [
-        max(_known(taken, slot), default=_NAN) if isnan(total) else top
-        for slot, (total, top) in enumerate(pairs)
-    ]
-
-
-def _mean(cells: Sequence[float]) -> float:
-    return sum(cells) / len(cells) if cells else _NAN
-
-
-def _known(taken: Sequence[array[float]], slot: int) -> list[float]:
-    """The samples of one series that are not missing; none where fewer than half are there."""
-    cells = [cell for row in taken if (cell := row[slot]) == cell]
-    return cells if 2 * len(cells) >= len(taken) else []

@@ -19,30 +19,44 @@ from collections.abc import Mapping
 
 from koordlet.http import message
 from koordlet.model import pod, resources
-from koordlet.report import documents, node_json, plan_json, resctrl_json, view
+from koordlet.report import (
+    answers,
+    documents,
+    history_json,
+    node_json,
+    plan_json,
+    recorder,
+    resctrl_json,
+    view,
+)
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_SHARED = {
-    "/console.css": ("console.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-}
-#: Path to file and its type, of the agent.
-FILES: Mapping[str, tuple[str, str]] = {
-    "/": ("console.html", "text/html; charset=utf-8"),
-    "/console.js": ("console.js", "text/javascript; charset=utf-8"),
-    **_SHARED,
-}
-#: The same of the scheduler.
-CLUSTER_FILES: Mapping[str, tuple[str, str]] = {
-    "/": ("cluster.html", "text/html; charset=utf-8"),
-    "/cluster.js": ("cluster.js", "text/javascript; charset=utf-8"),
-    "/quotas.js": ("quotas.js", "text/javascript; charset=utf-8"),
-    "/moves.js": ("moves.js", "text/javascript; charset=utf-8"),
-    **_SHARED,
-}
+_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
+
+
+def _files(page: str, *names: str) -> Mapping[str, tuple[str, str]]:
+    """Path to file and its type: a page, and what it loads."""
+    paths = {"/": page, **{f"/{name}": name for name in names}}
+    return {
+        path: (name, f"{_TYPES[name[name.rindex('.') :]]}; charset=utf-8")
+        for path, name in paths.items()
+    }
+
+
+_SHARED = ("console.css", "page.js")
+#: Of the agent, a script for each noun.
+FILES = _files(
+    "console.html",
+    *_SHARED,
+    "agent.css",
+    *("chart.js", "timeline.js", "charts.js", "machine.js", "answers.js", "workloads.js"),
+    *("panels.js", "place.js", "console.js"),
+)
+#: Of the scheduler.
+CLUSTER_FILES = _files("cluster.html", *_SHARED, "quotas.js", "moves.js", "cluster.js")
 #: Actions that are told: a person reads the first ones, the rest is in the plan.
 _ACTIONS = 100
 #: The same of evictions.
@@ -58,9 +72,9 @@ def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.Htt
     return made
 
 
-def event(now: view.ReportView | None, version: str) -> bytes:
+def event(now: view.ReportView | None, version: str, recorded: recorder.Recorder) -> bytes:
     """Server-sent event with the state, or with the news that there is none yet."""
-    return told(None if now is None else document(now, version))
+    return told(None if now is None else document(now, version, recorded))
 
 
 def told(state: Mapping[str, object] | None) -> bytes:
@@ -71,8 +85,8 @@ def told(state: Mapping[str, object] | None) -> bytes:
     return f"event: state\ndata: {data}\n\n".encode()
 
 
-def document(now: view.ReportView, version: str) -> dict[str, object]:
-    """One moment."""
+def document(now: view.ReportView, version: str, recorded: recorder.Recorder) -> dict[str, object]:
+    """One moment, with the newest row of what is recorded."""
     whole = node_json.document(now, version)
     made = plan_json.render(now.plan, now.results)
     kept = (
@@ -92,10 +106,13 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "explanations": made["explanations"],
         "shadow": made["shadow"],
         "resctrl": resctrl_json.render(now.snapshot),
+        "startedAt": now.counters.started,
         "counters": {
             **documents.fields(now.counters, "ticks writes refusals"),
             "tickCpuSeconds": round(now.counters.tick_cpu_seconds, 6),
         },
+        "history": history_json.row(recorded, now.snapshot.wall),
+        "answers": answers.document(now, recorded.row),
     }
 
 

@@ -20,9 +20,11 @@ from koordlet.report import (
     audit_json,
     console,
     documents,
+    history_json,
     metrics,
     node_json,
     plan_json,
+    recorder,
     topology_json,
     view,
 )
@@ -43,6 +45,7 @@ class Api:
         current: Callable[[], view.ReportView | None],
         *,
         version: str,
+        recorded: recorder.Recorder,
         audit: Path | None = None,
         with_metrics: bool = True,
         surfaces: Surfaces = dict,
@@ -54,12 +57,13 @@ class Api:
         self._audit = audit
         self._with_metrics = with_metrics
         self._surfaces = surfaces
+        self._recorded = recorded
         self._monotonic = monotonic
         self._wall = wall
         self._process = metrics.ProcessMetrics()
         self._kept: dict[str, tuple[tuple[object, ...], message.HttpResponse]] = {}
         #: Whoever looks at the console; ``publish`` it after every tick.
-        self.channel = message.Channel(lambda: console.event(current(), version))
+        self.channel = message.Channel(lambda: console.event(current(), version, recorded))
 
     def routes(self) -> routes.Routes:
         """The table."""
@@ -71,7 +75,14 @@ class Api:
             ("GET", "/readyz", self.readyz),
             *(
                 ("GET", f"/api/v1/{handler.__name__}", self._of_view(handler))
-                for handler in (self.node, self.topology, self.cpus, self.pod, self.plan)
+                for handler in (
+                    self.node,
+                    self.topology,
+                    self.cpus,
+                    self.pod,
+                    self.plan,
+                    self.history,
+                )
             ),
         ]
         if self._audit is not None:
@@ -183,6 +194,15 @@ class Api:
         except OSError as error:
             why = f"the audit log cannot be read: {error.strerror}"
             return message.error(503, "host", why, culprit=str(self._audit))
+
+    def history(self, request: message.HttpRequest, now: view.ReportView) -> message.HttpResponse:
+        """What is remembered, as asked."""
+        try:
+            question = history_json.query(request, now.snapshot.wall)
+            return message.document(history_json.document(self._recorded, now, question))
+        except ValueError as error:
+            culprit, fix = "/api/v1/history", history_json.FIELDS
+            return message.error(400, "usage", str(error)[:200], culprit=culprit, fix=fix)
 
     def _question(self, request: message.HttpRequest) -> audit_json.AuditQuery:
         unknown = set(request.query) - {"limit", "since", "pod", "policy"}

@@ -247,7 +247,13 @@ _OF_CLASSES = (
         for what, word in ((meter.RECEIVED_SHARE, "received"), (meter.SENT_SHARE, "sent"))
     ),
     *(
-        _share(stalled, "", _CLASS_PRESSURE, value=pressure.resource)
+        _share(
+            stalled,
+            f"pressure.{pressure.resource}.some",
+            _CLASS_PRESSURE,
+            value=pressure.resource,
+            late=True,
+        )
         for pressure, stalled in zip(meter.PRESSURES, meter.STALLED_SHARES, strict=True)
     ),
 )
@@ -338,6 +344,13 @@ def keyed(*tables: str) -> tuple[tuple[Quantity, tuple[str, ...], str, bool], ..
         place = places.setdefault(tuple(folders), tuple(folders))
         made.append((row, place, key, row.what is None or row.what.unit in _WHOLE))
     return tuple(made)
+
+
+@functools.cache
+def recorded(table: str) -> tuple[tuple[str, meter.Meter], ...]:
+    """What the agent's history keeps of the subjects of a table: JSON key and meter."""
+    rows = (row for row in QUANTITIES if row.table == table and row.key and not row.several)
+    return tuple((row.key, row.what) for row in rows if row.what is not None)
 
 
 @functools.cache

@@ -1,7 +1,11 @@
-"""The last word of an agent that nobody follows: what it said of its Node goes with it."""
+"""Endpoints: the port that is taken, and the last word of an agent that nobody follows."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,3 +56,38 @@ def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, fin
         assert (not final,) * 3 == await said()
 
     play(ram, body)
+
+
+@contextlib.contextmanager
+def taken() -> Iterator[str]:
+    """An address at which somebody listens already."""
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        yield f"127.0.0.1:{somebody.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("any_port", [True, False])
+def test_a_taken_port_costs_the_demo_its_number_and_a_service_its_page(
+    ram: Path, *, any_port: bool
+) -> None:
+    """The demo says where its page is and why; a service reports the problem and keeps its port."""
+
+    async def body(address: str) -> None:
+        environ = {**QUIET, "KOORDLET_REPORT__HTTP__ENABLED": "true"}
+        environ["KOORDLET_REPORT__HTTP__ADDRESS"] = address
+        report = loader.from_text(None, "", environ, {}).config.report
+        where = paths.choose({}, root=True, state_dir=str(ram))
+        made = endpoints.Endpoints(report, where, past=series.History(), any_port=any_port)
+        addresses = await made.start(lambda: None)
+        await made.stop(final=False)
+        if any_port:
+            (page,) = addresses
+            url, reason = page.split(" ", 1)
+            assert url.startswith("http://127.0.0.1:")
+            assert url != f"http://{address}/"
+            assert reason == f"(not {address}: another program already listens there)"
+            assert made.problems == {}
+        else:
+            assert (addresses, list(made.problems)) == ((), ["http"])
+
+    with taken() as address:
+        asyncio.run(body(address))

@@ -31,7 +31,16 @@ from koordlet.report import http_api, view
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.process import pages
 from tests.browser import looking
-from tests.kit import clusters, loops, quotas, reservations, schedulers, views
+from tests.kit import (
+    clocks,
+    clusters,
+    loops,
+    quotas,
+    recorders,
+    reservations,
+    schedulers,
+    views,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -43,9 +52,12 @@ class Console:
     def __init__(self, now: view.ReportView, audit: Path) -> None:
         self.now = now
         self.loop = loops.LoopThread()
+        self.clock = clocks.Clock(100_000.0)
+        self.recorded = recorders.after_an_hour(clock=self.clock)
         self.api = http_api.Api(
             lambda: self.now,
             version="1.2.3",
+            recorded=self.recorded,
             audit=audit,
             monotonic=lambda: self.now.snapshot.at,
         )
@@ -56,6 +68,15 @@ class Console:
         """There is another state."""
         self.now = now
         self.loop.call(self.api.channel.publish)
+
+    def record(self, seconds: float = 1.0, **row: float) -> None:
+        """Time passes, and a row is recorded: by the names of series, with __ for the slash."""
+        self.clock.now += seconds
+        self.recorded.row |= {name.replace("__", "/"): value for name, value in row.items()}
+        self.recorded.seconds.take(self.clock.now, self.recorded.row)
+        seen = self.now.snapshot
+        seen = dataclasses.replace(seen, wall=seen.wall + seconds)
+        self.show(dataclasses.replace(self.now, snapshot=seen))
 
     def restart(self) -> None:
         """The same agent again, at the same address."""

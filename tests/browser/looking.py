@@ -55,7 +55,7 @@ def overflowing(page: Page) -> list[str]:
     """Elements whose content sticks out of them or of their panel, except where one may scroll."""
     found: list[str] = page.evaluate(
         """() => [...document.querySelectorAll("section, section *:not(svg *)")].filter((one) => {
-          if (one.closest(".scroll, [hidden]")) return false;
+          if (one.closest(".scroll") || !one.getClientRects().length) return false;
           const panel = one.closest("section").getBoundingClientRect();
           const box = one.getBoundingClientRect();
           const hidden = getComputedStyle(one).overflowX !== "visible";

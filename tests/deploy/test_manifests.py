@@ -23,6 +23,7 @@ from koordlet import cli
 from koordlet.config import environment, loader, places, schema
 from koordlet.report import http_api
 from koordlet.state import paths
+from tests.kit import recorders
 
 REPO = Path(__file__).resolve().parents[2]
 DOCUMENTS: list[dict[str, Any]] = list(
@@ -120,7 +121,7 @@ def test_every_variable_is_known() -> None:
 
 def test_probes_ask_what_is_served() -> None:
     """Path, address and port of each probe are those of the HTTP server, seen from the kubelet."""
-    served = set(http_api.Api(lambda: None, version="test").routes())
+    served = set(http_api.Api(lambda: None, version="test", recorded=recorders.recorder()).routes())
     probes = {kind: container()[f"{kind}Probe"]["httpGet"] for kind in PROBES}
 
     assert {kind: each["path"] for kind, each in probes.items()} == PROBES

@@ -20,7 +20,7 @@ from koordlet.report import http_api, view
 from koordlet.scheduler.process import pages
 from tests.apply import test_interrupted
 from tests.deploy.test_manifests import REPO, container
-from tests.kit import schedulers
+from tests.kit import recorders, schedulers
 
 #: Probes that kill a pod.
 DEADLY = ("startupProbe", "livenessProbe")
@@ -50,7 +50,12 @@ def status(table: routes.Routes, path: str) -> int:
 def served(now: view.ReportView | None, *, age: float = 0.5) -> routes.Routes:
     """The agent's table, with a view of that age."""
     at = 0.0 if now is None else now.snapshot.at
-    return http_api.Api(lambda: now, version="test", monotonic=lambda: at + age).routes()
+    return http_api.Api(
+        lambda: now,
+        version="test",
+        recorded=recorders.recorder(),
+        monotonic=lambda: at + age,
+    ).routes()
 
 
 def agent(now: view.ReportView | None, *, age: float = 0.5) -> dict[str, int]:

@@ -22,7 +22,7 @@ from koordlet.config import catalog, loader
 from koordlet.http import message, routes, server
 from koordlet.report import http_api, metrics
 from tests.docs import commands
-from tests.kit import loops, needs, views
+from tests.kit import loops, needs, recorders, views
 
 MADE = {
     "api-grpc.md", "api-objects.md", "cgroup-files.md", "configuration.md", "kernel-answers.md",
@@ -239,7 +239,7 @@ def agent(tmp_path: Path) -> routes.Routes:
     """What an agent answers."""
     (tmp_path / "audit.jsonl").touch()
     api = http_api.Api(
-        views.view, version="1.2.3", audit=tmp_path / "audit.jsonl",
+        views.view, version="1.2.3", recorded=recorders.recorder(), audit=tmp_path / "audit.jsonl",
         monotonic=lambda: 100.5, wall=lambda: views.WALL,
     )  # fmt: skip
     return api.routes()

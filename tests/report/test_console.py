@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from koordlet.report import console
-from tests.kit import views
+from tests.kit import recorders, views
 
 #: What the whole page may weigh.
 MOST_BYTES = 150 * 1024
@@ -41,13 +41,13 @@ def test_nothing_comes_from_elsewhere(path: str) -> None:
 def test_an_event() -> None:
     """One line of data, whatever is in it; before the first tick it says so."""
     hostile = views.view(workloads=(views.workload("a\n\ndata: x"),))
-    head, data, *rest = console.event(hostile, "1").decode().split("\n")
+    head, data, *rest = console.event(hostile, "1", recorders.recorder()).decode().split("\n")
 
     assert head == "event: state"
     assert rest == ["", ""]
     found = json.loads(data.removeprefix("data: "))
     assert found["workloads"][0]["key"] == "default/a\n\ndata: x"
-    assert console.event(None, "1") == b"event: starting\ndata: {}\n\n"
+    assert console.event(None, "1", recorders.recorder()) == b"event: starting\ndata: {}\n\n"
 
 
 def test_many_actions() -> None:
@@ -55,7 +55,7 @@ def test_many_actions() -> None:
     one = views.view()
     steps = one.plan.steps * 500
     many = views.view(made=views.made_plan(steps=steps))
-    found: dict[str, Any] = console.document(many, "1")
+    found: dict[str, Any] = console.document(many, "1", recorders.recorder())
 
     assert found["actionCount"] == 500
     assert len(found["actions"]) == 100
@@ -63,9 +63,8 @@ def test_many_actions() -> None:
 
 def test_what_moves_through_the_network() -> None:
     """Of each workload and of each class, for whoever draws it; unknown is null."""
-    found = json.loads(
-        json.dumps(console.document(views.view(workloads=(views.workload("a"),)), "1"))
-    )
+    now = views.view(workloads=(views.workload("a"),))
+    found = json.loads(json.dumps(console.document(now, "1", recorders.recorder())))
     both = {"receivedBytesPerSecond": None, "sentBytesPerSecond": None}
 
     assert both == found["workloads"][0]["network"]

@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.http import message
 from koordlet.report import http_api, view
-from tests.kit import views
+from tests.kit import recorders, views
 
 NOW = 100.5
 
@@ -23,6 +23,7 @@ class Agent:
         self.api = http_api.Api(
             lambda: self.view,
             version="1.2.3",
+            recorded=recorders.recorder(),
             audit=audit,
             monotonic=lambda: NOW,
             wall=lambda: views.WALL,
@@ -52,6 +53,7 @@ DOCUMENTS = [
     "/api/v1/cpus",
     "/api/v1/pod?name=default/web",
     "/api/v1/plan",
+    "/api/v1/history",
     "/api/v1/audit",
 ]
 
@@ -62,7 +64,7 @@ def test_documents_are_versioned(agent: Agent, path: str) -> None:
     assert next(iter(agent.json(path).items())) == ("version", "v1")
 
 
-@pytest.mark.parametrize("path", [*DOCUMENTS[:5], "/metrics"])
+@pytest.mark.parametrize("path", [*DOCUMENTS[:6], "/metrics"])
 def test_before_the_first_tick(agent: Agent, path: str) -> None:
     """Without a view there is no document, and the answer says so."""
     agent.view = None
@@ -223,7 +225,7 @@ def test_metrics_negotiation(agent: Agent) -> None:
 
 def test_metrics_can_be_switched_off() -> None:
     """Without metrics there is no such path."""
-    api = http_api.Api(views.view, version="1", with_metrics=False)
+    api = http_api.Api(views.view, version="1", recorded=recorders.recorder(), with_metrics=False)
 
     assert "/metrics" not in api.routes()
 

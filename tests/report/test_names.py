@@ -16,7 +16,7 @@ from koordlet.report import console as page
 from koordlet.report import metrics, node_json, plan_json, view
 from koordlet.rpc import feed
 from koordlet.rpc.gen import feed_pb2
-from tests.kit import nameless, views
+from tests.kit import nameless, recorders, views
 
 
 def named(name: str) -> view.ReportView:
@@ -48,7 +48,7 @@ def test_every_face(name: str) -> None:
     for body in (document, plan_json.render(now.plan), node_json.pod(now, key)):
         assert body is not None
         assert json.dumps(name)[1:-1] in json.dumps(body, default=str)
-    assert page.event(now, "1").decode("ascii").endswith("\n\n")
+    assert page.event(now, "1", recorders.recorder()).decode("ascii").endswith("\n\n")
 
     text = metrics.render(now, "1", {}, metrics.TEXT).decode()
     samples = {family.name for family in parser.text_string_to_metric_families(text)}

@@ -10,7 +10,7 @@ from koordlet.apply import planner, present
 from koordlet.model import action, best_effort, decision, knob, plan, result
 from koordlet.policy.framework import chain
 from koordlet.report import console, metrics, node_json, view
-from tests.kit import moments, views
+from tests.kit import moments, recorders, views
 
 LIMIT = best_effort.Limit(policy="adaptive", actuator="cfsQuota", milli=3000, reason="it waits")
 OFFER = best_effort.Offer(amounts={"kubernetes.io/batch-cpu": 1000})
@@ -104,7 +104,7 @@ def test_every_surface_shows_one_in_force() -> None:
 
     assert isinstance(best, dict)
     assert (best["policy"], best["limitCores"], best["wouldBe"]) == ("adaptive", 3.0, None)
-    assert document["banner"] == console.document(now, "1")["banner"] == []
+    assert document["banner"] == console.document(now, "1", recorders.recorder())["banner"] == []
     assert all(one in exposed(now) for one in _LIMITS)
 
 
@@ -118,7 +118,7 @@ def test_no_surface_shows_one_that_is_not() -> None:
     assert [best[one] for one in ("policy", "actuator", "limitCores", "cpus")] == [None] * 4
     assert best["wouldBe"]["limitCores"] == 3.0
     assert best["wouldBe"]["why"] == "policies.adaptive.mode is shadow"
-    assert document["banner"] == console.document(now, "1")["banner"]
+    assert document["banner"] == console.document(now, "1", recorders.recorder())["banner"]
     (sentence,) = view.banner(now)
     assert document["banner"] == [sentence]
     assert sentence == (

@@ -102,8 +102,26 @@ function links(several) {
   at("paths").replaceChildren(...several.flatMap((path) => [make("a", { href: path }, path), " "]));
 }
 
+// What a reader chose is remembered by the browser, where it allows that.
+function kept(name, otherwise) {
+  try {
+    const text = localStorage.getItem(`koordlet.${name}`);
+    return text === null ? otherwise : JSON.parse(text);
+  } catch (error) {
+    return otherwise;
+  }
+}
+function keep(name, value) {
+  try {
+    localStorage.setItem(`koordlet.${name}`, JSON.stringify(value));
+  } catch (error) {
+    // A private window: it is forgotten with the page.
+  }
+}
+if (["light", "dark"].includes(kept("theme", ""))) document.documentElement.dataset.theme = kept("theme", "");
 at("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
+  keep("theme", root.dataset.theme);
 });
