@@ -46,7 +46,7 @@ def _files(page: str, *names: str) -> Mapping[str, tuple[str, str]]:
     }
 
 
-_SHARED = ("console.css", "page.js")
+_SHARED = ("console.css", "page.css", "page.js", "address.js", "finder.js")
 #: Of the agent, a script for each noun.
 FILES = _files(
     "console.html",
