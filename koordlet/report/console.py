@@ -56,7 +56,13 @@ FILES = _files(
     *("panels.js", "place.js", "console.js"),
 )
 #: Of the scheduler.
-CLUSTER_FILES = _files("cluster.html", *_SHARED, "quotas.js", "moves.js", "cluster.js")
+CLUSTER_FILES = _files(
+    "cluster.html",
+    *_SHARED,
+    "cluster.css",
+    *("nodes.js", "heatmap.js", "nodetable.js", "nodeview.js", "queue.js", "lanes.js"),
+    *("quotas.js", "moves.js", "cluster.js"),
+)
 #: Actions that are told: a person reads the first ones, the rest is in the plan.
 _ACTIONS = 100
 #: The same of evictions.
