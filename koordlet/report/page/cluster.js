@@ -14,7 +14,7 @@ function totals(state) {
   };
   const waiting = Object.values(state.queues).reduce((sum, n) => sum + n, 0), longest = Math.max(0, ...state.groups.map((group) => group.longestSeconds));
   const closed = [state.nodesClosed ? `${state.nodesClosed} cordoned or tainted` : "", state.nodesPressed ? `${state.nodesPressed} under pressure` : ""].filter(Boolean).join(", ");
-  at("totals").replaceChildren(card("Nodes", counted(state.nodeCount, "node"), `${counted(state.pods, "pod")}. ${closed || "All take pods"}`, state.nodesPressed ? "bad" : ""),
+  at("totals").replaceChildren(card("Nodes", counted(state.nodeCount, "node"), `${counted(state.pods, "pod")}. ${closed || "All take pods"}`, state.nodesPressed ? "warn" : ""),
     amount("cpu", "CPU requested"), amount("memory", "Memory requested"),
     card("Pending", counted(waiting, "pod"), waiting ? `${counted(state.groupCount, "reason")}, longest ${span(longest)}` : "Nobody waits", waiting ? "warn" : ""));
 }

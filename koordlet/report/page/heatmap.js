@@ -18,7 +18,7 @@ const step = (value) => (value === null ? -1 : STEPS.findIndex((most) => value <
 // Of a step: what fills the cell, and what is written on it.
 function inkOf(n, mode) {
   if (n === 6) return [OVER[mode], mode === "dark" ? "#000000" : "#ffffff"];
-  return [RAMPS[mode][n], (mode === "dark") === (n < 3) ? "#ffffff" : "#000000"];
+  return [RAMPS[mode][n], (mode === "dark" ? n < 3 : n > 3) ? "#ffffff" : "#000000"];
 }
 function bucket(value) {
   if (value === null) return -1;
@@ -89,7 +89,8 @@ function drawHeat() {
         context.lineTo(x + w, y);
         context.stroke();
       }
-      if (h > 0.62 * rem && w > 0.55 * rem) label(context, node, group - 1, [x, y, w, h], group ? text : ink, rem);
+      // Digits in small cells are noise; signs of trouble are not.
+      if (Math.min(h, w) > (group === 7 ? 0.5 : 0.8) * rem) label(context, node, group - 1, [x, y, w, h], group ? text : ink, rem);
     }
   });
   context.globalAlpha = 1;
@@ -145,8 +146,8 @@ function rearrange() {
 
 function scaleKeys() {
   const mode = dark() ? "dark" : "light", only = looks.measure === "pressure";
-  const names = only ? [[0, "", "none"], [6, "M D P", "memory, disk, PID"]] : [[0, "0", "below 20 %"], [1, "2", "20"], [2, "4", "40"], [3, "6", "60"], [4, "8", "80"], [5, "9", "95–100 %"],
-    ...(looks.measure === "fragmentation" ? [] : [[6, "!", "over"]]), [-1, "?", "unknown"]];
+  const names = only ? [[0, "", "none"], [6, "M D P", "memory, disk, PID"]] : [[0, "0", "0–20 %"], [1, "2", "20–40"], [2, "4", "40–60"], [3, "6", "60–80"], [4, "8", "80–95"], [5, "9", "95–100"],
+    ...(looks.measure === "fragmentation" ? [] : [[6, "!", "over 100"]]), [-1, "?", "unknown"]];
   at("scale").replaceChildren(...names.map(([n, sign, words]) => {
     const swatch = make("span", { class: `swatch${n < 0 ? " unknown" : ""}`, "aria-hidden": "true" }, sign);
     if (n >= 0) [swatch.style.background, swatch.style.color] = inkOf(n, mode);
@@ -214,6 +215,6 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rearrange)
 for (const event of ["dense", "opened", "resize"]) addEventListener(event, askHeat);
 nodes.listeners.push((name) => {
   const n = heat.order.findIndex((node) => node.name === name);
-  if (n >= 0) showCell(n);
+  if (n >= 0) { showCell(n); pointAt(n); }
   askHeat();
 });

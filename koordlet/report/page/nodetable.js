@@ -2,7 +2,6 @@
 "use strict";
 
 const BEFORE = 8;
-const stateOf = (node) => node.state || "schedulable";
 const othersOf = (node) => Object.entries(node.others).map(([name, [all, used, held]]) => `${name} ${all - used - held}/${all}`).join(", ");
 
 function shareCell(node, name) {
@@ -15,24 +14,24 @@ function shareCell(node, name) {
     return piece;
   };
   return make("td", { title: words }, make("div", { class: "parts", role: "img", "aria-label": words }, part("used-part", used), part("reserved-part", held)),
-    make("span", { class: free < 0 ? "bad" : "soft" }, free < 0 ? `${much(name, -free)} over` : `${much(name, free)} of ${much(name, all)} free`));
+    make("span", { class: free < 0 ? "bad" : "soft" }, free < 0 ? `${much(name, -free)} over` : `${percent((used + held) / all)}, ${much(name, free)}`));
 }
 const number = (words, bad = false) => make("td", { class: bad ? "number bad" : "number" }, words);
 const COLUMNS = [
   { id: "name", words: "node", value: (node) => node.name, cell: (node) => make("td", {}, make("button", { class: "open", type: "button", title: node.name, "data-node": node.name }, node.name)) },
-  { id: "cpu", words: "CPU requested", value: (node) => requested(node, "cpu"), cell: (node) => shareCell(node, "cpu") },
+  { id: "cpu", words: "CPU requested, free", value: (node) => requested(node, "cpu"), cell: (node) => shareCell(node, "cpu") },
   { id: "cpuUse", words: "in use", value: (node) => inUse(node, "cpu"), number: true, cell: (node) => number(percent(inUse(node, "cpu"))) },
-  { id: "memory", words: "memory requested", value: (node) => requested(node, "memory"), cell: (node) => shareCell(node, "memory") },
+  { id: "memory", words: "memory requested, free", value: (node) => requested(node, "memory"), cell: (node) => shareCell(node, "memory") },
   { id: "memoryUse", words: "in use", value: (node) => inUse(node, "memory"), number: true, cell: (node) => number(percent(inUse(node, "memory"))) },
   { id: "pods", words: "pods", value: (node) => node.pods, number: true, cell: (node) => number(`${node.pods}${node.podSlots ? ` of ${node.podSlots}` : ""}`) },
   { id: "fragmentation", words: "fragmentation", value: fragmentation, number: true, cell: (node) => number(percent(fragmentation(node))) },
-  { id: "others", words: "other resources free", value: othersOf, cell: (node) => make("td", { title: othersOf(node) }, othersOf(node) || "–") },
+  { id: "others", words: "other free", value: othersOf, cell: (node) => make("td", { title: othersOf(node) }, othersOf(node) || "–") },
   { id: "state", words: "state", value: (node) => `${node.pressure} ${node.state}`, cell: (node) => {
     const words = [node.pressure ? `pressure: ${pressures(node)}` : "", node.state].filter(Boolean).join("; ");
-    return make("td", { class: words ? "bad" : "soft", title: words }, words || stateOf(node));
+    return make("td", { class: words ? "bad" : "soft", title: words }, words || "–");
   } },
 ];
-const grid = { sort: kept("nodeOrder", ["name", 1]), rows: [], high: 0, waiting: false };
+const grid = { sort: kept("nodeOrder", ["name", 1]), rows: [], high: 0, top: 0, waiting: false };
 
 function sortRows() {
   const [id, way] = grid.sort, column = COLUMNS.find((each) => each.id === id) || COLUMNS[0];
@@ -65,6 +64,7 @@ function drawRows() {
     return;
   }
   grid.high = grid.high || parseFloat(getComputedStyle(document.documentElement).fontSize) * 1.75;
+  grid.top = frame.scrollTop / grid.high;
   const first = Math.max(0, Math.floor(frame.scrollTop / grid.high) - BEFORE), count = Math.ceil(Math.max(frame.clientHeight, 10 * grid.high) / grid.high) + 2 * BEFORE;
   const spacer = (rows) => {
     const cell = make("td", { colspan: COLUMNS.length, class: "spacer" });
@@ -88,7 +88,10 @@ function askRows() {
 function remeasure() { grid.high = 0; askRows(); }
 
 at("rows").addEventListener("click", (event) => { const button = event.target.closest(".open"); if (button) chooseNode(button.dataset.node, "table"); });
-at("node-table").addEventListener("scroll", askRows, { passive: true });
+at("node-table").addEventListener("scroll", () => {
+  // Rows beyond both edges are there already.
+  if (Math.abs(at("node-table").scrollTop / grid.high - grid.top) > BEFORE / 2) askRows();
+}, { passive: true });
 for (const event of ["dense", "opened", "resize"]) addEventListener(event, remeasure);
 at("filter").addEventListener("input", () => {
   nodes.wanted = at("filter").value.trim();
