@@ -3,6 +3,16 @@
 "use strict";
 
 let shown = null, begun = false;
+const drawnOf = new Map();
+
+// Draws a panel where what it shows differs from the last time: what is being read or selected stays.
+function drawChanged(name, data, drawPanel) {
+  const text = JSON.stringify(data, (key, value) => (/Seconds$/.test(key) ? span(value)
+    : key === "at" && typeof value === "number" ? Math.round(value) : value));
+  if (drawnOf.get(name) === text) return;
+  drawnOf.set(name, text);
+  drawPanel(shown);
+}
 
 function card(name, headline, words, cls = "") {
   return make("li", { class: "card" }, make("span", { class: "soft" }, name), make("b", { class: `headline ${cls}` }, headline), make("span", { class: "soft" }, words));
@@ -91,6 +101,13 @@ listen("scheduler", "/api/v1/events", async (state) => {
   shown = state;
   settle(state.leading, `${state.leading ? "leading" : "not leading: waiting for the store, or another scheduler leads"}, version ${state.agent}`);
   const changed = await fetchNodes(state.nodeRevision);
-  totals(state); drawQueue(state); reservations(state); gangs(state); drawQuotas(state); drawMoves(state); decisions(state); drawLanes(state);
+  drawChanged("totals", [state.nodeRevision, state.queues, state.groups], totals);
+  drawChanged("waiting", [state.queues, state.groups, state.groupCount], drawQueue);
+  drawChanged("held", state.reservations, reservations);
+  drawChanged("together", [state.gangs, state.gangCount, state.gangsWaiting], gangs);
+  drawChanged("shares", [state.quotas, state.quotaCount, state.calledBack, state.calledBackCount, state.callsBack, state.overcommitted], drawQuotas);
+  drawChanged("moving", [state.moves, state.plan], drawMoves);
+  drawChanged("decided", state.decisions, decisions);
+  drawLanes(state);
   if (!begun) { begun = true; readAddress(); } else if (changed) { rearrange(); sortRows(); await drawNode(); }
 });
