@@ -176,8 +176,8 @@ MOST_ROWS = 60
 MOST_TIMES_RECTANGLES = 40
 _MANY = """(count) => {
   const many = Array.from({ length: count }, (_, n) => [`ip-10-${n}.eu-central-1.internal`, 32000,
-    (n * 7919) % 33000, 0, n % 5 ? (n * 104729) % 32000 : null, 2 ** 37, (n * 31) % 100 * 2 ** 30, 0,
-    null, 110, n % 30, n % 53 ? "" : "M", n % 97 ? "" : "cordoned", {}]);
+    (n * 7919) % 33000, 0, n % 5 ? (n * 104729) % 32000 : null, 2 ** 37, (n * 31) % 100 * 2 ** 30,
+    0, null, 110, n % 30, n % 53 ? "" : "M", n % 97 ? "" : "cordoned", {}]);
   const fields = ["name", "cpu", "cpuUsed", "cpuReserved", "cpuUse", "memory", "memoryUsed",
     "memoryReserved", "memoryUse", "podSlots", "pods", "pressure", "state", "others"];
   for (const row of many)
