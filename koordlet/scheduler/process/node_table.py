@@ -38,7 +38,7 @@ Body = dict[str, Any]
 Row = list[Any]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Known:
     """A row, what it was made of, and the revision at which it became so."""
 
@@ -73,17 +73,17 @@ class NodeTable:
         for name, row in columns.rows.items():
             usage = _fresh(agents.usages.get(name), wall)
             pressure = agents.pressures.get(name, frozenset())
-            known = self._known.get(name) or self._known.setdefault(name, _Known())
+            known = self._known.get(name, _Known())
             source = (columns.stamps[row], columns.nodes[row], usage, pressure)
             if len(known.source) == len(source) and all(
                 before is now for before, now in zip(known.source, source, strict=True)
             ):
                 continue
-            known.source = source
             node = cluster_json.node(columns, core.reservations, name, row)
             made = _row(node, usage, pressure)
-            if made != known.row:
-                known.row, known.revision = made, changed
+            same = made == known.row
+            self._known[name] = _Known(source, made, known.revision if same else changed)
+            if not same:
                 self._revision = changed
 
     def summary(self) -> Body:

@@ -121,12 +121,12 @@ def test_one_node_has_its_pods_the_largest_first(ram: Path) -> None:
             schedulers.scheduler(world.client) as loop,
         ):
             put(loop, "n1", unschedulable=True)
-            seat(loop, "small", "n1")
-            seat(loop, "large", "n1", cpu="2")
+            seat(loop, "a-small", "n1")
+            seat(loop, "b-large", "n1", cpu="2")
             table = node_table.NodeTable(loop)
             node = table.node("n1")
             assert node is not None
-            assert [pod["pod"] for pod in node["podList"]] == ["d/large", "d/small"]
+            assert [pod["pod"] for pod in node["podList"]] == ["d/b-large", "d/a-small"]
             assert (node["unschedulable"], node["ready"], node["pods"]) == (True, True, 2)
             assert table.node("n2") is None
 
