@@ -165,7 +165,7 @@ format: $(DEVELOP) ## Rewrite the code in the project's format, and fix what ruf
 .PHONY: pictures
 pictures: $(DEVELOP) ## Draw and take the pictures of docs/images anew, of the running demo (needs Chromium)
 	@$(PY) -m tests.kit.pictures
-	$(PY) -m tools.docs.pictures
+	$(PY) -m tests.browser.pictures
 
 .PHONY: proto
 proto: $(DEVELOP) ## Regenerate the gRPC code from the protos

@@ -43,9 +43,8 @@ def test_a_new_series_takes_the_column_of_the_one_that_went_first() -> None:
     made = filled()
     made.take(4.0, {"b": 40.0, "c": 400.0})
 
-    assert columns(made, "a", "c", after=2.0) == {
-        "c": [pytest.approx(math.nan, nan_ok=True), 400.0]
-    }
+    missing = [pytest.approx(math.nan, nan_ok=True)] * 3
+    assert columns(made, "a", "c") == {"c": [*missing, 400.0]}
     made.take(5.0, {"b": 50.0, "c": 500.0, "d": 5.0})
     assert (made.dropped, made.names(4.0)) == (1, ("b", "c"))
 

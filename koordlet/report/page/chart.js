@@ -27,6 +27,8 @@ function spell(value, unit) {
 function roundUp(value, unit) {
   if (!(value > 0)) return unit.startsWith("bytes") ? 1024 : unit === "ratio" ? 0.05 : 1;
   const base = unit.startsWith("bytes") ? 1024 ** Math.floor(Math.log(value) / Math.log(1024)) : 1;
+  // A share of time is a part of one.
+  if (unit === "ratio" && value > 0.5 && value < 1.1) return 1;
   const part = value / base, ten = 10 ** Math.floor(Math.log10(part));
   return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * ten >= part * 0.999) * ten * base;
 }
