@@ -46,7 +46,7 @@ def _files(page: str, *names: str) -> Mapping[str, tuple[str, str]]:
     }
 
 
-_SHARED = ("console.css", "page.js")
+_SHARED = ("console.css", "page.css", "page.js", "address.js", "finder.js")
 #: Of the agent, a script for each noun.
 FILES = _files(
     "console.html",
@@ -56,7 +56,13 @@ FILES = _files(
     *("panels.js", "place.js", "console.js"),
 )
 #: Of the scheduler.
-CLUSTER_FILES = _files("cluster.html", *_SHARED, "cluster.js", "moves.js", "quotas.js")
+CLUSTER_FILES = _files(
+    "cluster.html",
+    *_SHARED,
+    "cluster.css",
+    *("nodes.js", "heatmap.js", "nodetable.js", "nodeview.js", "queue.js", "lanes.js"),
+    *("quotas.js", "moves.js", "cluster.js"),
+)
 #: Actions that are told: a person reads the first ones, the rest is in the plan.
 _ACTIONS = 100
 #: The same of evictions.

@@ -19,16 +19,14 @@ pytestmark = pytest.mark.browser
 def test_every_panel(cluster_page: Page) -> None:
     """Nodes by what is used, held and free; who waits and why; reservations; decisions."""
     looking.expect_text(cluster_page, "#state", "leading, version")
-    looking.expect_text(
-        cluster_page, "#totals", "2 nodes, 1 pod. 2 CPUs free of 5 CPUs, 2 CPUs reserved"
-    )
-    looking.expect_text(cluster_page, "#rows", "of 4 CPUs free")
+    looking.expect_text(cluster_page, "#totals", "2 nodes1 pod. All take pods")
+    looking.expect_text(cluster_page, "#totals", "2 CPUs free of 5 CPUs, 2 CPUs reserved")
+    looking.expect_text(cluster_page, "#rows", "%, 1 CPU")
     bar = cluster_page.locator('#rows [role="img"]').first
     assert "used" in str(bar.get_attribute("aria-label"))
     looking.expect_text(cluster_page, "#queues", "1 unschedulable")
-    looking.expect_text(
-        cluster_page, "#pending", "d/big 0/2 nodes are available: 2 Insufficient cpu"
-    )
+    looking.expect_text(cluster_page, "#pending", "1 0/2 nodes are available: 2 Insufficient cpu")
+    looking.expect_text(cluster_page, "#pending", "d/big priority 0")
     looking.expect_text(cluster_page, "#pending", "requests 64 CPUs")
     looking.expect_text(
         cluster_page, "#reservations", "room Available on n1: 2 CPUs, in use nothing"
@@ -54,6 +52,28 @@ def test_gangs_are_a_table_that_says_why_each_waits(cluster_page: Page, cluster:
     assert second[:3] == ["d/done", "1/1", "Scheduled"]
 
 
+def test_quotas_are_a_tree_that_says_who_lends_and_who_would_be_called_back(
+    cluster_page: Page, cluster: Cluster
+) -> None:
+    """What a borrower has beyond its minimum; when the owner asks, which pods would go."""
+    assert not cluster_page.locator("#shares").is_visible()
+    cluster.node("n3", cpu="5")
+    cluster.quota("org", "6", "10", is_parent=True)
+    cluster.quota("a", "3", "6", parent="org")
+    cluster.quota("b", "1", "6", parent="org")
+    looking.expect_text(cluster_page, "#share-count", "5 quotas, 0 over their runtime.")
+    for number in range(4):
+        cluster.pod(f"b{number}", "1", quota="b")
+    looking.expect_text(cluster_page, "#quotas", "borrows 3 CPUs from a")
+    looking.expect_text(cluster_page, "#quotas", "lends 3 CPUs to b")
+    bar = cluster_page.locator('#quotas tr:nth-child(3) [role="img"]').first
+    assert str(bar.get_attribute("aria-label")).startswith("4 CPUs of 4 CPUs, min 1 CPU, max 6")
+    cluster.pod("mine", "5", quota="a")
+    looking.expect_text(cluster_page, "#quotas", "over its runtime by")
+    looking.expect_text(cluster_page, "#back-title", "Would be called back, if quotas were")
+    looking.expect_text(cluster_page, "#called-back", " of b")
+
+
 def test_moves_are_a_plan_and_a_timeline(cluster_page: Page) -> None:
     """As a scheduler that deschedules tells them; what comes from outside is text."""
     step = {"at": "2026-01-02T03:04:05Z", "what": "Eviction: Evicting", "message": "<b>budget</b>"}
@@ -77,28 +97,6 @@ def test_moves_are_a_plan_and_a_timeline(cluster_page: Page) -> None:
     looking.expect_text(cluster_page, "#moves", "03:04:05 Eviction: Evicting <b>budget</b>")
 
 
-def test_quotas_are_a_tree_that_says_who_lends_and_who_would_be_called_back(
-    cluster_page: Page, cluster: Cluster
-) -> None:
-    """What a borrower has beyond its minimum; when the owner asks, which pods would go."""
-    assert not cluster_page.locator("#shares").is_visible()
-    cluster.node("n3", cpu="5")
-    cluster.quota("org", "6", "10", is_parent=True)
-    cluster.quota("a", "3", "6", parent="org")
-    cluster.quota("b", "1", "6", parent="org")
-    looking.expect_text(cluster_page, "#share-count", "5 quotas, 0 over their runtime.")
-    for number in range(4):
-        cluster.pod(f"b{number}", "1", quota="b")
-    looking.expect_text(cluster_page, "#quotas", "borrows 3 CPUs from a")
-    looking.expect_text(cluster_page, "#quotas", "lends 3 CPUs to b")
-    bar = cluster_page.locator('#quotas tr:nth-child(3) [role="img"]').first
-    assert str(bar.get_attribute("aria-label")).startswith("4 CPUs of 4 CPUs, min 1 CPU, max 6")
-    cluster.pod("mine", "5", quota="a")
-    looking.expect_text(cluster_page, "#quotas", "over its runtime by")
-    looking.expect_text(cluster_page, "#back-title", "Would be called back, if quotas were")
-    looking.expect_text(cluster_page, "#called-back", "d/b0 of b")
-
-
 def test_what_changes_is_seen(cluster_page: Page, cluster: Cluster) -> None:
     """A node that comes lets a waiting pod go there, within two seconds and without loading."""
     looking.expect_text(cluster_page, "#pending", "d/big")
@@ -111,16 +109,120 @@ def test_what_changes_is_seen(cluster_page: Page, cluster: Cluster) -> None:
 
 
 def test_by_keys_alone(cluster_page: Page) -> None:
-    """The filter is reached and works; the table can be scrolled."""
-    cluster_page.keyboard.press("Tab")
+    """Arrow keys go from node to node on the heat map; Enter opens one, Escape closes it."""
+    keyboard = cluster_page.keyboard
+    keyboard.press("Tab")
     assert "Skip" in cluster_page.evaluate("document.activeElement.textContent")
-    for _ in range(2):
-        cluster_page.keyboard.press("Tab")
-    assert cluster_page.evaluate("document.activeElement.id") == "filter"
-    cluster_page.keyboard.type("n2")
+    cluster_page.locator("#heat-map").focus()
+    keyboard.press("ArrowRight")
+    looking.expect_text(cluster_page, "#pointed", "n1; CPU")
+    keyboard.press("End")
+    looking.expect_text(cluster_page, "#pointed", "n2; CPU")
+    keyboard.press("Enter")
+    looking.expect_text(cluster_page, "#node-name", "n2")
+    assert cluster_page.evaluate("location.hash") == "#node=n2"
+    keyboard.press("Escape")
+    assert not cluster_page.locator("#node").is_visible()
+    cluster_page.locator("#filter").focus()
+    keyboard.type("n2")
     assert cluster_page.locator("#rows tr").count() == 1
-    cluster_page.keyboard.press("Tab")
+    keyboard.press("Tab")
     assert "scroll" in cluster_page.evaluate("document.activeElement.className")
+
+
+def test_pending_pods_are_grouped_by_reason(cluster_page: Page, cluster: Cluster) -> None:
+    """Of many alike there is one line, with their number and what they request together."""
+    for n in range(3):
+        cluster.pod(f"big-{n}", "64")
+    looking.expect_text(cluster_page, "#pending", "4 0/2 nodes are available")
+    looking.expect_text(cluster_page, "#pending", "requests 256 CPUs")
+    assert cluster_page.locator("#pending > li").count() == 1
+
+
+def test_the_address_and_the_search_lead_to_a_node(cluster_page: Page, cluster: Cluster) -> None:
+    """A link opens the node it names, in the measure it names; the search finds nodes and pods."""
+    url = f"http://{cluster.address}/#node=n1&measure=fragmentation&panel=held"
+    cluster_page.goto("about:blank")
+    cluster_page.goto(url)
+    looking.expect_text(cluster_page, "#node-facts", "reservations: room")
+    assert cluster_page.locator("#measure").input_value() == "fragmentation"
+    cluster_page.keyboard.press("/")
+    cluster_page.keyboard.type("big")
+    looking.expect_text(cluster_page, "#results", "d/big pending pod")
+    cluster_page.locator("#search").fill("n2")
+    cluster_page.keyboard.press("Enter")
+    looking.expect_text(cluster_page, "#node-name", "n2")
+    cluster_page.goto(f"http://{cluster.address}/#node=absent")
+    looking.expect_text(cluster_page, "#node-facts", "There is no node of this name.")
+
+
+def test_the_choices_of_a_reader_are_remembered(cluster_page: Page) -> None:
+    """Theme, measure and the order of the table are as they were after the page is loaded anew."""
+    cluster_page.locator("#theme").click()
+    theme = cluster_page.evaluate("document.documentElement.dataset.theme")
+    cluster_page.locator("#measure").select_option("pressure")
+    cluster_page.locator("#columns button").nth(1).click()
+    cluster_page.goto(cluster_page.url.partition("#")[0])
+    cluster_page.reload()
+    cluster_page.wait_for_selector("body[data-ready=yes]")
+    assert cluster_page.evaluate("document.documentElement.dataset.theme") == theme
+    assert cluster_page.locator("#measure").input_value() == "pressure"
+    assert cluster_page.locator("#columns th").nth(1).get_attribute("aria-sort") == "descending"
+
+
+#: Elements that the table of nodes may have, however many nodes there are.
+MOST_ROWS = 60
+#: Time to draw 5 000 nodes, of the time to draw the same pixels for as many plain rectangles.
+MOST_TIMES_RECTANGLES = 40
+_MANY = """(count) => {
+  const many = Array.from({ length: count }, (_, n) => [`ip-10-${n}.eu-central-1.internal`, 32000,
+    (n * 7919) % 33000, 0, n % 5 ? (n * 104729) % 32000 : null, 2 ** 37, (n * 31) % 100 * 2 ** 30,
+    0, null, 110, n % 30, n % 53 ? "" : "M", n % 97 ? "" : "cordoned", {}]);
+  const fields = ["name", "cpu", "cpuUsed", "cpuReserved", "cpuUse", "memory", "memoryUsed",
+    "memoryReserved", "memoryUse", "podSlots", "pods", "pressure", "state", "others"];
+  for (const row of many)
+    nodes.byName.set(row[0], Object.fromEntries(fields.map((name, n) => [name, row[n]])));
+  list(); rearrange(); sortRows();
+}"""
+_PACE = """() => {
+  const middle = (f) => {
+    const times = Array.from({ length: 15 }, () => {
+      const start = performance.now();
+      f();
+      return performance.now() - start;
+    });
+    return times.sort((a, b) => a - b)[7];
+  };
+  const plain = document.createElement("canvas"), { width, height } = at("heat-map");
+  [plain.width, plain.height] = [width, height];
+  const context = plain.getContext("2d");
+  const rectangles = () => {
+    for (let n = 0; n < 5000; n += 1) {
+      context.fillStyle = n % 2 ? "#123456" : "#654321";
+      context.fillRect((n * 13) % width, (n * 7) % height, 9, 9);
+    }
+  };
+  return [middle(drawHeat), middle(rectangles)];
+}"""
+
+
+def test_five_thousand_nodes_stay_light(cluster_page: Page) -> None:
+    """The table has elements for what is in sight; the map costs a multiple of its rectangles."""
+    cluster_page.evaluate(_MANY, 5000)
+    looking.expect_text(cluster_page, "#listed", "5002 of 5002 nodes")
+    assert cluster_page.locator("#rows tr").count() < MOST_ROWS
+    table = cluster_page.locator("#node-table")
+    table.evaluate("(frame) => { frame.scrollTop = frame.scrollHeight; }")
+    looking.expect_text(cluster_page, "#rows", "n2")
+    assert cluster_page.locator("#rows tr").count() < MOST_ROWS
+    cluster_page.locator("#columns button").nth(1).click()
+    looking.expect_text(cluster_page, "#rows", "CPUs over")
+    heights = cluster_page.locator("#rows tr:not(.spacer)").evaluate_all(
+        "(rows) => [...new Set(rows.map((row) => Math.round(row.getBoundingClientRect().height)))]"
+    )
+    assert len(heights) == 1
+    drawn, rectangles = cluster_page.evaluate(_PACE)
+    assert drawn < MOST_TIMES_RECTANGLES * rectangles
 
 
 @pytest.mark.parametrize("width", [320, 768, 1280, 3840])
@@ -136,7 +238,7 @@ def test_sizes(cluster_page: Page, cluster: Cluster, width: int) -> None:
         cluster.quota(name, "1000", "2000")
     looking.expect_text(cluster_page, "#share-count", "6 quotas")
     cluster_page.set_viewport_size({"width": width, "height": 900})
-    looking.panels_apart(cluster_page, panels=6)
+    looking.panels_apart(cluster_page, panels=10)
 
 
 def test_hostile_names(cluster_page: Page, cluster: Cluster) -> None:

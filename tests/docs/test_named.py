@@ -252,9 +252,8 @@ def test_paths(agent: routes.Routes) -> None:
     asked = {path for page in WRITTEN for span in spans(page) for path in _HTTP.findall(span)}
     asked -= {"/api/v1/"}
     process = commands.REPO / "koordlet/scheduler/process"
-    scheduler = "".join(
-        (process / name).read_text() for name in ("pages.py", "moves_pages.py", "descheduler.py")
-    )
+    served = ("pages.py", "descheduler.py", "moves_pages.py")
+    scheduler = "".join((process / name).read_text() for name in served)
 
     assert len(asked) >= 9
     for path in asked:

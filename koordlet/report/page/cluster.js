@@ -2,85 +2,112 @@
 // Everything from outside becomes text (textContent, attributes), never markup.
 "use strict";
 
-let shown = null;
-const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+let shown = null, begun = false;
+const drawnOf = new Map();
 
-function much(name, value) {
-  if (value === undefined) return "–";
-  if (name === "cpu") return value % 1000 ? `${(value / 1000).toFixed(2)} CPUs` : counted(value / 1000, "CPU");
-  return /memory|storage|hugepages/.test(name) ? bytes(value) : name === "pods" ? counted(value, "pod") : String(value);
+// Draws a panel where what it shows differs from the last time: what is being read or selected stays.
+function drawChanged(name, data, drawPanel) {
+  const text = JSON.stringify(data, (key, value) => (/Seconds$/.test(key) ? span(value)
+    : key === "at" && typeof value === "number" ? Math.round(value) : value));
+  if (drawnOf.get(name) === text) return;
+  drawnOf.set(name, text);
+  drawPanel(shown);
 }
-const amounts = (several) => Object.entries(several).map(([name, value]) => (name in { cpu: 1, memory: 1, pods: 1 }
-  || /storage/.test(name) ? much(name, value) : `${name} ${value}`)).join(", ");
 
-function bar(name, found) {
-  if (!found) return make("td", {}, "–");
-  const free = found.allocatable - found.used - found.reserved;
-  const words = `${much(name, found.used)} used, ${much(name, found.reserved)} reserved, ${much(name, free)} free`;
-  const part = (cls, value) => {
-    const one = make("i", { class: cls });
-    one.style.width = `${Math.max(0, Math.min(100, (100 * value) / found.allocatable)).toFixed(2)}%`;
-    return one;
+function card(name, headline, words, cls = "") {
+  return make("li", { class: "card" }, make("span", { class: "soft" }, name), make("b", { class: `headline ${cls}` }, headline), make("span", { class: "soft" }, words));
+}
+function totals(state) {
+  const amount = (name, word) => {
+    const v = state.totals[name], taken = v.used + v.reserved;
+    return card(word, v.allocatable ? percent(taken / v.allocatable) : "–", `${much(name, v.allocatable - taken)} free of ${much(name, v.allocatable)}, ${much(name, v.reserved)} reserved`, taken > v.allocatable ? "bad" : "");
   };
-  return make("td", {}, make("div", { class: "parts", role: "img", "aria-label": words, title: words },
-    part("used-part", found.used), part("reserved-part", found.reserved)), make("span", { class: free < 0 ? "bad" : "soft" },
-    free < 0 ? `${much(name, -free)} overcommitted` : `${much(name, free)} of ${much(name, found.allocatable)} free`));
+  const waiting = Object.values(state.queues).reduce((sum, n) => sum + n, 0), longest = Math.max(0, ...state.groups.map((group) => group.longestSeconds));
+  const closed = [state.nodesClosed ? `${state.nodesClosed} cordoned or tainted` : "", state.nodesPressed ? `${state.nodesPressed} under pressure` : ""].filter(Boolean).join(", ");
+  at("totals").replaceChildren(card("Nodes", counted(state.nodeCount, "node"), `${counted(state.pods, "pod")}. ${closed || "All take pods"}`, state.nodesPressed ? "warn" : ""),
+    amount("cpu", "CPU requested"), amount("memory", "Memory requested"),
+    card("Pending", counted(waiting, "pod"), waiting ? `${counted(state.groupCount, "reason")}, longest ${span(longest)}` : "Nobody waits", waiting ? "warn" : ""));
 }
-function rows() {
-  if (!shown) return;
-  const wanted = at("filter").value.toLowerCase();
-  const found = shown.nodes.filter((one) => `${one.name} ${one.taints.join(" ")}`.toLowerCase().includes(wanted));
-  const lines = found.map((one) => {
-    const { cpu, memory, pods, ...others } = one.resources;
-    const state = [...(one.unschedulable ? ["unschedulable"] : []), ...one.taints].join(", ");
-    return make("tr", {}, make("td", {}, one.name), bar("cpu", cpu), bar("memory", memory),
-      make("td", { class: "number" }, `${one.pods}${pods ? ` of ${pods.allocatable}` : ""}`),
-      make("td", {}, Object.entries(others)
-        .map(([name, v]) => `${name}: ${much(name, v.allocatable - v.used - v.reserved)} free`).join(", ") || "–"),
-      make("td", { class: state ? "bad" : "soft" }, state || "schedulable"));
-  });
-  if (!lines.length) lines.push(make("tr", {}, make("td", { colspan: 6, class: "soft" }, wanted ? "No node matches." : "No nodes.")));
-  at("rows").replaceChildren(...lines);
-}
-function totals() {
-  const words = Object.entries(shown.totals).filter(([name]) => name === "cpu" || name === "memory").map(([name, v]) =>
-    `${much(name, v.allocatable - v.used - v.reserved)} free of ${much(name, v.allocatable)}, ${much(name, v.reserved)} reserved`);
-  const hidden = shown.nodeCount - shown.nodes.length;
-  at("totals").textContent = `${counted(shown.nodeCount, "node")}, ${counted(shown.pods, "pod")}. ${words.join("; ")}${hidden > 0 ? `. The ${hidden} nodes with the most free CPU are not shown.` : ""}`;
-}
-function pending() {
-  at("queues").textContent = Object.entries(shown.queues).filter(([, n]) => n).map(([name, n]) => `${n} ${name}`).join(", ") || "The queues are empty.";
-  at("pending").replaceChildren(...shown.pending.map((one) => make("li", {}, make("b", {}, one.pod),
-    ` ${one.why || "waiting for its turn"} `, make("span", { class: "soft" },
-      `${one.reservation ? "a reservation, " : ""}${one.queue}, priority ${one.priority}, ${counted(one.attempts, "attempt")} in ${Math.round(one.waitingSeconds)} s${
-        one.nominated ? `, nominated to ${one.nominated}` : ""}; requests ${amounts(one.requests) || "nothing"}`))));
-}
-function reservations() {
-  at("reservations").replaceChildren(...(shown.reservations.length ? shown.reservations.map((one) => make("li", {}, make("b", {}, one.name),
+function reservations(state) {
+  at("reservations").replaceChildren(...(state.reservations.length ? state.reservations.map((one) => make("li", {}, make("b", {}, one.name),
     ` ${one.phase}${one.node ? ` on ${one.node}` : ""}: ${amounts(one.allocatable) || "nothing"}`, make("span", { class: "soft" },
       `, in use ${amounts(one.allocated) || "nothing"}${one.owners.length ? ` by ${one.owners.join(", ")}` : ""}`),
     one.why ? make("span", { class: "bad" }, ` ${one.why}`) : "")) : [make("li", { class: "soft" }, "None.")]));
+  foldEmpty("held", !state.reservations.length);
 }
-function gangs() {
-  at("together").hidden = !shown.gangCount;
-  at("gang-count").textContent = `${counted(shown.gangCount, "gang")}, ${shown.gangsWaiting} waiting.${
-    shown.gangCount > shown.gangs.length ? ` ${shown.gangs.length} are shown, those that wait first.` : ""}`;
-  at("gangs").replaceChildren(...shown.gangs.map((gang) => make("tr", {}, make("td", {}, gang.gang),
+function gangs(state) {
+  at("together").hidden = !state.gangCount;
+  at("gang-count").textContent = `${counted(state.gangCount, "gang")}, ${state.gangsWaiting} waiting.${
+    state.gangCount > state.gangs.length ? ` ${state.gangs.length} are shown, those that wait first.` : ""}`;
+  at("gangs").replaceChildren(...state.gangs.map((gang) => make("tr", {}, make("td", {}, gang.gang),
     make("td", { class: "number" }, `${gang.placed}/${gang.min ?? "?"}`), make("td", {}, gang.phase), make("td", {}, gang.since || "–"),
-    make("td", { class: gang.message ? "bad" : "soft" }, [gang.member, gang.message].filter(Boolean).join(": ") || "–"))));
+    make("td", { class: gang.message ? "bad words" : "soft" }, [gang.member, gang.message].filter(Boolean).join(": ") || "–"))));
 }
-function decisions() {
-  at("decisions").replaceChildren(...(shown.decisions.length ? shown.decisions.map((one) => make("li", {},
+function decisions(state) {
+  at("decisions").replaceChildren(...(state.decisions.length ? state.decisions.map((one) => make("li", {},
     moment(one.at), one.reservation ? "reservation " : "", make("b", {}, one.pod), one.message ? ` ${one.message}` : ` → ${one.node}`,
     one.message && one.node ? ` Nominated to ${one.node}; to be evicted: ${one.victims.join(", ") || "none"}.` : "",
     make("span", { class: "soft" }, one.scores ? ` of ${one.feasible} nodes; scores ${one.scores.map(([node, total]) => `${node} ${total}`).join(", ")}` : ""))) :
     [make("li", { class: "soft" }, "No decisions since this scheduler started.")]));
+  foldEmpty("decided", !state.decisions.length);
 }
 
-at("filter").addEventListener("input", rows);
-links(["/api/v1/cluster", "/api/v1/reservations", "/api/v1/gangs", "/api/v1/quotas", "/metrics", "/healthz", "/readyz"]);
-listen("scheduler", "/api/v1/events", (state) => {
+// Reader -------------------------------------------------------------------------------------------
+
+// After "#": node, panel, measure, resource, order, filter, span (of the timelines, seconds).
+function readAddress() {
+  const read = rereadAddress();
+  for (const [name, allowed] of [["measure", MEASURES], ["resource", RESOURCES], ["order", { name: 1, value: 1 }]]) {
+    if (read.get(name) in allowed) at(name).value = looks[name] = read.get(name);
+  }
+  if (LANE_SPANS.some(([, value]) => value === Number(read.get("span")))) lanes.span = Number(read.get("span"));
+  setLaneSpan(lanes.span, shown);
+  nodes.wanted = at("filter").value = read.get("filter") || "";
+  list();
+  rearrange();
+  sortRows();
+  chooseNode(read.get("node"), read.get("node") === null ? undefined : "address");
+  if (read.get("panel")) goTo(read.get("panel"));
+}
+// Everything with a name: nodes, pending pods, reservations, gangs, quotas, panels.
+function findAll(words) {
+  const wanted = words.toLowerCase().trim(), results = [];
+  if (!wanted || !shown) return results;
+  const add = (several, nameOf, kind, go) => {
+    let left = 6;
+    for (const each of several) {
+      const name = nameOf(each);
+      if (left && name.toLowerCase().includes(wanted)) { results.push([name, kind, () => go(each)]); left -= 1; }
+    }
+  };
+  const panel = (id) => () => { place({ panel: id }); goTo(id); };
+  add(nodes.all || [], (node) => node.name, "node", (node) => chooseNode(node.name, "search"));
+  add(shown.groups.flatMap((group) => group.pods.map((pod) => [pod.pod, group])), ([name]) => name, "pending pod", ([, group]) => {
+    unfolded.set(`${group.queue} ${group.why}`, true);
+    drawQueue(shown);
+    panel("waiting")();
+  });
+  add(shown.reservations, (each) => each.name, "reservation", panel("held"));
+  add(shown.gangs, (each) => each.gang, "gang", panel("together"));
+  add(shown.quotas, (each) => each.quota, "quota", panel("shares"));
+  add(shown.moves || [], (each) => each.pod, "move", panel("moving"));
+  add([...document.querySelectorAll("main section:not([hidden]) .anchor")], (each) => each.textContent, "panel", (each) => panel(each.getAttribute("href").slice("#panel=".length))());
+  return results.slice(0, 16);
+}
+pageKeys(() => ({ Escape: () => chooseNode(null), "+": () => zoomHeat(2), "-": () => zoomHeat(0.5) }));
+addEventListener("hashchange", readAddress);
+links(["/api/v1/cluster", "/api/v1/nodes", "/api/v1/reservations", "/api/v1/gangs", "/api/v1/quotas", "/metrics", "/healthz", "/readyz"]);
+listen("scheduler", "/api/v1/events", async (state) => {
   shown = state;
   settle(state.leading, `${state.leading ? "leading" : "not leading: waiting for the store, or another scheduler leads"}, version ${state.agent}`);
-  totals(); rows(); pending(); reservations(); gangs(); drawQuotas(state); drawMoves(state); decisions();
+  const changed = await fetchNodes(state.nodeRevision);
+  drawChanged("totals", [state.nodeRevision, state.queues, state.groups], totals);
+  drawChanged("waiting", [state.queues, state.groups, state.groupCount], drawQueue);
+  drawChanged("held", state.reservations, reservations);
+  drawChanged("together", [state.gangs, state.gangCount, state.gangsWaiting], gangs);
+  drawChanged("shares", [state.quotas, state.quotaCount, state.calledBack, state.calledBackCount, state.callsBack, state.overcommitted], drawQuotas);
+  drawChanged("moving", [state.moves, state.plan], drawMoves);
+  drawChanged("decided", state.decisions, decisions);
+  drawLanes(state);
+  if (!begun) { begun = true; readAddress(); } else if (changed) { rearrange(); sortRows(); await drawNode(); }
 });

@@ -2,10 +2,11 @@
 
 Covers: nodes by what is used, held and free, who waits and why, reservations, gangs, the newest
 decisions. Does not cover: drawing it (``report/page/cluster.js``), serving it (``pages``), quotas
-(``quota_json``).
+(``quota_json``), all nodes (``node_table``).
 
-A large cluster is told in part: the nodes with the least free CPU, the pods that wait longest, the
-gangs that wait; and each list says how many there are.
+The page gets ``state`` each second: it has no nodes, and pending pods by reason. A large cluster is
+shown in part: the nodes with the least free CPU, the pods that wait longest, the gangs that wait;
+and each list says how many there are.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from koordlet.scheduler.reservation.cache import ReservationCache
 
 #: Of each list.
 MOST = 200
+#: Of groups of pending pods, and of pods that are named of each.
+MOST_GROUPS, MOST_OF_GROUP = 50, 20
 
 Body = dict[str, Any]
 
@@ -52,28 +55,76 @@ def document(
 ) -> Body:
     """The whole document."""
     columns, cache = core.pod_cache.columns, core.reservations
-    nodes = [_node(columns, cache, name, row) for name, row in columns.rows.items()]
-    waiting = [queued for queued in core.queue if queued.place is not QueuePlace.TAKEN]
+    nodes = [node(columns, cache, name, row) for name, row in columns.rows.items()]
+    return {
+        **state(core, decisions, now, version=version, leading=leading),
+        "nodes": sorted(nodes, key=_tightness)[:MOST],
+        "nodeCount": len(nodes),
+        "totals": _sums(nodes),
+        "pending": [_waiting(queued, now, cache) for queued in _pending(core)[:MOST]],
+        "pods": sum(each["pods"] for each in nodes),
+    }
+
+
+def state(
+    core: Core,
+    decisions: Iterable[recent_decisions.Decision],
+    now: Instant,
+    *,
+    version: str,
+    leading: bool,
+) -> Body:
+    """The document without nodes, and with pending pods by reason."""
+    cache = core.reservations
     return {
         "version": "v1",
         "agent": version,
         "leading": leading,
         "observedAt": now.wall,
-        "nodes": sorted(nodes, key=_tightness)[:MOST],
-        "nodeCount": len(nodes),
-        "totals": _sums(nodes),
-        "pending": [
-            _waiting(queued, now, cache)
-            for queued in sorted(waiting, key=lambda queued: queued.first)[:MOST]
-        ],
+        **_groups(core, now),
         "queues": {place.value: core.queue.count(place) for place in QueuePlace},
-        "pods": sum(node["pods"] for node in nodes),
         "reservations": reservations(cache)[:MOST],
         "reservationCount": len(cache.by_uid),
         **_gangs(core),
         **quota_json.panel(core.quotas.book),
         "decisions": [_decision(decision, now, cache) for decision in decisions],
     }
+
+
+def _pending(core: Core) -> list[QueuedPod]:
+    """Who waits longest, first."""
+    waiting = [queued for queued in core.queue if queued.place is not QueuePlace.TAKEN]
+    return sorted(waiting, key=lambda queued: queued.first)
+
+
+def _groups(core: Core, now: Instant) -> Body:
+    """Pending pods by queue and reason, the largest group first."""
+    groups: dict[tuple[str, str], list[QueuedPod]] = {}
+    for queued in _pending(core):
+        groups.setdefault((queued.place.value, _why(queued)), []).append(queued)
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return {
+        "groups": [
+            {
+                "queue": place,
+                "why": why,
+                "count": len(several),
+                "longestSeconds": round(max(0.0, now.steady - several[0].first), 1),
+                "requests": shown(
+                    resources.total(queued.pod.pod_class.requests.real for queued in several)
+                ),
+                "pods": [
+                    _waiting(queued, now, core.reservations) for queued in several[:MOST_OF_GROUP]
+                ],
+            }
+            for (place, why), several in ordered[:MOST_GROUPS]
+        ],
+        "groupCount": len(groups),
+    }
+
+
+def _why(queued: QueuedPod) -> str:
+    return queued.why or queued.pod.stored_condition[1]
 
 
 def _gangs(core: Core) -> Body:
@@ -96,8 +147,10 @@ def reservations(cache: ReservationCache) -> list[Body]:
             "uid": info.spec.uid,
             "phase": info.phase.value,
             "node": info.node or None,
-            "allocatable": _shown(info.spec.allocatable),
-            "allocated": _shown(info.allocated),
+            "createdAt": info.spec.created or None,
+            "expiresAt": info.spec.expires_at,
+            "allocatable": shown(info.spec.allocatable),
+            "allocated": shown(info.allocated),
             "owners": sorted(info.owners),
             "why": info.spec.fault,
         }
@@ -105,24 +158,27 @@ def reservations(cache: ReservationCache) -> list[Body]:
     ]
 
 
-def _node(columns: Columns, cache: ReservationCache, name: str, row: int) -> Body:
-    node = columns.nodes[row]
+def node(columns: Columns, cache: ReservationCache, name: str, row: int) -> Body:
+    """One node: what pods use of each resource, what reservations hold."""
+    known = columns.nodes[row]
     holding = resources.total(info.held() for info in cache.on(row))
-    shown = {}
+    amounts = {}
     for resource, line in columns.resources.items():
         room = int(columns.allocatable[line, row])
         if not room:
             continue
         # What is requested holds the rest of reservations, too (rule 2 of the reservation cache).
         taken, held = int(columns.requested[line, row]), holding.get(resource, 0)
-        shown[resource] = {"allocatable": room, "used": taken - held, "reserved": held}
+        amounts[resource] = {"allocatable": room, "used": taken - held, "reserved": held}
     return {
         "name": name,
         # Reserve pods do not run.
         "pods": sum(not pod.reserve_pod_of for pod in columns.pods[row].values()),
-        "unschedulable": node is not None and node.unschedulable,
-        "taints": [] if node is None else [f"{taint.key}:{taint.effect}" for taint in node.taints],
-        "resources": shown,
+        "unschedulable": known is not None and known.unschedulable,
+        "taints": []
+        if known is None
+        else [f"{taint.key}:{taint.effect}" for taint in known.taints],
+        "resources": amounts,
     }
 
 
@@ -151,9 +207,9 @@ def _waiting(queued: QueuedPod, now: Instant, cache: ReservationCache) -> Body:
         "priority": pod.priority,
         "attempts": queued.attempts,
         "waitingSeconds": round(max(0.0, now.steady - queued.first), 1),
-        "why": queued.why or pod.stored_condition[1],
+        "why": _why(queued),
         "nominated": pod.nominated or None,
-        "requests": _shown(pod.pod_class.requests.real),
+        "requests": shown(pod.pod_class.requests.real),
     }
 
 
@@ -177,5 +233,6 @@ def _name(uid: str, cache: ReservationCache) -> str:
     return uid if info is None else info.spec.name
 
 
-def _shown(amounts: Mapping[str, int]) -> dict[str, int]:
+def shown(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Amounts without zeros."""
     return {name: much for name, much in amounts.items() if much}

@@ -22,8 +22,8 @@ from koordlet.report import console
 from koordlet.scheduler.claims import summary as claim_summary
 from koordlet.scheduler.disruption import documents
 from koordlet.scheduler.gangs import summary
-from koordlet.scheduler.loop import descheduler, runner
-from koordlet.scheduler.process import cluster_json, moves_pages
+from koordlet.scheduler.loop import core, descheduler, recent_decisions, runner
+from koordlet.scheduler.process import cluster_json, moves_pages, node_table
 from koordlet.scheduler.quotas import summary as quota_summary
 
 _BEAT = 1.0
@@ -40,8 +40,9 @@ class Pages:
         self, loop: runner.Loop, descheduling: descheduler.Descheduler | None = None
     ) -> None:
         self._loop, self._descheduling = loop, descheduling
+        self._nodes = node_table.NodeTable(loop)
         #: Whoever looks at the page.
-        self.channel = message.Channel(lambda: console.told(self.document()))
+        self.channel = message.Channel(lambda: console.told(self.state()))
 
     def routes(self) -> routes.Routes:
         """The table."""
@@ -50,6 +51,7 @@ class Pages:
                 *(("GET", path, _file) for path in console.CLUSTER_FILES),
                 ("GET", "/api/v1/cluster", self._cluster),
                 ("GET", "/api/v1/events", self._events),
+                ("GET", "/api/v1/nodes", self._node_rows),
                 ("GET", "/api/v1/reservations", self._reservations),
                 ("GET", "/api/v1/gangs", self._gangs),
                 ("GET", "/api/v1/quotas", self._quotas),
@@ -87,18 +89,34 @@ class Pages:
 
     def document(self) -> dict[str, Any]:
         """The cluster now."""
+        return self._moving() | cluster_json.document(*self._seen(), **self._self())
+
+    def state(self) -> dict[str, Any]:
+        """What the page gets each second: no nodes but their sums and revision."""
+        state = cluster_json.state(*self._seen(), **self._self())
+        return self._moving() | state | self._nodes.summary()
+
+    def _seen(self) -> tuple[core.Core, recent_decisions.RecentDecisions, cluster_json.Instant]:
         loop = self._loop
-        moves: dict[str, Any] = {}
-        if self._descheduling is not None:
-            shown = moves_pages.MovesPages(self._descheduling)
-            moves = {"moves": shown.newest(cluster_json.MOST), "plan": shown.round()}
-        return moves | cluster_json.document(
-            loop.core,
-            loop.core.decisions,
-            cluster_json.Instant(steady=loop.now(), wall=time.time()),
-            version=koordlet.__version__,
-            leading=loop.ready,
-        )
+        now = cluster_json.Instant(steady=loop.now(), wall=time.time())
+        return loop.core, loop.core.decisions, now
+
+    def _self(self) -> dict[str, Any]:
+        return {"version": koordlet.__version__, "leading": self._loop.ready}
+
+    def _moving(self) -> dict[str, Any]:
+        if self._descheduling is None:
+            return {}
+        moves = moves_pages.MovesPages(self._descheduling)
+        return {"moves": moves.newest(cluster_json.MOST), "plan": moves.round()}
+
+    def _node_rows(self, request: message.HttpRequest) -> message.HttpResponse:
+        """A row for each node, or those changed ``since``; with ``name`` one and its pods."""
+        name = request.one("name")
+        if name is None:
+            return message.document(self._nodes.document(request.one("since") or ""))
+        node = self._nodes.node(name)
+        return message.document({"version": "v1", "nodes": [] if node is None else [node]})
 
     def _cluster(self, _request: message.HttpRequest) -> message.HttpResponse:
         return message.document(self.document())
