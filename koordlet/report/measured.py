@@ -6,6 +6,7 @@ Covers: what a row of ``quantities`` says. Does not cover: which quantities ther
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from koordlet.model import counters, meter
 from koordlet.model.record import dataclass
@@ -30,6 +31,29 @@ class Series:
     group: str = ""
     #: Instead of the values of the table.
     rows: Callable[[view.ReportView], families.Rows] | None = None
+
+
+def per(
+    name: str, text: str, *several: scopes.Scope, total: bool = False, group: str = ""
+) -> Iterator[Series]:
+    """The same family for several scopes."""
+    return (
+        Series(scope, name, f"Per {scope.word}: {text}", total=total, group=group)
+        for scope in several
+    )
+
+
+def both(
+    scope: scopes.Scope,
+    names: tuple[str, str],
+    text: str,
+    words: tuple[str, str],
+    **more: Any,
+) -> tuple[Series, Series]:
+    """A total with further labels and bounds, and the rate that was exported before it."""
+    total = Series(scope, names[0], text.format(words[0]), total=True, **more)
+    old = more | {"group": families.DEPRECATED}
+    return total, Series(scope, names[1], text.format(words[1]), **old)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

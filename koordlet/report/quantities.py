@@ -40,32 +40,9 @@ def _row(
     return measured.Quantity(table, what, key, series, (value,) if value else (), **more)
 
 
-def _per(
-    name: str, text: str, *several: scopes.Scope, total: bool = False, group: str = ""
-) -> Iterator[measured.Series]:
-    """The same family for several scopes."""
-    return (
-        measured.Series(scope, name, f"Per {scope.word}: {text}", total=total, group=group)
-        for scope in several
-    )
-
-
 #: A total, and a rate that was exported before it.
-_total = functools.partial(_per, total=True)
-_old = functools.partial(_per, group=families.DEPRECATED)
-
-
-def _both(
-    scope: scopes.Scope,
-    names: tuple[str, str],
-    text: str,
-    words: tuple[str, str],
-    **more: Any,
-) -> tuple[measured.Series, measured.Series]:
-    """A total with further labels and bounds, and the rate that was exported before it."""
-    total = measured.Series(scope, names[0], text.format(words[0]), total=True, **more)
-    old = more | {"group": families.DEPRECATED}
-    return total, measured.Series(scope, names[1], text.format(words[1]), **old)
+_total = functools.partial(measured.per, total=True)
+_old = functools.partial(measured.per, group=families.DEPRECATED)
 
 
 def _pressures(
@@ -97,7 +74,7 @@ def _pressures(
 
 _PODS, _BOXES = scopes.WORKLOADS, scopes.CONTAINERS
 _THROTTLED = "share of CFS periods that were throttled."
-_TRAFFIC, _TRAFFIC_RATE = _both(
+_TRAFFIC, _TRAFFIC_RATE = measured.both(
     _PODS,
     ("network_bytes", "network_bytes_rate"),
     "Network traffic of a workload with its own network namespace{}.",
@@ -112,7 +89,7 @@ _WORK = measured.Series(
     "Cycles and instructions of a container in the last counting window.",
     ("cpi_field",),
 )
-_STALLED, _STALLED_RATIO = _both(
+_STALLED, _STALLED_RATIO = measured.both(
     _PODS,
     ("pressure_stalled_seconds", "pressure_ratio"),
     "PSI of a workload: {} in which some or all tasks stalled on a resource.",
@@ -151,18 +128,20 @@ _OF_CGROUPS = (
     _group(
         meter.WORKING_SET,
         "memoryBytes",
-        *_per("memory_working_set_bytes", _WITHOUT_CACHE, _PODS, _BOXES),
+        *measured.per("memory_working_set_bytes", _WITHOUT_CACHE, _PODS, _BOXES),
     ),
     _group(
         meter.MEMORY,
         "memoryWithCacheBytes",
-        *_per("memory_usage_bytes", "memory including page cache.", _PODS, _BOXES),
+        *measured.per("memory_usage_bytes", "memory including page cache.", _PODS, _BOXES),
     ),
     _group(meter.MEMORY_ANON, "", resource="memory"),
     _group(
         meter.MEMORY_COLD,
         "memoryColdBytes",
-        *_per("memory_cold_bytes", "cold memory, not accessed for five minutes.", _PODS, _BOXES),
+        *measured.per(
+            "memory_cold_bytes", "cold memory, not accessed for five minutes.", _PODS, _BOXES
+        ),
     ),
     _group(
         None,
@@ -204,7 +183,7 @@ _OF_CGROUPS = (
         *_old("io_write_bytes_rate", "bytes written to block devices per second.", _PODS),
         late=True,
     ),
-    _group(meter.PIDS, "pids", *_per("pids", "processes and threads.", _PODS)),
+    _group(meter.PIDS, "pids", *measured.per("pids", "processes and threads.", _PODS)),
     *_pressures("groups", _STALLED, _STALLED_RATIO),
     *(
         _row("traffic", what, f"network.{word}BytesPerSecond", _TRAFFIC, _TRAFFIC_RATE, value=word)
@@ -247,7 +226,9 @@ _OF_CLASSES = (
         resource="memory",
     ),
     *(
-        _share(what, key, *_per(name, text, scopes.CLASSES), late=name != "cpu_throttled_ratio")
+        _share(
+            what, key, *measured.per(name, text, scopes.CLASSES), late=name != "cpu_throttled_ratio"
+        )
         for name, what, key, text in (
             ("pids", meter.PIDS_SHARE, "pids", "processes and threads."),
             (
@@ -283,7 +264,7 @@ _MEMORY = measured.Series(
     scopes.NODE, "memory_bytes", "Memory of the node by kind.", ("kind",), "6"
 )
 _LOAD = measured.Series(scopes.NODE, "load", "Load average by minutes.", ("minutes",), "3")
-_LINK, _LINK_RATE = _both(
+_LINK, _LINK_RATE = measured.both(
     scopes.LINKS,
     ("bytes", "bytes_rate"),
     "Traffic of a network interface{}.",
@@ -296,7 +277,7 @@ _SPACE, _INODES = (
     )
     for name, what in (("bytes", "Space"), ("inodes", "Inodes"))
 )
-_STALLS, _RATIO = _both(
+_STALLS, _RATIO = measured.both(
     scopes.NODE,
     ("pressure_stalled_seconds", "pressure_ratio"),
     "PSI of the node: {} in which some or all tasks stalled on a resource.",
@@ -344,13 +325,13 @@ _OF_NODE = (
     _node(
         meter.RUN_DELAY,
         "",
-        *_both(scopes.NODE, ("run_delay_seconds", "run_delay_ratio"), _DELAY, _DELAYS),
+        *measured.both(scopes.NODE, ("run_delay_seconds", "run_delay_ratio"), _DELAY, _DELAYS),
     ),
     _row(
         "cpus",
         meter.CPU,
         "",
-        *_both(
+        *measured.both(
             scopes.CPUS,
             ("usage_seconds", "usage_ratio"),
             "{} of a CPU.",

@@ -16,10 +16,12 @@ from koordlet import log
 from koordlet.kubeapi import informer, kinds
 from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.objects import device_classes, resource_claims, resource_slices
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.resource_slices import UnreadAttribute
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 
 
 class ClaimingCore(Protocol):
@@ -44,8 +46,12 @@ class ClaimEvents:
         self._core, self._state, self._clock = core, state, clock
         self._warned: set[str] = set()
 
-    def kinds(self) -> Mapping[kinds.Kind, tuple[Callable[..., Any], Callable[..., None]]]:
-        """Each kind with who decodes it and who takes its changes."""
+    def kinds(
+        self, profiles: Mapping[str, profile.Profile]
+    ) -> Mapping[kinds.Kind, tuple[Callable[..., Any], Callable[..., None]]]:
+        """Each kind with who decodes it and who takes its changes, where a plugin allocates."""
+        if not profile.plugins(profiles, DynamicResources):
+            return {}
         return {
             kinds.DEVICE_CLASSES: (device_classes.decode, self.device_class),
             kinds.RESOURCE_SLICES: (resource_slices.decode, self.resource_slice),

@@ -36,7 +36,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import election, evictions, migration_controller, migration_writer
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.event_messages import EventMessage
-from koordlet.scheduler.loop.migration_writer import Watched
+from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import summary
 from koordlet.scheduler.objects import wire
@@ -74,7 +74,7 @@ class Descheduler:
         clocks: Clocks | None = None,
         profiles: Mapping[str, profile.Profile] | None = None,
         disruption: DisruptionSettings | None = None,
-        watched: Watched | None = None,
+        watched: WatchedCluster | None = None,
     ) -> None:
         """``watched``: the cluster as a scheduler watches it that this is a part of."""
         self._clocks = Clocks() if clocks is None else clocks

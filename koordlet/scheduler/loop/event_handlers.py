@@ -45,7 +45,6 @@ from koordlet.scheduler.objects.storage import Storage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.coscheduling import Coscheduling, GangScheduling
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
-from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from koordlet.scheduler.plugins.node_avoidance import NodeAvoidance
 from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
@@ -117,7 +116,10 @@ class EventHandlers:
             ),
             kinds.NODE_METRICS: self._informer(kinds.NODE_METRICS, usage.decode, self._measured),
             **self._shared(profiles),
-            **self._claimed(profiles),
+            **{
+                kind: self._informer(kind, read, changed)
+                for kind, (read, changed) in self._claims.kinds(profiles).items()
+            },
             **self._bounding(),
             **self._ganging(profiles),
             kinds.NODES: self._informer(kinds.NODES, nodes.NodeDecoder().decode, self._node),
@@ -145,22 +147,11 @@ class EventHandlers:
         if names:
             # One ConfigMap is all that is asked for where one has it.
             only = f"metadata.name={names.pop()}" if len(names) == 1 else ""
+            where = selectors.Selector(fields=only)
             made[kinds.CONFIG_MAPS] = self._informer(
-                kinds.CONFIG_MAPS,
-                gpu_templates.decode,
-                self._templates,
-                selectors.Selector(fields=only),
+                kinds.CONFIG_MAPS, gpu_templates.decode, self._templates, where
             )
         return made
-
-    def _claimed(
-        self, profiles: Mapping[str, profile.Profile]
-    ) -> dict[kinds.Kind, informer.Informer[Any]]:
-        """The informers of slices, device classes and claims, where a plugin allocates devices."""
-        if not profile.plugins(profiles, DynamicResources):
-            return {}
-        several = self._claims.kinds().items()
-        return {kind: self._informer(kind, read, changed) for kind, (read, changed) in several}
 
     def _ganging(
         self, profiles: Mapping[str, profile.Profile]

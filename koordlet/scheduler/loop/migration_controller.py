@@ -31,7 +31,7 @@ from koordlet.scheduler.loop.migration_writer import (
     COMPONENT,
     PAUSE,
     JobWriter,
-    Watched,
+    WatchedCluster,
     cause,
     mover,
 )
@@ -53,7 +53,7 @@ class MigrationController:
     def __init__(
         self,
         store: objects.Objects,
-        watched: Watched,
+        watched: WatchedCluster,
         settings: EvictorSettings,
         *,
         instance: str = "",

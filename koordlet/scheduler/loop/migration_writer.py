@@ -41,7 +41,7 @@ _AVOID_SECONDS = 3600.0
 COMPONENT, CAUSE, BY_HAND = "descheduler", "Descheduled", "Migrated"
 
 
-class Watched(Protocol):
+class WatchedCluster(Protocol):
     """A cluster that is watched, and the one way to evict: a scheduler's loop, a descheduler."""
 
     core: Core
@@ -78,7 +78,9 @@ class JobMemory:
 class JobWriter:
     """Writes of the jobs of one cluster."""
 
-    def __init__(self, store: objects.Objects, watched: Watched, settings: EvictorSettings) -> None:
+    def __init__(
+        self, store: objects.Objects, watched: WatchedCluster, settings: EvictorSettings
+    ) -> None:
         self._store, self._watched, self._settings = store, watched, settings
         #: What is remembered of jobs, by UID.
         self.memory: dict[str, JobMemory] = {}
