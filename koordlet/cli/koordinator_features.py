@@ -256,7 +256,13 @@ FEATURES = (
         "",
         "a webhook of Koordinator's manager, which may stay",
     ),
-    PeerFeature("pod key", ("scheduling.koordinator.sh/soft-eviction",), "absent"),
+    PeerFeature(
+        "pod key",
+        ("scheduling.koordinator.sh/soft-eviction",),
+        "same",
+        "",
+        "of koordlet's descheduler, with evictionPolicy SoftEviction",
+    ),
     # Keys of nodes and of NodeResourceTopology.
     PeerFeature(
         "node key",
@@ -312,9 +318,7 @@ FEATURES = (
         "",
         _SCHEDULER,
     ),
-    PeerFeature(
-        "kind", ("PodMigrationJob",), "absent", "", "the descheduler evicts; it makes no jobs"
-    ),
+    PeerFeature("kind", ("PodMigrationJob",), "same", "", "of koordlet's descheduler"),
     PeerFeature(
         "kind",
         ("ClusterColocationProfile", "Recommendation", "ScheduleExplanation"),

@@ -72,6 +72,8 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
         shown = " ".join(value) if isinstance(value, tuple) else str(value)
         names = ", ".join(action.option_strings) or shown
         told = f"{names} {shown}" if action.option_strings and action.nargs != 0 else names
+        # A list of choices may be longer than a line, which breaks at spaces alone.
+        told = told.replace(",", ", ") if " " not in told else told
         words = (action.help or "") % {**vars(action), "prog": parser.prog}
         yield from (".TP", f".B {_text(told)}", _text(words))
 
