@@ -188,8 +188,8 @@ def test_the_role_is_what_it_needs(deployed: Deployed) -> None:
         for verb in rule["verbs"]
         if verb in ("get", "list", "watch")
     }
-    # Of kinds that are not defined here; of a pod whose binding had no answer, of a claim that somebody
-    # else wrote meanwhile (test_claims), and of the list of a node that a pod was moved away from.
+    # Of kinds that are not defined here; of a pod whose binding had no answer, of a claim that
+    # somebody else wrote meanwhile, of the list of a node that a pod was moved away from.
     assert granted - asked <= {
         ("get", "resourceclaims"),
         ("get", "nodeavoidances"),
