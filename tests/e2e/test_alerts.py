@@ -107,8 +107,8 @@ def test_a_broken_configuration_is_told(ram: Path) -> None:
         config.write_text(agents.HEADER + "mode: enforced\n")
         told = deadline.until(lambda: one.alerts().get(_NAME), "the alert fires")
         assert told["labels"]["check"] == "configuration"
-        page, _, anchor = told["annotations"]["runbook"].partition("#")
-        assert (live.PROJECT / page, anchor) == (_RUNBOOKS, _NAME.lower())
+        page, _, anchor = told["annotations"]["runbook_url"].partition("#")
+        assert (page.rpartition("/")[2], anchor) == ("runbooks.html", _NAME.lower())
         assert f"\n## {_NAME}\n" in _RUNBOOKS.read_text()
 
         config.write_text(agents.HEADER)
