@@ -142,6 +142,7 @@ def test_claims_outlive_kills_of_agent_kubelet_and_runtime(
     held = {"claimed": "0", "ls": "1"}
     with site.running(*words) as agent:
         agent.until("READY=1")
+        deadline.until(lambda: registered(agent) and slices(node), "the driver is there")
         node.start("ls", "LS", requests={"memory": "8Mi"})
         claim(node, "one", 1)
         start(node, "claimed", "one")
