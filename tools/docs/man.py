@@ -71,11 +71,11 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
         value = action.metavar or (action.dest.upper() if action.nargs != 0 else "")
         shown = " ".join(value) if isinstance(value, tuple) else str(value)
         names = ", ".join(action.option_strings) or shown
-        told = f"{names} {shown}" if action.option_strings and action.nargs != 0 else names
+        term = f"{names} {shown}" if action.option_strings and action.nargs != 0 else names
         # A list of choices may be longer than a line, which breaks at spaces alone.
-        told = told.replace(",", ", ") if " " not in told else told
+        term = term.replace(",", ", ") if " " not in term else term
         words = (action.help or "") % {**vars(action), "prog": parser.prog}
-        yield from (".TP", f".B {_text(told)}", _text(words))
+        yield from (".TP", f".B {_text(term)}", _text(words))
 
 
 def _examples(parser: argparse.ArgumentParser) -> Iterator[str]:

@@ -65,14 +65,14 @@ def reasons(state: AllocationState, row: Document, nodes: Nodes) -> Document:
     groups: dict[tuple[str, ...], list[str]] = {}
     for node, labels in nodes:
         view = state.pools.view(node, labels)
-        told = by_view.get(id(view))
-        if told is None:
+        refusals = by_view.get(id(view))
+        if refusals is None:
             if len(by_view) == _MOST_VIEWS:
-                told = (f"not looked at: {_MOST_VIEWS} other nodes were",)
+                refusals = (f"not looked at: {_MOST_VIEWS} other nodes were",)
             else:
-                told = by_view[id(view)] = _why_not(state, ready, view)
-        groups.setdefault(told, []).append(node)
-    return {**row, "nodes": [_group(told, several) for told, several in groups.items()]}
+                refusals = by_view[id(view)] = _why_not(state, ready, view)
+        groups.setdefault(refusals, []).append(node)
+    return {**row, "nodes": [_group(refusals, several) for refusals, several in groups.items()]}
 
 
 def _why_not(
@@ -96,8 +96,8 @@ def _reaching(allocation: ClaimAllocation, nodes: Nodes) -> list[Document]:
     return [_group(() if reaches else out_of_reach, each) for reaches, each in groups.items()]
 
 
-def _group(told: tuple[str, ...], nodes: list[str]) -> Document:
-    return {"why": list(told), "count": len(nodes), "nodes": nodes[:_MOST_NAMES]}
+def _group(refusals: tuple[str, ...], nodes: list[str]) -> Document:
+    return {"why": list(refusals), "count": len(nodes), "nodes": nodes[:_MOST_NAMES]}
 
 
 def _row(state: AllocationState, claim: ResourceClaim) -> Document:
