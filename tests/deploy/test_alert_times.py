@@ -129,6 +129,11 @@ CASES = {
     "KoordletSchedulerHomelessPods": Case(
         30, {"scheduler_homeless_pods": "1"}, {"scheduler_homeless_pods": "0"}
     ),
+    "KoordletMigrationStuck": Case(
+        35,
+        {"koordlet_migration_oldest_seconds": "60+60"},
+        {"koordlet_migration_oldest_seconds": "1800"},
+    ),
 }  # fmt: skip
 
 
@@ -153,7 +158,7 @@ def judged(
     ]
     every = [each for name, several in shown.items() for each in series(name, several)]
     tests = [{"interval": "1m", "input_series": every, "alert_rule_test": expected}]
-    rules = [str(test_alerts.ALERTS / f"{one}.yaml") for one in ("koordlet", "scheduler")]
+    rules = [str(file) for file in sorted(test_alerts.ALERTS.glob("*.yaml"))]
     file = folder / "tests.yaml"
     body = {"rule_files": rules, "evaluation_interval": "1m", "tests": tests}
     file.write_text(yaml.safe_dump(body))

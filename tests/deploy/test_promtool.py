@@ -41,7 +41,7 @@ def queries(part: Any) -> Iterator[str]:
             yield from queries(one)
 
 
-@pytest.mark.parametrize("name", ["koordlet", "scheduler", "recording"])
+@pytest.mark.parametrize("name", ["koordlet", "scheduler", "descheduler", "recording"])
 def test_alerts(name: str) -> None:
     """Syntax, functions and templates."""
     found = judged(DEPLOY / "alerts" / f"{name}.yaml")

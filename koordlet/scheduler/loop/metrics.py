@@ -18,14 +18,20 @@ _Labels = tuple[tuple[str, str], ...]
 
 #: Help of each family.
 _HELP = {
+    "descheduler_build_info": "1, with the version of this program in its labels.",
     "descheduler_loop_duration_seconds": "Duration of a descheduling round.",
     "descheduler_pods_evicted_total": "Proposed evictions by result, under descheduler's name.",
     "koordlet_descheduler_pods_evicted_total": "Proposed evictions of the descheduler by result.",
     "koordlet_disruption_allowed": "1 if a DisruptionRate allows a disruption now, 0 if not.",
     "koordlet_disruption_next_allowed_seconds": "Time until a DisruptionRate allows a disruption.",
     "koordlet_evictions_total": "Evictions asked for, by mover, cause and result.",
+    "koordlet_migration_jobs": "Migration jobs that are under way, by phase.",
+    "koordlet_migration_oldest_seconds": "Age of the oldest migration job that is under way.",
+    "koordlet_migration_seconds": "Duration of the migration jobs that are over, by outcome.",
+    "koordlet_scheduler_fronted_pods_total": "Replacements that came to the front of the queue.",
     "koordlet_scheduler_gang_cycle_seconds": "Duration of a cycle for a group of gangs, by result.",
     "koordlet_scheduler_gangs_waiting": "Gangs that wait for members or for room.",
+    "koordlet_scheduler_node_avoidance_entries": "Live entries of the nodes' avoid lists.",
     "koordlet_scheduler_quota_refusals_total": "Pods that a quota did not admit.",
     "koordlet_scheduler_quota_revoked_pods_total": "Pods that a quota called back.",
     "leader_election_master_status": "1 if this process leads, 0 if another one does.",
@@ -45,8 +51,7 @@ _HELP = {
 
 
 def _head(name: str, kind: str) -> Iterator[str]:
-    if name in _HELP:
-        yield f"# HELP {name} {_HELP[name]}"
+    yield f"# HELP {name} {_HELP[name]}"
     yield f"# TYPE {name} {kind}"
 
 
@@ -181,7 +186,7 @@ class SchedulerMetrics:
         for result, histogram in sorted(self._gang_cycles.items()):
             yield from histogram.lines(name, (("result", result),))
         if self._migrations:
-            yield "# TYPE koordlet_migration_seconds histogram"
+            yield from _head("koordlet_migration_seconds", "histogram")
         for outcome, histogram in sorted(self._migrations.items()):
             yield from histogram.lines("koordlet_migration_seconds", (("outcome", outcome),))
         for name, histogram in (
