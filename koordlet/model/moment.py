@@ -10,7 +10,7 @@ import datetime as dt
 
 from koordlet.model import duration as durations
 
-#: The first second of the year 1 and the last of the year 9999, since 1970: others have no spelling.
+#: The first second of the year 1 and the last of 9999, since 1970: others have no spelling.
 FIRST, LAST = -62_135_596_800, 253_402_300_799
 
 

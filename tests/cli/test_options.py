@@ -29,6 +29,14 @@ def test_several() -> None:
     assert read() == {}
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e300", "soon", ""])
+def test_no_span_of_time(text: str) -> None:
+    """What would last for ever, or has no spelling in an object, is refused."""
+    with pytest.raises(argparse.ArgumentTypeError, match="from 0 to 1000000000 seconds"):
+        options.seconds(text)
+    assert options.seconds("0.5") == 0.5
+
+
 @pytest.mark.parametrize(
     ("words", "why", "fix"),
     [
