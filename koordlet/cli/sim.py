@@ -96,9 +96,12 @@ def _scale(text: str) -> tuple[str, str, int]:
 
 def _moment(text: str) -> float:
     try:
-        return float(text) if text.replace(".", "", 1).isdigit() else moment.parse(text)
+        at = float(text) if text.replace(".", "", 1).isdigit() else moment.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    if at > moment.LAST:
+        raise argparse.ArgumentTypeError(f"after the year 9999: {text!r}")
+    return at
 
 
 def run(args: argparse.Namespace) -> int:
@@ -172,12 +175,16 @@ def what_if_bodies(
 
 def _earlier(path: str) -> dict[str, Any]:
     """The document of an earlier simulation."""
+    from koordlet.scheduler.sim import what_if  # noqa: PLC0415 -- see above
+
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        # What can be compared with itself can be compared.
+        list(sim_report.compared(what_if.comparison(document, document)))
     except (OSError, ValueError) as error:
         raise errors.ConfigError(str(error), culprit=path, fix=_MADE_BY) from None
-    if not isinstance(document, dict) or "summary" not in document:
-        raise errors.ConfigError("no result of a simulation", culprit=path, fix=_MADE_BY)
+    except (KeyError, TypeError, AttributeError, RecursionError):
+        raise errors.ConfigError("no result of a simulation", culprit=path, fix=_MADE_BY) from None
     return document
 
 
