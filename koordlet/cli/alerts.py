@@ -10,6 +10,7 @@ missing between good ones is borne; ``--seconds`` of none is not.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 import urllib.parse
@@ -94,7 +95,7 @@ def ask(args: argparse.Namespace) -> list[Alert]:
             connection.request("GET", f"{parts.path.rstrip('/')}/api/v1/alerts", headers=headers)
             answer = connection.getresponse()
             why = "" if answer.status == client.OK else f"{answer.status} {answer.reason}"
-            document = json.loads(answer.read(_MOST)) if not why else None
+            document: Any = None if why else json.loads(answer.read(_MOST))
         finally:
             connection.close()
         if not why:
@@ -115,16 +116,14 @@ def ask(args: argparse.Namespace) -> list[Alert]:
 
 def _address(text: str) -> urllib.parse.SplitResult:
     """The parts of an address; its port is a number where it has one."""
-    try:
+    with contextlib.suppress(ValueError):
         parts = urllib.parse.urlsplit(text)
-        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:
-        known = False
-    if not known or "@" in parts.netloc:
-        raise errors.UsageError(
-            "no address of a server", culprit="--prometheus", fix="such as http://prometheus:9090"
-        )
-    return parts
+        known = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
+        if known and parts.port != 0:
+            return parts
+    raise errors.UsageError(
+        "no address of a server", culprit="--prometheus", fix="such as http://prometheus:9090"
+    )
 
 
 def _authorization(path: Path | None) -> dict[str, str]:
