@@ -146,8 +146,9 @@ class _Run:
             return True
 
         played.play(answer)
+        landing = Landing(self.state)
         for proposal in gone:
-            self._move(proposal)
+            self._move(proposal, landing)
 
     def _usages(self, at: float) -> dict[str, NodeUsage]:
         usages = {}
@@ -159,9 +160,9 @@ class _Run:
             )  # fmt: skip
         return usages
 
-    def _move(self, proposal: EvictionProposal) -> None:
+    def _move(self, proposal: EvictionProposal, landing: Landing) -> None:
         columns, pod = self.state.columns, proposal.resident.pod
-        row = Landing(self.state).best(proposal.resident)
+        row = landing.best(proposal.resident)
         if row < 0 and self._reserves:
             return  # its job ends, and nobody was evicted
         self.moves += 1

@@ -73,10 +73,32 @@ class Decision:
 
 
 @dataclass(slots=True)
+class StrategyRun:
+    """How one strategy of a profile went through a round."""
+
+    profile: str
+    strategy: str
+    #: By the clock of whoever plays the round; its waiting for answers included.
+    seconds: float = 0.0
+    #: Nodes that it wants relieved, where it is one that looks at nodes.
+    sources: int = 0
+    #: Pods that it wanted gone, or ranked; of these, those that fit on no other node.
+    intents: int = 0
+    unfit: int = 0
+
+    @property
+    def wants(self) -> bool:
+        """Whether there was anything to do."""
+        return bool(self.sources or self.intents)
+
+
+@dataclass(slots=True)
 class RoundResult:
     """What a round did, and why it did no more."""
 
     decisions: list[Decision] = field(default_factory=list)
+    #: In the order in which they ran.
+    runs: list[StrategyRun] = field(default_factory=list)
     #: Pods that got another deletion cost.
     ranked: list[EvictionProposal] = field(default_factory=list)
     #: Sentences, by profile and strategy.
@@ -104,6 +126,8 @@ class Scene:
         self.state, self.rows, self.landing = state, rows, landing
         self.judge = Evictability(evictor, state)
         self.note = note
+        #: Nodes that the strategy wants relieved.
+        self.sources = 0
 
     def evictable(
         self,
@@ -152,9 +176,11 @@ class DeschedulingRound:
         state: ClusterState,
         *,
         waits: bool = False,
+        clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``waits``: whoever answers lets the cluster change meanwhile."""
         self.result = RoundResult()
+        self._clock = clock
         self._profiles, self._state, self._waits = profiles, state, waits
         self._landing = Landing(state)
         self._counts = RoundCounts(limits)
@@ -189,10 +215,19 @@ class DeschedulingRound:
                 self.result.notes.append((profile.name, strategy.name, text))
 
             scene = Scene(self._state, rows, profile.evictor, self._landing, note)
-            yield from self._strategy(profile, strategy, scene)
+            run, began = StrategyRun(profile.name, strategy.name), self._clock()
+            self.result.runs.append(run)
+            try:
+                yield from self._strategy(profile, strategy, scene, run)
+            finally:
+                run.seconds, run.sources = self._clock() - began, scene.sources
 
     def _strategy(
-        self, profile: RoundProfile, strategy: DeschedulingStrategy, scene: Scene
+        self,
+        profile: RoundProfile,
+        strategy: DeschedulingStrategy,
+        scene: Scene,
+        run: StrategyRun,
     ) -> Generator[EvictionProposal, bool, None]:
         intents = strategy.intents(scene)
         answer: EvictionAnswer | None = None
@@ -206,6 +241,8 @@ class DeschedulingRound:
                 self.result.failures.append((profile.name, strategy.name, failure))
                 return
             answer = yield from self._answer(profile, strategy, scene, intent)
+            run.intents += 1
+            run.unfit += answer is EvictionAnswer.UNFIT
         intents.close()
 
     def _answer(

@@ -104,8 +104,8 @@ def test_a_dry_run_sends_nothing_and_counts_what_would_go(ram: Path, *, over_htt
                     world.client, settings(**more), instance="one", dry_run=dry, disruption=FREE
                 )
                 await made.run(once=True)
-                assert made.last is not None
-                assert [each.resident.pod.name for each in made.last.evicted] == ["often"]
+                assert made.book.last is not None
+                assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
             assert await ending(world) == []
             assert not (await objects.collect(world.store.list(kinds.EVENTS))).items
 
@@ -123,9 +123,9 @@ def test_the_limiter_is_asked_for_each_pod(ram: Path, *, over_http: bool) -> Non
                 world.client, settings(), instance="one", disruption=FREE
             )
             await made.run(once=True)
-            assert made.last is not None
-            assert [each.resident.pod.name for each in made.last.evicted] == ["often"]
-            (why,) = made.refusals.values()
+            assert made.book.last is not None
+            assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
+            (why,) = made.book.refusals.values()
             assert why.startswith("ControllerRate: ")
 
     schedulers.run(body())
@@ -182,7 +182,7 @@ def test_failed_pods_are_seen_though_the_scheduler_has_forgotten_them(
                 dry_run=True, disruption=FREE,
             )  # fmt: skip
             await made.run(once=True)
-            assert made.last is not None
-            assert [each.resident.pod.name for each in made.last.evicted] == ["failed"]
+            assert made.book.last is not None
+            assert [each.resident.pod.name for each in made.book.last.evicted] == ["failed"]
 
     schedulers.run(body())
