@@ -57,7 +57,10 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     text: list[str] = []
     if document["moves"]:
         rows = [
-            (move["pod"], move["node"], move["target"], move["strategy"], move["reason"])
+            (
+                *(move["pod"], move["node"], move["target"], move["strategy"]),
+                move["reason"] + (" (only shown)" if move["shadow"] else ""),
+            )
             for move in document["moves"]
         ]
         text += output.table(rows, head=("POD", "FROM", "TO", "STRATEGY", "REASON"))
@@ -68,8 +71,12 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         text.append(f"{who}: {note['message']}")
     for failure in document["failures"]:
         text.append(f"! {failure['profile']}/{failure['strategy']} failed: {failure['message']}")
-    go = "would be evicted" if document.get("dryRun", True) else "go"
-    text.append(f"{len(document['moves'])} {go}, {len(document['refused'])} refused")
+    moves = document["moves"]
+    if document.get("dryRun", True):
+        text.append(f"{len(moves)} would be evicted, {len(document['refused'])} refused")
+    else:
+        go = sum(not move["shadow"] for move in moves)
+        text.append(f"{go} go, {len(moves) - go} only shown, {len(document['refused'])} refused")
     return text
 
 

@@ -8,7 +8,9 @@ Rules:
 2. A round is a generator: it yields proposals and is sent the answers. What it decides is a
    function of the cluster's state and of these.
 3. A strategy that fails ends itself; the others go on.
-4. With upstream's configuration nothing is done where fewer than two nodes are ready.
+4. What a strategy only shows, beside others that act, counts until it ends: it takes nobody's
+   place in the limits of the round or on a node.
+5. With upstream's configuration nothing is done where fewer than two nodes are ready.
 """
 
 from __future__ import annotations
@@ -82,14 +84,16 @@ class StrategyRun:
     seconds: float = 0.0
     #: Nodes that it wants relieved, where it is one that looks at nodes.
     sources: int = 0
-    #: Pods that it wanted gone, or ranked; of these, those that fit on no other node.
+    #: Pods that it wanted gone, or ranked; of these, those that fit on no other node, and those of
+    #: which it came so, or would have.
     intents: int = 0
     unfit: int = 0
+    moved: int = 0
 
     @property
-    def wants(self) -> bool:
-        """Whether there was anything to do."""
-        return bool(self.sources or self.intents)
+    def stuck(self) -> bool:
+        """Whether there was something to do, and nothing came of it."""
+        return bool(self.sources or self.intents) and not self.moved
 
 
 @dataclass(slots=True)
@@ -217,10 +221,25 @@ class DeschedulingRound:
             scene = Scene(self._state, rows, profile.evictor, self._landing, note)
             run, began = StrategyRun(profile.name, strategy.name), self._clock()
             self.result.runs.append(run)
+            before = len(self.result.decisions)
             try:
                 yield from self._strategy(profile, strategy, scene, run)
             finally:
                 run.seconds, run.sources = self._clock() - began, scene.sources
+            if not profile.evictor.dry_run:
+                self._forget(self.result.decisions[before:])
+
+    def _forget(self, decisions: Sequence[Decision]) -> None:
+        """Take back what a strategy only shows (rule 4)."""
+        shown = [
+            decision.proposal.resident.pod
+            for decision in decisions
+            if decision.answer.evicted and decision.proposal.shadow
+        ]
+        for pod in shown:
+            self._gone.discard(pod.uid)
+            self._counts.count(pod, -1)
+        self._landing.take_back(len(shown))
 
     def _strategy(
         self,
@@ -243,6 +262,7 @@ class DeschedulingRound:
             answer = yield from self._answer(profile, strategy, scene, intent)
             run.intents += 1
             run.unfit += answer is EvictionAnswer.UNFIT
+            run.moved += answer.evicted
         intents.close()
 
     def _answer(

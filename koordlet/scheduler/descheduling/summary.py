@@ -25,7 +25,7 @@ def document(result: RoundResult, why: Callable[[EvictionProposal], str]) -> dic
         if not decision.answer.evicted
     ]
     return {
-        "strategies": [_run(run, result, refused) for run in result.runs],
+        "strategies": [_run(run, refused) for run in result.runs],
         "moves": [_move(proposal) for proposal in result.evicted],
         "refused": refused,
         "notes": _notes(result.notes),
@@ -33,12 +33,9 @@ def document(result: RoundResult, why: Callable[[EvictionProposal], str]) -> dic
     }
 
 
-def _run(
-    run: StrategyRun, result: RoundResult, refused: Sequence[Mapping[str, str]]
-) -> dict[str, Any]:
+def _run(run: StrategyRun, refused: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One strategy; its refusals are counted by the word that begins them."""
     key = run.profile, run.strategy
-    moved = sum((each.profile, each.strategy) == key for each in result.evicted)
     words = Counter(
         each["why"].partition(":")[0]
         for each in refused
@@ -52,13 +49,12 @@ def _run(
         "seconds": round(run.seconds, 3),
         "sources": run.sources,
         "wanted": run.intents,
-        "moved": moved,
-        "ranked": sum((each.profile, each.strategy) == key for each in result.ranked),
+        "moved": run.moved,
         "refused": dict(words.most_common()),
     }
 
 
-def _move(proposal: EvictionProposal) -> dict[str, str]:
+def _move(proposal: EvictionProposal) -> dict[str, Any]:
     return {
         "pod": proposal.resident.pod.key,
         "node": proposal.node,
@@ -66,6 +62,7 @@ def _move(proposal: EvictionProposal) -> dict[str, str]:
         "profile": proposal.profile,
         "strategy": proposal.strategy,
         "reason": proposal.reason,
+        "shadow": proposal.shadow,
     }
 
 

@@ -4,8 +4,8 @@ Covers: refusals by pod, the document of the last round, the metrics of rounds. 
 playing them (``loop.descheduler``).
 
 Rules:
-1. A descheduler is idle while its rounds want something and move nothing. A round that wants
-   nothing, and one that moves somebody, ends that.
+1. A descheduler is idle while some strategy wants something in vain, and none moves anything. What
+   is only shown, or would go in a dry run, is not in vain, and moves nobody.
 2. The reason of idleness is a word: what refused most pods of the last round; ``NoNodeFits`` where
    nobody was refused, because no pod that may leave has another node.
 """
@@ -59,8 +59,8 @@ class RoundBook:
     def end(self, result: RoundResult, seconds: float, now: Clock) -> None:
         """A round is over."""
         self.last, self._ended, self._seconds = result, now.wall, seconds
-        idle = not (result.evicted or result.ranked) and any(run.wants for run in result.runs)
-        if not idle:
+        moves = result.ranked or not all(proposal.shadow for proposal in result.evicted)
+        if moves or not any(run.stuck for run in result.runs):
             self._idle_since, self._why = None, ""
         else:
             self._idle_since = now.steady if self._idle_since is None else self._idle_since

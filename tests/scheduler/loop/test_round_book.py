@@ -93,17 +93,31 @@ def test_a_pod_without_another_node_and_a_limit_of_the_round_are_reasons_too() -
     assert played.idle(80.0) == (70.0, "RoundLimit")
 
 
+def test_what_is_only_shown_moves_nobody_and_is_not_in_vain() -> None:
+    """A strategy that shows hides none that acts and is stuck."""
+    notes = {"node.koordinator.sh/reservation": '{"resources": {"cpu": "1900m"}}'}
+    shows = [node("a", annotations=notes), node("b"), pod("takes", "a", cpu="1")]
+    played = Played()
+    played.round(10.0, cluster=shows)
+    assert played.idle(20.0) == (0.0, "")
+    # The pod that takes what is reserved is shown, and the one that restarted is refused.
+    stays = pod("x", "b", status={"containerStatuses": containers(9)})
+    played.round(70.0, cluster=[*shows, stays], refused={"x": "PDB"})
+    assert played.idle(80.0) == (10.0, "PDB")
+    assert [each.shadow for each in played.book.last.evicted] == [True]  # type: ignore[union-attr]
+
+
 def test_the_document_and_the_metrics_have_each_strategy() -> None:
     """What it wanted, what came of it, how long it took."""
     played = Played()
     played.round(10.0, refused={"x": "PDB"})
     document = played.book.document(Clock(wall=NOW + 10.0, steady=10.0))
-    assert document["strategies"] == [
-        {
-            "profile": "p", "strategy": "RemovePodsHavingTooManyRestarts", "seconds": 0.5,
-            "sources": 0, "wanted": 2, "moved": 1, "ranked": 0, "refused": {"PDB": 1},
-        }
-    ]  # fmt: skip
+    ran, ours = document["strategies"]
+    assert ran == {
+        "profile": "p", "strategy": "RemovePodsHavingTooManyRestarts", "seconds": 0.5,
+        "sources": 0, "wanted": 2, "moved": 1, "refused": {"PDB": 1},
+    }  # fmt: skip
+    assert (ours["strategy"], ours["wanted"]) == ("ReservedResources", 0)
     assert [move["pod"] for move in document["moves"]] == ["default/y"]
     assert [(each["pod"], each["why"]) for each in document["refused"]] == [
         ("default/x", "PDB: why")

@@ -75,7 +75,7 @@ def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_moves_it(
                 await deadline.comes(lambda: made.book.last is not None, seconds=30.0)
                 shown = await told("get", "descheduler")
                 assert "it leads; last round " in shown
-                assert "0 go, 0 refused" in shown.splitlines()
+                assert "0 go, 0 only shown, 0 refused" in shown.splitlines()
                 assert "koordlet_migration_jobs" in text
                 assert "/api/v1/moves" in list(metrics.routes())
                 assert "/api/v1/moves" not in list(pages.Pages(loop).routes())
