@@ -1,7 +1,7 @@
 """A round of the descheduler over a dump, as a person reads it.
 
-Covers: reading the two files, the text, also that of a descheduler's last round. Does not cover: the
-round (``scheduler.sim.descheduling``).
+Covers: reading the two files, the text, also that of a descheduler's last round. Does not cover:
+the round (``scheduler.sim.descheduling``).
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _last_round(document: Mapping[str, Any]) -> list[str]:
         return [f"it {role}{mode}; no round is over yet"]
     text = [f"it {role}{mode}; last round {document['ended']}, {document['seconds']:g} s"]
     if document["idleSeconds"] or document["idleReason"]:
-        idle = f"{document['idleSeconds']:.0f} s"
-        text.append(f"! something should move, and nothing has for {idle}: {document['idleReason']}")
+        idle, why = f"{document['idleSeconds']:.0f} s", document["idleReason"]
+        text.append(f"! something should move, and nothing has for {idle}: {why}")
     rows = [
         (
             *(run["strategy"], run["profile"], f"{run['seconds']:.3f}", str(run["sources"])),

@@ -10,8 +10,8 @@ The model: each pod uses a share of its request that is its workload's, and that
 period of an hour. Churn has left half of the nodes with three quarters of the pods. A round comes
 each minute and moves at most ``--moves`` pods, two of a node. The scheduler sends each where most
 is unrequested. It is gone for ``DOWN`` seconds, and a minute longer where nothing has room; with
-room held first it stays then. Reports are live, or as the cluster was a minute ago: what moved since
-is in none of them. Each cluster is one of several, by their seeds; the mean is drawn.
+room held first it stays then. Reports are live, or show the cluster as it was a minute ago: what
+moved since is in none of them. There are several clusters, by their seeds; the mean is drawn.
 """
 
 from __future__ import annotations

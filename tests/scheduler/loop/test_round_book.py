@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from koordlet.scheduler.descheduling import configuration, dump
@@ -39,7 +41,7 @@ class Played:
         self,
         at: float,
         *,
-        refused: dict[str, str] = {},
+        refused: Mapping[str, str] = MappingProxyType({}),
         cluster: list[Any] = CLUSTER,
         **evictor: Any,
     ) -> None:
