@@ -112,18 +112,18 @@ def decided(cluster: Deployed, scheduler: str) -> dict[str, Any]:
     """What became of each scene: the pod's node or message; its claim without what is chance."""
     driver = DRIVERS[scheduler]
     name = driver.partition(".")[0]
-    told: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for scene, body in scenes(driver, name).items():
         _claim(cluster, name, scene, body)
-        told[scene] = _outcome(cluster, name, scene, scheduler)
+        outcomes[scene] = _outcome(cluster, name, scene, scheduler)
     # Another pod of a claim that has devices, and a claim that is made for one pod.
-    told["second"] = _outcome(cluster, name, "second", scheduler, claim="one")
+    outcomes["second"] = _outcome(cluster, name, "second", scheduler, claim="one")
     spec = {"spec": scenes(driver, name)["one"]["spec"]}
     template = {"metadata": {"name": "t"}, "spec": spec}
     path = f"{GROUP}/namespaces/{name}/resourceclaimtemplates"
     cluster.admin.need("POST", path, template)
-    told["made"] = _outcome(cluster, name, "made", scheduler, template="t")
-    text = json.dumps(told).replace(driver, "driver").replace(f'"{name}"', '"class"')
+    outcomes["made"] = _outcome(cluster, name, "made", scheduler, template="t")
+    text = json.dumps(outcomes).replace(driver, "driver").replace(f'"{name}"', '"class"')
     return dict(json.loads(text))
 
 
@@ -231,11 +231,11 @@ def test_parameters_that_are_not_compact_json_are_named(deployed: Deployed) -> N
     deployed.admin.need("POST", pods, _pod("spaced", ACCOUNT, {"resourceClaimName": "spaced"}))
     events = "/apis/events.k8s.io/v1/namespaces/ours/events"
 
-    def told() -> bool:
+    def is_named() -> bool:
         notes = [each.get("note", "") for each in deployed.admin.items(events)]
         return any("write parameters of drivers as compact JSON" in note for note in notes)
 
-    deadline.until(told, "an event names the parameters")
+    deadline.until(is_named, "an event names the parameters")
     deployed.admin.need("DELETE", f"{pods}/spaced?gracePeriodSeconds=0")
 
 

@@ -38,7 +38,9 @@ class ActionType(enum.Flag):
     DEVICE_CLASSES = enum.auto()
 
     NODE = NODE_NEW | NODE_ROOM | NODE_LABELS | NODE_TAINTS
-    EVERYTHING = NODE | NODE_GONE | NODE_FEED | POD_NEW | POD_GONE | STORAGE | DEVICES | DEVICE_CLASSES
+    EVERYTHING = (
+        NODE | NODE_GONE | NODE_FEED | POD_NEW | POD_GONE | STORAGE | DEVICES | DEVICE_CLASSES
+    )
 
 
 @dataclass(frozen=True, slots=True)

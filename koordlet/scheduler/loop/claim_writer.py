@@ -1,7 +1,8 @@
 """Writes claims: what they were promised before a pod is bound, and what nobody uses any more.
 
 Covers: allocation, finalizer and ``reservedFor``, in the order of kube-scheduler; claims that are
-made for extended resources; conditions that devices have to meet first. Does not cover: what is decided (``plugins.dynamic_resources``).
+made for extended resources; conditions that devices have to meet first. Does not cover: what is
+decided (``plugins.dynamic_resources``).
 
 Rules:
 1. Each write names the revision that it was decided on. After a conflict the claim is read again:
@@ -60,8 +61,11 @@ class ClaimWriter:
         state: AllocationState,
         wall: Callable[[], float],
         assumed: Callable[[str], bool],
+        pending: Callable[[Pod], None],
     ) -> None:
         self._store, self._state, self._wall = store, state, wall
+        #: Told of a pod whose binding begins to wait for its devices.
+        self._pending = pending
         #: Whether a pod is assumed on a node, by key (rule 3).
         self._assumed = assumed
         self._due: asyncio.Queue[_Release] = asyncio.Queue()
@@ -69,15 +73,18 @@ class ClaimWriter:
     async def bind(self, pod: Pod) -> None:
         """Write what a pod's claims were promised, and that it uses them."""
         extended = self._state.extension(pod.uid)
-        for claim in self._claims(pod):
-            if extended is not None and not claim.uid:
-                made = await self._store.create(kinds.RESOURCE_CLAIMS, dict(extended.body))
-                before, claim = claim, resource_claims.decode(made)
-                self._state.claims.made(before, claim)
+        for known in self._claims(pod):
+            claim = known
+            if extended is not None and not known.uid:
+                body = await self._store.create(kinds.RESOURCE_CLAIMS, dict(extended.body))
+                claim = resource_claims.decode(body)
+                self._state.claims.made(known, claim)
             if claim.allocation is None or not claim.serves(pod.uid):
                 await self._reserve(pod, claim)
             if extended is not None and claim.is_extended:
                 await self._name(pod, claim, extended)
+        if self.waiting(pod):
+            self._pending(pod)
 
     async def _name(self, pod: Pod, claim: ResourceClaim, extended: ExtendedClaim) -> None:
         """Tell a pod, and so its kubelet, which claim stands for its extended resources."""
@@ -223,7 +230,6 @@ class ClaimWriter:
                     "scheduler.claim_not_released", claim=due.claim.key, detail=str(error)
                 )
 
-
     async def _released(self, due: _Release) -> None:
         status: dict[str, Any] = {"allocation": None, "reservedFor": None}
         # A pod is taken from the list whatever else has changed; devices only from the claim
@@ -240,7 +246,9 @@ class ClaimWriter:
         claim = self._state.claims.get((claim.namespace, claim.name)) or claim
         rest = [name for name in claim.finalizers if name != resource_claims.FINALIZER]
         if len(rest) < len(claim.finalizers):
-            patch = objects.Merge({"metadata": {"finalizers": rest or None}}, claim.resource_version)
+            patch = objects.Merge(
+                {"metadata": {"finalizers": rest or None}}, claim.resource_version
+            )
             await self._store.patch(_ref(claim), patch)
         await self._store.delete(_ref(claim), uid=claim.uid)
 

@@ -5,8 +5,8 @@ its requests each container uses. Does not cover: which class serves a resource
 (``claims.allocation_state``), the claim around the requests (``generated_claims``).
 
 Rules, those of kube-scheduler:
-1. Containers are numbered with init containers first, resources of a container by name. A request is
-   called ``container-<number>-request-<number>``, and asks for so many devices of the class.
+1. Containers are numbered with init containers first, resources of a container by name. A request
+   is called ``container-<number>-request-<number>``, and asks for so many devices of the class.
 2. An init container that ends before others start uses their devices first. What such containers
    need beyond that is one request, the largest; all of them use it.
 """

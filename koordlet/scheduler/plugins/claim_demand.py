@@ -50,7 +50,8 @@ class ClassDemand:
         """Places among rows, by what their nodes lack."""
         codes = np.zeros(rows.size, np.int64)
         for bit, name in enumerate(self.resources):
-            codes |= (columns.allocatable[columns.resource(name), rows] == 0).astype(np.int64) << bit
+            lacks = columns.allocatable[columns.resource(name), rows] == 0
+            codes |= lacks.astype(np.int64) << bit
         for code in np.unique(codes).tolist():
             names = (name for bit, name in enumerate(self.resources) if code >> bit & 1)
             yield frozenset(names), np.flatnonzero(codes == code)

@@ -57,7 +57,9 @@ class SimulatedClaims:
             self._state.claims.put(settled)
             results = allocation.devices if allocation is not None else ()
             # Of one that a store would give its name: what that begins with.
-            devices[claim.key.removesuffix("-")] = [f"{each.driver}/{each.pool}/{each.device}" for each in results]
+            devices[claim.key.removesuffix("-")] = [
+                f"{each.driver}/{each.pool}/{each.device}" for each in results
+            ]
         return devices
 
     def ended(self, pods: Iterable[Pod]) -> None:

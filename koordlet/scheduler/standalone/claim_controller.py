@@ -85,7 +85,7 @@ class ClaimController:
             if known:
                 names[each.entry.name] = known
         if names:
-            patch = objects.Merge(claims.told(pod, names), objects.revision(pod))
+            patch = objects.Merge(claims.named(pod, names), objects.revision(pod))
             await self._store.patch(objects.ref(kinds.PODS, pod), patch, subresource="status")
 
     def _warn(self, pod: str, template: str) -> None:
