@@ -7,9 +7,11 @@ Does not cover: nodes and their order (``plugins.dynamic_resources``).
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.model.record import dataclass
@@ -128,11 +130,35 @@ class AllocationState:
             raise ClaimProblemError(f'resourceclaim "{entry.claim}" not found')
         if claim.deleting:
             raise ClaimProblemError(f'resourceclaim "{entry.claim}" is being deleted')
+        if entry.template and pod.replaces and claim.owner_uid == pod.replaces:
+            # Its template makes another one.
+            return dataclasses.replace(
+                claim, name=f"{claim.name}-", allocation=None, reserved_for=()
+            )
         if entry.template and claim.owner_uid != pod.uid:
             raise ClaimProblemError(
                 f"ResourceClaim {claim.key} was not created for pod {pod.key} (pod is not owner)"
             )
         return claim
+
+    @contextlib.contextmanager
+    def without(self, pod: Pod) -> Iterator[None]:
+        """As if the claims that were made for a pod had gone with it, while the block runs."""
+        claims = [self.claims.get((pod.namespace, entry.claim)) for entry in pod.claims]
+        if pod.pod_class.extended:
+            claims.append(self.claims.extended(pod.uid))
+        own = [
+            claim.allocation
+            for claim in claims
+            if claim is not None and claim.owner_uid == pod.uid and claim.allocation is not None
+        ]
+        for allocation in own:
+            self.claims.in_use.remove(allocation)
+        try:
+            yield
+        finally:
+            for allocation in own:
+                self.claims.in_use.add(allocation)
 
     def extend(self, extended: ExtendedClaim) -> None:
         """A pod was promised what it lacks; the claim will be made."""

@@ -5,7 +5,8 @@ places that their replacements are expected to take. Does not cover: choosing po
 
 Rules:
 1. A pod fits where every filter of its scheduler's profile lets it, not where a few rules would:
-   spreading, the affinity of others, volumes and reservations have their say.
+   spreading, the affinity of others, volumes and reservations have their say. Of devices, those that
+   a claim was made for go with it; a claim that others may use keeps its own.
 2. Filters that cost much for each node (what agents report, pod by pod) are asked of the chosen
    node alone, and of the next best where they refuse it. Scores that cost much are left out.
 3. What was decided changes the columns only between ``resume`` and ``suspend``: whoever waits for
@@ -28,6 +29,7 @@ from koordlet.scheduler.framework import Filter
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
 from koordlet.scheduler.plugins.resources import NodeResourcesFit
 
@@ -140,10 +142,17 @@ class Landing:
 
     def _sorted(self, resident: Resident, *, own: bool) -> tuple[Rows, Rows]:
         expected = ghost(resident.pod)
-        cycle = self._cycle(resident.pod.pod_class.scheduler)
+        scheduler = resident.pod.pod_class.scheduler
+        cycle, claiming = (
+            self._cycle(scheduler),
+            self._state.profile(scheduler).find(DynamicResources),
+        )
         taken = take(self._columns, resident.pod)
+        absent = (
+            contextlib.nullcontext() if claiming is None else claiming.state.without(resident.pod)
+        )
         try:
-            with cycle.sight(expected) as view:
+            with absent, cycle.sight(expected) as view:
                 if view.refused is not None:
                     empty = np.zeros(0, np.intp)
                     return empty, empty
@@ -191,6 +200,7 @@ def ghost(pod: Pod) -> Pod:
         pod,
         name=f"{GHOST}{pod.name}",
         uid=f"{GHOST}{pod.uid}",
+        replaces=pod.uid,
         node="",
         nominated="",
         terminating=False,

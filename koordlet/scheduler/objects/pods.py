@@ -126,6 +126,8 @@ class Pod:
     nominated: str = ""
     #: The UID of the reservation whose place it keeps: empty for pods that run.
     reserve_pod_of: str = ""
+    #: The UID of the pod that it would replace: empty for pods that there are.
+    replaces: str = ""
     #: The UID of the reservation that it takes its room from, and that one's name.
     draws_on: str = ""
     drawn_name: str = ""
