@@ -11,8 +11,9 @@ Rules:
 2. Which containers use a claim is in the pods: a claim is prepared once its pods are known here, so
    that their containers are right before the first instruction.
 3. A claim is held until the kubelet unprepares it. What it holds is in a checkpoint; after a start,
-   and after each start of the kubelet, it is compared with the API server: claims that are gone or
-   free are given up, those of running pods that no checkpoint has are held again.
+   and after each start of the kubelet, the claims of that moment are compared with the API server:
+   those that are gone or free are given up, those of running pods that no checkpoint has are held
+   again. What is prepared later was read then.
 4. While a claim is held the socket stays, whatever the policy says: the kubelet could not end its
    pod otherwise. New claims are refused then.
 """
@@ -94,7 +95,10 @@ class DraDriver:
         #: Starting or stopping the socket, or comparing with the API server.
         self._work: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
-        self._compare = True
+        #: Claims by namespace and name that are to be compared with the API server.
+        self._doubtful: frozenset[tuple[str, str]] = frozenset()
+        #: Registrations by the kubelet, and the number of the one in force; 0: none is.
+        self._registrations = self._registered = 0
         self._failed_at = float("-inf")
         self._problem = ""
         self._prepared = self._unprepared = self._refused = 0
@@ -113,9 +117,9 @@ class DraDriver:
         serving = self._plugin.name if self._plugin is not None else ""
         if name != serving:
             self._work = asyncio.create_task(self._guard(self._serve(name)))
-        elif name and self._compare:
-            self._compare = False
-            self._work = asyncio.create_task(self._guard(self._reconcile()))
+        elif name and self._doubtful:
+            doubtful, self._doubtful = self._doubtful, frozenset()
+            self._work = asyncio.create_task(self._guard(self._reconcile(doubtful)))
 
     async def _guard(self, work: Awaitable[None]) -> None:
         """Do something beside the passes; what fails costs itself, and is tried again."""
@@ -149,6 +153,8 @@ class DraDriver:
             "prepared": self._prepared,
             "unprepared": self._unprepared,
             "refused": self._refused,
+            # No metric: slices are written for a kubelet that has the driver.
+            prepared_claim.REGISTRATION: self._registered,
         }
 
     # The socket -----------------------------------------------------------------------------------
@@ -165,6 +171,7 @@ class DraDriver:
         return "" if offer is None else offer.driver
 
     async def _serve(self, name: str) -> None:
+        self._registered = 0
         if self._plugin is not None:
             plugin, self._plugin = self._plugin, None
             await plugin.stop()
@@ -182,14 +189,28 @@ class DraDriver:
             self._failed_at, self._problem = self._clock(), str(error)
             return
         self._plugin, self._driver, self._problem = plugin, name, ""
+        self._doubtful |= self._named()
         self._agent.publisher.log.info("dra_driver.listening", driver=name)
 
     def registered(self, problem: str) -> None:
         """Take the kubelet's word on the registration: it has started, or refuses the driver."""
         self._problem = f"the kubelet refuses the driver: {problem}" if problem else ""
-        self._compare = not problem
+        self._registrations += 1
+        self._registered = 0 if problem else self._registrations
+        self._doubtful |= self._named()
         say = self._agent.publisher.log.warning if problem else self._agent.publisher.log.info
         say("dra_driver.registered", driver=self._driver, problem=problem)
+
+    def health(self) -> Mapping[str, str]:
+        """Map each device that is offered or held to what is wrong with a claim of it."""
+        offer = self._offer()
+        wrong = {} if offer is None else dict.fromkeys((d.name for d in offer.devices), "")
+        for claim in self._claims.values():
+            why = self._why_not(claim)
+            why = why and f"claim {claim.namespace}/{claim.name}: {why}"
+            for share in claim.shares:
+                wrong[share.device] = wrong.get(share.device) or why
+        return wrong
 
     # Claims ---------------------------------------------------------------------------------------
 
@@ -307,11 +328,11 @@ class DraDriver:
 
     # After another agent --------------------------------------------------------------------------
 
-    async def _reconcile(self) -> None:
-        """Compare the claims that are held with the API server (rule 3)."""
+    async def _reconcile(self, doubtful: frozenset[tuple[str, str]]) -> None:
+        """Compare claims with the API server (rule 3)."""
         async with self._lock:
             claims = dict(self._claims)
-            for namespace, name in sorted(self._named()):
+            for namespace, name in sorted(doubtful):
                 try:
                     ref = objects.Ref(kinds.RESOURCE_CLAIMS, name, namespace)
                     self._look(await self._store.get(ref), claims)
@@ -319,7 +340,8 @@ class DraDriver:
                     _drop(claims, (namespace, name))
                 except errors.KoordletError as error:
                     if isinstance(error, refusals.Unavailable):
-                        self._failed_at, self._compare = self._clock(), True
+                        self._failed_at = self._clock()
+                        self._doubtful |= {(namespace, name)}
                     log = self._agent.publisher.log
                     log.warning(
                         "dra_driver.unknown", claim=f"{namespace}/{name}", detail=str(error)
@@ -328,9 +350,9 @@ class DraDriver:
                 self._agent.publisher.log.info("dra_driver.reconciled", claims=len(claims))
                 self._hold(claims)
 
-    def _named(self) -> set[tuple[str, str]]:
+    def _named(self) -> frozenset[tuple[str, str]]:
         """The claims that are held, and those of running pods."""
-        held = {(claim.namespace, claim.name) for claim in self._claims.values()}
+        held = frozenset((claim.namespace, claim.name) for claim in self._claims.values())
         running = (p for p in self._sources.newest.pods if p.phase is pod.Phase.RUNNING)
         return held | {
             (listed.namespace, used.partition("/")[0])

@@ -17,6 +17,9 @@ AttributeValue = int | bool | str
 
 #: Names of capacities in slices, and in what a claim consumed.
 CPU, WAYS, BANDWIDTH, GROUPS = "cpu", "ways", "mbaPercent", "groups"
+#: What the driver counts (``ReportView.driver``): the number of the kubelet's registration that is
+#: in force; 0 while the kubelet does not have the driver.
+REGISTRATION = "registration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
