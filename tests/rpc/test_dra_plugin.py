@@ -117,7 +117,7 @@ def test_a_kubelet_hears_how_the_devices_are(tmp_path: Path) -> None:
 
     async def body(_: Backend) -> None:
         services.ensure_threads()
-        channel = grpc.aio.insecure_channel(f"unix:{path}", options=options)
+        channel: Any = grpc.aio.insecure_channel(f"unix:{path}", options=options)
         stream = channel.unary_stream(HEALTH)(b"")
         streams.extend((channel, stream))
         answer = dra_health_pb2.NodeWatchResourcesResponse.FromString(await stream.read())
