@@ -28,17 +28,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from koordlet.agent import lifecycle
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import decision, errors, pod, prepared_claim
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import dra_driver
 from koordlet.policy.framework import saved_state
-from koordlet.policy.resctrl import claimed_ways
-from koordlet.state import disk
+from koordlet.state import checkpoint, disk
 from koordlet.workloads import claim_status
 
 if typing.TYPE_CHECKING:
+    from koordlet.agent import lifecycle
     from koordlet.rpc import dra_plugin
     from koordlet.workloads import gatherer
 
@@ -63,6 +62,14 @@ class DriverRecord:
     claims: tuple[prepared_claim.PreparedClaim, ...] = ()
 
 
+def revive(checkpoints: checkpoint.Checkpoints) -> tuple[DriverRecord, str]:
+    """Read what an agent has prepared here; with the problem of a record that is not used."""
+    record, problem = checkpoints.revive(
+        STEM, _SCHEMA, lambda body: saved_state.decode(DriverRecord, body)
+    )
+    return DriverRecord() if record is None else record, problem
+
+
 class DraDriver:
     """The driver of one agent. Everything here happens in the agent's event loop."""
 
@@ -82,11 +89,8 @@ class DraDriver:
         self._directory = Path(directory)
         self._clock = clock
         self._run_pass: Callable[[], bool] = lambda: False
-        record, problem = agent.checkpoints.revive(
-            STEM, _SCHEMA, lambda body: saved_state.decode(DriverRecord, body)
-        )
+        kept, problem = revive(agent.checkpoints)
         agent.publisher.warn_discarded(STEM, problem)
-        kept = DriverRecord() if record is None else record
         self._driver = kept.driver
         #: By UID.
         self._claims = {claim.uid: claim for claim in kept.claims}
@@ -322,7 +326,7 @@ class DraDriver:
         if count < claim.count:
             return f"{count} of its {claim.count} CPUs could be given"
         there = view.snapshot.resctrl
-        if claim.caches and (there is None or claimed_ways.name(claim) not in there.groups):
+        if claim.caches and (there is None or claim.control_group not in there.groups):
             return "the kernel has no control group for it: see koordlet audit"
         return ""
 

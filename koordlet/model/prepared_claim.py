@@ -100,6 +100,11 @@ class PreparedClaim:
         return f"claim/{self.namespace}/{self.name}"
 
     @property
+    def control_group(self) -> str:
+        """The name of its resctrl group."""
+        return f"koordlet-claim-{self.uid}"
+
+    @property
     def shares(self) -> tuple[Share, ...]:
         """All that it has."""
         return *self.cpus, *self.caches
