@@ -9,7 +9,8 @@ Rules:
 1. A claim is prepared when a pass has granted all that it asks for, and the files of all others say
    so. What a pass refuses is given up again, and the kubelet is told why; it tries again.
 2. Which containers use a claim is in the pods: a claim is prepared once its pods are known here, so
-   that their containers are right before the first instruction.
+   that their containers are right before the first instruction. Waiting for them is cheaper than a
+   refusal: the kubelet tries again when it syncs the pod, after ``syncFrequency`` (60 to 90 s).
 3. A claim is held until the kubelet unprepares it. What it holds is in a checkpoint; after a start,
    and after each start of the kubelet, the claims of that moment are compared with the API server:
    those that are gone or free are given up, those of running pods that no checkpoint has are held
@@ -46,8 +47,9 @@ STEM = dra_driver.STEM
 _SCHEMA = 1
 #: Passes until files, groups and threads are as decided.
 _SETTLE = 5
-#: Seconds that a claim waits for its pods to be known, and between two looks.
-_ARRIVAL, _LOOK = 3.0, 0.05
+#: Seconds that a claim waits for its pods to be known, and between two looks. The kubelet waits 45
+#: for an answer.
+_ARRIVAL, _LOOK = 20.0, 0.05
 #: Seconds until a socket or a server that failed is tried again.
 _AGAIN = 10.0
 _REFUSALS = frozenset({"ClaimRefused", "ResctrlRefused", "ResctrlNoRoom"})
@@ -145,10 +147,8 @@ class DraDriver:
 
     def conditions(self) -> tuple[decision.Condition, ...]:
         """Give what an operator should know."""
-        if not self._problem:
-            return ()
-        kind = "DRADriverFailed"
-        return (decision.Condition(type=kind, reason="DRADriver", message=self._problem),)
+        why, kind = self._problem, "DRADriverFailed"
+        return (decision.Condition(type=kind, reason="DRADriver", message=why),) if why else ()
 
     def counted(self) -> Mapping[str, float]:
         """Give the counters, for metrics."""
@@ -220,26 +220,32 @@ class DraDriver:
 
     async def prepare(self, ref: dra_plugin.ClaimRef) -> Sequence[prepared_claim.Share]:
         """Prepare a claim; the same again where it is prepared."""
-        async with self._lock:
-            try:
-                claim = await self._prepare(ref)
-            except errors.KoordletError as error:
-                self._refused += 1
-                log = self._agent.publisher.log
-                log.warning("dra_driver.refused", claim=_name(ref), detail=str(error))
-                raise
-        return claim.shares
+        try:
+            claim = await self._allocated(ref)
+            async with self._lock:
+                return self._prepare(ref, claim).shares
+        except errors.KoordletError as error:
+            self._refused += 1
+            log = self._agent.publisher.log
+            log.warning("dra_driver.refused", claim=_name(ref), detail=str(error))
+            raise
 
-    async def _prepare(self, ref: dra_plugin.ClaimRef) -> prepared_claim.PreparedClaim:
-        known = self._claims.get(ref.uid)
+    async def _allocated(self, ref: dra_plugin.ClaimRef) -> prepared_claim.PreparedClaim:
+        """Read what was allocated to a claim, and wait for its pods."""
         try:
             claim, users = await self._read(ref)
         except refusals.Unavailable:
-            if known is None:
+            if (known := self._claims.get(ref.uid)) is None:
                 raise
             # The kubelet has restarted, and the API server is away: what is prepared stays.
             return known
         await self._arrived(users, claim)
+        return claim
+
+    def _prepare(
+        self, ref: dra_plugin.ClaimRef, claim: prepared_claim.PreparedClaim
+    ) -> prepared_claim.PreparedClaim:
+        known = self._claims.get(claim.uid)
         if known is not None and replace(claim, since=known.since) == known:
             claim = known
         self._hold({**self._claims, claim.uid: claim})
@@ -346,10 +352,8 @@ class DraDriver:
                     if isinstance(error, refusals.Unavailable):
                         self._failed_at = self._clock()
                         self._doubtful |= {(namespace, name)}
-                    log = self._agent.publisher.log
-                    log.warning(
-                        "dra_driver.unknown", claim=f"{namespace}/{name}", detail=str(error)
-                    )
+                    log, named = self._agent.publisher.log, f"{namespace}/{name}"
+                    log.warning("dra_driver.unknown", claim=named, detail=str(error))
             if claims != self._claims:
                 self._agent.publisher.log.info("dra_driver.reconciled", claims=len(claims))
                 self._hold(claims)

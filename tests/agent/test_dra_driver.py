@@ -226,6 +226,26 @@ def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None
     play(ram, body)
 
 
+def test_a_claim_that_waits_for_its_pod_keeps_no_other_waiting(ram: Path) -> None:
+    """Its pod is known late, after another claim has been prepared and given back."""
+
+    async def body(scene: Scene) -> None:
+        other = replace(using("b"), uid="uid-q", name="q", phase=pod.Phase.PENDING)
+        scene.sources.say(pods=(LS, other))
+        await make(scene, status("a", result("numa-1", cpu="2")))
+        await make(scene, status("b", result("numa-0", cpu="1"), pods=("uid-q",)))
+        async with scene.agent():
+            waits = asyncio.create_task(scene.ask("Prepare", "a"))
+            assert await scene.ask("Prepare", "b") == {"b": ""}
+            assert await scene.ask("Unprepare", "b") == {"b": ""}
+            assert not waits.done()
+            scene.sources.say(pods=(LS, other, using("a")))
+            assert await waits == {"a": ""}
+            assert scene.holds() == {"claim/t/a": "4-5"}
+
+    play(ram, body)
+
+
 def test_a_claim_outlives_its_agent(ram: Path) -> None:
     """Gone after preparing: the next agent holds the same CPUs from its first pass, and serves."""
 

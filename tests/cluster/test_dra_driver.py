@@ -29,9 +29,10 @@ CONFIG = "policies: {dra_driver: {mode: enforce}}\n"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 ONE_CPU = {"cpu": "1", "memory": "16Mi"}
+#: A kubelet tries to prepare a claim again when it syncs the pod, by default after 60 to 90 s.
+SOON = {"syncFrequency": "5s"}
 #: Runtime and kubelet settings of a node. Tests of one node share it, and leave no pod on it.
-CONTAINERD: tuple[str, Mapping[str, Any]] = ("containerd", {})
-CRIO: tuple[str, Mapping[str, Any]] = ("crio", {})
+CONTAINERD, CRIO = ("containerd", SOON), ("crio", SOON)
 STATIC = ("containerd", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
 
 
