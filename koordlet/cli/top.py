@@ -231,7 +231,7 @@ class _Session:
         if click := _CLICK.fullmatch(key):
             place = (int(click[1]) - 1, int(click[2]) - 1)
             key, self._show = clicked(
-                self._show, top_screen.pointed(self._found, self._show, place)
+                self._show, top_screen.pointed(self._document, self._show, place)
             )
         if key in _ENTER and not self._show.typing:
             lines = explained(self._source, self._document, self._show)

@@ -54,7 +54,7 @@ def test_devices_whose_allocation_names_no_time_are_waited_for(
     state = AllocationState()
     state.claims.put(allocated(timestamp))
     unasked = typing.cast("objects.Objects", None)
-    writer = ClaimWriter(unasked, state, lambda: LATER, lambda _: False)
+    writer = ClaimWriter(unasked, state, lambda: LATER, lambda _: False, lambda _: None)
 
     if waits:
         assert writer.waiting(pod()) > 0
