@@ -39,6 +39,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Drain, or show. Exit 1 where pods are left that were to go."""
+    if not args.node:
+        raise errors.UsageError("has no name", culprit="NODE", fix="kubectl get nodes lists them")
     if args.undo:
         if args.kubeconfig is None or args.dry_run or args.files:
             raise errors.UsageError(

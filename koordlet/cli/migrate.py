@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from koordlet.scheduler.migration import job  # noqa: PLC0415 -- with it
 
     namespace, _, name = args.pod.rpartition("/")
-    if not name:
+    if not name or "/" in namespace:
         raise errors.UsageError("give [NAMESPACE/]POD", culprit=args.pod)
     if args.to and args.without_reservation:
         raise errors.UsageError(

@@ -11,7 +11,7 @@ from typing import Any
 from koordlet.config import sourced
 from koordlet.model import cgroup, errors, moment
 
-_MOST_SECONDS = 1_000_000_000
+_MOST, _MOST_SECONDS = 1_000_000, 1_000_000_000
 
 
 def declare(
@@ -61,6 +61,14 @@ def root(parser: argparse.ArgumentParser) -> None:
     """``--root``: another machine's files instead of this kernel's."""
     default = os.environ.get("KOORDLET_ROOT") or None
     declare(parser, _ROOT, root={"default": default}, now={"type": _moment})
+
+
+def count(text: str) -> int:
+    """A number of things, at most a million."""
+    value = int(text) if text.isdecimal() and len(text) <= len(str(_MOST)) else -1
+    if not 0 <= value <= _MOST:
+        raise argparse.ArgumentTypeError(f"from 0 to {_MOST}, not {text!r:.60}")
+    return value
 
 
 def seconds(text: str) -> float:

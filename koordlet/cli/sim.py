@@ -59,15 +59,15 @@ _OPTIONS = {
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("files", metavar="FILE", nargs="*", help="objects as kubectl prints them")
-    count, explain, now = {"type": _count}, {"default": ""}, {"type": _moment}
+    count, explain, now = {"type": options.count}, {"default": ""}, {"type": _moment}
     several: dict[str, Any] = {"action": "append", "default": []}
     options.declare(
         parser,
         _OPTIONS,
         nodes=count,
         pods=count,
-        add_nodes={"type": _count, "default": 0},
-        top={"type": _count, "default": 10},
+        add_nodes={"type": options.count, "default": 0},
+        top={"type": options.count, "default": 10},
         without=several,
         scale={**several, "type": _scale},
         explain=explain,
@@ -77,13 +77,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.output(parser, ("table", "json", "svg"))
 
 
-def _count(text: str) -> int:
-    value = int(text) if text.isdecimal() else -1
-    if not 0 <= value <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"from 0 to 1000000, not {text!r}")
-    return value
-
-
 def _scale(text: str) -> tuple[str, str, int]:
     """Namespace, name and replicas."""
     path, _, number = text.partition("=")
@@ -91,7 +84,7 @@ def _scale(text: str) -> tuple[str, str, int]:
     namespace, _, name = name.rpartition("/")
     if kind not in ("deployment", "statefulset") or not name or "/" in namespace:
         raise argparse.ArgumentTypeError(f"deployment/[NAMESPACE/]NAME=N, not {text!r}")
-    return namespace or "default", name, _count(number)
+    return namespace or "default", name, options.count(number)
 
 
 def _moment(text: str) -> float:

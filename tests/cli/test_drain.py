@@ -106,6 +106,7 @@ def test_a_plan_is_shown_with_its_proof(told: Any) -> None:
     ("words", "error"),
     [
         (("drain", "z", "FILE"), "z: no such node"),
+        (("drain", "", "--kubeconfig", "x"), "NODE: has no name"),
         (("drain", "a"), "whose node? (name the cluster with --kubeconfig, or FILE"),
         (("drain", "a", "--dry-run"), "whose cluster? (name FILE"),
         (("drain", "a", "FILE", "--kubeconfig", "x"), "whose cluster? (name FILE"),

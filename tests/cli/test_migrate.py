@@ -31,6 +31,7 @@ def test_a_dry_run_prints_the_job_and_creates_nothing(capsys: pytest.CaptureFixt
     ("words", "problem"),
     [
         (["migrate", "shop/"], "give [NAMESPACE/]POD"),
+        (["migrate", "a/b/c", "--dry-run"], "give [NAMESPACE/]POD"),
         (["migrate", "a", "--to", "n", "--without-reservation"], "--to holds room on a node"),
     ],
 )

@@ -37,6 +37,14 @@ def test_no_span_of_time(text: str) -> None:
     assert options.seconds("0.5") == 0.5
 
 
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", "1000001", "9" * 5000])
+def test_no_count(text: str) -> None:
+    """What no list is so long as to need."""
+    with pytest.raises(argparse.ArgumentTypeError, match="from 0 to 1000000, not "):
+        options.count(text)
+    assert options.count("7") == 7
+
+
 @pytest.mark.parametrize(
     ("words", "why", "fix"),
     [
