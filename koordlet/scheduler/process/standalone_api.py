@@ -152,12 +152,12 @@ class StandaloneApi:
                 )
             if known is None:
                 raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
+            namespace = objects.text(body, "namespace") or ("default" if known.namespaced else "")
             # An object that is new here, wherever it was before.
             meta = {key: value for key, value in objects.metadata(body).items() if key != "uid"}
             if faults := validation.faults({**body, "metadata": meta}):
                 raise refusals.Invalid("; ".join(faults))
             body = await self._completed(known, body)
-            namespace = objects.text(body, "namespace")
             made = await self._written(known, body, dry_run=dry_run)
             if not dry_run:
                 self._heed(known, made)

@@ -37,6 +37,7 @@ def test_a_quota_is_handed_in_and_heeded_and_one_that_contradicts_itself_is_refu
             assert not taken[0].error
             assert taken[1].error.startswith("resourceKey cpu of quota other min 3 > max 2")
             assert "write 2 or less" in taken[1].error
+            assert (taken[1].namespace, taken[1].name) == ("default", "other")
             await world.pod("p", cpu="3", labels={f"{quotas.KEY}name": "team"})
             assert "Insufficient quotas, quotaName: team" in await world.until_told("p")
 
