@@ -83,7 +83,7 @@ class NodeResourcesFit(framework.Plugin):
         )
         claim, claimable = claim_of(pod_class), pod_class.claimable
         if claim is None:
-            return Given(columns, asked, claimable) if claimable else Fit(columns, asked)
+            return ServedFit(columns, asked, claimable) if claimable else Fit(columns, asked)
         return Eased(columns, asked, claimable, claim)
 
     def concerned(self, event: ClusterEvent) -> bool:
@@ -178,7 +178,7 @@ class Fit(framework.Filter):
         return framework.Verdict(tuple(reasons), resolvable=not code & _HOPELESS)
 
 
-class Given(Fit):
+class ServedFit(Fit):
     """The same where classes of devices serve resources: a node without them gives devices.
 
     Whether it has some is for DynamicResources to say.
@@ -204,7 +204,7 @@ class Given(Fit):
         return bool(self._given.any()) and not self.codes(np.array([row], np.intp))[0]
 
 
-class Eased(Given):
+class Eased(ServedFit):
     """The same for pods that may draw on reservations: where they can, room is judged with those.
 
     The reservation plugin, which comes first, has refused such a node already if it lacks room.

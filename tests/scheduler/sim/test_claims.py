@@ -214,3 +214,17 @@ def test_an_extended_resource_is_served_by_a_node_or_by_its_class() -> None:
     assert message("d", *bodies).startswith(
         "0/2 nodes are available: 1 Insufficient example.com/card, 1 cannot allocate all claims."
     )
+
+
+def test_a_resource_that_devices_stand_for_is_no_reason_against_preemption() -> None:
+    """The node is short of CPUs alone: a less important pod gives way for them."""
+    bodies = (
+        *furnished("n", "g0", cpu="4"),
+        CARDS,
+        pod("low", on="n", cpu="4", priority=1),
+        pod("high", requests={CARD: "1", "cpu": "4"}, priority=10),
+    )
+    result = tried(*bodies)
+    assert [each["victims"] for each in result["preemptions"]] == [["d/low"]]
+    [placed] = result["placements"]
+    assert placed["claims"] == {"d/high-extended-resources": ["gpu.example/n/g0"]}
