@@ -17,7 +17,8 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich import console, live
 
@@ -63,8 +64,9 @@ _SIDEWAYS = {
     **dict.fromkeys(("\x1b[D", "\x1bOD"), -1),
     **dict.fromkeys(("\x1b[C", "\x1bOC"), 1),
 }
-#: The wheel as xterm sends it (1000 and 1006), up and down.
+#: The wheel as xterm sends it (1000 and 1006), up and down; and a click, with column and line.
 _WHEEL = re.compile(r"\x1b\[<(64|65);\d+;\d+M")
+_CLICK = re.compile(r"\x1b\[<0;(\d+);(\d+)M")
 _MOUSE_ON, _MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 #: Looks that are remembered: two for each sign of the widest terminal.
 _REMEMBERED = 800
@@ -226,6 +228,11 @@ class _Session:
 
     def _press(self, key: str) -> bool:
         """Take one key; ``False`` ends the session."""
+        if click := _CLICK.fullmatch(key):
+            place = (int(click[1]) - 1, int(click[2]) - 1)
+            key, self._show = clicked(
+                self._show, top_screen.pointed(self._document, self._show, place)
+            )
         if key in _ENTER and not self._show.typing:
             lines = explained(self._source, self._document, self._show)
             self._show = dataclasses.replace(self._show, detail=tuple(lines))
@@ -261,6 +268,26 @@ def explained(
             yield from explain_pod.lines(source.pod(key))
     except errors.KoordletError as error:
         yield error.printable()
+
+
+def clicked(show: top_screen.Show, target: Mapping[str, Any]) -> tuple[str, top_screen.Show]:
+    """The key that a click stands for, and what it has chosen before."""
+    if show.typing:
+        return "\r", show
+    if show.detail or show.help:
+        return _ESCAPE, show
+    if "sort" in target:
+        return str(target["sort"]), show
+    if "row" in target or "cpu" in target:
+        on_cpus = "cpu" in target
+        chosen = dataclasses.replace(
+            show,
+            on_cpus=on_cpus,
+            cpu=target.get("cpu", show.cpu),
+            cursor=target.get("row", show.cursor),
+        )
+        return "\r" if chosen == show else "", chosen
+    return "", show
 
 
 def pressed(show: top_screen.Show, key: str) -> top_screen.Show | None:

@@ -141,13 +141,29 @@ def test_keys_of_several_characters() -> None:
 
 
 def test_the_wheel_moves_and_tab_goes_to_the_cpus() -> None:
-    """Three rows a notch; arrows choose a CPU there; Tab comes back. A click does nothing."""
+    """Three rows a notch; arrows choose a CPU there; Tab comes back."""
     assert after("\x1b[<65;10;5M").cursor == 3
     assert after("\x1b[<65;1;5M\x1b[<64;1;5M").cursor == 0
-    assert after("\x1b[<0;10;5M") == top_screen.Show()
     chosen = after("\t\x1b[C\x1b[C\x1b[D")
     assert (chosen.on_cpus, chosen.cpu, chosen.cursor) == (True, 1, 0)
     assert not after("\t", chosen).on_cpus
+
+
+def test_a_click_chooses_and_once_more_explains() -> None:
+    """On a head it sorts; on a page it closes that; beside everything it does nothing."""
+    show = top_screen.Show()
+    key, chosen = top.clicked(show, {"row": 2})
+    assert (key, chosen.cursor, chosen.on_cpus) == ("", 2, False)
+    assert top.clicked(chosen, {"row": 2}) == ("\r", chosen)
+    key, chosen = top.clicked(chosen, {"cpu": 0})
+    assert (key, chosen.cpu, chosen.cursor, chosen.on_cpus) == ("", 0, 2, True)
+    assert top.clicked(chosen, {"cpu": 0}) == ("\r", chosen)
+    assert top.clicked(show, {"sort": "m"}) == ("m", show)
+    assert top.clicked(show, {}) == ("", show)
+    for page in (dataclasses.replace(show, detail=("why",)), after("h")):
+        assert top.clicked(page, {"row": 2}) == ("\x1b", page)
+    typing = after("/q")
+    assert top.clicked(typing, {"sort": "m"}) == ("\r", typing)
 
 
 def test_escape_closes_one_thing_at_a_time() -> None:

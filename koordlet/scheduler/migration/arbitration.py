@@ -205,8 +205,8 @@ class Arbiter:
         message = "" if isinstance(answer, Allow) else answer.message
         if reason == "Protected":
             yield FORBIDDEN, message
-        if resident.traits.evict:
-            return
+        if resident.traits.evict or job.leader:
+            return  # the bounds of a gang that moves whole are asked for its leader
         yield from self._bounds.refusals(candidate)
         # The server has the last word on its budgets: the job waits for it, its room held.
         if reason not in {"", "PDB"}:

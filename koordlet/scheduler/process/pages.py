@@ -148,10 +148,10 @@ class Pages:
             return message.document(
                 {"version": "v1", "quotas": quotas, "warnings": [warning] if warning else []}
             )
-        node = book.nodes.get(name) if book else None
         messages = {entry.pod.key: entry.why for entry in core.queue}
-        quotas = [] if node is None else [quota_summary.detail(book, node, messages)]
-        return message.document({"version": "v1", "quotas": quotas})
+        return message.document(
+            {"version": "v1", "quotas": quota_summary.named(book, name, messages)}
+        )
 
     def _claims(self, request: message.HttpRequest) -> message.HttpResponse:
         """All claims; with ``name`` those of that name, each with devices and reasons of nodes."""

@@ -36,7 +36,7 @@ class ClaimController:
         self._store, self._guarded, self._wall = store, guarded, wall
         self._claims = informer.Informer(store, kinds.RESOURCE_CLAIMS, dict)
         self._templates = informer.Informer(
-            store, kinds.RESOURCE_CLAIM_TEMPLATES, resource_claims.decode_template
+            store, kinds.RESOURCE_CLAIM_TEMPLATES, generated_claims.decode_template
         )
         self._slices = informer.Informer(store, kinds.RESOURCE_SLICES, resource_slices.decode)
         #: Claims that were made, by pod and entry: the watch may show them later than the pod.
@@ -76,7 +76,7 @@ class ClaimController:
                 self._warn(pod, each.entry.template)
             elif known is None and template is not None:
                 self._names[key] = ""  # it is being made
-                body = generated_claims.body(template, name, uid, each.entry.name)
+                body = generated_claims.of_template(template, name, uid, each.entry.name)
                 try:
                     made = await self._store.create(kinds.RESOURCE_CLAIMS, body)
                 except refusals.ObjectsError:
@@ -86,7 +86,7 @@ class ClaimController:
             if known:
                 names[each.entry.name] = known
         if names:
-            patch = objects.Merge(claims.told(pod, names), objects.revision(pod))
+            patch = objects.Merge(claims.named(pod, names), objects.revision(pod))
             await self._store.patch(objects.ref(kinds.PODS, pod), patch, subresource="status")
 
     def _warn(self, pod: dict[str, Any], template: str) -> None:

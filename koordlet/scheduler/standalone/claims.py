@@ -59,7 +59,7 @@ def missing(pod: Body, made: OwnClaims) -> list[Missing]:
     ]
 
 
-def told(pod: Body, names: Mapping[str, str]) -> dict[str, Any]:
+def named(pod: Body, names: Mapping[str, str]) -> dict[str, Any]:
     """The status by which a pod learns the names of its claims."""
     known = wire.bodies(wire.mapping(pod, "status"), "resourceClaimStatuses")
     more = [{"name": entry, "resourceClaimName": name} for entry, name in names.items()]

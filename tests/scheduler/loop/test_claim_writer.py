@@ -54,7 +54,7 @@ def test_devices_whose_allocation_names_no_time_are_waited_for(
     state = AllocationState()
     state.claims.put(allocated(timestamp))
     unasked = typing.cast("objects.Objects", None)
-    writer = ClaimWriter(unasked, state, lambda: LATER, lambda _: False)
+    writer = ClaimWriter(unasked, state, lambda: LATER, lambda _: False, lambda _: None)
 
     if waits:
         assert writer.waiting(pod()) > 0
@@ -81,7 +81,9 @@ def test_a_claim_that_cannot_be_read_any_more_costs_its_own_release(ram: Path) -
                 await world.store.patch(
                     ref, objects.Merge({"status": reserved}), subresource="status"
                 )
-            writer = ClaimWriter(world.store, AllocationState(), lambda: NOW, lambda _: False)
+            writer = ClaimWriter(
+                world.store, AllocationState(), lambda: NOW, lambda _: False, lambda _: None
+            )
             for name in ("bad", "good"):
                 writer.release(pod(), dataclasses.replace(known[name], resource_version=""))
             working = asyncio.ensure_future(writer.run())
