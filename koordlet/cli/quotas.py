@@ -11,20 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.cli import output
-from koordlet.model import errors
 
 Document = Mapping[str, Any]
 
 _AMOUNTS = ("min", "used", "request", "runtime", "max")
-
-
-def named(quotas: Sequence[Document], name: str) -> Document:
-    """The quota of a name."""
-    if not quotas:
-        raise errors.HostError(
-            "no such quota", culprit=name, fix="`koordlet get quotas` lists them"
-        )
-    return quotas[0]
 
 
 def table(quotas: Sequence[Document]) -> list[str]:

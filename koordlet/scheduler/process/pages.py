@@ -42,7 +42,7 @@ class Pages:
         self._loop, self._descheduling = loop, descheduling
         self._nodes = node_table.NodeTable(loop)
         #: Whoever looks at the page.
-        self.channel = message.Channel(lambda: console.told(self.state()))
+        self.channel = message.Channel(lambda: console.event_of(self.state()))
 
     def routes(self) -> routes.Routes:
         """The table."""
