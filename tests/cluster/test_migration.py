@@ -6,6 +6,7 @@ descheduler at many moments. Does not cover: each step (``tests.scheduler.migrat
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -228,7 +229,7 @@ def test_killed_again_and_again_it_ends_right(machine: Machine, tmp_path: Path) 
     with write_gate.serving(machine.admin, tmp_path, account, probe) as gate:
         # Of sixteen writes at least these land; at each of the next a process ends.
         for landed in (3, 4, 1, 3, 2):
-            machine.start(lambda kill, landed=landed: gate.arm(landed, kill))
+            machine.start(functools.partial(gate.arm, landed))
             machine.until(gate.closed.is_set, "it is killed at the next write")
             machine.kill()
             assert not over()
