@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from koordlet.cli import (
@@ -33,11 +33,18 @@ _OPTIONS = {
     "--address ADDRESS": "HOST:PORT of the scheduler's --http, for all but reservations"
     f" (default: {scheduler_documents.ADDRESS}); unix:/path of its socket, for a reservation",
 }
+#: What a scheduler answers over HTTP.
+_DETAILS: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
+    "gang": gangs.detail,
+    "quota": quotas.detail,
+    "claim": claims.detail,
+    "budget": disruption.detail,
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "gang", "migration", "quota", "claim", "budget")
+    choices = ("reservation", "migration", *_DETAILS)
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
     parser.add_argument("name", metavar="NAME", help="of the object")
     reservations.add(parser)
@@ -46,29 +53,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
-    if args.kind == "gang":
-        several = scheduler_documents.ask(args.address, "gangs", args.name)
-        gang = gangs.named(several, args.name)
-        return output.show(args.output, {"gang": gang}, gangs.detail(gang))
+    if args.kind in _DETAILS:
+        document = scheduler_documents.one(args.address, args.kind, args.name)
+        return output.show(args.output, {args.kind: document}, _DETAILS[args.kind](document))
     if args.kind == "migration":
         move = migrations.MigrationReach(args).one(args.name)
         return output.show(args.output, {"migration": move}, migrations.detail(move))
-    if args.kind == "quota":
-        several = scheduler_documents.ask(args.address, "quotas", args.name)
-        quota = quotas.named(several, args.name)
-        return output.show(args.output, {"quota": quota}, quotas.detail(quota))
-    if args.kind == "claim":
-        several = scheduler_documents.ask(args.address, "claims", args.name)
-        claim = claims.named(several, args.name)
-        return output.show(args.output, {"claim": claim}, claims.detail(claim))
-    if args.kind == "budget":
-        several = scheduler_documents.ask(args.address, "budgets", args.name)
-        budget = disruption.named(several, args.name)
-        return output.show(args.output, {"budget": budget}, disruption.detail(budget))
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
     moments = [{"at": at, "what": what} for at, what in timeline]
-    document = {"reservation": body, "timeline": moments, "warnings": warnings}
-    return output.show(args.output, document, lines(body, timeline, warnings))
+    shown = {"reservation": body, "timeline": moments, "warnings": warnings}
+    return output.show(args.output, shown, lines(body, timeline, warnings))
 
 
 def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterator[str]:

@@ -36,7 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         _OPTIONS,
         to={"default": ""},
         reason={"default": ""},
-        ttl={"type": float, "default": 300.0},
+        ttl={"type": options.seconds, "default": 300.0},
     )
     reservations.add(parser)
 
@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from koordlet.scheduler.migration import job  # noqa: PLC0415 -- with it
 
     namespace, _, name = args.pod.rpartition("/")
-    if not name or args.ttl < 0:
-        raise errors.UsageError("give [NAMESPACE/]POD, and no negative --ttl", culprit=args.pod)
+    if not name or "/" in namespace:
+        raise errors.UsageError("give [NAMESPACE/]POD", culprit=args.pod)
     if args.to and args.without_reservation:
         raise errors.UsageError(
             "--to holds room on a node, and --without-reservation holds none",

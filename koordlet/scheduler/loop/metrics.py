@@ -52,6 +52,10 @@ _HELP = {
 }
 
 
+#: Movers with samples of their own.
+_MOST_MOVERS = 64
+
+
 def _head(name: str, kind: str) -> Iterator[str]:
     yield f"# HELP {name} {_HELP[name]}"
     yield f"# TYPE {name} {kind}"
@@ -144,6 +148,15 @@ class SchedulerMetrics:
         if known is None:
             known = self._strategies[strategy, profile] = Histogram(_steps(0.001, 15))
         known.observe(seconds)
+
+    def evicted(self, by: str, cause: str, result: str) -> None:
+        """Record what came of an eviction that a mover asked for.
+
+        A migration job may name anybody: beyond the first movers all others are one.
+        """
+        movers = {known for known, _, _ in self.evictions}
+        known = by in movers or len(movers) < _MOST_MOVERS
+        self.evictions[by if known else "others", cause, result] += 1
 
     def migrated(self, outcome: str, seconds: float) -> None:
         """Record a migration job that is over."""

@@ -179,7 +179,10 @@ class _Step:
     def _left(self) -> float:
         """When its pod was gone; 0 while it is not."""
         condition = self._job.status.condition(EVICTION)
-        return moment.parse(condition.changed) if condition and condition.status else 0.0
+        if condition is None or not condition.status:
+            return 0.0
+        # A condition without a time: the job has been there for that long at least.
+        return condition.since or self._job.created or self._now
 
     @property
     def _asked(self) -> bool:
@@ -249,8 +252,8 @@ class _Step:
 
     def _lost(self) -> Step:
         """No reservation of that name, or the watch has yet to show it."""
-        since = self._status.condition(CREATED)
-        if since is not None and self._now - moment.parse(since.changed) < SETTLE:
+        created = self._status.condition(CREATED)
+        if created is not None and self._now - created.since < SETTLE:
             return self._stay()
         why = f'Abort job caused by missing Reservation "{self._job.reservation}"'
         return self.fail("MissingReservation", why)
@@ -290,8 +293,8 @@ class _Step:
         pod = self._picture.pod(owner)
         if self._asked and (pod is None or _after(pod, held.opened)):
             self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
-            since = self._status.condition(BOUND)
-            if since is not None and self._now - moment.parse(since.changed) < SETTLE:
+            bound = self._status.condition(BOUND)
+            if bound is not None and self._now - bound.since < SETTLE:
                 return self._stay()
         return self.fail("ReservationBound", _BOUND_BY_OTHER)
 

@@ -106,9 +106,10 @@ def test_it_runs_in_each_profile_and_only_shows_unless_it_is_told_otherwise() ->
 
 def test_what_it_only_shows_takes_no_place_of_a_strategy_that_acts() -> None:
     """Neither in the limits of a round, nor on a node, nor the pod itself."""
+    started = {"phase": "Running", "startTime": "2020-01-01T00:00:00Z"}
     bodies = [
         reserving(resources={"cpu": "3"}), node("b", cpu="2"),
-        pod("p", "a", cpu="2", priority=1, age=9e6),
+        pod("p", "a", cpu="2", priority=1, age=9e6, status=started),
     ]  # fmt: skip
     body = policy(evictor={"nodeFit": True}, maxNoOfPodsToEvictTotal=1)
     second = policy({"PodLifeTime": {"maxPodLifeTimeSeconds": 60}}, {"nodeFit": True})
