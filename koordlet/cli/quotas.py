@@ -78,6 +78,8 @@ def detail(quota: Document) -> list[str]:
 def reasoning(quota: Document) -> Iterator[str]:
     """How each number of the runtime came about."""
     yield f"runtime of {quota['quota']}: {spelled(quota['runtime'])}"
+    if quota["problem"]:
+        yield f"invalid: {quota['problem']}"
     last = ""
     for step in quota.get("steps", ()):
         if step["resource"] != last:
@@ -85,7 +87,7 @@ def reasoning(quota: Document) -> Iterator[str]:
             unit = "thousandths of a CPU" if last == "cpu" else "units"
             yield f"{last}, in {unit}:"
         yield f"  {step['step']}"
-    if not quota.get("steps"):
+    if quota["runtime"] and not quota.get("steps"):
         yield "  its maximum: nothing is shared"
 
 

@@ -79,6 +79,15 @@ def test_quotas_are_listed_described_and_explained(
             assert first == "runtime of q: cpu:2"
             assert unit == "cpu, in thousandths of a CPU:"
             assert step == "  p has 2000 to divide"
+            await world.store.create(
+                kinds.ELASTIC_QUOTAS, quota("wrong", {"cpu": 3}, {"cpu": 2}, parent="p")
+            )
+            await deadline.comes(lambda: "default/wrong" in loop.core.quotas.book.invalid)
+            words = "invalid: resourceKey cpu of quota wrong min 3 > max 2; write 2 or less"
+            *_, last = (await answer("get", "quotas", "-o", "wide")).splitlines()
+            assert (last[:6], words in last) == ("wrong ", True)
+            for verb in ("describe", "explain"):
+                assert words in await answer(verb, "quota", "wrong")
             peer = "/apis/v1/plugins/ElasticQuota"
 
             async def peers(path: str) -> tuple[int, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from koordlet.scheduler.migration import job
+from tests.cluster import write_gate
 from tests.cluster.deployed import ACCOUNT, PODS, SPACE, Deployed
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
@@ -52,10 +53,11 @@ class Machine:
         #: The fewest pods that were up at once, by workload.
         self.fewest: dict[str, int] = {}
 
-    def start(self) -> None:
-        """The descheduler."""
+    def start(self, armed: Callable[[Callable[[], None]], None] = lambda _: None) -> None:
+        """The descheduler; ``armed`` is given what kills it, before it can write."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+        armed(self._process.kill)
 
     def kill(self) -> None:
         """End it at once."""
@@ -128,16 +130,6 @@ class Machine:
         """The status of a job."""
         status: Body = self.admin.need("GET", f"{JOBS}/{name}").get("status", {})
         return status
-
-    def writes(self) -> int:
-        """How much the descheduler has written so far."""
-        return sum(
-            each["stage"] == "ResponseComplete"
-            and each["verb"] in {"create", "patch", "delete"}
-            and each["objectRef"]["resource"] in {"podmigrationjobs", "reservations", "pods"}
-            and each["user"]["username"].endswith(":koordlet-descheduler")
-            for each in self.deployed.audit()
-        )
 
     def over(self, name: str) -> bool:
         """Whether a job is over."""
@@ -226,26 +218,26 @@ def test_a_budget_is_never_broken_and_waited_for_with_the_room_held(machine: Mac
     assert machine.held() == []
 
 
-def test_killed_again_and_again_it_ends_right(machine: Machine) -> None:
-    """Whenever it has written: one eviction, one reservation, nothing left behind."""
+def test_killed_again_and_again_it_ends_right(machine: Machine, tmp_path: Path) -> None:
+    """Between two writes, at many of them: one eviction, one reservation, nothing left behind."""
     jobs = [machine.move(machine.workload(f"kill-{number}")) for number in range(2)]
 
     def over() -> bool:
         return all(map(machine.over, jobs))
 
-    def written(before: int) -> bool:
-        return over() or machine.writes() > before
-
-    kills = 0
-    while not over() and kills < 30:
-        more = functools.partial(written, machine.writes())
-        machine.start()
-        machine.until(more, "something is written")
+    account, probe = ":koordlet-descheduler", (JOBS, job.request(job.PodRef("default", "probe")))
+    with write_gate.serving(machine.admin, tmp_path, account, probe) as gate:
+        # Of sixteen writes at least these land; at each of the next a process ends.
+        for landed in (3, 4, 1, 3, 2):
+            machine.start(functools.partial(gate.arm, landed))
+            machine.until(gate.closed.is_set, "it is killed at the next write")
+            machine.kill()
+            assert not over()
+    machine.start()
+    try:
+        machine.until(over, "the jobs are over")
+    finally:
         machine.kill()
-        kills += 1
-    assert over(), [machine.job(name) for name in jobs]
-    # How many writes land before a kill does is the machine's pace; two are never all of them.
-    assert kills >= 2
     for number, name in enumerate(jobs):
         assert machine.job(name)["phase"] == "Succeeded", machine.job(name)
         assert machine.fewest[f"kill-{number}"] >= REPLICAS - 1

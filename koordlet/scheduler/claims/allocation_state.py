@@ -116,6 +116,11 @@ class AllocationState:
         """Pods that have named a claim, by key; who is gone may be among them."""
         return self._users.get(key, set())
 
+    def tidy(self, waits: Callable[[str], object]) -> None:
+        """Forget pods that wait no more: of claims that are made for pods each has another name."""
+        kept = {key: {pod for pod in pods if waits(pod)} for key, pods in self._users.items()}
+        self._users = {key: pods for key, pods in kept.items() if pods}
+
     def claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...]:
         """The claims of a pod in its order; ``ClaimProblemError`` where one is not ready."""
         claims = [self._claim(pod, entry) for entry in pod.claims if not entry.needless]

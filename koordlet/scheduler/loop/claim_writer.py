@@ -34,6 +34,7 @@ from koordlet.scheduler.objects.resource_claims import (
     ClaimAllocation,
     ResourceClaim,
 )
+from koordlet.scheduler.objects.wire import BadObjectError
 
 #: Attempts at one write against conflicts.
 _ATTEMPTS = 5
@@ -161,7 +162,13 @@ class ClaimWriter:
         return self._take(await self._store.get(_ref(claim)))
 
     def _take(self, body: objects.Object) -> ResourceClaim:
-        claim = resource_claims.decode(body)
+        try:
+            claim = resource_claims.decode(body)
+        except BadObjectError as error:
+            key = "/".join(objects.key(body))
+            raise refusals.Failed(
+                f"what stands there cannot be read: {error}", culprit=key
+            ) from error
         self._state.claims.wrote(claim)
         return claim
 
@@ -191,8 +198,7 @@ class ClaimWriter:
             raise RefusedError(f"claim {claim.key}: {why}")
         if true.issuperset(device.binding_conditions):
             return True
-        began = moment.parse(claim.allocation.timestamp) if claim.allocation else 0.0
-        if self._wall() - began > _PATIENCE:
+        if self._wall() - self._began(claim) > _PATIENCE:
             self.deallocate(claim)
             lacking = ", ".join(sorted(set(device.binding_conditions) - true))
             raise RefusedError(
@@ -200,6 +206,13 @@ class ClaimWriter:
                 f" {lacking}"
             )
         return False
+
+    def _began(self, claim: ResourceClaim) -> float:
+        """When a claim got its devices; where nobody wrote it down, as by kube-scheduler: now."""
+        try:
+            return moment.parse(claim.allocation.timestamp if claim.allocation else None)
+        except ValueError:
+            return self._wall()
 
     # What nobody uses.
 

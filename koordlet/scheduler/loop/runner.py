@@ -244,6 +244,7 @@ class Loop:
                 self.agents.expire(2 * (steady() - tidied))
                 tidied = steady()
                 self.core.tidy()
+                self.allocations.tidy(self.core.queue.get)
             try:
                 async with asyncio.timeout(_BEAT):
                     await self._moved.wait()

@@ -179,7 +179,7 @@ def decode(body: Body) -> ResourceClaim:
         config=config,
         allocation=allocation,
         reserved_for=reserved_for,
-        owner_uid=_owner(meta),
+        owner_uid=owner(meta),
         is_extended=wire.mapping(meta, "annotations").get(EXTENDED_RESOURCE_CLAIM) == "true",
         deleting=meta.get("deletionTimestamp") is not None,
         resource_version=str(meta.get("resourceVersion") or ""),
@@ -318,7 +318,8 @@ def _result(body: Body) -> AllocatedDevice:
     )
 
 
-def _owner(meta: Body) -> str:
+def owner(meta: Body) -> str:
+    """The UID of the pod that a claim was made for; empty where it belongs to nobody alone."""
     return next(
         (
             wire.text(reference, "uid")

@@ -45,7 +45,7 @@ from koordlet.scheduler.reservation.spec import Phase
 from koordlet.scheduler.sim import capacity, gang_remedy
 from koordlet.scheduler.sim.claims import SimulatedClaims
 
-#: After how many tries somebody is told how far it is.
+#: After how many tries the progress is reported.
 _STEP = 500
 
 
