@@ -33,7 +33,13 @@ from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, Mover
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
-from koordlet.scheduler.loop import election, evictions, migration_controller, migration_writer
+from koordlet.scheduler.loop import (
+    election,
+    evictions,
+    migration_controller,
+    migration_writer,
+    plan_controller,
+)
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.event_messages import EventMessage
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
@@ -107,6 +113,9 @@ class Descheduler:
             grace_seconds=settings.grace_seconds,
             leads=lambda: self.leading,
         )
+        self.plans = plan_controller.PlanController(
+            store, watched, self.migrations, self.state, leads=lambda: self.leading
+        )
         self.ready = False
         #: The last round, and when it ended.
         self.last: RoundResult | None = None
@@ -140,6 +149,7 @@ class Descheduler:
                 if self._sends:
                     parts.append(group.create_task(self.migrations.run()))
                     await self.migrations.synced()
+                    parts.append(group.create_task(self.plans.run()))
                 self.ready = True
                 while True:
                     await self.round()

@@ -206,8 +206,8 @@ class Arbiter:
         message = "" if isinstance(answer, Allow) else answer.message
         if reason == "Protected":
             yield FORBIDDEN, message
-        if resident.traits.evict:
-            return
+        if resident.traits.evict or job.plan:
+            return  # a plan holds all its room first; each eviction is asked about when it is due
         yield from self._bounds.refusals(candidate)
         # The server has the last word on its budgets: the job waits for it, its room held.
         if reason not in {"", "PDB"}:

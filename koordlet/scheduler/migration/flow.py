@@ -25,6 +25,7 @@ Rules:
    the replacement, and open to it for at least ``room.LEAST`` seconds.
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere.
+5. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
 
 from __future__ import annotations
@@ -263,6 +264,8 @@ class _Step:
             return self._missing()
         if held.owner is not None and held.owner.uid != pod.uid and not pod.terminating:
             return self._taken(held, held.owner)
+        if self._job.waits and not self._asked:
+            return self._stay()
         return self._evict(held)
 
     def _taken(self, held: JobReservation, owner: PodRef) -> Step:

@@ -28,6 +28,9 @@ PASSED = "descheduler.koordinator.sh/passed-arbitration"
 #: Ours: ``"true"`` ends a job; the workload of its pod (``KIND/NAME``), the node that it left.
 ABORT = "koordlet.io/abort"
 WORKLOAD, SOURCE = "koordlet.io/workload", "koordlet.io/source-node"
+#: Ours: the UID of the plan that it is a part of; ``"true"``: room is held, and nobody is evicted
+#: until the plan says so.
+PLAN, WAITS = "koordlet.io/move-plan", "koordlet.io/waits-for-plan"
 #: Whoever asks for a job by hand, as the limiter knows it.
 BY_HAND = "migrate"
 
@@ -122,6 +125,9 @@ class MigrationJob:
     by: str = BY_HAND
     workload: str = ""
     source: str = ""
+    #: The UID of its plan, and whether that has yet to let it evict.
+    plan: str = ""
+    waits: bool = False
     #: Why the object cannot be carried out.
     fault: str = ""
     status: JobStatus = field(default_factory=JobStatus)
@@ -186,6 +192,8 @@ def decode(body: Body) -> MigrationJob:
         by=str(notes.get(TRIGGER) or BY_HAND),
         workload=str(notes.get(WORKLOAD) or ""),
         source=str(notes.get(SOURCE) or ""),
+        plan=str(notes.get(PLAN) or ""),
+        waits=notes.get(WAITS) == "true",
         status=_status(wire.mapping(body, "status")),
     )
 
@@ -238,9 +246,14 @@ def request(
     policy: str = "",
     grace_seconds: int | None = None,
     node: str = "",
+    plan: str = "",
 ) -> dict[str, Any]:
-    """A new job for a store; ``node``: room is held there and nowhere else."""
+    """A new job for a store; ``node``: room is held there and nowhere else.
+
+    ``plan``: the UID of the plan that says when its pod may be evicted.
+    """
     notes = {REASON: reason, TRIGGER: by, CREATED_BY: creator}
+    notes |= {PLAN: plan, WAITS: "true"} if plan else {}
     spec: dict[str, Any] = {"mode": mode, "podRef": {k: v for k, v in pod.body().items() if v}}
     if ttl_seconds:
         spec["ttl"] = duration.text(ttl_seconds)

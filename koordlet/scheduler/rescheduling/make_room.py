@@ -10,7 +10,8 @@ Rules:
    in place. Nobody goes to the node that is to have room. So each target holds its replacements
    while everything else is where it was: a plan that stops anywhere leaves nothing worse.
 3. Nobody moves who is more important than the pod that waits, belongs to its node, would lose data,
-   or may not be evicted now for a reason that waiting for others does not end.
+   or may not be evicted now for a reason that waiting for others does not end. Nor do several of
+   whom one, once the others have gone, would have to wait longer than ``PATIENCE``.
 4. The cost of a move: 1, and its priority in thousands of millions, and one share of the replicas,
    and its share of the node's CPU. The least sum wins; of equal ones the first name.
 """
@@ -27,17 +28,20 @@ from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.disruption.answers import Allow, Answer, Defer, Mover
+from koordlet.scheduler.disruption.answers import Allow, Answer, Defer, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.rescheduling.drain import belongs
+from koordlet.scheduler.rescheduling.move_plan import PlanMove
 
 CAUSE = "Defragmented"
-MOVER = Mover(name="defragment", acts=True)
+MOVER = Mover(name="plan", acts=True)
 MOST_MOVES, CANDIDATES = 5, 12
+#: Seconds for which a plan may wait for the budgets of a move.
+PATIENCE = 600.0
 #: Nodes that are tried for being emptied, and pods that one may have.
 _TRIED, _MOST_PODS = 64, 32
 _PRIORITY = 1e9
@@ -56,7 +60,7 @@ class PlannedMove:
 
 
 @dataclass(frozen=True, slots=True)
-class MovePlan:
+class RoomPlan:
     """Moves in order, and the node that has room, or nothing, in the end."""
 
     node: str
@@ -87,7 +91,7 @@ class RoomPlanner:
 
     # For a pod.
 
-    def make_room(self, pod: Pod) -> MovePlan | str:
+    def make_room(self, pod: Pod) -> RoomPlan | str:
         """The cheapest plan for a pod that waits, or why there is none."""
         cycle = Cycle(self._columns, self._state.profile(pod.pod_class.scheduler))
         row = cycle.choose(pod)
@@ -97,7 +101,7 @@ class RoomPlanner:
         potential = [row for row, why in (failure.verdicts or {}).items() if why.resolvable]
         if not potential:
             return f"no move helps {pod.key}: {failure.message}"
-        best: MovePlan | None = None
+        best: RoomPlan | None = None
         with cycle.sight(pod) as view:
             bounds = sorted(self._bounds(pod, potential))
             for bound, _, row, lacking, candidates in bounds:
@@ -108,7 +112,7 @@ class RoomPlanner:
                         break
                     moves = self._moves(view, pod, row, chosen)
                     if moves is not None:
-                        best = MovePlan(self._state.node(row).name, moves)
+                        best = RoomPlan(self._state.node(row).name, moves)
                         break
         if best is not None:
             return best
@@ -176,12 +180,7 @@ class RoomPlanner:
     ) -> tuple[PlannedMove, ...] | None:
         """The moves by which these make room; ``None`` where they do not, or have no place."""
         several = [each.resident.pod for each in chosen]
-        for leaving in several:
-            self._columns.remove(leaving)
-        fits = view.passes(row)
-        for leaving in several:
-            self._columns.place(leaving, row)
-        if not fits:
+        if not self._fits(view, row, several) or self._rehearse(several)[0]:
             return None
         guest = landing.ghost(pod)
         self._columns.place(guest, row)
@@ -189,6 +188,37 @@ class RoomPlanner:
             return self._landed(chosen)
         finally:
             self._columns.remove(guest)
+
+    def _fits(self, view: View, row: int, leaving: Sequence[Pod]) -> bool:
+        """Whether the pod of a view fits on a node without those."""
+        for pod in leaving:
+            self._columns.remove(pod)
+        fits = view.passes(row)
+        for pod in leaving:
+            self._columns.place(pod, row)
+        return fits
+
+    def _rehearse(self, several: Sequence[Pod]) -> tuple[str, str]:
+        """What would keep the last of them from going, the others gone: reason and sentence.
+
+        Nothing is debited in the end. Each is taken to be replaced before the next goes.
+        """
+        limiter, now = self._limiter, self._state.now
+        asked: list[Pod] = []
+        try:
+            for pod in several:
+                answer = limiter.may_evict(pod, CAUSE, MOVER, now)
+                if isinstance(answer, Deny) and not (
+                    answer.until is not None and answer.until - now.wall <= PATIENCE
+                ):
+                    return answer.reason, answer.message
+                limiter.begin(pod, CAUSE, MOVER, now)
+                asked.append(pod)
+                limiter.pace.gone(pod.uid, now.steady)
+            return "", ""
+        finally:
+            for pod in reversed(asked):
+                limiter.refused(pod)
 
     def _landed(self, chosen: Sequence[_Candidate]) -> tuple[PlannedMove, ...] | None:
         """Where each would go, the largest first; ``None`` where one has no place (rule 2)."""
@@ -207,9 +237,56 @@ class RoomPlanner:
         finally:
             self._landing.take_back(len(moves))
 
+    # Of somebody else.
+
+    def objection(self, pod: Pod | None, node: str, moves: Sequence[PlanMove]) -> tuple[str, str]:
+        """Why moves cannot be made now, in their order: reason and sentence; empty: they can."""
+        columns, residents = self._columns, []
+        for move in moves:
+            row = columns.rows.get(move.origin, -1)
+            there = [] if row < 0 else self._state.residents(row)
+            resident = next((each for each in there if each.pod.key == str(move.pod)), None)
+            if resident is None or move.target not in columns.rows:
+                what = f"pod {move.pod}" if resident is None else f"node {move.target}"
+                return "WorldChanged", f"{what} is not there, or not known yet"
+            if why := belongs(resident):
+                return "Protected", f"pod {move.pod} belongs to its node: {why}"
+            residents.append(resident)
+        reason, why = self._rehearse([each.pod for each in residents])
+        if reason:
+            return reason, why
+        return self._no_place(pod, node, list(zip(residents, moves, strict=True)))
+
+    def _no_place(
+        self, pod: Pod | None, node: str, several: Sequence[tuple[Resident, PlanMove]]
+    ) -> tuple[str, str]:
+        """Whose replacement has no room where it is to be held, or the pod itself."""
+        columns, guest = self._columns, None
+        if pod is not None:
+            row = columns.rows.get(node, -1)
+            leaving = [each.pod for each, move in several if move.origin == node]
+            cycle = Cycle(columns, self._state.profile(pod.pod_class.scheduler))
+            with cycle.sight(pod) as view:
+                if row < 0 or not self._fits(view, row, leaving):
+                    return "NoRoom", f"{pod.key} would not fit on node {node} without them"
+            guest = landing.ghost(pod)
+            columns.place(guest, row)
+        departed = 0
+        try:
+            for resident, move in several:
+                if not self._landing.fits(resident, columns.rows[move.target]):
+                    return "NoRoom", f"node {move.target} does not take {move.pod}"
+                self._landing.depart(resident, columns.rows[move.target])
+                departed += 1
+            return "", ""
+        finally:
+            self._landing.take_back(departed)
+            if guest is not None:
+                columns.remove(guest)
+
     # For a node.
 
-    def empty_node(self) -> MovePlan | str:
+    def empty_node(self) -> RoomPlan | str:
         """The cheapest plan that leaves a node what belongs to it alone, or why there is none."""
         several = []
         for row in self._state.rows():
@@ -221,9 +298,11 @@ class RoomPlanner:
                 several.append((cost, self._state.node(row).name, movable))
         for _, name, movable in sorted(several, key=lambda each: each[:2])[:_TRIED]:
             complete = len(self._allowed(movable)) == len(movable)
+            if complete and self._rehearse([each.resident.pod for each in movable])[0]:
+                continue
             moves = self._landed(movable) if complete else None
             if moves is not None:
-                return MovePlan(name, moves)
+                return RoomPlan(name, moves)
         return (
             f"of {len(several)} nodes whose pods may move, none has room for all of them elsewhere"
         )

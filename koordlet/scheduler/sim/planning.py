@@ -13,7 +13,7 @@ from koordlet.model import resources
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling.make_room import MovePlan, RoomPlanner
+from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
 from koordlet.scheduler.sim.drain import Body, LimitedDump
 
 
@@ -51,7 +51,7 @@ def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
     }
 
 
-def _proof(columns: Columns, plan: MovePlan, pod: Pod | None) -> Iterator[str]:
+def _proof(columns: Columns, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:
     """Why a plan is safe at every prefix, and what it gains."""
     freed: dict[str, int] = {}
     for place, move in enumerate(plan.moves):

@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects.decoder import Decoder
-from koordlet.scheduler.rescheduling.make_room import MovePlan, RoomPlanner
+from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import clusters
 from tests.kit.descheduling import NOW, node, pod
@@ -18,7 +18,7 @@ from tests.kit.descheduling import NOW, node, pod
 Body = dict[str, Any]
 
 
-def plan(*bodies: Body, **wanted: Any) -> MovePlan | str:
+def plan(*bodies: Body, **wanted: Any) -> RoomPlan | str:
     """The plan for a pod that waits; none of its own: that empties a node."""
     scene = LimitedDump(bodies, NOW)
     planner = RoomPlanner(scene.state, scene.limiter)
@@ -32,9 +32,9 @@ def waiting(**wanted: Any) -> Any:
     return Decoder({}).decode(clusters.pod("big", **wanted), 0)
 
 
-def moves(found: MovePlan | str) -> list[tuple[str, str, str]]:
+def moves(found: RoomPlan | str) -> list[tuple[str, str, str]]:
     """Pod, origin and target of each move."""
-    assert isinstance(found, MovePlan), found
+    assert isinstance(found, RoomPlan), found
     return [(each.pod.name, each.origin, each.target) for each in found.moves]
 
 
@@ -50,7 +50,7 @@ def test_the_fewest_pods_move_and_the_cheapest_of_them() -> None:
     ]
     found = plan(*bodies, cpu="2500m")
     assert moves(found) == [("b0", "b", "c")]
-    assert isinstance(found, MovePlan)
+    assert isinstance(found, RoomPlan)
     assert found.node == "b"
     # 1, no priority, the only replica that is known of, 1.5 of 4 CPUs
     assert found.cost == pytest.approx(1 + 1 / 2 + 0.375 - (1 / 2 - 1 / 6))
