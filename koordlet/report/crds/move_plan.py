@@ -34,7 +34,7 @@ class PlanMoveSchema(fields.Closed):
     from_: str = Field(alias="from", description="Node that it leaves.")
     to: str = Field(description="Node where room for its replacement is held.")
     after: list[fields.Int32] | None = fields.about(
-        "Places in the list, from 0, of the moves that free its room: it is held once they are done."
+        "Places in the list, from 0, of the moves that free its room, which is held after them."
     )
 
 
@@ -70,9 +70,9 @@ class MoveStateSchema(fields.Open):
 class MovePlanStatusSchema(fields.Open):
     """Observed state of the plan."""
 
-    phase: Literal[
-        "Pending", "Checking", "Reserving", "Moving", "Done", "Failed", "Aborted"
-    ] = "Pending"
+    phase: Literal["Pending", "Checking", "Reserving", "Moving", "Done", "Failed", "Aborted"] = (
+        "Pending"
+    )
     reason: str | None = None
     message: str | None = None
     began: fields.Time | None = fields.about("When it began to hold room.")

@@ -110,9 +110,7 @@ class EventBuilder:
         severity = "Warning" if warning else "Normal"
         return self._body(regarding, "koordlet-descheduler", "Migrating", reason, severity, text)
 
-    def about_plan(
-        self, plan: MovePlan, reason: str, text: str, *, warning: bool = False
-    ) -> Body:
+    def about_plan(self, plan: MovePlan, reason: str, text: str, *, warning: bool = False) -> Body:
         """An event about a MovePlan, which has no namespace: it goes to the default one."""
         kind = kinds.MOVE_PLANS
         regarding = {

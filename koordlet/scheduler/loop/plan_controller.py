@@ -97,9 +97,7 @@ class PlanController:
             self._swept = now.steady
             await self._sweep({plan.uid: plan for plan in plans}, now)
 
-    async def _advance(
-        self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock
-    ) -> None:
+    async def _advance(self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock) -> None:
         try:
             step = plan_flow.step(plan, picture, now.wall)
             if step.status != plan.status:
@@ -211,9 +209,7 @@ class PlanController:
         await self._store.patch(self._ref(plan), patch)
 
     async def _end(self, plan: MovePlan, reason: str, message: str) -> None:
-        await self._write(
-            plan, PlanStatus(phase=PlanPhase.FAILED, reason=reason, message=message)
-        )
+        await self._write(plan, PlanStatus(phase=PlanPhase.FAILED, reason=reason, message=message))
 
     async def _hold(self, plan: MovePlan) -> None:
         pod = None if plan.pod is None else self._pod(plan.pod)

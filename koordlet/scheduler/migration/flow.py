@@ -264,8 +264,6 @@ class _Step:
             return self._missing()
         if held.owner is not None and held.owner.uid != pod.uid and not pod.terminating:
             return self._taken(held, held.owner)
-        if self._job.waits and not self._asked:
-            return self._stay()
         return self._evict(held)
 
     def _taken(self, held: JobReservation, owner: PodRef) -> Step:
@@ -295,6 +293,8 @@ class _Step:
         job, pod = self._job, self._pod
         if pod is None:
             return self._missing()
+        if job.waits and not self._asked:
+            return self._stay()  # rule 5
         reason, text = "Evicting", f'Pod "{job.pod}" evicted from node "{pod.node}"'
         if job.reason:
             text = f'{text} by the reason "{job.reason}"'

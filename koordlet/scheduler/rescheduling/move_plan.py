@@ -296,8 +296,8 @@ def _named(pod: PodRef) -> Mapping[str, str]:
 
 def moves_patch(node: str, moves: Iterable[PlanMove], pod: PodRef | None) -> dict[str, Any]:
     """The patch of a specification by the moves that were found."""
-    found = {"node": node, "moves": [move.body() for move in moves]}
-    return {"spec": found if pod is None else {**found, "for": {"pod": _named(pod)}}}
+    spec: dict[str, Any] = {"node": node, "moves": [move.body() for move in moves]}
+    return {"spec": spec if pod is None else {**spec, "for": {"pod": _named(pod)}}}
 
 
 def document(plan: MovePlan) -> dict[str, Any]:

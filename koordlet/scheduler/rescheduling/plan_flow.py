@@ -53,6 +53,7 @@ from koordlet.scheduler.rescheduling.move_plan import (
 
 #: All room must be held within so many seconds.
 ROOM_SECONDS = 60.0
+_LONGEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +165,7 @@ class _PlanStep:
         """The plan has failed."""
         return self.end(PlanPhase.FAILED, reason, message)
 
-    def _become(
-        self, phase: PlanPhase, reason: str, message: str, *actions: Action
-    ) -> PlanStep:
+    def _become(self, phase: PlanPhase, reason: str, message: str, *actions: Action) -> PlanStep:
         status = dataclasses.replace(
             self._plan.status,
             phase=phase,
@@ -247,42 +246,47 @@ class _PlanStep:
     def reserving(self) -> PlanStep:
         """Hold room for all before anybody leaves (rule 2)."""
         plan = self._plan
-        if (over := self._beneficiary()) is not None:
-            return self.end(*over)
         reason, why = self._changed(plan.moves)
-        if reason:
-            return self.fail(reason, why)
+        over = self._beneficiary() or ((PlanPhase.FAILED, reason, why) if reason else None)
+        if over is not None:
+            return self.end(*over)
         actions: list[Action] = []
-        lacking = []
-        for place, move in enumerate(plan.moves):
+        lacking = [*self._roomless(actions), *self._placeless(actions)]
+        lost = next((s for s in self._states if s.phase is MovePhase.FAILED), None)
+        if lost is not None:
+            return self.fail("NoRoom", lost.message)
+        if not lacking:
+            return self._become(PlanPhase.MOVING, "", f"room for {_counted(len(plan.moves))}")
+        if self._now - plan.status.began >= ROOM_SECONDS:
+            refusal = self._picture.refusals.get(plan.uid, "")
+            return self.fail("NoRoom", "; ".join(filter(None, (refusal, *lacking)))[:_LONGEST])
+        return self._become(plan.status.phase, "", plan.status.message, *actions)
+
+    def _roomless(self, actions: list[Action]) -> Iterator[str]:
+        """The moves that have no room yet, but for those that come after others."""
+        for place, move in enumerate(self._plan.moves):
             if move.after:
                 continue
-            job = self._picture.job(plan.job(place))
+            job = self._picture.job(self._plan.job(place))
             if job is None:
                 actions.append(MakeJob(place))
-                lacking.append(f"room for {move.pod} on node {move.target}")
-                continue
-            self._see(place, job)
-            if job.status.phase.over:
-                return self.fail(job.status.reason, _of(move, job.status.message))
-            if not job.status.node:
-                text = job.status.message or f"room on node {move.target}"
-                lacking.append(_of(move, text))
-        if plan.pod is not None:
-            held = self._picture.room(place_name(plan))
-            if held is None:
-                actions.append(HoldPlace())
-            elif held.phase.over:
-                return self.fail("NoRoom", f"the reservation of pod {plan.pod} is over")
-            if held is None or not held.node:
-                text = "" if held is None else held.message
-                lacking.append(f"{plan.pod}: {text or f'its place on node {plan.node}'}")
-        refusal = self._picture.refusals.get(plan.uid, "")
-        if lacking and self._now - plan.status.began >= ROOM_SECONDS:
-            return self.fail("NoRoom", "; ".join(filter(None, (refusal, *lacking)))[:1000])
-        if lacking:
-            return self._become(plan.status.phase, "", plan.status.message, *actions)
-        return self._become(PlanPhase.MOVING, "", f"room for {len(plan.moves)} is held")
+            else:
+                self._see(place, job)
+            if job is None or not job.status.node:
+                why = "" if job is None else job.status.message
+                yield _of(move, why or f"no room on node {move.target} yet")
+
+    def _placeless(self, actions: list[Action]) -> Iterator[str]:
+        """The pod that is to fit, while its place is not there."""
+        plan = self._plan
+        if plan.pod is None:
+            return
+        held = self._picture.room(place_name(plan))
+        if held is None:
+            actions.append(HoldPlace())
+        if held is None or not held.node:
+            why = "" if held is None else held.message
+            yield f"{plan.pod}: {why or f'no place on node {plan.node} yet'}"
 
     def moving(self) -> PlanStep:
         """Let one move after the other begin (rule 3)."""

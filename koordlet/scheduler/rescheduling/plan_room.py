@@ -21,9 +21,9 @@ from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import requests, wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import Body
-from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.rescheduling import plan_flow
 from koordlet.scheduler.rescheduling.move_plan import MovePlan
+from koordlet.scheduler.reservation import keys
 
 _LONGER = 60.0
 #: Of a pod's specification what says where it may run.

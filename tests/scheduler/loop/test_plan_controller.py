@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -112,9 +112,7 @@ class Planned:
 
 
 @asynccontextmanager
-async def planned(
-    ram: Path, *, over_http: bool, works: bool = True
-) -> AsyncGenerator[Planned]:
+async def planned(ram: Path, *, over_http: bool, works: bool = True) -> AsyncGenerator[Planned]:
     """The cluster, with a scheduler, kubelets, controllers and a descheduler at work."""
     async with (
         schedulers.world(ram, over_http=over_http, custom=KINDS) as world,
@@ -136,7 +134,7 @@ async def planned(
 
 @asynccontextmanager
 async def working(
-    cluster: Planned, until: Callable[[], bool] | None = None
+    cluster: Planned,
 ) -> AsyncGenerator[descheduler.Descheduler]:
     """A descheduler at work."""
     made = descheduler.Descheduler(
