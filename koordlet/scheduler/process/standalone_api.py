@@ -15,7 +15,7 @@ import collections
 import contextlib
 import datetime as dt
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from koordlet.kubeapi import (
@@ -65,6 +65,7 @@ _TAKEN = {
     )
 }
 #: Objects that say themselves why they cannot be carried out.
+_READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], job.MigrationJob | move_plan.MovePlan]]
 _READERS = {kinds.POD_MIGRATION_JOBS: job.read, kinds.MOVE_PLANS: move_plan.read}
 _ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.

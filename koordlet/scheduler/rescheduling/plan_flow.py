@@ -14,9 +14,9 @@ Checking  its mode is Act                             Reserving
 Reserving each move has room, and so has its pod      Moving
 Reserving ``ROOM_SECONDS`` are over                   Failed    NoRoom
 Moving    a move is over                              Moving    the next one may begin
-Moving    all are over, and its pod has a node        Done
+Moving    all are over, or its pod has the room       Done
 any       somebody else has changed what it is about  Failed    PodGone, PodMoved, BeneficiaryGone
-any       its pod has a node already                  Aborted   NotNeeded
+any       its pod has another node                    Aborted   NotNeeded
 any       a move failed                               Failed    that of the job
 any       its time is over                            Aborted   Timeout
 any       somebody ends it                            Aborted   Aborted
@@ -186,7 +186,11 @@ class _PlanStep:
             if not leaves or job.waits:
                 yield EndJob(job)
         held = self._picture.room(place_name(self._plan))
-        if held is not None and held.leftover and not held.phase.over:
+        if held is None or held.phase.over:
+            return
+        # While it waits, those whose room it takes over count as its owners.
+        wanted = self._plan.pod
+        if held.owner is None or wanted is None or held.owner.uid != wanted.uid:
             yield DropPlace(held)
 
     # What may have changed.
@@ -202,13 +206,15 @@ class _PlanStep:
         return "", ""
 
     def _beneficiary(self) -> tuple[PlanPhase, str, str] | None:
-        """Why its pod needs no room any more."""
+        """Why its pod needs no more room: it has it, or is not what it was."""
         wanted = self._plan.pod
         if wanted is None:
             return None
         pod = self._picture.pod(wanted)
         if pod is None or wanted.uid not in {"", pod.uid}:
             return PlanPhase.FAILED, "BeneficiaryGone", f"pod {wanted} is not there any more"
+        if pod.node and pod.node == self._plan.node and self._plan.status.began:
+            return PlanPhase.DONE, "", f"{wanted} has node {pod.node}"
         if pod.node:
             return PlanPhase.ABORTED, "NotNeeded", f"pod {wanted} has node {pod.node} already"
         return None
@@ -284,7 +290,7 @@ class _PlanStep:
         held = self._picture.room(place_name(plan))
         if held is None:
             actions.append(HoldPlace())
-        if held is None or not held.node:
+        if held is None or not held.node or held.phase.over:
             why = "" if held is None else held.message
             yield f"{plan.pod}: {why or f'no place on node {plan.node} yet'}"
 
@@ -323,17 +329,12 @@ class _PlanStep:
 
     def _arrived(self) -> PlanStep:
         """All moves are made: its pod takes the room."""
-        plan = self._plan
-        over = self._beneficiary()
-        if over is not None and over[0] is PlanPhase.FAILED:
-            return self.end(*over)
+        plan, over = self._plan, self._beneficiary()
         if plan.pod is None:
             return self.end(PlanPhase.DONE, "", f"node {plan.node} has no pods that could move")
-        if over is None:
-            return self._become(PlanPhase.MOVING, "", f"{plan.pod} waits for its place")
-        pod = self._picture.pod(plan.pod)
-        node = pod.node if pod is not None else ""
-        return self.end(PlanPhase.DONE, "", f"{plan.pod} has node {node}")
+        if over is not None:
+            return self.end(*over)
+        return self._become(PlanPhase.MOVING, "", f"{plan.pod} waits for its place")
 
     def _see(self, place: int, job: MigrationJob) -> None:
         """The state of a move, by its job."""

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import descheduler
@@ -165,5 +167,125 @@ def test_a_plan_makes_room_and_the_pod_that_waits_takes_it(ram: Path, *, over_ht
             assert placed.pop("big") == plan.node == "n1"
             assert sorted(placed.values()) == sorted(move.target for move in plan.moves)
             await cluster.nothing_left()
+
+    schedulers.run(body())
+
+
+@both
+def test_a_plan_in_shadow_says_what_it_would_do_and_acts_once_it_is_told_to(
+    ram: Path, *, over_http: bool
+) -> None:
+    """Its moves are in the object; nobody holds or moves anything before."""
+
+    async def body() -> None:
+        async with planned(ram, over_http=over_http) as cluster:
+            await cluster.ask(acts=False)
+
+            def shown(known: Mapping[str, Any]) -> bool:
+                return bool(known.get("p", {}).get("status", {}).get("reason") == "Shadow")
+
+            plan = move_plan.decode((await cluster.world.until(shown, PLANS))["p"])
+            assert plan.status.message == (
+                "3 moves would make room for d/big; set spec.mode to Act to make them"
+            )
+            assert [move.origin for move in plan.moves] == ["n1"] * 3
+            assert await cluster.left() == ([], [])
+            await cluster.patch({"spec": {"mode": "Act"}})
+            plan = await cluster.plan("Done", "Failed", "Aborted")
+            assert plan.status.phase == "Done", plan.status
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize(("way", "over_http"), [("abort", False), ("delete", True)])
+def test_a_plan_that_somebody_ends_gives_back_what_it_holds(
+    ram: Path, way: str, *, over_http: bool
+) -> None:
+    """All room is held, and a budget lets nobody go; then nothing is left, and nobody has moved."""
+
+    async def body() -> None:
+        async with planned(ram, over_http=over_http) as cluster:
+            store = cluster.world.store
+            budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "all", "d")
+            selector = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
+            meta, spec = {"name": "all", "namespace": "d"}, {"selector": selector}
+            await store.create(budget.kind, {"metadata": meta, "spec": spec})
+            status = {"disruptionsAllowed": 0, "observedGeneration": 1}
+            await store.patch(budget, objects.Merge({"status": status}), subresource="status")
+            await cluster.ask()
+            plan = await cluster.plan("Moving", "Failed")
+            assert plan.status.phase == "Moving", plan.status
+            assert len((await cluster.left())[1]) == 4
+
+            def asked(known: Mapping[str, Any]) -> bool:
+                return "PDB" in known["p"]["status"]["message"]
+
+            await cluster.world.until(asked, PLANS)
+            if way == "abort":
+                await cluster.patch({"metadata": {"annotations": {jobs.ABORT: "true"}}})
+                assert (await cluster.plan("Aborted")).status.reason == "Aborted"
+            else:
+                await store.delete(objects.Ref(PLANS, "p"))
+            await cluster.nothing_left()
+            assert set((await cluster.world.placed()).values()) == {"n1"}
+
+    schedulers.run(body())
+
+
+def test_it_goes_on_where_another_process_ended(ram: Path) -> None:
+    """One descheduler holds the room and ends; the next lets them go."""
+
+    async def body() -> None:
+        async with planned(ram, over_http=False, works=False) as cluster:
+            await cluster.ask()
+            async with working(cluster):
+                await cluster.plan("Reserving", "Moving", "Done")
+            async with working(cluster):
+                plan = await cluster.plan("Done", "Failed", "Aborted")
+            assert plan.status.phase == "Done", plan.status
+            listing = await objects.collect(cluster.world.store.list(JOBS))
+            assert len(listing.items) == 3
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "words"),
+    [
+        ({"pod": "nobody"}, "BeneficiaryGone", "there is no pod d/nobody"),
+        ({"pod": "a-1"}, "NotNeeded", "pod d/a-1 has node n1 already"),
+        ({"pod": ""}, "NoPlan", "none has room for all of them elsewhere"),
+    ],
+)
+def test_a_plan_without_moves_says_why(
+    ram: Path, change: dict[str, str], reason: str, words: str
+) -> None:
+    """It is over."""
+
+    async def body() -> None:
+        async with planned(ram, over_http=False) as cluster:
+            if not change["pod"]:  # no node is empty, and none has room
+                await cluster.world.pod("fill", on="n2", cpu="2", meta=owner("fill"))
+                await cluster.world.pod("full", on="n3", cpu="2", meta=owner("full"))
+            await cluster.ask(**change)
+            plan = await cluster.plan("Failed", "Done")
+            assert (plan.status.reason, words in plan.status.message) == (reason, True)
+
+    schedulers.run(body())
+
+
+def test_a_plan_that_cannot_be_read_says_so_in_its_status(ram: Path) -> None:
+    """And no other suffers from it."""
+
+    async def body() -> None:
+        async with planned(ram, over_http=False) as cluster:
+            bad = {"metadata": {"name": "bad"}, "spec": {"mode": "Act", "ttl": "soon"}}
+            await cluster.world.store.create(PLANS, bad)
+            await cluster.ask()
+            known = await cluster.world.until(
+                lambda known: known["bad"].get("status", {}).get("phase") == "Failed", PLANS
+            )
+            assert known["bad"]["status"]["reason"] == "InvalidPlan"
+            assert (await cluster.plan("Done", "Failed")).status.phase == "Done"
 
     schedulers.run(body())

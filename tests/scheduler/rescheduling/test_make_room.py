@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
+from koordlet.scheduler.rescheduling.move_plan import PlanMove
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import clusters
 from tests.kit.descheduling import NOW, node, pod
@@ -158,3 +160,57 @@ def test_no_prefix_of_a_plan_exceeds_a_node_and_the_pod_fits_in_the_end(seed: in
     cycle = Cycle(columns, scene.state.profile("default-scheduler"))
     assert cycle.choose(big) == columns.rows[found.node]
     assert np.count_nonzero(columns.requested < 0) == 0
+
+
+RATE: Body = {
+    "kind": "DisruptionRate",
+    "metadata": {"name": "all", "namespace": "default"},
+    "spec": {"selector": {"matchLabels": {}}, "limits": [{"count": 1, "window": "1h"}]},
+}
+SHARED = (
+    *(node(name, cpu="4") for name in "ab"),
+    *(pod(f"a{n}", "a", cpu="1") for n in range(2)),
+    pod("b0", "b", cpu="3500m"),
+    node("c", cpu="2"),
+)
+
+
+def test_a_budget_that_lets_one_go_makes_no_plan_of_two_and_is_as_before() -> None:
+    """One would go, and the second an hour later: nobody begins what does not end."""
+    assert len(moves(plan(*SHARED, cpu="4"))) == 2
+    scene = LimitedDump((*SHARED, RATE), NOW)
+    planner = RoomPlanner(scene.state, scene.limiter)
+    reason = planner.make_room(waiting(cpu="4"))
+    assert isinstance(reason, str)
+    assert "on no node are there at most" in reason
+    (held,) = scene.limiter.rates
+    assert [len(ledger) for ledger in held.ledgers.values()] == [0]
+    assert not scene.limiter.pace.waits
+    # One alone may go.
+    assert len(moves(planner.make_room(waiting(cpu="3")))) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "words"),
+    [
+        ({}, "", ""),
+        ({"target": "b"}, "NoRoom", "node b does not take default/a1"),
+        ({"target": "z"}, "WorldChanged", "node z is not there"),
+        ({"origin": "b"}, "WorldChanged", "pod default/a1 is not there"),
+        ({"node": "b"}, "NoRoom", "d/big would not fit on node b without them"),
+        ({"rate": True}, "RateSpent", "DisruptionRate default/all allows 1 in 1h"),
+    ],
+)
+def test_moves_of_somebody_else_are_checked(change: Body, reason: str, words: str) -> None:
+    """In their order, with all filters, by every budget; the state is as before."""
+    scene = LimitedDump((*SHARED, *([RATE] if change.get("rate") else [])), NOW)
+    before = rooms(scene)
+    several = [
+        PlanMove(PodRef("default", "a0"), "a", "c"),
+        PlanMove(PodRef("default", "a1"), change.get("origin", "a"), change.get("target", "c")),
+    ]
+    planner = RoomPlanner(scene.state, scene.limiter)
+    found = planner.objection(waiting(cpu="4"), change.get("node", "a"), several)
+    assert found[0] == reason
+    assert words in found[1]
+    assert rooms(scene) == before
