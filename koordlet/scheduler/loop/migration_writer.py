@@ -31,7 +31,7 @@ from koordlet.scheduler.migration.arbitration import Candidate
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.rescheduling import make_room
+from koordlet.scheduler.rescheduling import plan_check
 
 #: Seconds after a refused eviction, or a failed request, before the next.
 PAUSE = 5.0
@@ -248,5 +248,5 @@ def mover(name: str, evictor: EvictorSettings, *, acts: bool) -> Mover:
 def cause(job: MigrationJob) -> str:
     """Why a job evicts, as the limiter counts it."""
     if job.plan:
-        return make_room.CAUSE
+        return plan_check.CAUSE
     return CAUSE if job.by.startswith(COMPONENT) else BY_HAND

@@ -33,6 +33,7 @@ from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.rescheduling import move_plan, plan_flow, plan_room
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 
 LOOK, _SWEEP = 0.2, 5.0
 #: A job is given up somewhat later than its plan, which says why.
@@ -162,12 +163,10 @@ class PlanController:
             refusals=self._refusals,
         )
 
-    def _planner(self) -> RoomPlanner:
-        return RoomPlanner(self._state(), self._watched.disruptions.limiter)
-
     def _check(self, plan: MovePlan) -> tuple[str, str]:
         wanted = None if plan.pod is None else self._pod(plan.pod)
-        return self._planner().objection(wanted, plan.node, plan.moves)
+        check = PlanCheck(self._state(), self._watched.disruptions.limiter)
+        return check.objection(wanted, plan.node, plan.moves)
 
     # What is done.
 
@@ -188,7 +187,8 @@ class PlanController:
 
     async def _find(self, plan: MovePlan) -> None:
         """Write the moves into the plan, or that there are none."""
-        planner, wanted = self._planner(), None
+        planner = RoomPlanner(self._state(), self._watched.disruptions.limiter)
+        wanted = None
         if plan.pod is None:
             made = planner.empty_node()
         else:
@@ -203,7 +203,9 @@ class PlanController:
         if isinstance(made, str):
             await self._end(plan, "NoPlan", made)
             return
-        moves = [PlanMove(_ref(each.pod), each.origin, each.target) for each in made.moves]
+        moves = [
+            PlanMove(_ref(each.pod), each.origin, each.target, each.after) for each in made.moves
+        ]
         pod = None if wanted is None else _ref(wanted)
         patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod), plan.revision)
         await self._store.patch(self._ref(plan), patch)

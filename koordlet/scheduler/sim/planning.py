@@ -40,6 +40,7 @@ def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
                 "pod": move.pod.key,
                 "from": move.origin,
                 "to": move.target,
+                "after": [place + 1 for place in move.after],
                 "cost": round(move.cost, 3),
                 "waitsFor": None
                 if move.waits_for is None
@@ -57,16 +58,22 @@ def _proof(columns: Columns, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:
     for place, move in enumerate(plan.moves):
         before = [each for each in plan.moves[:place] if each.target == move.target]
         held = resources.total(each.pod.pod_class.requests.real for each in before)
+        vacated = resources.total(
+            plan.moves[each].pod.pod_class.requests.real for each in move.after
+        )
         asks = move.pod.pod_class.requests.real
         free = {
-            name: much - held.get(name, 0)
+            name: much + vacated.get(name, 0) - held.get(name, 0)
             for name, much in _free(columns, move.target).items()
             if name in asks
         }
+        once = f" after {' and '.join(str(each + 1) for each in move.after)}" if move.after else ""
         yield (
-            f"{place + 1}. {move.target} has {_spelled(free)} free, and {move.pod.key} asks for"
-            f" {_spelled(asks)}: room is held there while it still runs on {move.origin}"
+            f"{place + 1}. {move.target} has {_spelled(free)} free{once}, and {move.pod.key} asks"
+            f" for {_spelled(asks)}: room is held there while it still runs on {move.origin}"
         )
+        if move.origin != plan.node:
+            continue
         freed = resources.total((freed, asks))
     yield (
         "stopped after any move, each pod runs where it was or where room was held for it;"

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.framework.cycle import Cycle
-from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
-from koordlet.scheduler.rescheduling.move_plan import PlanMove
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import clusters
 from tests.kit.descheduling import NOW, node, pod
@@ -142,7 +141,7 @@ def test_no_prefix_of_a_plan_exceeds_a_node_and_the_pod_fits_in_the_end(seed: in
     big = waiting(cpu=f"{max(left.values()) + chance.choice((250, 500, 1000))}m")
     found = RoomPlanner(scene.state, scene.limiter).make_room(big)
     assert rooms(scene) == before
-    if isinstance(found, str):
+    if isinstance(found, str) or any(move.after for move in found.moves):
         return
     columns = scene.state.columns
     held = []
@@ -190,27 +189,98 @@ def test_a_budget_that_lets_one_go_makes_no_plan_of_two_and_is_as_before() -> No
     assert len(moves(planner.make_room(waiting(cpu="3")))) == 1
 
 
+def chain(b0: str, c0: str) -> list[Body]:
+    """The pod of node a has no place, unless the small one of b goes to c."""
+    return [
+        node("a", cpu="2"), node("b", cpu="2"), node("c", cpu="2"),
+        pod("a0", "a", cpu="1500m", owner="ReplicaSet/a"),
+        pod("b0", "b", cpu=b0, owner="ReplicaSet/b"),
+        pod("c0", "c", cpu=c0, owner="DaemonSet/c"),
+    ]  # fmt: skip
+
+
+def test_a_pod_without_a_place_takes_that_of_another_which_has_one() -> None:
+    """The small pod first; the room of the second is held after it."""
+    found = plan(*chain("600m", "1200m"), nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
+    assert moves(found) == [("b0", "b", "c"), ("a0", "a", "b")]
+    assert isinstance(found, RoomPlan)
+    assert [move.after for move in found.moves] == [(), (0,)]
+    # Nobody else has a place: there is no chain.
+    found = plan(*chain("600m", "1500m"), nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
+    assert isinstance(found, str)
+
+
 @pytest.mark.parametrize(
-    ("change", "reason", "words"),
+    "change",
     [
-        ({}, "", ""),
-        ({"target": "b"}, "NoRoom", "node b does not take default/a1"),
-        ({"target": "z"}, "WorldChanged", "node z is not there"),
-        ({"origin": "b"}, "WorldChanged", "pod default/a1 is not there"),
-        ({"node": "b"}, "NoRoom", "d/big would not fit on node b without them"),
-        ({"rate": True}, "RateSpent", "DisruptionRate default/all allows 1 in 1h"),
+        {"spec": {"priority": 7}},
+        {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
+        {"annotations": {"koordlet.io/movable": "false"}},
+        {"owner": "DaemonSet/agent"},
     ],
 )
-def test_moves_of_somebody_else_are_checked(change: Body, reason: str, words: str) -> None:
-    """In their order, with all filters, by every budget; the state is as before."""
-    scene = LimitedDump((*SHARED, *([RATE] if change.get("rate") else [])), NOW)
-    before = rooms(scene)
-    several = [
-        PlanMove(PodRef("default", "a0"), "a", "c"),
-        PlanMove(PodRef("default", "a1"), change.get("origin", "a"), change.get("target", "c")),
-    ]
-    planner = RoomPlanner(scene.state, scene.limiter)
-    found = planner.objection(waiting(cpu="4"), change.get("node", "a"), several)
-    assert found[0] == reason
-    assert words in found[1]
-    assert rooms(scene) == before
+def test_who_may_not_move_gives_nobody_his_place(change: Body) -> None:
+    """A chain asks of each what a plan asks."""
+    bodies = chain("600m", "1200m")
+    bodies[4] = pod("b0", "b", cpu="600m", **change)
+    found = plan(*bodies, nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
+    assert isinstance(found, str)
+
+
+def crowded(chance: random.Random) -> list[Body]:
+    """Nodes of which most are nearly full, workloads of one or two pods, one budget for some."""
+    names = [f"n{place}" for place in range(5)]
+    bodies = [node(name, cpu="4", pods=100) for name in names]
+    place = 0
+    for name in names:
+        left = 4000 - chance.choice((0, 500, 1000, 1500))
+        while left >= 500:
+            size = min(left, chance.choice((500, 1000, 1500, 2000, 2500)))
+            app = f"w{chance.randint(0, 9)}"
+            labels = {"app": app, "tier": chance.choice("xy")}
+            bodies.append(pod(f"p{place}", name, cpu=f"{size}m", owner=f"ReplicaSet/{app}",
+                              labels=labels))  # fmt: skip
+            left, place = left - size, place + 1
+    limits = [{"count": chance.choice((0, 1, 2)), "window": "1h"}]
+    spec = {"selector": {"matchLabels": {"tier": "x"}}, "limits": limits}
+    return [*bodies, {**RATE, "spec": spec}]
+
+
+def test_no_step_of_any_plan_overcommits_a_node_or_breaks_a_budget() -> None:
+    """Rooms are held beside all that runs, those of a chain once it has come so far."""
+    chained = 0
+    for seed in range(80):
+        bodies = crowded(random.Random(seed))
+        scene = LimitedDump(bodies, NOW)
+        before = rooms(scene)
+        big = waiting(cpu=f"{random.Random(seed).choice((2000, 2500, 3000, 3500))}m")
+        found = RoomPlanner(scene.state, scene.limiter).make_room(big)
+        assert rooms(scene) == before
+        if isinstance(found, str):
+            continue
+        columns = scene.state.columns
+        guarded = [m for m in found.moves if m.pod.pod_class.labels["tier"] == "x"]
+        assert len(guarded) <= bodies[-1]["spec"]["limits"][0]["count"]
+        chained += any(move.after for move in found.moves)
+        held: dict[str, tuple[Any, int]] = {}
+
+        def hold(move: Any, columns: Any = columns, held: Any = held) -> None:
+            row, amounts = columns.rows[move.target], columns.vectors(move.pod.pod_class)[0]
+            held[move.pod.uid] = amounts, row
+            columns.requested[: amounts.size, row] += amounts
+            assert (columns.requested <= columns.allocatable).all()
+
+        for move in found.moves:
+            if not move.after:
+                hold(move)
+        for move in found.moves:
+            if move.after:
+                hold(move)
+            columns.remove(move.pod)
+        for move in found.moves:
+            amounts, row = held[move.pod.uid]
+            columns.requested[: amounts.size, row] -= amounts
+            columns.place(landing.ghost(move.pod), row)
+        cycle = Cycle(columns, scene.state.profile("default-scheduler"))
+        assert cycle.choose(big) == columns.rows[found.node]
+    assert chained >= 5
