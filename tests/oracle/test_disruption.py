@@ -77,7 +77,7 @@ class Life:
 
     def _show(self, name: str, ends: str | None = None) -> None:
         pod = self.naive.pods[name]
-        more = {} if ends is None else {"began": self.ending[name]}
+        more: dict[str, Any] = {} if ends is None else {"began": self.ending[name]}
         self.picture.pod(name, of=pod.controller, app=pod.app, ready=pod.up, ends=ends, **more)
 
     # What may happen.

@@ -160,7 +160,9 @@ def read(body: Body) -> MovePlan:
             fault=str(error),
             aborts=objects.part(meta, "annotations").get(ABORT) == "true",
             status=PlanStatus(
-                phase=PlanPhase(phase) if phase in set(PlanPhase) else PlanPhase.PENDING
+                phase=PlanPhase(phase) if phase in set(PlanPhase) else PlanPhase.PENDING,
+                reason=str(status.get("reason") or ""),
+                message=str(status.get("message") or ""),
             ),
         )
 
