@@ -10,19 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.cli import output
-from koordlet.model import errors
 
 Document = Mapping[str, Any]
-
-
-def named(claims: Sequence[Document], name: str) -> Document:
-    """The claim of a name, alone or as ``namespace/name``."""
-    if len(claims) != 1:
-        there = ", ".join(str(claim["claim"]) for claim in claims)
-        fix = f"there are {there}" if there else "`koordlet get claims` lists them"
-        problem = "several claims have this name" if there else "no such claim"
-        raise errors.HostError(problem, culprit=name, fix=fix)
-    return claims[0]
 
 
 def table(claims: Sequence[Document]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from koordlet.cli import (
@@ -35,14 +35,12 @@ _OPTIONS = {
     "--address ADDRESS": "HOST:PORT of the scheduler's --http, for all but reservations"
     f" (default: {scheduler_documents.ADDRESS}); unix:/path of its socket, for a reservation",
 }
-
-
-#: What a scheduler answers over HTTP: path, the one of a name, its lines.
-_ASKED = {
-    "gang": ("gangs", gangs.named, gangs.detail),
-    "quota": ("quotas", quotas.named, quotas.detail),
-    "claim": ("claims", claims.named, claims.detail),
-    "budget": ("budgets", disruption.named, disruption.detail),
+#: What a scheduler answers over HTTP.
+_DETAILS: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
+    "gang": gangs.detail,
+    "quota": quotas.detail,
+    "claim": claims.detail,
+    "budget": disruption.detail,
 }
 #: Objects of a cluster or of a standalone scheduler.
 _REACHED = {
@@ -53,7 +51,7 @@ _REACHED = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "gang", "migration", "plan", "quota", "claim", "budget")
+    choices = ("reservation", *_REACHED, *_DETAILS)
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
     parser.add_argument("name", metavar="NAME", help="of the object")
     reservations.add(parser)
@@ -62,18 +60,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
+    if args.kind in _DETAILS:
+        document = scheduler_documents.one(args.address, args.kind, args.name)
+        return output.show(args.output, {args.kind: document}, _DETAILS[args.kind](document))
     if args.kind in _REACHED:
         reach, detail = _REACHED[args.kind]
         document = reach(args).one(args.name)
         return output.show(args.output, {args.kind: document}, detail(document))
-    if args.kind in _ASKED:
-        path, named, detail = _ASKED[args.kind]
-        document = named(scheduler_documents.ask(args.address, path, args.name), args.name)
-        return output.show(args.output, {args.kind: document}, detail(document))
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
     moments = [{"at": at, "what": what} for at, what in timeline]
-    document = {"reservation": body, "timeline": moments, "warnings": warnings}
-    return output.show(args.output, document, lines(body, timeline, warnings))
+    shown = {"reservation": body, "timeline": moments, "warnings": warnings}
+    return output.show(args.output, shown, lines(body, timeline, warnings))
 
 
 def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from koordlet.cli import (
     claims,
+    descheduling,
     disruption,
     feed_options,
     gangs,
@@ -28,6 +29,7 @@ koordlet get reservations web --kubeconfig admin.conf
 koordlet get gangs                      of this machine's scheduler, and what each waits for
 koordlet get gangs --address 127.0.0.1:9317
 koordlet get claims                     devices of resource claims, and who uses them
+koordlet get descheduler                the last round: each strategy, and why nothing moved
 koordlet get migrations                 pods that move, and how far each is
 koordlet get plans                      several moves that belong together, and how far they are
 koordlet get quotas                     the tree: who borrows, who lends, who is over
@@ -40,6 +42,7 @@ _TABLES = {
     "avoid": disruption.avoid,
     "budgets": disruption.budgets,
     "claims": claims.table,
+    "descheduler": descheduling.last_round,
     "gangs": gangs.table,
     "quotas": quotas.table,
 }

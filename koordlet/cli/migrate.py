@@ -18,6 +18,7 @@ from koordlet.model import errors
 EXAMPLES = """\
 koordlet migrate shop/web-1 --kubeconfig admin.conf
 koordlet migrate shop/web-1 --to node-7 --wait --kubeconfig admin.conf
+koordlet migrate train/worker-0 --gang --wait          all workers leave together
 koordlet migrate web-1 --reason 'a noisy neighbour'    of a standalone scheduler
 koordlet migrate shop/web-1 --dry-run -o json          the job that would be created
 """
@@ -26,6 +27,7 @@ _OPTIONS = {
     "--reason TEXT": "why, for whoever looks at the job",
     "--ttl SECONDS": "give up after so long (default: 300; 0: never)",
     "--without-reservation": "evict without room for the replacement: it may wait, or come back",
+    "--gang": "all members of the pod's gang leave, once room is held for each of them",
     "--wait": "follow the job until it is over; exit 1 unless it succeeded",
     "--dry-run": "print the job and create nothing",
     "--address HOST:PORT": "of the scheduler's or descheduler's --http, to follow a job without"
@@ -41,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         _OPTIONS,
         to={"default": ""},
         reason={"default": ""},
-        ttl={"type": float, "default": 300.0},
+        ttl={"type": options.seconds, "default": 300.0},
     )
     reservations.add(parser)
 
@@ -52,12 +54,17 @@ def run(args: argparse.Namespace) -> int:
     from koordlet.scheduler.migration import job  # noqa: PLC0415 -- with it
 
     namespace, _, name = args.pod.rpartition("/")
-    if not name or args.ttl < 0:
-        raise errors.UsageError("give [NAMESPACE/]POD, and no negative --ttl", culprit=args.pod)
+    if not name or "/" in namespace:
+        raise errors.UsageError("give [NAMESPACE/]POD", culprit=args.pod)
     if args.to and args.without_reservation:
         raise errors.UsageError(
             "--to holds room on a node, and --without-reservation holds none",
             fix="leave one of them out",
+        )
+    if args.gang and (args.to or args.without_reservation):
+        raise errors.UsageError(
+            "--gang holds room for each member where the scheduler finds some",
+            fix="leave out --to and --without-reservation",
         )
     modes = evictor_settings.RESERVATION_FIRST, evictor_settings.EVICT_DIRECTLY
     body = job.request(
@@ -66,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
         ttl_seconds=args.ttl,
         reason=args.reason,
         node=args.to,
+        gang=args.gang,
     )
     # A name of its own: a standalone scheduler makes none.
     prefix = body["metadata"].pop("generateName")

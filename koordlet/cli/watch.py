@@ -8,7 +8,7 @@ import itertools
 import json
 import time
 
-from koordlet.cli import feed_options, migrations, output, reservations
+from koordlet.cli import feed_options, migrations, options, output, reservations
 
 EXAMPLES = """\
 koordlet watch node                     a line whenever something changed
@@ -24,7 +24,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     choices = ("migrations", "node", "reservations", "workloads")
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
-    parser.add_argument("--count", type=int, default=0, help="end after so many (default: never)")
+    parser.add_argument(
+        "--count",
+        type=options.count,
+        default=0,
+        metavar="N",
+        help="end after so many (default: never)",
+    )
     feed_options.add(parser)
     reservations.add_cluster(parser)
 

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from koordlet.agent import dra_driver, lifecycle
+from koordlet.host.fs import root
 from koordlet.kubeapi import kinds, objects
 from koordlet.model import kubelet, observed, pod, qos, snapshot
+from koordlet.rpc import dra_plugin
 from koordlet.rpc.gen import dra_pb2
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import gatherer
-from tests.kit import agents, moments, prepared_claims, resctrl, trees
+from tests.kit import agents, dying, moments, prepared_claims, resctrl, trees
 from tests.kit.kernel import Machine
 from tests.kit.prepared_claims import result, status
 from tests.rpc.test_dra_plugin import PLUGIN, ask
@@ -68,9 +70,9 @@ class Scene:
     uids: dict[str, str] = field(default_factory=dict)
 
     @contextlib.asynccontextmanager
-    async def agent(self) -> AsyncIterator[dra_driver.DraDriver]:
+    async def agent(self, host: root.HostRoot | None = None) -> AsyncIterator[dra_driver.DraDriver]:
         """An agent with its driver; gone at the end as a process is, but for its socket."""
-        with self.site.agent() as who:
+        with self.site.agent(host) as who:
             agents.settle(who, self.site.clock)
             driver = dra_driver.DraDriver(
                 who,
@@ -224,6 +226,26 @@ def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None
     play(ram, body)
 
 
+def test_a_claim_that_waits_for_its_pod_keeps_no_other_waiting(ram: Path) -> None:
+    """Its pod is known late, after another claim has been prepared and given back."""
+
+    async def body(scene: Scene) -> None:
+        other = replace(using("b"), uid="uid-q", name="q", phase=pod.Phase.PENDING)
+        scene.sources.say(pods=(LS, other))
+        await make(scene, status("a", result("numa-1", cpu="2")))
+        await make(scene, status("b", result("numa-0", cpu="1"), pods=("uid-q",)))
+        async with scene.agent():
+            waits = asyncio.create_task(scene.ask("Prepare", "a"))
+            assert await scene.ask("Prepare", "b") == {"b": ""}
+            assert await scene.ask("Unprepare", "b") == {"b": ""}
+            assert not waits.done()
+            scene.sources.say(pods=(LS, other, using("a")))
+            assert await waits == {"a": ""}
+            assert scene.holds() == {"claim/t/a": "4-5"}
+
+    play(ram, body)
+
+
 def test_a_claim_outlives_its_agent(ram: Path) -> None:
     """Gone after preparing: the next agent holds the same CPUs from its first pass, and serves."""
 
@@ -292,6 +314,25 @@ def test_a_static_policy_ends_the_offer_and_not_the_claims(ram: Path) -> None:
     play(ram, body)
 
 
+def test_a_registration_is_in_force_until_the_kubelet_refuses_or_nobody_serves(ram: Path) -> None:
+    """Slices are written for it: each has its own number, so that they are read again."""
+
+    async def body(scene: Scene) -> None:
+        async with scene.agent() as driver:
+            numbers = []
+            for problem in ("", "", "bad version", ""):
+                driver.registered(problem)
+                numbers.append(driver.counted()["registration"])
+            assert numbers == [1, 2, 0, 4]
+            assert driver.health() == {"numa-0": "", "numa-1": ""}
+            scene.sources.say(kubelet=STATIC)
+            await scene.passes()
+            assert driver.counted()["registration"] == 0
+            assert driver.health() == {}
+
+    play(ram, body)
+
+
 def test_a_directory_that_is_not_there_is_a_condition(ram: Path) -> None:
     """The socket is tried again; the agent does everything else."""
 
@@ -354,5 +395,52 @@ def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
             assert "no resctrl group" in told["a"]
             assert scene.driver is not None
             assert scene.driver.counted()["claims"] == 0
+
+    play(ram, body, rdt="intel")
+
+
+def test_killed_at_any_change_nothing_is_lost_and_nothing_is_left(ram: Path) -> None:
+    """Preparing and unpreparing CPUs with ways: killed before each change of the machine.
+
+    The next agent ends what was begun: the kubelet's second attempt finds all of it, or nothing.
+    """
+
+    async def body(scene: Scene) -> None:
+        # The kubelet's own state says that it does not run yet: no server's answer holds its claim.
+        waiting = replace(using("a"), phase=pod.Phase.PENDING)
+        scene.sources.say(pods=(LS, waiting))
+        cache = result("cache-1", "cache", ways="4", groups="1", mbaPercent="20")
+        await make(scene, status("a", result("numa-1", cpu="2"), cache))
+        ref = dra_plugin.ClaimRef("t", "a", scene.uids["a"])
+        async with scene.agent() as driver:
+            free = scene.site.image()
+            await driver.prepare(ref)
+            held = scene.site.image()
+            await driver.unprepare(ref)
+            assert scene.site.image() == free != held
+
+        async def killed(verb: str, change: int) -> bool:
+            host = dying.DyingHost(scene.site.host, 10**9)
+            async with scene.agent(host) as driver:
+                host.after = host.count + change
+                try:
+                    await getattr(driver, verb)(ref)
+                except dying.Killed:
+                    return True
+            return False
+
+        for change in range(1, 100):
+            died = await killed("prepare", change)
+            async with scene.agent() as driver:
+                assert driver.counted()["claims"] == 1, change
+                await driver.prepare(ref)
+                assert scene.site.image() == held, change
+            died |= await killed("unprepare", change)
+            async with scene.agent() as driver:
+                await driver.unprepare(ref)
+                assert (driver.counted()["claims"], scene.site.image()) == (0, free), change
+            if not died:
+                break
+        assert change > 5
 
     play(ram, body, rdt="intel")

@@ -106,10 +106,13 @@ def test_a_plan_is_shown_with_its_proof(told: Any) -> None:
     ("words", "error"),
     [
         (("drain", "z", "FILE"), "z: no such node"),
+        (("drain", "", "--kubeconfig", "x"), "NODE: has no name"),
         (("drain", "a"), "whose node? (name the cluster with --kubeconfig, or FILE"),
         (("drain", "a", "--dry-run"), "whose cluster? (name FILE"),
         (("drain", "a", "FILE", "--kubeconfig", "x"), "whose cluster? (name FILE"),
-        (("drain", "a", "FILE", "--ready-after", "nan"), "--ready-after: is not a time"),
+        (("drain", "a", "--undo"), "--undo: uncordons a node of a cluster"),
+        (("drain", "a", "FILE", "--undo", "--kubeconfig", "x"), "--undo: uncordons"),
+        (("drain", "a", "--undo", "--dry-run", "--kubeconfig", "x"), "--undo: uncordons"),
         (("evict", "z", "FILE"), "default/z: no such pod has a node"),
         (("evict", "a0"), "whose pod? (name the cluster with --kubeconfig)"),
         (("explain", "plan", "z", "FILE"), "default/z: no such pod waits for a node"),
@@ -120,3 +123,12 @@ def test_bad_words_are_named(told: Any, words: tuple[str, ...], error: str) -> N
     status, out, err = told(*words)
     assert (status, out) == (2, "")
     assert err.startswith(f"koordlet: {error}")
+
+
+@pytest.mark.parametrize(
+    "words", [("drain", "a", "FILE", "--ready-after"), ("evict", "a0", "FILE", "--timeout")]
+)
+def test_a_time_that_never_comes_is_refused(told: Any, words: tuple[str, ...]) -> None:
+    """NaN is less than nothing and more than nothing."""
+    with pytest.raises(SystemExit, match="2"):
+        told(*words, "nan")

@@ -134,4 +134,4 @@ def test_who_runs_here_without_an_agent(tmp_path: Path) -> None:
         )
         found: Any = node_source.Self(words(), config).read()
 
-    assert "web-1" in {one["name"] for one in found["workloads"]}
+    assert "web-1" in {pod["name"] for pod in found["workloads"]}, found["sources"]

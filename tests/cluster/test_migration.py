@@ -21,6 +21,7 @@ from koordlet.model import resources
 from koordlet.scheduler.migration import job
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
+from tests.cluster import write_gate
 from tests.cluster.deployed import ACCOUNT, PODS, SPACE, Deployed
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
@@ -37,8 +38,6 @@ MERGE = "application/merge-patch+json"
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 REPLICAS = 3
 PLANS = "/apis/scheduling.koordlet.io/v1alpha1/moveplans"
-#: What the descheduler writes.
-WRITTEN = {"moveplans", "podmigrationjobs", "reservations", "pods"}
 
 
 class Machine:
@@ -59,10 +58,11 @@ class Machine:
         #: The fewest pods that were up at once, by workload.
         self.fewest: dict[str, int] = {}
 
-    def start(self) -> None:
-        """The descheduler."""
+    def start(self, armed: Callable[[Callable[[], None]], None] = lambda _: None) -> None:
+        """The descheduler; ``armed`` is given what kills it, before it can write."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+        armed(self._process.kill)
 
     def kill(self) -> None:
         """End it at once."""
@@ -178,16 +178,6 @@ class Machine:
         status: Body = self.admin.need("GET", f"{PLANS}/{name}").get("status", {})
         return status
 
-    def writes(self) -> int:
-        """How much the descheduler has written so far."""
-        return sum(
-            each["stage"] == "ResponseComplete"
-            and each["verb"] in {"create", "patch", "delete"}
-            and each["objectRef"]["resource"] in WRITTEN
-            and each["user"]["username"].endswith(":koordlet-descheduler")
-            for each in self.deployed.audit()
-        )
-
     def over(self, name: str) -> bool:
         """Whether a job is over."""
         return self.job(name).get("phase") in {"Succeeded", "Failed", "Aborted"}
@@ -275,26 +265,26 @@ def test_a_budget_is_never_broken_and_waited_for_with_the_room_held(machine: Mac
     assert machine.held() == []
 
 
-def test_killed_again_and_again_it_ends_right(machine: Machine) -> None:
-    """Whenever it has written: one eviction, one reservation, nothing left behind."""
+def test_killed_again_and_again_it_ends_right(machine: Machine, tmp_path: Path) -> None:
+    """Between two writes, at many of them: one eviction, one reservation, nothing left behind."""
     jobs = [machine.move(machine.workload(f"kill-{number}")) for number in range(2)]
 
     def over() -> bool:
         return all(map(machine.over, jobs))
 
-    def written(before: int) -> bool:
-        return over() or machine.writes() > before
-
-    kills = 0
-    while not over() and kills < 30:
-        more = functools.partial(written, machine.writes())
-        machine.start()
-        machine.until(more, "something is written")
+    account, probe = ":koordlet-descheduler", (JOBS, job.request(job.PodRef("default", "probe")))
+    with write_gate.serving(machine.admin, tmp_path, account, probe) as gate:
+        # Of sixteen writes at least these land; at each of the next a process ends.
+        for landed in (3, 4, 1, 3, 2):
+            machine.start(functools.partial(gate.arm, landed))
+            machine.until(gate.closed.is_set, "it is killed at the next write")
+            machine.kill()
+            assert not over()
+    machine.start()
+    try:
+        machine.until(over, "the jobs are over")
+    finally:
         machine.kill()
-        kills += 1
-    assert over(), [machine.job(name) for name in jobs]
-    # How many writes land before a kill does is the machine's pace; two are never all of them.
-    assert kills >= 2
     for number, name in enumerate(jobs):
         assert machine.job(name)["phase"] == "Succeeded", machine.job(name)
         assert machine.fewest[f"kill-{number}"] >= REPLICAS - 1
@@ -304,7 +294,9 @@ def test_killed_again_and_again_it_ends_right(machine: Machine) -> None:
     assert machine.held() == []
 
 
-def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(machine: Machine) -> None:
+def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(
+    machine: Machine, tmp_path: Path
+) -> None:
     """Room for all before anybody leaves, each leaves once, and the pod has what they freed."""
     node = "n0"
     machine.cordon(node, others=True)
@@ -318,16 +310,14 @@ def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(machine: M
     def over() -> bool:
         return machine.plan("p").get("phase") in {"Done", "Failed", "Aborted"}
 
-    def written(before: int) -> bool:
-        return over() or machine.writes() > before
-
-    kills = 0
-    while not over() and kills < 8:
-        more = functools.partial(written, machine.writes())
-        machine.start()
-        machine.until(more, "something is written")
-        machine.kill()
-        kills += 1
+    account, probe = ":koordlet-descheduler", (JOBS, job.request(job.PodRef("default", "probe")))
+    with write_gate.serving(machine.admin, tmp_path, account, probe) as gate:
+        # Of more than fifty writes at least these land; at each of the next a process ends.
+        for landed in (2, 4, 7, 5, 9):
+            machine.start(functools.partial(gate.arm, landed))
+            machine.until(gate.closed.is_set, "it is killed at the next write")
+            machine.kill()
+            assert not over()
     machine.start()
     try:
         machine.until(over, "the plan is over")
@@ -336,8 +326,6 @@ def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(machine: M
         machine.kill()
     status = machine.plan("p")
     assert (status["phase"], status["message"]) == ("Done", f"default/big has node {node}"), status
-    # Under it there is no telling how many writes land before a kill does; one is never all.
-    assert kills >= 2
     assert [move["phase"] for move in status["moves"]] == ["Done"] * 3
     jobs = {
         each["metadata"]["name"]: each for each in machine.admin.items(JOBS)

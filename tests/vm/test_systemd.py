@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.docs import test_systemd_page
+from tests.docs import commands, test_systemd_page
 from tests.vm import machine, root
 from tests.vm.fixtures import Boot
 
@@ -120,8 +120,9 @@ def test_what_the_page_says_that_policies_need(scene: Scene) -> None:
     """
     page = test_systemd_page.PAGE.read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)`", page, re.MULTILINE))
+    shipped = (commands.REPO / "systemd" / rows["oom_score"]).read_text()
 
-    seen = scene("beyond", rows["system_qos"], rows["oom_score"])
+    seen = scene("beyond", rows["system_qos"], *shipped.partition("[Service]\n")[2].splitlines())
 
     assert ["10", "0"] == seen["before"] == seen["after"]
 

@@ -30,6 +30,8 @@ class Mover:
     #: It calls back what is somebody else's: nothing is moved, so that no replacement is awaited,
     #: and the checks that keep moves from doing more harm than good do not apply.
     reclaims: bool = False
+    #: What it moves is one with what was moved just now: what bounds moves was asked for the first.
+    follows: bool = False
 
     @property
     def drains(self) -> bool:

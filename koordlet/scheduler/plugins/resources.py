@@ -17,7 +17,7 @@ import numpy as np
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.cluster.vectors import Ints, Rows
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects import requests, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -27,6 +27,8 @@ _PODS = FIXED.index(requests.PODS)
 #: The highest bit of a code: at least one amount would not fit on the empty node either.
 _HOPELESS = 1 << 62
 _MOST_BITS = 60
+#: Needed of what does not count: fits in any room.
+_NOTHING = -(1 << 62)
 
 
 #: Resources and their weights in a score.
@@ -47,7 +49,13 @@ class NodeResourcesFit(framework.Plugin):
     """Room for everything that the pod asks for; and the score of the profile's strategy."""
 
     name = "NodeResourcesFit"
-    listens = ActionType.NODE_NEW | ActionType.NODE_ROOM | ActionType.POD_GONE | ActionType.POD_NEW
+    listens = (
+        ActionType.NODE_NEW
+        | ActionType.NODE_ROOM
+        | ActionType.POD_GONE
+        | ActionType.POD_NEW
+        | ActionType.DEVICE_CLASSES
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -73,8 +81,10 @@ class NodeResourcesFit(framework.Plugin):
             for name, amount in pod_class.requests.real.items()
             if amount > 0 and name != requests.PODS and not self._ignores(name)
         )
-        claim = claim_of(pod_class)
-        return Fit(columns, asked) if claim is None else Eased(columns, asked, claim)
+        claim, claimable = claim_of(pod_class), pod_class.claimable
+        if claim is None:
+            return ServedFit(columns, asked, claimable) if claimable else Fit(columns, asked)
+        return Eased(columns, asked, claimable, claim)
 
     def concerned(self, event: ClusterEvent) -> bool:
         # A pod that comes takes room, unless it is room for others: then it helps those.
@@ -82,6 +92,9 @@ class NodeResourcesFit(framework.Plugin):
         return event.what is not ActionType.POD_NEW or (
             pod is not None and (bool(pod.reserve_pod_of) or pod.operates)
         )
+
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        return not event.what & ActionType.DEVICE_CLASSES or bool(pod_class.extended)
 
     def _ignores(self, name: str) -> bool:
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
@@ -114,11 +127,16 @@ class Fit(framework.Filter):
         codes: Ints = (held[_PODS, rows] + 1 > every[_PODS, rows]).astype(np.int64)
         if self._which.size:
             room = every[self._which[:, None], rows]
-            short = self._amounts > room - held[self._which[:, None], rows]
+            amounts = self._needed(room)
+            short = amounts > room - held[self._which[:, None], rows]
             if short.any():
                 codes = codes | np.bitwise_or.reduce(np.where(short, self._bits, 0), axis=0)
-                codes = codes | np.where((self._amounts > room).any(axis=0), _HOPELESS, 0)
+                codes = codes | np.where((amounts > room).any(axis=0), _HOPELESS, 0)
         return codes
+
+    def _needed(self, _room: Ints) -> Ints:
+        """What is needed of each amount on each node; less than nothing where it does not count."""
+        return self._amounts
 
     def allows(self, row: int) -> bool:
         every, held = self._columns.allocatable, self._columns.requested
@@ -160,16 +178,46 @@ class Fit(framework.Filter):
         return framework.Verdict(tuple(reasons), resolvable=not code & _HOPELESS)
 
 
-class Eased(Fit):
+class ServedFit(Fit):
+    """The same where classes of devices serve resources: a node without them gives devices.
+
+    Whether it has some is for DynamicResources to say.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        asked: Sequence[tuple[int, int, str]],
+        claimable: frozenset[str],
+    ) -> None:
+        super().__init__(columns, asked)
+        given = [name in claimable for _, _, name in asked]
+        self._given: Bools = np.array(given, np.bool_).reshape(-1, 1)
+
+    def _needed(self, room: Ints) -> Ints:
+        needed: Ints = np.where(self._given & (room == 0), _NOTHING, self._amounts)
+        return needed
+
+    def allows(self, row: int) -> bool:
+        if super().allows(row):
+            return True
+        return bool(self._given.any()) and not self.codes(np.array([row], np.intp))[0]
+
+
+class Eased(ServedFit):
     """The same for pods that may draw on reservations: where they can, room is judged with those.
 
     The reservation plugin, which comes first, has refused such a node already if it lacks room.
     """
 
     def __init__(
-        self, columns: Columns, asked: Sequence[tuple[int, int, str]], claim: Claim
+        self,
+        columns: Columns,
+        asked: Sequence[tuple[int, int, str]],
+        claimable: frozenset[str],
+        claim: Claim,
     ) -> None:
-        super().__init__(columns, asked)
+        super().__init__(columns, asked, claimable)
         self._claim = claim
 
     def codes(self, rows: Rows) -> Ints:

@@ -75,6 +75,8 @@ async def scene(ram: Path, *, over_http: bool, **spec: Any) -> AsyncGenerator[Sc
             ref = await world.pod(name, on="n1", labels={"app": "web"}, meta=OWNER)
             await world.store.patch(ref, objects.Merge({"status": READY}), subresource="status")
         async with schedulers.scheduler(world.client) as loop:
+            known = loop.disruptions.limiter.rates
+            await deadline.comes(lambda: len(loop.core.pod_cache) == 2 and [*known])
             yield Scene(world, loop)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import moment
-from koordlet.scheduler.migration import cleanup, flow, room
+from koordlet.scheduler.migration import cleanup, flow, job, room
 from koordlet.scheduler.migration.flow import EvictPod, MakeReservation, OpenReservation, Picture
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
@@ -323,6 +323,31 @@ def test_whoever_ends_a_job_gets_its_room_back(turns: int) -> None:
         cluster.job = dataclasses.replace(cluster.job, aborts=True)
         assert cluster.play(5).status.phase is Phase.ABORTED
     assert all(held.phase.over for held in cluster.rooms.values())
+
+
+@pytest.mark.parametrize("changed", [None, "0001-01-01T00:00:00Z"])
+@pytest.mark.parametrize("kind", [flow.CREATED, flow.EVICTION, flow.BOUND])
+def test_a_condition_without_a_time_of_its_own_stops_nobody(kind: str, changed: str | None) -> None:
+    """Whoever may patch a status may leave the time out: other jobs go on, this one ends."""
+    cluster = Cluster()
+    reservation = {"name": "r"}
+    condition = {"type": kind, "status": "True", "lastTransitionTime": changed}
+    meta = {"name": "j", "uid": "j-1", "creationTimestamp": moment.spell(NOW)}
+    body = {
+        "metadata": meta,
+        "spec": {
+            "podRef": REF.body(),
+            "ttl": "300s",
+            "reservationOptions": {"reservationRef": reservation},
+        },
+        "status": {"phase": "Running", "conditions": [condition]},
+    }
+    cluster.job = job.decode(body)
+    for _ in range(20):
+        cluster.step()
+        cluster.now += 60.0
+
+    assert cluster.job.status.phase is Phase.FAILED
 
 
 def test_a_paused_job_does_nothing_and_a_bad_one_says_why() -> None:

@@ -70,7 +70,8 @@ def main() -> None:
     with pathlib.Path("/tmp/log").open("w+b") as log:
         agent = subprocess.Popen(argv, stderr=log)
         settled = until(lambda: where()[queues] != before[queues])
-        time.sleep(3)
+        # The first pass is over when its plan can be asked for: whatever is moved, is by then.
+        settled &= until(lambda: "conditions" in document("/api/v1/plan"))
         meanwhile = where()
         cpus = {group.name: (group / "cpuset.cpus").read_text().strip() for group in GROUPS}
         conditions = document("/api/v1/plan").get("conditions")
