@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import moment
-from koordlet.scheduler.migration import flow, job, room
+from koordlet.scheduler.migration import cleanup, flow, job, room
 from koordlet.scheduler.migration.flow import EvictPod, MakeReservation, OpenReservation, Picture
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
