@@ -69,10 +69,13 @@ class ObjectReach:
         return several[0]
 
     def watch(self, name: str | None) -> Iterator[Document]:
-        """Each now, then again whenever it has changed, until interrupted."""
+        """Each now, and again when it has changed, until interrupted; a named one until it goes."""
         known: dict[str, Document] = {}
         while True:
-            for document in self.every(name):
+            several = self.every(name)
+            if name is not None and known and not several:
+                return
+            for document in several:
                 if known.get(document["name"]) != document:
                     known[document["name"]] = document
                     yield document

@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         _OPTIONS,
         undo={"default": ""},
         reason={"default": ""},
-        ttl={"type": float, "default": 900.0},
+        ttl={"type": options.seconds, "default": 900.0},
     )
     reservations.add(parser)
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         line = f"plan {args.undo} is to end; see `koordlet describe plan {args.undo}`"
         return output.show(args.output, {"plan": {"name": args.undo}}, [line])
     namespace, _, name = args.pod.rpartition("/")
-    if not name:
+    if not name or "/" in namespace:
         raise errors.UsageError("give [NAMESPACE/]POD", culprit=args.pod)
     empties = args.pod == _EMPTY
     body = move_plan.request(

@@ -79,6 +79,14 @@ def test_jobs_of_a_cluster_are_made_listed_and_described(
                 objects.Ref(JOBS, second), objects.Merge(failed), subresource="status"
             )
             assert "too late" in await waiting
+            waiting = asyncio.ensure_future(told("migrate", "d/web-3", "--wait", status=1))
+            known = await world.until(lambda known: len(known) == 3, JOBS)
+            (third,) = known.keys() - {name, second}
+            # Its first line: it is known to whoever waits.
+            while "Pending" not in capsys.readouterr().err:  # noqa: ASYNC110 -- another thread prints
+                await asyncio.sleep(0.01)
+            await world.store.delete(objects.Ref(JOBS, third))
+            assert "Phase:       Pending" in await waiting
             shown = await told("describe", "migration", second)
             assert "Phase:       Failed" in shown
             assert "Timeline:" in shown
