@@ -1,13 +1,11 @@
-"""What is forgotten of jobs that are over, and which reservations nobody holds any more."""
+"""What is left of jobs goes: old jobs, and reservations that nobody will use."""
 
 from __future__ import annotations
 
 from koordlet.scheduler.migration import cleanup
-from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase
 from koordlet.scheduler.migration.room import JobReservation
-
-NOW = 1_800_000_000.0
-REF = PodRef("d", "web-1", "u-1")
+from tests.scheduler.migration.test_flow import NOW, REF
 
 
 def test_jobs_are_forgotten_and_failed_ones_kept_for_a_day() -> None:
