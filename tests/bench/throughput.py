@@ -203,12 +203,10 @@ def arena(shape: str, nodes: int) -> Iterator[Arena]:
             "clientConnection": {**client, "qps": 5000, "burst": 5000},
         }
         config.write_text(json.dumps(body))
-        flags = {
-            THEIRS: [f"--config={config}"],
-            SERVER: ["--enable-priority-and-fairness=false"],
-            # No kubelet says that a node is there.
-            "kube-controller-manager": ["--node-monitor-grace-period=1h"],
-        }
+        flags = {THEIRS: [f"--config={config}"], SERVER: ["--enable-priority-and-fairness=false"]}
+        if any(body["kind"] in _CLAIMING for body in shapes.generate(shape, 1, 0)):
+            # Controllers work on, and no kubelet says that a node is there.
+            flags["kube-controller-manager"] = ["--node-monitor-grace-period=1h"]
         with k8s_lab.cluster(folder / "k8s", nodes=1, args=flags) as lab:
             contest = Arena(lab, folder, shape, nodes)
             try:

@@ -191,6 +191,7 @@ class ServedFit(Fit):
     ) -> None:
         super().__init__(columns, asked)
         given = [name in claimable for _, _, name in asked]
+        self._serves = any(given)
         self._given: Bools = np.array(given, np.bool_).reshape(-1, 1)
 
     def _needed(self, room: Ints) -> Ints:
@@ -200,7 +201,7 @@ class ServedFit(Fit):
     def allows(self, row: int) -> bool:
         if super().allows(row):
             return True
-        return bool(self._given.any()) and not self.codes(np.array([row], np.intp))[0]
+        return self._serves and not self.codes(np.array([row], np.intp))[0]
 
 
 class Eased(ServedFit):
