@@ -21,7 +21,7 @@ from koordlet.config import examiner, parcel, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import roots
-from koordlet.model import cgroup, errors, knob, pod, remember
+from koordlet.model import cgroup, errors, knob, plan, pod, remember
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import declaration, registry
 from koordlet.state import last_config, paths
@@ -214,11 +214,21 @@ def _driver(
     store, directory = sources.store, config.config.kubelet.directory or "/var/lib/kubelet"
 
     def make(agent: lifecycle.Agent) -> claim_driver.ClaimDriver:
-        from koordlet.agent import dra_driver  # noqa: PLC0415 -- only with an API server
+        from koordlet.agent import dra_driver  # noqa: PLC0415 -- 1 MB that few nodes need
 
         return dra_driver.DraDriver(agent, sources, store, f"{directory}/plugins_registry")
 
-    return make
+    def late(agent: lifecycle.Agent) -> claim_driver.ClaimDriver:
+        from koordlet.agent import claim_driver  # noqa: PLC0415 -- only with an API server
+        from koordlet.policy.cpu import dra_driver as policy  # noqa: PLC0415 -- as all policies
+
+        return claim_driver.LateDriver(
+            lambda: agent.tick.modes[policy.STEM] is not plan.Mode.OFF,
+            functools.partial(make, agent),
+            at_once=agent.checkpoints.known(policy.STEM),
+        )
+
+    return late
 
 
 def _evictor(

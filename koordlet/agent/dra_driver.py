@@ -9,10 +9,12 @@ Rules:
 1. A claim is prepared when a pass has granted all that it asks for, and the files of all others say
    so. What a pass refuses is given up again, and the kubelet is told why; it tries again.
 2. Which containers use a claim is in the pods: a claim is prepared once its pods are known here, so
-   that their containers are right before the first instruction.
+   that their containers are right before the first instruction. Waiting for them is cheaper than a
+   refusal: the kubelet tries again when it syncs the pod, after ``syncFrequency`` (60 to 90 s).
 3. A claim is held until the kubelet unprepares it. What it holds is in a checkpoint; after a start,
-   and after each start of the kubelet, it is compared with the API server: claims that are gone or
-   free are given up, those of running pods that no checkpoint has are held again.
+   and after each start of the kubelet, the claims of that moment are compared with the API server:
+   those that are gone or free are given up, those of running pods that no checkpoint has are held
+   again. What is prepared later was read then.
 4. While a claim is held the socket stays, whatever the policy says: the kubelet could not end its
    pod otherwise. New claims are refused then.
 """
@@ -27,17 +29,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from koordlet.agent import lifecycle
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import decision, errors, pod, prepared_claim
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import dra_driver
 from koordlet.policy.framework import saved_state
-from koordlet.policy.resctrl import claimed_ways
-from koordlet.state import disk
+from koordlet.state import checkpoint, disk
 from koordlet.workloads import claim_status
 
 if typing.TYPE_CHECKING:
+    from koordlet.agent import lifecycle
     from koordlet.rpc import dra_plugin
     from koordlet.workloads import gatherer
 
@@ -46,8 +47,9 @@ STEM = dra_driver.STEM
 _SCHEMA = 1
 #: Passes until files, groups and threads are as decided.
 _SETTLE = 5
-#: Seconds that a claim waits for its pods to be known, and between two looks.
-_ARRIVAL, _LOOK = 3.0, 0.05
+#: Seconds that a claim waits for its pods to be known, and between two looks. The kubelet waits 45
+#: for an answer.
+_ARRIVAL, _LOOK = 20.0, 0.05
 #: Seconds until a socket or a server that failed is tried again.
 _AGAIN = 10.0
 _REFUSALS = frozenset({"ClaimRefused", "ResctrlRefused", "ResctrlNoRoom"})
@@ -60,6 +62,14 @@ class DriverRecord:
     #: The name under which the claims were prepared.
     driver: str = ""
     claims: tuple[prepared_claim.PreparedClaim, ...] = ()
+
+
+def revive(checkpoints: checkpoint.Checkpoints) -> tuple[DriverRecord, str]:
+    """Read what an agent has prepared here; with the problem of a record that is not used."""
+    record, problem = checkpoints.revive(
+        STEM, _SCHEMA, lambda body: saved_state.decode(DriverRecord, body)
+    )
+    return DriverRecord() if record is None else record, problem
 
 
 class DraDriver:
@@ -81,11 +91,8 @@ class DraDriver:
         self._directory = Path(directory)
         self._clock = clock
         self._run_pass: Callable[[], bool] = lambda: False
-        record, problem = agent.checkpoints.revive(
-            STEM, _SCHEMA, lambda body: saved_state.decode(DriverRecord, body)
-        )
+        kept, problem = revive(agent.checkpoints)
         agent.publisher.warn_discarded(STEM, problem)
-        kept = DriverRecord() if record is None else record
         self._driver = kept.driver
         #: By UID.
         self._claims = {claim.uid: claim for claim in kept.claims}
@@ -94,7 +101,10 @@ class DraDriver:
         #: Starting or stopping the socket, or comparing with the API server.
         self._work: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
-        self._compare = True
+        #: Claims by namespace and name that are to be compared with the API server.
+        self._doubtful: frozenset[tuple[str, str]] = frozenset()
+        #: Registrations by the kubelet, and the number of the one in force; 0: none is.
+        self._registrations = self._registered = 0
         self._failed_at = float("-inf")
         self._problem = ""
         self._prepared = self._unprepared = self._refused = 0
@@ -113,9 +123,9 @@ class DraDriver:
         serving = self._plugin.name if self._plugin is not None else ""
         if name != serving:
             self._work = asyncio.create_task(self._guard(self._serve(name)))
-        elif name and self._compare:
-            self._compare = False
-            self._work = asyncio.create_task(self._guard(self._reconcile()))
+        elif name and self._doubtful:
+            doubtful, self._doubtful = self._doubtful, frozenset()
+            self._work = asyncio.create_task(self._guard(self._reconcile(doubtful)))
 
     async def _guard(self, work: Awaitable[None]) -> None:
         """Do something beside the passes; what fails costs itself, and is tried again."""
@@ -137,10 +147,8 @@ class DraDriver:
 
     def conditions(self) -> tuple[decision.Condition, ...]:
         """Give what an operator should know."""
-        if not self._problem:
-            return ()
-        kind = "DRADriverFailed"
-        return (decision.Condition(type=kind, reason="DRADriver", message=self._problem),)
+        why, kind = self._problem, "DRADriverFailed"
+        return (decision.Condition(type=kind, reason="DRADriver", message=why),) if why else ()
 
     def counted(self) -> Mapping[str, float]:
         """Give the counters, for metrics."""
@@ -149,6 +157,8 @@ class DraDriver:
             "prepared": self._prepared,
             "unprepared": self._unprepared,
             "refused": self._refused,
+            # No metric: slices are written for a kubelet that has the driver.
+            prepared_claim.REGISTRATION: self._registered,
         }
 
     # The socket -----------------------------------------------------------------------------------
@@ -165,6 +175,7 @@ class DraDriver:
         return "" if offer is None else offer.driver
 
     async def _serve(self, name: str) -> None:
+        self._registered = 0
         if self._plugin is not None:
             plugin, self._plugin = self._plugin, None
             await plugin.stop()
@@ -182,39 +193,59 @@ class DraDriver:
             self._failed_at, self._problem = self._clock(), str(error)
             return
         self._plugin, self._driver, self._problem = plugin, name, ""
+        self._doubtful |= self._named()
         self._agent.publisher.log.info("dra_driver.listening", driver=name)
 
     def registered(self, problem: str) -> None:
         """Take the kubelet's word on the registration: it has started, or refuses the driver."""
         self._problem = f"the kubelet refuses the driver: {problem}" if problem else ""
-        self._compare = not problem
+        self._registrations += 1
+        self._registered = 0 if problem else self._registrations
+        self._doubtful |= self._named()
         say = self._agent.publisher.log.warning if problem else self._agent.publisher.log.info
         say("dra_driver.registered", driver=self._driver, problem=problem)
+
+    def health(self) -> Mapping[str, str]:
+        """Map each device that is offered or held to what is wrong with a claim of it."""
+        offer = self._offer()
+        wrong = {} if offer is None else dict.fromkeys((d.name for d in offer.devices), "")
+        for claim in self._claims.values():
+            why = self._why_not(claim)
+            why = why and f"claim {claim.namespace}/{claim.name}: {why}"
+            for share in claim.shares:
+                wrong[share.device] = wrong.get(share.device) or why
+        return wrong
 
     # Claims ---------------------------------------------------------------------------------------
 
     async def prepare(self, ref: dra_plugin.ClaimRef) -> Sequence[prepared_claim.Share]:
         """Prepare a claim; the same again where it is prepared."""
-        async with self._lock:
-            try:
-                claim = await self._prepare(ref)
-            except errors.KoordletError as error:
-                self._refused += 1
-                log = self._agent.publisher.log
-                log.warning("dra_driver.refused", claim=_name(ref), detail=str(error))
-                raise
-        return claim.shares
+        try:
+            claim = await self._allocated(ref)
+            async with self._lock:
+                return self._prepare(ref, claim).shares
+        except errors.KoordletError as error:
+            self._refused += 1
+            log = self._agent.publisher.log
+            log.warning("dra_driver.refused", claim=_name(ref), detail=str(error))
+            raise
 
-    async def _prepare(self, ref: dra_plugin.ClaimRef) -> prepared_claim.PreparedClaim:
-        known = self._claims.get(ref.uid)
+    async def _allocated(self, ref: dra_plugin.ClaimRef) -> prepared_claim.PreparedClaim:
+        """Read what was allocated to a claim, and wait for its pods."""
         try:
             claim, users = await self._read(ref)
         except refusals.Unavailable:
-            if known is None:
+            if (known := self._claims.get(ref.uid)) is None:
                 raise
             # The kubelet has restarted, and the API server is away: what is prepared stays.
             return known
         await self._arrived(users, claim)
+        return claim
+
+    def _prepare(
+        self, ref: dra_plugin.ClaimRef, claim: prepared_claim.PreparedClaim
+    ) -> prepared_claim.PreparedClaim:
+        known = self._claims.get(claim.uid)
         if known is not None and replace(claim, since=known.since) == known:
             claim = known
         self._hold({**self._claims, claim.uid: claim})
@@ -301,17 +332,17 @@ class DraDriver:
         if count < claim.count:
             return f"{count} of its {claim.count} CPUs could be given"
         there = view.snapshot.resctrl
-        if claim.caches and (there is None or claimed_ways.name(claim) not in there.groups):
+        if claim.caches and (there is None or claim.control_group not in there.groups):
             return "the kernel has no control group for it: see koordlet audit"
         return ""
 
     # After another agent --------------------------------------------------------------------------
 
-    async def _reconcile(self) -> None:
-        """Compare the claims that are held with the API server (rule 3)."""
+    async def _reconcile(self, doubtful: frozenset[tuple[str, str]]) -> None:
+        """Compare claims with the API server (rule 3)."""
         async with self._lock:
             claims = dict(self._claims)
-            for namespace, name in sorted(self._named()):
+            for namespace, name in sorted(doubtful):
                 try:
                     ref = objects.Ref(kinds.RESOURCE_CLAIMS, name, namespace)
                     self._look(await self._store.get(ref), claims)
@@ -319,18 +350,17 @@ class DraDriver:
                     _drop(claims, (namespace, name))
                 except errors.KoordletError as error:
                     if isinstance(error, refusals.Unavailable):
-                        self._failed_at, self._compare = self._clock(), True
-                    log = self._agent.publisher.log
-                    log.warning(
-                        "dra_driver.unknown", claim=f"{namespace}/{name}", detail=str(error)
-                    )
+                        self._failed_at = self._clock()
+                        self._doubtful |= {(namespace, name)}
+                    log, named = self._agent.publisher.log, f"{namespace}/{name}"
+                    log.warning("dra_driver.unknown", claim=named, detail=str(error))
             if claims != self._claims:
                 self._agent.publisher.log.info("dra_driver.reconciled", claims=len(claims))
                 self._hold(claims)
 
-    def _named(self) -> set[tuple[str, str]]:
+    def _named(self) -> frozenset[tuple[str, str]]:
         """The claims that are held, and those of running pods."""
-        held = {(claim.namespace, claim.name) for claim in self._claims.values()}
+        held = frozenset((claim.namespace, claim.name) for claim in self._claims.values())
         running = (p for p in self._sources.newest.pods if p.phase is pod.Phase.RUNNING)
         return held | {
             (listed.namespace, used.partition("/")[0])

@@ -54,11 +54,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the plan of one pass with empty history and state."""
+    """Print the plan of one pass with empty history and state, beside the claims that are held."""
     config = bootstrap.effective(args, {**options.changed(args), **options.eviction_flags(args)})
     host = bootstrap.host(args)
     told = functools.cache(lambda: ask_sources(args, config, host))
     tick = bootstrap.open_tick(args, host, config, take=told)
+    hold_claims(args, tick)
     if args.defragment:
         _defragment(args, tick)
     try:
@@ -97,6 +98,18 @@ def _defragment(args: argparse.Namespace, tick: ticks.Tick) -> None:
         tick.states[stem] = state
     if problem:
         output.say(problem)
+
+
+def hold_claims(args: argparse.Namespace, tick: ticks.Tick) -> None:
+    """Hold the resource claims that the agent which ran here last has prepared."""
+    kept = checkpoints(args, tick) if tick.host.live else None
+    if kept is None:
+        return
+    from koordlet.agent import dra_driver  # noqa: PLC0415 -- only where an agent has been
+
+    record, problem = dra_driver.revive(kept)
+    output.warn([problem] if problem else [])
+    tick.observation.hold_claims(record.claims)
 
 
 def checkpoints(args: argparse.Namespace, tick: ticks.Tick) -> checkpoint.Checkpoints | None:

@@ -173,7 +173,7 @@ class _Session:
         self._terminal = terminal
         self._show = show
         self._every = every
-        self._found: documents.Document = {}
+        self._document: documents.Document = {}
 
     def run(self) -> None:
         """Look and draw until the person quits."""
@@ -192,7 +192,7 @@ class _Session:
                     due = time.monotonic() + self._every
                     self._look()
                 self._fit()
-                drawn.update(top_screen.screen(self._found, self._show), refresh=True)
+                drawn.update(top_screen.screen(self._document, self._show), refresh=True)
                 # Not longer: the terminal may have another size by now.
                 pause = min(_REDRAWN, max(0, due - time.monotonic()))
                 ready, _, _ = select.select([descriptor], [], [], pause)
@@ -203,11 +203,11 @@ class _Session:
         if self._show.paused:
             return
         try:
-            self._found, problem = self._source.read(), ""
+            self._document, problem = self._source.read(), ""
         except errors.HostError as error:
             # The agent may be restarting: the last screen stays, and says that it is old.
             problem = str(error)
-        seen = (*self._show.history, top_cpus.used(self._found))[-_REMEMBERED:]
+        seen = (*self._show.history, top_cpus.used(self._document))[-_REMEMBERED:]
         self._show = dataclasses.replace(self._show, problem=problem, history=seen)
         if isinstance(self._source, top_replay.RecordingSource):
             self._show = dataclasses.replace(
@@ -215,8 +215,8 @@ class _Session:
             )
 
     def _fit(self) -> None:
-        rows = len(top_screen.chosen(self._found, self._show))
-        cpus = len(top_cpus.owners(self._found))
+        rows = len(top_screen.chosen(self._document, self._show))
+        cpus = len(top_cpus.owners(self._document))
         self._show = dataclasses.replace(
             self._show,
             height=self._terminal.height,
@@ -231,10 +231,11 @@ class _Session:
         if click := _CLICK.fullmatch(key):
             place = (int(click[1]) - 1, int(click[2]) - 1)
             key, self._show = clicked(
-                self._show, top_screen.pointed(self._found, self._show, place)
+                self._show, top_screen.pointed(self._document, self._show, place)
             )
         if key in _ENTER and not self._show.typing:
-            self._show = dataclasses.replace(self._show, detail=tuple(self._explained()))
+            lines = explained(self._source, self._document, self._show)
+            self._show = dataclasses.replace(self._show, detail=tuple(lines))
             return True
         if key in _SIDEWAYS and isinstance(self._source, top_replay.RecordingSource):
             self._source.step(_SIDEWAYS[key])
@@ -248,22 +249,25 @@ class _Session:
         self._show = after
         return True
 
-    def _explained(self) -> Iterator[str]:
-        """The lines of ``koordlet explain`` about the chosen CPU or workload."""
-        rows = top_screen.chosen(self._found, self._show)
-        try:
-            if self._show.on_cpus:
-                every = documents.rows(self._source.cpus(), "cpus")
-                number = sorted(top_cpus.owners(self._found))[self._show.cpu]
-                yield from explain_cpu.lines(
-                    next(row for row in every if row.get("cpu") == number), every
-                )
-            elif rows:
-                row = rows[self._show.cursor]
-                key = f"{row.get('namespace')}/{row.get('name')}"
-                yield from explain_pod.lines(self._source.pod(key))
-        except errors.KoordletError as error:
-            yield error.printable()
+
+def explained(
+    source: node_source.Source, document: documents.Document, show: top_screen.Show
+) -> Iterator[str]:
+    """The lines of ``koordlet explain`` about the chosen CPU or workload, if there is one."""
+    cpus, rows = sorted(top_cpus.owners(document)), top_screen.chosen(document, show)
+    # Keys may be faster than the screen: the cursor is behind the last one until it is drawn.
+    try:
+        if show.on_cpus:
+            owners = documents.rows(source.cpus(), "cpus")
+            number = cpus[min(show.cpu, len(cpus) - 1)] if cpus else None
+            owner = next((row for row in owners if row.get("cpu") == number), None)
+            yield from () if owner is None else explain_cpu.lines(owner, owners)
+        elif rows:
+            row = rows[min(show.cursor, len(rows) - 1)]
+            key = f"{row.get('namespace')}/{row.get('name')}"
+            yield from explain_pod.lines(source.pod(key))
+    except errors.KoordletError as error:
+        yield error.printable()
 
 
 def clicked(show: top_screen.Show, target: Mapping[str, Any]) -> tuple[str, top_screen.Show]:

@@ -111,6 +111,7 @@ def look(args: argparse.Namespace, config: sourced.Effective) -> trace_json.Trac
     if host.live:
         observes = bootstrap.why_observe(config, tick.observer.layout)
     try:
+        plan_command.hold_claims(args, tick)
         entries = _recall(args, tick) if host.live else {}
         made, stations = _one_pass(tick, entries, acting=not observes)
         for _ in moments:

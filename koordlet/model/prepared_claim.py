@@ -17,6 +17,9 @@ AttributeValue = int | bool | str
 
 #: Names of capacities in slices, and in what a claim consumed.
 CPU, WAYS, BANDWIDTH, GROUPS = "cpu", "ways", "mbaPercent", "groups"
+#: What the driver counts (``ReportView.driver``): the number of the kubelet's registration that is
+#: in force; 0 while the kubelet does not have the driver.
+REGISTRATION = "registration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,11 @@ class PreparedClaim:
     def holder(self) -> str:
         """The claim in ledger, conditions and reasons."""
         return f"claim/{self.namespace}/{self.name}"
+
+    @property
+    def control_group(self) -> str:
+        """The name of its resctrl group."""
+        return f"koordlet-claim-{self.uid}"
 
     @property
     def shares(self) -> tuple[Share, ...]:

@@ -22,14 +22,25 @@ def render(now: snapshot.Snapshot) -> dict[str, object]:
     control = now.resctrl
     if control is None:
         return {"mounted": False, "domains": [], "groups": [], "unsupported": missing}
+    claims = {claim.control_group: f"{claim.namespace}/{claim.name}" for claim in now.claims}
     return {
         "mounted": True,
         **documents.fields(control, "mount options"),
         "domains": [*_caches(control), *_bandwidths(control)],
-        "groups": [_group(control, group) for group in control.groups.values()],
+        "groups": [
+            {**_group(control, group), "claim": claims.get(group.name, "")}
+            for group in control.groups.values()
+        ],
         "classes_of_service": control.hardware.most_groups,
         "unsupported": missing,
     }
+
+
+def labels(now: snapshot.Snapshot) -> dict[str, str]:
+    """Map each group to its name for people: that of the root has none, a claim's has its UID."""
+    claims = {claim.control_group: claim.holder for claim in now.claims}
+    groups = () if now.resctrl is None else now.resctrl.groups.values()
+    return {group.name: claims.get(group.name, group.name or "root") for group in groups}
 
 
 def _caches(control: resctrl.Resctrl) -> list[dict[str, object]]:

@@ -6,7 +6,7 @@ Does not cover: the facts (``report.resctrl_json``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from xml.sax.saxutils import escape
 
 from koordlet.model import resctrl, schemata
@@ -17,8 +17,8 @@ _OTHER = "#8757a8"
 _STYLE = "font:12px sans-serif;fill:#202124"
 
 
-def render(control: resctrl.Resctrl) -> str:
-    """The whole picture."""
+def render(control: resctrl.Resctrl, labels: Mapping[str, str]) -> str:
+    """The whole picture; ``labels`` are the names of groups for people."""
     parts: list[str] = []
     y, widest = _TOP, 0
     for cache in control.hardware.caches:
@@ -27,7 +27,7 @@ def render(control: resctrl.Resctrl) -> str:
             y += 8
             for group in control.groups.values():
                 mask = schemata.parse(group.schemata).get(cache.name, domain) or 0
-                parts.extend(_ways(group.name or "root", mask, cache, y))
+                parts.extend(_ways(labels[group.name], mask, cache, y))
                 y += _ROW
             y += _ROW
             widest = max(widest, cache.ways)
@@ -43,7 +43,7 @@ def render(control: resctrl.Resctrl) -> str:
             y += 8
             for group in control.groups.values():
                 value = schemata.parse(group.schemata).get(bandwidth.name, domain)
-                parts.extend(_bar(group.name or "root", value, bandwidth.free(domain), y))
+                parts.extend(_bar(labels[group.name], value, bandwidth.free(domain), y))
                 y += _ROW
             y += _ROW
     width = _LEFT + _CELL * max(widest, 20) + 80

@@ -4,11 +4,14 @@ Covers: which slices are made, patched and deleted, and when those that stand th
 Does not cover: the loop around it (``writing``), what they say (``objects.resource_slices``).
 
 Rules:
-1. What stands there is read before the first write and once in ``resync_seconds``, which mends
-   slices that somebody deleted: a kubelet does so when a driver was away for 30 seconds.
-2. A slice that the server keeps in another form than it was sent is not sent again until something
+1. Slices are written once the kubelet has the driver: a pod that is bound earlier waits for the
+   kubelet's next attempt.
+2. A kubelet deletes all slices of its node some seconds after its start, by its own backoff, and
+   those of a driver that is away for 30 seconds. So what stands there is read at each registration,
+   then after pauses that double from ``period`` to ``resync_seconds``.
+3. A slice that the server keeps in another form than it was sent is not sent again until something
    changes here: its revision says that it is the one that was sent.
-3. Where nothing is offered any more, the slices that this agent knows are deleted. Those of an
+4. Where nothing is offered any more, the slices that this agent knows are deleted. Those of an
    agent before it are the kubelet's to delete.
 """
 
@@ -18,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet.kubeapi import kinds, objects, refusals, selectors
+from koordlet.model import prepared_claim
 from koordlet.report import rows, view, writing
 from koordlet.report.objects import resource_slices
 
@@ -29,7 +33,12 @@ class SliceRow:
     period = 2.0
 
     def __init__(self, manners: rows.ReportTimes, clock: Callable[[], float]) -> None:
-        self._watched = rows.Watched(manners, clock, 10.0)
+        self._clock, self._budget = clock, writing.WriteBudget(clock, seconds=10.0)
+        self._resync = manners.resync_seconds
+        #: The registration for which slices are written; when they are read next, and the pause
+        #: after that.
+        self._registration = 0.0
+        self._next_read, self._pause = clock(), self.period
         #: The slices by name, as they were read or written last; ``None``: not known.
         self._there: dict[str, objects.Object] | None = None
         #: What was sent last, and the revisions that it made.
@@ -37,16 +46,21 @@ class SliceRow:
 
     async def bring(self, store: objects.Objects, now: view.ReportView) -> int | None:
         """Compared with what was read or written last."""
-        offer, node = now.plan.devices, now.snapshot.node.name
+        registration = now.driver.get(prepared_claim.REGISTRATION, 0)
+        offer, node = now.plan.devices if registration else None, now.snapshot.node.name
         if offer is None and not self._there:
             return 0
         wanted = [] if offer is None else resource_slices.render(node, offer)
-        if self._there is None or self._watched.due():
+        if registration != self._registration:
+            self._registration = registration
+            self._next_read, self._pause = self._clock(), self.period
+        if self._there is None or self._clock() >= self._next_read:
             self._there = await _read(store, node)
-            self._watched.looked()
+            self._next_read = self._clock() + self._pause
+            self._pause = min(2 * self._pause, self._resync)
         if self._stands(wanted, self._there):
             return 0
-        if not self._watched.budget.take():
+        if not self._budget.take():
             return None
         try:
             return await self._write(store, node, wanted, self._there)
@@ -55,7 +69,7 @@ class SliceRow:
             raise
 
     def _stands(self, wanted: list[dict[str, Any]], there: Mapping[str, objects.Object]) -> bool:
-        """Whether nothing is to be written (rule 2)."""
+        """Whether nothing is to be written (rule 3)."""
         revisions = {name: objects.revision(body) for name, body in there.items()}
         if (wanted, revisions) == self._sent:
             return True

@@ -1,7 +1,8 @@
 """The kubelet's socket of a DRA driver: registration, preparing and unpreparing of claims.
 
-Covers: ``pluginregistration.Registration`` and ``DRAPlugin`` v1 on one Unix socket in the kubelet's
-plugin directory. Does not cover: what preparing means (``agent.dra_driver``).
+Covers: ``pluginregistration.Registration``, ``DRAPlugin`` v1 and v1beta1, and the stream of the
+devices' health, on one Unix socket in the kubelet's plugin directory.
+Does not cover: what preparing means (``agent.dra_driver``).
 
 Rules:
 1. One socket serves both: a plugin without an endpoint of its own is called where it registered.
@@ -9,12 +10,16 @@ Rules:
 2. The kubelet finds the socket by itself, also when it starts later, and asks again whenever it
    has restarted.
 3. Each claim of a request has an answer, good or bad; one that fails costs itself.
+4. A kubelet calls the first version of the list that it knows; the messages of both are the same.
+5. Health is sent in full every 10 seconds: a kubelet forgets it after 30.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -25,13 +30,16 @@ from koordlet import log
 from koordlet.model import errors, prepared_claim
 from koordlet.model.record import dataclass
 from koordlet.rpc import services, unix_socket
-from koordlet.rpc.gen import dra_pb2, pluginregistration_pb2
+from koordlet.rpc.gen import dra_health_pb2, dra_pb2, pluginregistration_pb2
 
 _REGISTRATION = "pluginregistration.Registration"
-_PLUGIN = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
-_TYPE, _VERSIONS = "DRAPlugin", ("v1.DRAPlugin",)
+_PLUGIN = "k8s.io.kubelet.pkg.apis.dra"
+_HEALTH = "v1alpha1.DRAResourceHealth"
+_TYPE, _VERSIONS = "DRAPlugin", ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 #: Seconds that running calls have when the socket is closed.
 _PATIENCE = 2.0
+#: Seconds between two reports of health (rule 5).
+_HEALTH_SECONDS = 10.0
 _SETTING = "kubelet.directory"
 
 
@@ -56,6 +64,9 @@ class PluginBackend(Protocol):
     def registered(self, problem: str) -> None:
         """The kubelet has taken the driver, or says why it has not."""
 
+    def health(self) -> Mapping[str, str]:
+        """Map each device to what is wrong with it; empty where nothing is."""
+
 
 class DraPlugin:
     """The socket of one driver."""
@@ -66,6 +77,7 @@ class DraPlugin:
         self._path = directory / f"{name}-reg.sock"
         self._driver = driver
         self._server: grpc.aio.Server | None = None
+        self._stopping = asyncio.Event()
 
     async def start(self) -> None:
         """Listen; ``HostError`` where it cannot."""
@@ -94,6 +106,7 @@ class DraPlugin:
     async def stop(self) -> None:
         """Let running calls end, then close: the kubelet forgets the driver."""
         if self._server is not None:
+            self._stopping.set()
             server, self._server = self._server, None
             await server.stop(_PATIENCE)
         with contextlib.suppress(OSError):
@@ -109,17 +122,18 @@ class DraPlugin:
                 ),
             },
         )
-        yield (
-            _PLUGIN,
-            {
-                "NodePrepareResources": services.unary(
-                    dra_pb2.NodePrepareResourcesRequest, self._prepare
-                ),
-                "NodeUnprepareResources": services.unary(
-                    dra_pb2.NodeUnprepareResourcesRequest, self._unprepare
-                ),
-            },
-        )
+        calls = {
+            "NodePrepareResources": services.unary(
+                dra_pb2.NodePrepareResourcesRequest, self._prepare
+            ),
+            "NodeUnprepareResources": services.unary(
+                dra_pb2.NodeUnprepareResourcesRequest, self._unprepare
+            ),
+        }
+        for version in _VERSIONS:
+            yield f"{_PLUGIN}.{version}", calls
+        watch = services.streamed(dra_health_pb2.NodeWatchResourcesRequest, self._watch)
+        yield _HEALTH, {"NodeWatchResources": watch}
 
     async def _info(
         self, _request: pluginregistration_pb2.InfoRequest
@@ -161,6 +175,22 @@ class DraPlugin:
             entry = dra_pb2.NodeUnprepareResourceResponse(error=why)
             answer.claims[claim.uid].CopyFrom(entry)
         return answer
+
+    async def _watch(
+        self, _request: dra_health_pb2.NodeWatchResourcesRequest
+    ) -> AsyncIterator[dra_health_pb2.NodeWatchResourcesResponse]:
+        while not self._stopping.is_set():
+            answer = dra_health_pb2.NodeWatchResourcesResponse()
+            for name, why in self._driver.health().items():
+                answer.devices.add(
+                    device=dra_health_pb2.DeviceIdentifier(pool_name=self._pool, device_name=name),
+                    health=dra_health_pb2.UNHEALTHY if why else dra_health_pb2.HEALTHY,
+                    last_updated_time=int(time.time()),
+                    message=why,
+                )
+            yield answer
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), _HEALTH_SECONDS)
 
 
 async def _guarded(

@@ -8,174 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
-from koordlet.agent import dra_driver, lifecycle
 from koordlet.kubeapi import kinds, objects
-from koordlet.model import kubelet, observed, pod, qos, snapshot
-from koordlet.rpc.gen import dra_pb2
-from koordlet.scheduler.store import adapter
-from koordlet.workloads import gatherer
-from tests.kit import agents, moments, prepared_claims, resctrl, trees
-from tests.kit.kernel import Machine
+from koordlet.model import kubelet, pod
+from koordlet.rpc import dra_plugin
+from tests.kit import dying, prepared_claims, resctrl
+from tests.kit.claim_scene import LS, Scene, make, play, using
 from tests.kit.prepared_claims import result, status
-from tests.rpc.test_dra_plugin import PLUGIN, ask
 
-TOP = trees.top("v1")
-CONFIG = """
-node: {name: n1}
-policies:
-  dra_driver: {mode: enforce}
-  reserved_cpus: {cpus: '0'}
-"""
 STATIC = kubelet.Kubelet(configuration=kubelet.Configuration(cpu_manager_policy="static"))
-
-
-SAID = observed.Observed(
-    node=snapshot.NodeInfo(name=prepared_claims.NODE), kubelet=prepared_claims.KUBELET
-)
-
-
-@dataclass
-class Sources:
-    """What kubelet and API server say."""
-
-    newest: observed.Observed = field(default_factory=lambda: SAID)
-
-    def take(self) -> observed.Observed:
-        """The newest."""
-        return self.newest
-
-    def say(self, **fields: Any) -> None:
-        """Something new."""
-        self.newest = replace(self.newest, **fields)
-
-
-@dataclass
-class Scene:
-    """One machine, its API server, and whatever agent is there."""
-
-    site: agents.Site
-    folder: Path
-    store: adapter.Store
-    sources: Sources = field(default_factory=Sources)
-    driver: dra_driver.DraDriver | None = None
-    who: lifecycle.Agent | None = None
-    #: Names of claims to the UIDs that the server gave them.
-    uids: dict[str, str] = field(default_factory=dict)
-
-    @contextlib.asynccontextmanager
-    async def agent(self) -> AsyncIterator[dra_driver.DraDriver]:
-        """An agent with its driver; gone at the end as a process is, but for its socket."""
-        with self.site.agent() as who:
-            agents.settle(who, self.site.clock)
-            driver = dra_driver.DraDriver(
-                who,
-                cast("gatherer.Gatherer", self.sources),
-                self.store,
-                str(self.folder),
-            )
-            self.who, self.driver = who, driver
-            driver.start(self.one_pass)
-            try:
-                await self.passes()
-                yield driver
-            finally:
-                await driver.stop()
-
-    def one_pass(self) -> bool:
-        """One pass of the agent."""
-        assert self.who is not None
-        self.site.clock.tick()
-        return self.who.one_pass(slow=True)
-
-    async def passes(self) -> None:
-        """Passes, and what they begin, until the driver has nothing more to do."""
-        assert self.driver is not None
-        for _ in range(4):
-            self.one_pass()
-            self.driver.on_pass()
-            if self.driver._work is not None:
-                await self.driver._work
-
-    async def ask(self, verb: str, *names: str) -> dict[str, str]:
-        """The errors of each claim."""
-        request = getattr(dra_pb2, f"Node{verb}ResourcesRequest")()
-        for name in names:
-            request.claims.add(namespace="t", name=name, uid=self.uids.get(name, name))
-        answer = getattr(dra_pb2, f"Node{verb}ResourcesResponse")
-        method = f"{PLUGIN}/Node{verb}Resources"
-        done = await ask(self.folder, method, request, answer)
-        return {name: done.claims[self.uids.get(name, name)].error for name in names}
-
-    def sets(self) -> dict[str, str]:
-        """The cpusets of the groups."""
-        return {
-            path: self.site.host.text(self.site.host.at(f"{TOP}/{path}/cpuset.cpus")).strip()
-            for path in ("ls", "p", "p/" + "a" * 64)
-        }
-
-    def holds(self) -> dict[str, str]:
-        """Holders of exclusive CPUs."""
-        assert self.who is not None
-        view = self.who.publisher.view
-        assert view is not None
-        return {row.holder: str(row.cpus) for row in view.plan.ledger.claims if row.uid}
-
-
-def using(*claims: str) -> pod.Pod:
-    """A running pod whose container uses claims."""
-    box = pod.Container(name="main", id="a" * 64, claims=claims)
-    return moments.workload(
-        "p",
-        kube_qos=qos.KubeQos.BURSTABLE,
-        group=None,
-        containers=(box,),
-        requests={"cpu": 2000},
-    )
-
-
-LS = moments.workload("ls", kube_qos=qos.KubeQos.BURSTABLE, group=None)
-
-
-def play(ram: Path, body: Callable[[Scene], Awaitable[None]], *, rdt: str | None = None) -> None:
-    """On a machine of two nodes with four CPUs each, of which one is reserved."""
-    host = Machine("0-7", {0: "0-3", 1: "4-7"}, cgroup="v1", threads=1, rdt=rdt)
-    if rdt is not None:
-        host.mount("resctrl", host.at(resctrl.PLACE), "resctrl", "")
-    for path in ("ls", "p", "p/" + "a" * 64):
-        host.mkdir(host.at(f"{TOP}/{path}"))
-        for name in ("cpuset.cpus", "cpuset.mems"):
-            above = f"{TOP}/{path}".rpartition("/")[0]
-            text = host.read(host.at(f"{above}/{name}"))
-            host.write(host.at(f"{TOP}/{path}/{name}"), text)
-        host.spawn(f"{TOP}/{path}")
-
-    async def run() -> None:
-        store = adapter.Store(ram / "store.db")
-        await store.open()
-        sources = Sources()
-        config = CONFIG if rdt is None else f"{CONFIG}  resctrl: {{mode: enforce}}\n"
-        site = agents.Site(
-            host, ram / "state", config=config, sources=cast("gatherer.Gatherer", sources)
-        )
-        try:
-            await asyncio.wait_for(body(Scene(site, ram, store, sources)), 60)
-        finally:
-            await store.close()
-
-    asyncio.run(run())
-
-
-async def make(scene: Scene, body: dict[str, Any]) -> None:
-    """A claim with its status, under its own UID."""
-    made = await scene.store.create(kinds.RESOURCE_CLAIMS, {**body, "status": {}})
-    ref = objects.ref(kinds.RESOURCE_CLAIMS, made)
-    await scene.store.patch(ref, objects.Merge({"status": body["status"]}), subresource="status")
-    scene.uids[ref.name] = objects.text(made, "uid")
 
 
 def test_from_prepared_to_unprepared(ram: Path) -> None:
@@ -220,6 +63,26 @@ def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None
             await scene.ask("Unprepare", "a")
             assert await scene.ask("Prepare", "b") == {"b": ""}
             assert scene.holds() == {"claim/t/b": "1"}
+
+    play(ram, body)
+
+
+def test_a_claim_that_waits_for_its_pod_keeps_no_other_waiting(ram: Path) -> None:
+    """Its pod is known late, after another claim has been prepared and given back."""
+
+    async def body(scene: Scene) -> None:
+        other = replace(using("b"), uid="uid-q", name="q", phase=pod.Phase.PENDING)
+        scene.sources.say(pods=(LS, other))
+        await make(scene, status("a", result("numa-1", cpu="2")))
+        await make(scene, status("b", result("numa-0", cpu="1"), pods=("uid-q",)))
+        async with scene.agent():
+            waits = asyncio.create_task(scene.ask("Prepare", "a"))
+            assert await scene.ask("Prepare", "b") == {"b": ""}
+            assert await scene.ask("Unprepare", "b") == {"b": ""}
+            assert not waits.done()
+            scene.sources.say(pods=(LS, other, using("a")))
+            assert await waits == {"a": ""}
+            assert scene.holds() == {"claim/t/a": "4-5"}
 
     play(ram, body)
 
@@ -292,6 +155,25 @@ def test_a_static_policy_ends_the_offer_and_not_the_claims(ram: Path) -> None:
     play(ram, body)
 
 
+def test_a_registration_is_in_force_until_the_kubelet_refuses_or_nobody_serves(ram: Path) -> None:
+    """Slices are written for it: each has its own number, so that they are read again."""
+
+    async def body(scene: Scene) -> None:
+        async with scene.agent() as driver:
+            numbers = []
+            for problem in ("", "", "bad version", ""):
+                driver.registered(problem)
+                numbers.append(driver.counted()["registration"])
+            assert numbers == [1, 2, 0, 4]
+            assert driver.health() == {"numa-0": "", "numa-1": ""}
+            scene.sources.say(kubelet=STATIC)
+            await scene.passes()
+            assert driver.counted()["registration"] == 0
+            assert driver.health() == {}
+
+    play(ram, body)
+
+
 def test_a_directory_that_is_not_there_is_a_condition(ram: Path) -> None:
     """The socket is tried again; the agent does everything else."""
 
@@ -354,5 +236,52 @@ def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
             assert "no resctrl group" in told["a"]
             assert scene.driver is not None
             assert scene.driver.counted()["claims"] == 0
+
+    play(ram, body, rdt="intel")
+
+
+def test_killed_at_any_change_nothing_is_lost_and_nothing_is_left(ram: Path) -> None:
+    """Preparing and unpreparing CPUs with ways: killed before each change of the machine.
+
+    The next agent ends what was begun: the kubelet's second attempt finds all of it, or nothing.
+    """
+
+    async def body(scene: Scene) -> None:
+        # The kubelet's own state says that it does not run yet: no server's answer holds its claim.
+        waiting = replace(using("a"), phase=pod.Phase.PENDING)
+        scene.sources.say(pods=(LS, waiting))
+        cache = result("cache-1", "cache", ways="4", groups="1", mbaPercent="20")
+        await make(scene, status("a", result("numa-1", cpu="2"), cache))
+        ref = dra_plugin.ClaimRef("t", "a", scene.uids["a"])
+        async with scene.agent() as driver:
+            free = scene.site.image()
+            await driver.prepare(ref)
+            held = scene.site.image()
+            await driver.unprepare(ref)
+            assert scene.site.image() == free != held
+
+        async def killed(verb: str, change: int) -> bool:
+            host = dying.DyingHost(scene.site.host, 10**9)
+            async with scene.agent(host) as driver:
+                host.after = host.count + change
+                try:
+                    await getattr(driver, verb)(ref)
+                except dying.Killed:
+                    return True
+            return False
+
+        for change in range(1, 100):
+            died = await killed("prepare", change)
+            async with scene.agent() as driver:
+                assert driver.counted()["claims"] == 1, change
+                await driver.prepare(ref)
+                assert scene.site.image() == held, change
+            died |= await killed("unprepare", change)
+            async with scene.agent() as driver:
+                await driver.unprepare(ref)
+                assert (driver.counted()["claims"], scene.site.image()) == (0, free), change
+            if not died:
+                break
+        assert change > 5
 
     play(ram, body, rdt="intel")

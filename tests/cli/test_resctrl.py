@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 from koordlet.cli import resctrl
-from koordlet.model import snapshot
+from koordlet.model import prepared_claim, snapshot
 from koordlet.report import resctrl_json, resctrl_svg
+from tests.kit import prepared_claims
 from tests.kit import resctrl as kit
 
 
@@ -42,9 +45,10 @@ def test_the_table_is_a_picture(ram: Path) -> None:
 
 def test_the_drawing_is_well_formed(ram: Path) -> None:
     """A rectangle for each way of each group and cache, and one for each bar."""
-    found = seen("amd", ram).resctrl
+    now = seen("amd", ram)
+    found = now.resctrl
     assert found is not None
-    tree = ET.fromstring(resctrl_svg.render(found))  # noqa: S314 -- our own text
+    tree = ET.fromstring(resctrl_svg.render(found, resctrl_json.labels(now)))  # noqa: S314 -- our own text
     drawn = [one for one in tree.iter() if one.tag.endswith("rect")]
 
     assert len(drawn) == 4 * 2 * 16 + 4 * 2 * 2
@@ -56,3 +60,27 @@ def test_a_machine_without_says_why(ram: Path) -> None:
 
     assert ["not mounted" in line for line in resctrl.lines(now)] == [True]
     assert resctrl_json.render(now)["mounted"] is False
+
+
+def test_the_group_of_a_claim_has_the_claim_s_name(ram: Path) -> None:
+    """In letters, in the picture and in the document; its own name is made of a UID."""
+    now = seen("intel", ram)
+    assert now.resctrl is not None
+    share = prepared_claim.CacheShare(request="cache", device="cache-0", cache=0, ways=2)
+    claim = prepared_claims.claim("fast", share)
+    group = dataclasses.replace(now.resctrl.groups["LS"], name=claim.control_group)
+    control = dataclasses.replace(
+        now.resctrl, groups={**now.resctrl.groups, claim.control_group: group}
+    )
+    held = dataclasses.replace(now, resctrl=control, claims=(claim,))
+
+    assert "claim/t/fast  ████████████  fff" in "\n".join(resctrl.lines(held))
+    assert "claim/t/fast" in resctrl_svg.render(control, resctrl_json.labels(held))
+    groups: Any = resctrl_json.render(held)["groups"]
+    assert {each["name"]: each["claim"] for each in groups} == {
+        "root": "",
+        "LSR": "",
+        "LS": "",
+        "BE": "",
+        claim.control_group: "t/fast",
+    }

@@ -7,14 +7,15 @@ import dataclasses
 import http.server
 import json
 import threading
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from koordlet import cli
-from koordlet.cli import top, top_screen
-from koordlet.report import node_json
+from koordlet.cli import node_source, top, top_screen
+from koordlet.report import documents, node_json
 from tests.kit import large_machines, machines, views
 from tests.report import test_usage_families
 
@@ -183,6 +184,31 @@ def test_typing_a_filter() -> None:
     assert (done.filter, done.typing) == ("qm", False)
     assert after("\x1b", typing).filter == ""
     assert after("\x1b", done).filter == ""
+
+
+class FewerSource:
+    """An agent whose documents about CPUs lack some, and that knows one pod."""
+
+    def cpus(self) -> documents.Document:
+        return {"cpus": [{"cpu": 0, "owner": "pool"}]}
+
+    def pod(self, key: str) -> documents.Document:
+        return {"namespace": "d", "name": key, "qos": "LS"}
+
+
+@pytest.mark.parametrize("on_cpus", [True, False])
+@pytest.mark.parametrize("online", ["", "0", "0-1"])
+@pytest.mark.parametrize("workloads", [[], [{"namespace": "d", "name": "web"}]])
+def test_whatever_there_is_enter_explains_it_or_does_nothing(
+    online: str, workloads: list[dict[str, str]], *, on_cpus: bool
+) -> None:
+    """Before the first document, beyond the last row, of a CPU that the agent does not know."""
+    show = top_screen.Show(on_cpus=on_cpus, cursor=10, cpu=10)
+    source = typing.cast("node_source.Source", FewerSource())
+    shown: documents.Document = {"cpus": {"online": online}, "workloads": workloads}
+    lines = list(top.explained(source, shown if online or workloads else {}, show))
+
+    assert bool(lines) is (online == "0" if on_cpus else bool(workloads))
 
 
 def test_a_terminal_that_is_gone() -> None:

@@ -232,11 +232,12 @@ def listening(port: int) -> socket.socket:
 
 
 class AuditLog:
-    """What the accounts of a namespace have asked for."""
+    """What the accounts of a namespace have asked for, or one user."""
 
-    def __init__(self, lab: Any, space: str) -> None:
+    def __init__(self, lab: Any, space: str = "", *, user: str = "") -> None:
         self._path = Path(lab.folder, "log", "audit.log")
-        self._account = f'"username":"system:serviceaccount:{space}:'
+        name = f'{user}"' if user else f"system:serviceaccount:{space}:"
+        self._account = f'"username":"{name}'
         self._offset = 0
         self._events: list[Body] = []
 

@@ -7,6 +7,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from koordlet.kubeapi import kinds, objects
 from koordlet.model import prepared_claim
 from koordlet.report import slice_row, view
@@ -16,8 +18,8 @@ from tests.report.test_writing import MANNERS, NODE, Counting, play, seen
 SLICE = objects.Ref(kinds.RESOURCE_SLICES, f"{NODE}-koordlet.cpu-0")
 
 
-def offering(*cpus: int, driver: str = "koordlet.cpu") -> view.ReportView:
-    """A view that offers devices of so many CPUs."""
+def offering(*cpus: int, driver: str = "koordlet.cpu", registration: float = 1) -> view.ReportView:
+    """A view that offers devices of so many CPUs, to a kubelet that registered the driver."""
     devices = tuple(
         prepared_claim.OfferedDevice(
             name=f"numa-{n}", capacity={"cpu": prepared_claim.OfferedCapacity(value=count)}
@@ -25,7 +27,7 @@ def offering(*cpus: int, driver: str = "koordlet.cpu") -> view.ReportView:
         for n, count in enumerate(cpus)
     )
     offer = prepared_claim.DeviceOffer(driver=driver, devices=devices)
-    now = seen()
+    now = seen(driver={prepared_claim.REGISTRATION: registration})
     return dataclasses.replace(now, plan=dataclasses.replace(now.plan, devices=offer))
 
 
@@ -58,7 +60,9 @@ def test_slices_are_written_once_a_change(ram: Path) -> None:
         for _ in range(50):
             clock.now += 2
             assert await row.bring(store, offering(3, 4)) == 0
-        assert store.asked == []
+        # After 2, 6, 14, 30 and 62 s.
+        assert store.asked == ["list"] * 5
+        store.asked.clear()
         assert await row.bring(store, offering(3, 2)) == 1
         assert store.asked == ["patch"]
         made = await store.store.get(SLICE)
@@ -88,17 +92,52 @@ def test_an_agent_that_comes_after_another_writes_nothing(ram: Path) -> None:
     play(ram, body)
 
 
-def test_slices_that_somebody_deleted_come_back(ram: Path) -> None:
-    """Once in a resync, which costs one list."""
+def test_slices_are_written_for_a_kubelet_that_has_the_driver(ram: Path) -> None:
+    """None before; one that refuses the driver later has them deleted."""
+
+    async def body(store: Counting) -> None:
+        row = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
+        assert await row.bring(store, offering(3, registration=0)) == 0
+        assert store.asked == []
+        assert await row.bring(store, offering(3)) == 1
+        assert await row.bring(store, offering(3, registration=0)) == 1
+        assert await slices(store) == {}
+
+    play(ram, body)
+
+
+@pytest.mark.parametrize(("after", "most"), [(0, 2), (15, 32), (100, 204), (2000, 2300)])
+def test_slices_that_a_kubelet_deletes_come_back(ram: Path, after: int, most: int) -> None:
+    """Of a kubelet that has just started at once, later not twice as late, at last in a resync."""
 
     async def body(store: Counting) -> None:
         clock = clocks.Clock(1000.0)
         row = slice_row.SliceRow(MANNERS, clock)
         await row.bring(store, offering(3))
+        clock.now += 100
+        await row.bring(store, offering(3, registration=2))
+        start = clock.now
+        while clock.now < start + after:
+            clock.now += 1
+            assert await row.bring(store, offering(3, registration=2)) == 0
         await store.store.delete(SLICE)
-        clock.now += MANNERS.resync_seconds
-        assert await row.bring(store, offering(3)) == 1
+        while not await row.bring(store, offering(3, registration=2)):
+            clock.now += 1
+        assert clock.now - start <= most
         assert (await store.store.get(SLICE))["spec"]["pool"]["generation"] == 1
+
+    play(ram, body)
+
+
+def test_a_kubelet_that_starts_again_has_its_slices_read(ram: Path) -> None:
+    """It has deleted them, maybe before it found the driver."""
+
+    async def body(store: Counting) -> None:
+        row = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
+        await row.bring(store, offering(3))
+        await store.store.delete(SLICE)
+        assert await row.bring(store, offering(3)) == 0
+        assert await row.bring(store, offering(3, registration=2)) == 1
 
     play(ram, body)
 

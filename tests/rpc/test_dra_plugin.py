@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import grpc.aio
 import pytest
 
 from koordlet.model import errors, prepared_claim
 from koordlet.rpc import dra_plugin, services
-from koordlet.rpc.gen import dra_pb2, pluginregistration_pb2
+from koordlet.rpc.gen import dra_health_pb2, dra_pb2, pluginregistration_pb2
 from tests.kit import prepared_claims
 from tests.kit.prepared_claims import cpus
 
 NAME, POOL = "koordlet.cpu", "n1"
 PLUGIN = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+OLDER = "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"
+HEALTH = "/v1alpha1.DRAResourceHealth/NodeWatchResources"
 REGISTRATION = "/pluginregistration.Registration"
 
 
@@ -47,6 +50,10 @@ class Backend:
         """The kubelet's word."""
         self.told.append(problem)
 
+    def health(self) -> Mapping[str, str]:
+        """One device is well, one is not."""
+        return {"numa-0": "", "numa-1": "claim t/a: 1 of its 2 CPUs could be given"}
+
 
 async def ask(folder: Path, method: str, request: Any, answer: Any) -> Any:
     """What the socket answers."""
@@ -54,8 +61,12 @@ async def ask(folder: Path, method: str, request: Any, answer: Any) -> Any:
     return answer.FromString(await services.ask(path, method, request, 30.0))
 
 
-def play(folder: Path, body: Callable[[Backend], Awaitable[None]]) -> None:
-    """With a socket that serves."""
+def play(
+    folder: Path,
+    body: Callable[[Backend], Awaitable[None]],
+    after: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """With a socket that serves; ``after``: once it does no longer."""
 
     async def run() -> None:
         backend = Backend()
@@ -65,6 +76,8 @@ def play(folder: Path, body: Callable[[Backend], Awaitable[None]]) -> None:
             await body(backend)
         finally:
             await plugin.stop()
+        if after is not None:
+            await after()
 
     asyncio.run(run())
 
@@ -80,7 +93,7 @@ def test_a_kubelet_learns_who_serves_what(tmp_path: Path) -> None:
             pluginregistration_pb2.PluginInfo,
         )
         assert (info.type, info.name, info.endpoint) == ("DRAPlugin", NAME, "")
-        assert list(info.supported_versions) == ["v1.DRAPlugin"]
+        assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
         for status in (
             pluginregistration_pb2.RegistrationStatus(plugin_registered=True),
             pluginregistration_pb2.RegistrationStatus(error="bad version"),
@@ -96,7 +109,36 @@ def test_a_kubelet_learns_who_serves_what(tmp_path: Path) -> None:
     play(tmp_path, body)
 
 
-def test_every_claim_has_an_answer(tmp_path: Path) -> None:
+def test_a_kubelet_hears_how_the_devices_are(tmp_path: Path) -> None:
+    """All of them, with what is wrong in words; the stream ends with the driver, not by force."""
+    path = tmp_path / f"{NAME}-reg.sock"
+    options = [("grpc.default_authority", "localhost")]
+    streams: list[Any] = []
+
+    async def body(_: Backend) -> None:
+        services.ensure_threads()
+        channel: Any = grpc.aio.insecure_channel(f"unix:{path}", options=options)
+        stream = channel.unary_stream(HEALTH)(b"")
+        streams.extend((channel, stream))
+        answer = dra_health_pb2.NodeWatchResourcesResponse.FromString(await stream.read())
+        seen = {d.device.device_name: (d.health, d.message) for d in answer.devices}
+        assert seen == {
+            "numa-0": (dra_health_pb2.HEALTHY, ""),
+            "numa-1": (dra_health_pb2.UNHEALTHY, "claim t/a: 1 of its 2 CPUs could be given"),
+        }
+        assert {d.device.pool_name for d in answer.devices} == {POOL}
+
+    async def after() -> None:
+        channel, stream = streams
+        assert await stream.read() is grpc.aio.EOF
+        assert await stream.code() is grpc.StatusCode.OK
+        await channel.close()
+
+    play(tmp_path, body, after)
+
+
+@pytest.mark.parametrize("version", [PLUGIN, OLDER])
+def test_every_claim_has_an_answer(tmp_path: Path, version: str) -> None:
     """Devices, a refusal in words, and a bug: none costs the others."""
 
     async def body(_: Backend) -> None:
@@ -105,7 +147,7 @@ def test_every_claim_has_an_answer(tmp_path: Path) -> None:
             request.claims.add(namespace="t", name=f"name-{uid}", uid=uid)
         answer = await ask(
             tmp_path,
-            f"{PLUGIN}/NodePrepareResources",
+            f"{version}/NodePrepareResources",
             request,
             dra_pb2.NodePrepareResourcesResponse,
         )

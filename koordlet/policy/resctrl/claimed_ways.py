@@ -24,7 +24,6 @@ from koordlet.model import prepared_claim, resctrl, snapshot
 from koordlet.policy.resctrl import annotation
 from koordlet.policy.resctrl.shares import Want
 
-_PREFIX = "koordlet-claim-"
 #: The root and the groups of the classes.
 _OWN = 4
 _OURS = ("BE", "LSR", "LS")
@@ -86,7 +85,7 @@ def wanted(claims: tuple[prepared_claim.PreparedClaim, ...]) -> Iterator[Want]:
     for claim in claims:
         if claim.caches:
             yield Want(
-                name=name(claim),
+                name=claim.control_group,
                 wish=annotation.Wish(
                     ways=(0, 100),
                     alone_of={share.cache: share.ways for share in claim.caches if share.ways},
@@ -98,17 +97,12 @@ def wanted(claims: tuple[prepared_claim.PreparedClaim, ...]) -> Iterator[Want]:
             )
 
 
-def name(claim: prepared_claim.PreparedClaim) -> str:
-    """The name of a claim's group."""
-    return f"{_PREFIX}{claim.uid}"
-
-
 def group(now: snapshot.Snapshot, pod: pods.Pod, container: str) -> str:
     """The group of the first claim of cache that a container uses; empty where it uses none."""
     used = next((box.claims for box in pod.containers if box.name == container), ())
     claims = (claim for claim in now.claims if claim.of(pod.namespace, used, claim.caches))
     claim = next(claims, None)
-    return "" if claim is None else name(claim)
+    return "" if claim is None else claim.control_group
 
 
 def workloads(now: snapshot.Snapshot) -> tuple[list[pods.Pod], dict[str, str]]:

@@ -27,6 +27,7 @@ from koordlet.scheduler.process import cluster_json
 STALE = 180.0
 #: Pods of one node that are listed, those with most CPU.
 MOST_PODS = 500
+_LONGEST_REVISION = 18
 #: What a row has, in this order. Amounts are those of ``scheduler.objects.requests``; ``use`` is
 #: what the node measured; ``pressure`` has the first letters of its conditions; the zone may be
 #: empty.
@@ -99,7 +100,9 @@ class NodeTable:
         """The rows that changed since a revision; all, where nobody knows that revision."""
         self.look()
         epoch, _, number = since.partition(".")
-        whole = epoch != str(self._epoch) or not number.isdecimal()
+        # One of ours is not long, and whoever asks may name a number of any length.
+        known = number.isdecimal() and len(number) <= _LONGEST_REVISION
+        whole = epoch != str(self._epoch) or not known
         after = -1 if whole else int(number)
         rows = [known.row for known in self._known.values() if known.revision > after]
         fields = list(FIELDS)

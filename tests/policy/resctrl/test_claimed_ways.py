@@ -185,7 +185,7 @@ def test_whatever_a_scheduler_allocates_can_be_made(
         taken = 0
         for claim in claims:
             [part] = claim.caches
-            mask = made[claimed_ways.name(claim)]["L3"][domain]
+            mask = made[claim.control_group]["L3"][domain]
             if part.cache == domain and part.ways:
                 assert mask.bit_count() == part.ways
                 assert mask & taken == 0
@@ -193,6 +193,6 @@ def test_whatever_a_scheduler_allocates_can_be_made(
                 assert (mask + low) & mask == 0
                 taken |= mask
         for name, texts in made.items():
-            alone = [c for c in claims if claimed_ways.name(c) == name and c.caches[0].ways]
+            alone = [c for c in claims if c.control_group == name and c.caches[0].ways]
             if not (alone and alone[0].caches[0].cache == domain):
                 assert texts["L3"][domain] & taken == 0

@@ -59,6 +59,10 @@ def test_after_the_first_answer_only_changed_rows_are_sent(ram: Path) -> None:
             assert [row["zone"], named(first)["n1"]["zone"]] == ["east", ""]
             assert (row["cpu"], row["cpuUsed"], row["cpuUse"], row["pods"]) == (4000, 1000, None, 1)
 
+            epoch = second["revision"].partition(".")[0]
+            for strange in (f"{epoch}.{'9' * 5000}", f"{epoch}.-1", f"{epoch}.", "9" * 5000):
+                assert table.document(strange)["whole"], strange[:20]
+
             use = NodeMetric(updated=time.time(), reported=True, node={"cpu": 700})
             loop.agents.usages["n3"] = use
             loop.agents.pressures["n1"] = frozenset({"MemoryPressure", "DiskPressure"})
