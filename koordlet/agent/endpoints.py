@@ -87,8 +87,8 @@ class Endpoints:
         self._running: dict[str, Endpoint] = {}
         #: Gives the newest view, where objects are written.
         self._current: Current | None = None
-        #: Those that are told of each view.
-        self._told: list[Callable[[view.ReportView], None]] = []
+        #: Called with each view.
+        self._listeners: list[Callable[[view.ReportView], None]] = []
         #: Endpoint to why it could not start; shown by health.
         self.problems: Mapping[str, str] = {}
 
@@ -99,7 +99,7 @@ class Endpoints:
             from koordlet.report import http_api, recorder  # noqa: PLC0415 -- rule 2
 
             recorded = recorder.Recorder(self._past, latency=self._latency)
-            self._told.append(recorded.publish)
+            self._listeners.append(recorded.publish)
             api = http_api.Api(
                 current,
                 version=koordlet.__version__,
@@ -124,7 +124,7 @@ class Endpoints:
     def publish(self, now: view.ReportView | None) -> None:
         """Publish a new view. HTTP reads the view at each request; only the console is pushed."""
         if now is not None:
-            for publish in self._told:
+            for publish in self._listeners:
                 publish(now)
 
     async def stop(self, *, final: bool) -> None:
@@ -177,7 +177,7 @@ class Endpoints:
             bound = await listener.start()
             moved = f" (not {address}: {taken.message})"
         self._running["http"] = listener
-        self._told.append(lambda _: api.channel.publish())
+        self._listeners.append(lambda _: api.channel.publish())
         return f"http://{bound}/{moved}"
 
     async def _start_https(self, api: http_api.Api) -> str:
@@ -220,7 +220,7 @@ class Endpoints:
         )
         address = await listener.start()
         self._running["grpc"] = listener
-        self._told.append(listener.publish)
+        self._listeners.append(listener.publish)
         return address
 
     def _start_reporting(self, address: str) -> None:
@@ -236,7 +236,7 @@ class Endpoints:
         )
         reports.start()
         self._running["scheduler"] = reports
-        self._told.append(reports.publish)
+        self._listeners.append(reports.publish)
 
     def _start_objects(self, cluster: Cluster, current: Current) -> None:
         section = self._config.objects

@@ -94,7 +94,7 @@ class Observation:
         self._disks: Mapping[str, FileSystem] = {}
         self._missing: tuple[absence.Unsupported, ...] = ()
         #: The workloads of the last pass, and what was known then.
-        self._found: tuple[tuple[object, ...], tuple[pod.Pod, ...]] = ((), ())
+        self._placed: tuple[tuple[object, ...], tuple[pod.Pod, ...]] = ((), ())
         self.extra_pods = pods
         self.announcements = Announcements()
         #: Resource claims that are prepared here.
@@ -221,10 +221,10 @@ class Observation:
         return self.pressure.read(at, self._disks, at)
 
     def _unsupported(
-        self, told: tuple[absence.Unsupported, ...]
+        self, seen: tuple[absence.Unsupported, ...]
     ) -> tuple[absence.Unsupported, ...]:
         """List what this host cannot control or count; the same tuple while it is the same."""
-        gaps = (*told, *self.usage.unsupported)
+        gaps = (*seen, *self.usage.unsupported)
         if gaps != self._missing:
             self._missing = gaps
         return self._missing
@@ -232,32 +232,31 @@ class Observation:
     def _pods(self, at: float, *, search: bool) -> tuple[pod.Pod, ...]:
         """Find the workloads and their groups; the same tuple while nothing has changed."""
         reader = self.observer.reader
-        told = self.observed.pods if self.observed is not None else ()
+        listed = self.observed.pods if self.observed is not None else ()
         unlisted, started = self.announcements.pods, self.announcements.started
         if unlisted:
-            listed = (*self.declared, *self.extra_pods, *told)
-            told = (*told, *unlisted.unlisted(at, listed))
-        known = (self.declared, self.extra_pods, told, reader, reader.generation, started)
-        if search or known != self._found[0]:
+            listed = (*listed, *unlisted.unlisted(at, (*self.declared, *self.extra_pods, *listed)))
+        known = (self.declared, self.extra_pods, listed, reader, reader.generation, started)
+        if search or known != self._placed[0]:
             # The kernel reported a change; otherwise only the slow lane searches for units.
             search |= reader.watched
-            pods = (*self.declared, *self.extra_pods, *told)
+            pods = (*self.declared, *self.extra_pods, *listed)
             placed = self._finder.find(pods, search=search, begun=started)
             # A pod that no source lists any more stays for as long as its cgroup exists.
             placed = tuple(pod for pod in placed if pod.group is not None or not pod.stale)
-            self._found = (known, self._found[1] if placed == self._found[1] else placed)
-        return self._found[1]
+            self._placed = (known, self._placed[1] if placed == self._placed[1] else placed)
+        return self._placed[1]
 
     def _node(self) -> snapshot.NodeInfo:
         """Describe the node: the control plane's word, over that of the configuration file."""
-        told = self.observed.node if self.observed is not None else None
-        if told is None:
+        observed = self.observed.node if self.observed is not None else None
+        if observed is None:
             return self.node if self._node_known() else self._node_unheard
         return replace(
-            told,
-            name=told.name or self.node.name,
-            labels={**self.node.labels, **told.labels},
-            annotations={**self.node.annotations, **told.annotations},
+            observed,
+            name=observed.name or self.node.name,
+            labels={**self.node.labels, **observed.labels},
+            annotations={**self.node.annotations, **observed.annotations},
         )
 
     def _node_known(self) -> bool:
@@ -266,9 +265,9 @@ class Observation:
         return all(s.last_good is not None for s in sources if s.name == "cluster node")
 
     def _sources(self, now: machine.Now) -> tuple[snapshot.Source, ...]:
-        told = self.observed.sources if self.observed is not None else ()
+        others = self.observed.sources if self.observed is not None else ()
         own = snapshot.Source(name="configuration", ok=True, last_good=now.at, local=True)
-        return (own, *told)
+        return (own, *others)
 
     def on_results(self, results: Iterable[result.Result]) -> None:
         """Have the next pass read what a plan changed: moved threads, shaped links, cookies."""
@@ -281,7 +280,7 @@ class Observation:
     @property
     def pods(self) -> tuple[pod.Pod, ...]:
         """The workloads of the last pass."""
-        return self._found[1]
+        return self._placed[1]
 
     def close(self) -> None:
         """Give all descriptors back."""

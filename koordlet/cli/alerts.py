@@ -10,6 +10,7 @@ missing between good ones is borne; ``--seconds`` of none is not.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 import urllib.parse
@@ -44,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prometheus", required=True, metavar="URL", help="where it answers")
     parser.add_argument(
         "--seconds",
-        type=float,
+        type=options.seconds,
         default=0.0,
         metavar="N",
         help="watch for so long (default: look once)",
@@ -86,28 +87,60 @@ def ask(args: argparse.Namespace) -> list[Alert]:
     """What fires now."""
     from http import client  # noqa: PLC0415 -- 16 ms with ssl and email that `--help` does without
 
-    parts = urllib.parse.urlsplit(args.prometheus)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise errors.UsageError(
-            "no address of a server", culprit="--prometheus", fix="such as http://prometheus:9090"
-        )
+    parts = _address(args.prometheus)
+    headers = _authorization(args.token_file)
     connection = _connection(parts, args.ca)
     try:
         try:
-            token = args.token_file.read_text().strip() if args.token_file else ""
-            headers = {"Authorization": f"Bearer {token}"} if token else {}
             connection.request("GET", f"{parts.path.rstrip('/')}/api/v1/alerts", headers=headers)
             answer = connection.getresponse()
-            document = json.loads(answer.read(_MOST))
+            why = "" if answer.status == client.OK else f"{answer.status} {answer.reason}"
+            document: Any = None if why else json.loads(answer.read(_MOST))
         finally:
             connection.close()
-        return list(_firing(document["data"]["alerts"]))
-    except (OSError, client.HTTPException, ValueError, KeyError, TypeError) as error:
-        raise errors.HostError(
-            f"no Prometheus answers: {error}",
-            culprit=args.prometheus,
-            fix=f"does {args.prometheus.rstrip('/')}/api/v1/alerts list alerts?",
+        if not why:
+            return list(_firing(document["data"]["alerts"]))
+    except (
+        *(OSError, client.HTTPException, ValueError, KeyError, TypeError),
+        *(AttributeError, RecursionError),
+    ) as error:
+        why = (
+            f"{error}" if isinstance(error, OSError) else f"not as Prometheus does: {error!r:.200}"
+        )
+    raise errors.HostError(
+        f"no Prometheus answers: {why}",
+        culprit=args.prometheus,
+        fix=f"does {args.prometheus.rstrip('/')}/api/v1/alerts list alerts?",
+    )
+
+
+def _address(text: str) -> urllib.parse.SplitResult:
+    """The parts of an address; its port is a number where it has one."""
+    with contextlib.suppress(ValueError):
+        parts = urllib.parse.urlsplit(text)
+        known = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
+        if known and parts.port != 0:
+            return parts
+    raise errors.UsageError(
+        "no address of a server", culprit="--prometheus", fix="such as http://prometheus:9090"
+    )
+
+
+def _authorization(path: Path | None) -> dict[str, str]:
+    """The header with the token of a file, which is read each time: tokens are renewed."""
+    if path is None:
+        return {}
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise errors.ConfigError(
+            f"no token can be read: {error}", culprit=str(path), fix="name a file with one line"
         ) from None
+    if not token.isprintable() or " " in token:
+        raise errors.ConfigError(
+            "holds more than a token", culprit=str(path), fix="name a file with one line"
+        )
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def _connection(parts: urllib.parse.SplitResult, authority: str | None) -> Any:

@@ -1,7 +1,7 @@
 """``koordlet check``: can this machine be managed, and what is missing; are these quotas in order.
 
-Covers: what was found, as a list or JSON; pods that koordlet's scheduler would refuse for what they
-name; with files, each mistake of their quotas. Does not cover: fixing it.
+Covers: what the machine supports, as a list or JSON; pods that koordlet's scheduler would refuse
+for what they name; with files, each mistake of their quotas. Does not cover: fixing it.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ _ISOLATED = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look once, and say what was found."""
+    """Look once, and print what this machine supports; or check the files."""
     if args.files:
         return _files(args)
     config = bootstrap.effective(args, {})
     host = bootstrap.host(args)
-    told = sources.once(config.config, host)
-    seen = bootstrap.open_tick(args, host, config, take=lambda: told).look()
+    observed = sources.once(config.config, host)
+    seen = bootstrap.open_tick(args, host, config, take=lambda: observed).look()
     why = bootstrap.why_observe(config, seen.layout) if host.live else "a recorded machine"
     choice = sources.choose(config.config, host)
     asking = _asking(args.pods, seen)

@@ -10,19 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.cli import output
-from koordlet.model import errors
 
 Document = Mapping[str, Any]
-
-
-def named(claims: Sequence[Document], name: str) -> Document:
-    """The claim of a name, alone or as ``namespace/name``."""
-    if len(claims) != 1:
-        there = ", ".join(str(claim["claim"]) for claim in claims)
-        fix = f"there are {there}" if there else "`koordlet get claims` lists them"
-        problem = "several claims have this name" if there else "no such claim"
-        raise errors.HostError(problem, culprit=name, fix=fix)
-    return claims[0]
 
 
 def table(claims: Sequence[Document]) -> list[str]:
@@ -53,12 +42,13 @@ def _asked(claim: Document) -> str:
 
 def detail(claim: Document) -> Iterator[str]:
     """One claim with its devices, and the pods that wait for it."""
+    reason = "for its extended resources" if claim["extended"] else "by a template"
     shown = {
         "Name": claim["claim"],
         "Phase": claim["phase"],
         "Asks for": _asked(claim),
         "Pods": ", ".join(claim["reservedFor"]),
-        "Made for": "one pod, by a template" if claim["generated"] else "",
+        "Made for": f"one pod, {reason}" if claim["generated"] else "",
     }
     yield from (f"{name + ':':<10} {value}".rstrip() for name, value in shown.items())
     rows = [

@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def read(args: argparse.Namespace) -> Bodies:
-    """The objects; what is left out is said on stderr."""
+    """The objects; a line on stderr names each that is left out."""
     from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML: 8 ms of a `--help`
 
     if bool(args.files) is (args.kubeconfig is not None):

@@ -31,10 +31,8 @@ _UNJUDGED = (
     "policies.node_pressure.act: beside a kubelet a threshold is acted on that is earlier than the"
     " kubelet's; name its file with --kubelet-config to have them compared here"
 )
-#: Longer values are cut in the table.
-#: Letters of a value that are shown on the narrowest terminal.
-_LEAST_SHOWN = 12
-_MAX_SHOWN = 60
+#: Letters of a value that are shown on the narrowest terminal, and on any.
+_LEAST_SHOWN, _MAX_SHOWN = 12, 60
 #: Words that a YAML parser of either version may take for something else than text.
 _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*\Z")
@@ -88,11 +86,11 @@ def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.N
         from koordlet.agent import sources  # noqa: PLC0415 -- only who asks pays
         from koordlet.host.fs import root  # noqa: PLC0415
 
-        told = sources.once(effective.config, root.LiveHost())
-        if told is None:
+        observed = sources.once(effective.config, root.LiveHost())
+        if observed is None:
             sys.stderr.write("note: nobody was asked: no cluster is configured or found here\n")
-        output.warn(sources.unheard(told))
-        return told.slo if told is not None else None
+        output.warn(sources.unheard(observed))
+        return observed.slo if observed is not None else None
     return None
 
 
@@ -141,9 +139,9 @@ def _fitted(rows: list[tuple[str, str, str]], room: int) -> list[str]:
     for key, value, origin in (head, *rows):
         shown = value if len(value) <= values else f"{value[: values - 1]}…"
         left = f"{key:<{keys}}  {shown:<{values}}"
-        whole = f"{left}  {output.visible(origin)}"
-        if len(whole) <= room:
-            lines.append(whole)
+        line = f"{left}  {output.visible(origin)}"
+        if len(line) <= room:
+            lines.append(line)
         else:
             lines += [left.rstrip(), f"{output.visible(origin):>{room}}"]
     return lines

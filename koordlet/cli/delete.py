@@ -15,6 +15,7 @@ koordlet delete reservation web-room
 koordlet delete reservation web-room --ignore-not-found
 koordlet delete quota team-a             refused while it has pods or children
 koordlet delete quota team-a --force     its pods move to the default quota
+koordlet delete quota pool-root          the root of a pool, with its ElasticQuotaProfile
 """
 _OPTIONS = {
     "--ignore-not-found": "one that is not there is fine",

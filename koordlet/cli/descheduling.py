@@ -1,6 +1,7 @@
 """A round of the descheduler over a dump, as a person reads it.
 
-Covers: reading the two files, the text. Does not cover: the round (``scheduler.sim.descheduling``).
+Covers: reading the two files, the text, also that of a descheduler's last round. Does not cover:
+the round (``scheduler.sim.descheduling``).
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     text: list[str] = []
     if document["moves"]:
         rows = [
-            (move["pod"], move["node"], move["target"], move["strategy"], move["reason"])
+            (
+                *(move["pod"], move["node"], move["target"], move["strategy"]),
+                move["reason"] + (" (only shown)" if move["shadow"] else ""),
+            )
             for move in document["moves"]
         ]
         text += output.table(rows, head=("POD", "FROM", "TO", "STRATEGY", "REASON"))
@@ -67,8 +71,41 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         text.append(f"{who}: {note['message']}")
     for failure in document["failures"]:
         text.append(f"! {failure['profile']}/{failure['strategy']} failed: {failure['message']}")
-    text.append(f"{len(document['moves'])} would be evicted, {len(document['refused'])} refused")
+    moves = document["moves"]
+    if document.get("dryRun", True):
+        text.append(f"{len(moves)} would be evicted, {len(document['refused'])} refused")
+    else:
+        go = sum(not move["shadow"] for move in moves)
+        text.append(f"{go} go, {len(moves) - go} only shown, {len(document['refused'])} refused")
     return text
+
+
+def last_round(several: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The last round of a descheduler: who decides, each strategy, then as ``lines``."""
+    return [line for document in several for line in _last_round(document)]
+
+
+def _last_round(document: Mapping[str, Any]) -> list[str]:
+    role = "leads" if document["leading"] else "does not lead"
+    mode = ", only shows" if document["dryRun"] else ""
+    if document["ended"] is None:
+        return [f"it {role}{mode}; no round is over yet"]
+    text = [f"it {role}{mode}; last round {document['ended']}, {document['seconds']:g} s"]
+    if document["idleSeconds"] or document["idleReason"]:
+        idle, why = f"{document['idleSeconds']:.0f} s", document["idleReason"]
+        text.append(f"! something should move, and nothing has for {idle}: {why}")
+    rows = [
+        (
+            *(run["strategy"], run["profile"], f"{run['seconds']:.3f}", str(run["sources"])),
+            *(str(run["wanted"]), str(run["moved"])),
+            ", ".join(f"{count} {why}" for why, count in run["refused"].items()) or "-",
+        )
+        for run in document["strategies"]
+    ]
+    if rows:
+        head = ("STRATEGY", "PROFILE", "SECONDS", "SOURCES", "WANTED", "MOVED", "REFUSED")
+        text += output.table(rows, head=head)
+    return [*text, *lines(document)]
 
 
 def explained(explanation: Mapping[str, Any]) -> list[str]:

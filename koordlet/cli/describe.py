@@ -1,9 +1,9 @@
-"""``koordlet describe``: one reservation, gang, migration, quota, claim or disruption budget."""
+"""``koordlet describe``: one reservation, gang, migration, plan, quota, claim or budget."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from koordlet.cli import (
@@ -13,6 +13,7 @@ from koordlet.cli import (
     migrations,
     options,
     output,
+    plans,
     quotas,
     reservations,
     scheduler_documents,
@@ -28,16 +29,29 @@ koordlet describe quota team-a
 koordlet describe budget shop/web       a DisruptionRate: windows, and what was disrupted
 koordlet describe claim default/gpus
 koordlet describe migration web-1-5f3a1c --kubeconfig admin.conf
+koordlet describe plan train-0-5f3a1c   several moves that belong together, and how far they are
 """
 _OPTIONS = {
     "--address ADDRESS": "HOST:PORT of the scheduler's --http, for all but reservations"
     f" (default: {scheduler_documents.ADDRESS}); unix:/path of its socket, for a reservation",
 }
+#: What a scheduler answers over HTTP.
+_DETAILS: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
+    "gang": gangs.detail,
+    "quota": quotas.detail,
+    "claim": claims.detail,
+    "budget": disruption.detail,
+}
+#: Objects of a cluster or of a standalone scheduler.
+_REACHED = {
+    "migration": (migrations.reach, migrations.detail),
+    "plan": (plans.reach, plans.detail),
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "gang", "migration", "quota", "claim", "budget")
+    choices = ("reservation", *_REACHED, *_DETAILS)
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
     parser.add_argument("name", metavar="NAME", help="of the object")
     reservations.add(parser)
@@ -46,29 +60,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
-    if args.kind == "gang":
-        several = scheduler_documents.ask(args.address, "gangs", args.name)
-        gang = gangs.named(several, args.name)
-        return output.show(args.output, {"gang": gang}, gangs.detail(gang))
-    if args.kind == "migration":
-        move = migrations.MigrationReach(args).one(args.name)
-        return output.show(args.output, {"migration": move}, migrations.detail(move))
-    if args.kind == "quota":
-        several = scheduler_documents.ask(args.address, "quotas", args.name)
-        quota = quotas.named(several, args.name)
-        return output.show(args.output, {"quota": quota}, quotas.detail(quota))
-    if args.kind == "claim":
-        several = scheduler_documents.ask(args.address, "claims", args.name)
-        claim = claims.named(several, args.name)
-        return output.show(args.output, {"claim": claim}, claims.detail(claim))
-    if args.kind == "budget":
-        several = scheduler_documents.ask(args.address, "budgets", args.name)
-        budget = disruption.named(several, args.name)
-        return output.show(args.output, {"budget": budget}, disruption.detail(budget))
+    if args.kind in _DETAILS:
+        document = scheduler_documents.one(args.address, args.kind, args.name)
+        return output.show(args.output, {args.kind: document}, _DETAILS[args.kind](document))
+    if args.kind in _REACHED:
+        reach, detail = _REACHED[args.kind]
+        document = reach(args).one(args.name)
+        return output.show(args.output, {args.kind: document}, detail(document))
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
     moments = [{"at": at, "what": what} for at, what in timeline]
-    document = {"reservation": body, "timeline": moments, "warnings": warnings}
-    return output.show(args.output, document, lines(body, timeline, warnings))
+    shown = {"reservation": body, "timeline": moments, "warnings": warnings}
+    return output.show(args.output, shown, lines(body, timeline, warnings))
 
 
 def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterator[str]:

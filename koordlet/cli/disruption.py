@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.cli import output
-from koordlet.model import errors
 
 Document = Mapping[str, Any]
 
@@ -45,16 +44,6 @@ def avoid(several: Sequence[Document]) -> list[str]:
     ]
     head = ("NODE", "AVOIDED BY", "UNTIL", "WEIGHT", "ASKED FOR BY", "WHY")
     return output.table(rows, head=head) if rows else []
-
-
-def named(several: Sequence[Document], name: str) -> Document:
-    """The budget of a name, alone or as ``namespace/name``."""
-    if len(several) != 1:
-        there = ", ".join(str(budget["budget"]) for budget in several)
-        fix = f"there are {there}" if there else "`koordlet get budgets` lists them"
-        problem = "several budgets have this name" if there else "no such DisruptionRate"
-        raise errors.HostError(problem, culprit=name, fix=fix)
-    return several[0]
 
 
 def detail(budget: Document) -> Iterator[str]:

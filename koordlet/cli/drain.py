@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,13 +33,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("node", metavar="NODE", help="the node to empty")
     cluster_files.add(parser)
-    options.declare(parser, _OPTIONS, ready_after={"type": float, "default": 60.0})
+    options.declare(parser, _OPTIONS, ready_after={"type": options.seconds, "default": 60.0})
     moves.add(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Drain, or show. Exit 1 where pods are left that were to go."""
-    if args.undo and args.kubeconfig is not None:
+    if not args.node:
+        raise errors.UsageError("has no name", culprit="NODE", fix="kubectl get nodes lists them")
+    if args.undo:
+        if args.kubeconfig is None or args.dry_run or args.files:
+            raise errors.UsageError(
+                "uncordons a node of a cluster",
+                culprit="--undo",
+                fix="--kubeconfig FILE and no more",
+            )
         ended = asyncio.run(moves.undo(args))
         text = f"{args.node} is uncordoned, {ended} moves are ended"
         return output.show(args.output, {"node": args.node, "ended": ended}, [text])
@@ -56,8 +63,6 @@ def run(args: argparse.Namespace) -> int:
 def _calendar(args: argparse.Namespace) -> int:
     from koordlet.scheduler.sim import drain  # noqa: PLC0415 -- numpy: 170 ms of a `--help`
 
-    if not math.isfinite(args.ready_after) or args.ready_after < 0:
-        raise errors.UsageError("is not a time", culprit="--ready-after")
     scene = cluster_files.scene(args, cluster_files.read(args))
     calendar = scene.drain(
         args.node, ready_seconds=args.ready_after, loses_data=args.delete_local_data

@@ -22,6 +22,5 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
-    several = scheduler_documents.ask(args.address, "claims", args.name)
-    claim = claims.named(several, args.name)
+    claim = scheduler_documents.one(args.address, "claim", args.name)
     return output.show(args.output, {"claim": claim}, claims.reasoning(claim))

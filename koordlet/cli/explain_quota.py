@@ -22,6 +22,5 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
-    several = scheduler_documents.ask(args.address, "quotas", args.name)
-    quota = quotas.named(several, args.name)
+    quota = scheduler_documents.one(args.address, "quota", args.name)
     return output.show(args.output, {"quota": quota}, quotas.reasoning(quota))

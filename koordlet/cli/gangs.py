@@ -10,19 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from koordlet.cli import output
-from koordlet.model import errors
 
 Document = Mapping[str, Any]
-
-
-def named(gangs: Sequence[Document], name: str) -> Document:
-    """The gang of a name, alone or as ``namespace/name``."""
-    if len(gangs) != 1:
-        there = ", ".join(str(gang["gang"]) for gang in gangs)
-        fix = f"there are {there}" if there else "`koordlet get gangs` lists them"
-        problem = "several gangs have this name" if there else "no such gang"
-        raise errors.HostError(problem, culprit=name, fix=fix)
-    return gangs[0]
 
 
 def table(gangs: Sequence[Document]) -> list[str]:

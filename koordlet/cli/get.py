@@ -7,11 +7,13 @@ from typing import Any
 
 from koordlet.cli import (
     claims,
+    descheduling,
     disruption,
     feed_options,
     gangs,
     migrations,
     output,
+    plans,
     quotas,
     reservations,
     scheduler_documents,
@@ -27,7 +29,9 @@ koordlet get reservations web --kubeconfig admin.conf
 koordlet get gangs                      of this machine's scheduler, and what each waits for
 koordlet get gangs --address 127.0.0.1:9317
 koordlet get claims                     devices of resource claims, and who uses them
+koordlet get descheduler                the last round: each strategy, and why nothing moved
 koordlet get migrations                 pods that move, and how far each is
+koordlet get plans                      several moves that belong together, and how far they are
 koordlet get quotas                     the tree: who borrows, who lends, who is over
 koordlet get budgets                    DisruptionRates: what each allows, and when again
 koordlet get avoid                      which workloads avoid which nodes, and until when
@@ -38,6 +42,7 @@ _TABLES = {
     "avoid": disruption.avoid,
     "budgets": disruption.budgets,
     "claims": claims.table,
+    "descheduler": descheduling.last_round,
     "gangs": gangs.table,
     "quotas": quotas.table,
 }
@@ -45,7 +50,9 @@ _TABLES = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = sorted((*_TABLES, "migrations", "node", "nodes", "reservations", "workloads"))
+    choices = sorted(
+        (*_TABLES, "migrations", "node", "nodes", "plans", "reservations", "workloads")
+    )
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser, ("table", "wide", "json", "yaml"))
@@ -65,8 +72,11 @@ def _run(args: argparse.Namespace) -> int:
         several: list[Any] = [reach.get(args.name)] if args.name else list(reach.every())
         lines = reservations.table(several)
     elif args.what == "migrations":
-        several = migrations.MigrationReach(args).every(args.name)
+        several = migrations.reach(args).every(args.name)
         lines = migrations.table(several)
+    elif args.what == "plans":
+        several = plans.reach(args).every(args.name)
+        lines = plans.table(several)
     elif args.what in _TABLES:
         several = scheduler_documents.ask(args.address, args.what, args.name)
         lines = _TABLES[args.what](several)
@@ -85,6 +95,8 @@ def _run(args: argparse.Namespace) -> int:
         lines = feed_options.workload_lines(state, args.name)
     if args.name and not several:
         raise _no_such(args.what.removesuffix("s"), args.name, "none of that name")
+    if not several and args.output in {"table", "wide"}:
+        output.say(f"{args.what}: none")
     return output.show(args.output, {args.what: several}, lines)
 
 

@@ -1,6 +1,6 @@
 """What Koordinator's agent offers, and what koordlet has in its place: one table.
 
-Covers: feature gates, flags, chart values, keys of pods and nodes, keys of its ConfigMap, kinds,
+Covers: feature gates, flags, keys of pods and nodes, keys of its ConfigMap, kinds,
 metrics, HTTP paths. ``docs/koordinator.md`` is made of it, ``koordlet migrate-check`` asks it.
 Does not cover: fields of a NodeSLO, which ``model.strategies`` has, each under Koordinator's name.
 """
@@ -192,17 +192,6 @@ FEATURES = (
     ),
     PeerFeature("variable", ("NODE_NAME",), "differs", "node.name", "KOORDLET_NODE__NAME"),
     PeerFeature("variable", ("agent_mode",), "absent", "", "the same paths in a pod and on a host"),
-    # Values of its chart.
-    PeerFeature("chart value", ("koordlet.features",), "differs", "", "agent.config.policies"),
-    PeerFeature(
-        "chart value", ("koordlet.image", "koordlet.resources"), "differs", "", "image, agent"
-    ),
-    PeerFeature("chart value", ("koordlet.metricDataDir",), "absent", "", _HISTORY),
-    PeerFeature("chart value", ("koordlet.hostDirs",), "absent", "", "fixed paths"),
-    PeerFeature("chart value", ("koordlet.log.level",), "differs", "", "agent.config.log.level"),
-    PeerFeature(
-        "chart value", ("koordlet.enableServiceMonitor",), "differs", "", "components.scraped"
-    ),
     # Keys of pods.
     PeerFeature(
         "pod key",

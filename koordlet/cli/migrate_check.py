@@ -20,7 +20,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from koordlet.cli import koordinator_features, options, output
+from koordlet.cli import cluster_store, koordinator_features, options, output
 from koordlet.kubeapi import kinds, manifests, objects, refusals
 from koordlet.model import errors, nodeslo
 from koordlet.report import strategies_json
@@ -99,21 +99,12 @@ def run(args: argparse.Namespace) -> int:
 
 async def _asked(kubeconfig: str, context: str) -> list[Body]:
     """Every object that matters; a kind that the cluster does not have has none."""
-    # The package of the API server's client is loaded where one is asked.
-    from koordlet.kube import adapter, credentials  # noqa: PLC0415
-
-    source = credentials.CredentialSource(kubeconfig=kubeconfig, context=context)
-    credentials.check(source)
-    times = adapter.RequestTimes(manager="koordlet")
-    store = adapter.KubeStore(credentials.Credentials(source), times)
     bodies: list[Body] = []
-    try:
+    async with cluster_store.opened(kubeconfig, context) as store:
         for kind in _KINDS:
             with contextlib.suppress(refusals.NotFound):
                 async for page in store.list(kind):
                     bodies += [{**body, "kind": kind.name} for body in page.items]
-    finally:
-        await store.close()
     return bodies
 
 
@@ -128,13 +119,16 @@ def judge(bodies: Sequence[Body]) -> tuple[list[NodeView], list[Difference]]:
     findings += _config_keys(config)
     nodes: list[NodeView] = []
     problems: dict[str, list[str]] = collections.defaultdict(list)
+    pods: dict[str, list[Body]] = collections.defaultdict(list)
+    for pod in by_kind["Pod"]:
+        pods[str(objects.part(pod, "spec").get("nodeName"))].append(pod)
     slos = {objects.text(slo, "name"): slo for slo in by_kind["NodeSLO"]}
     for node in sorted(by_kind["Node"], key=lambda body: objects.text(body, "name")):
         name = objects.text(node, "name")
         slo = _strategies(slos.get(name), config, _labels(node))
         for problem in slo.problems:
             problems[problem].append(f"node {name}")
-        nodes.append(NodeView(name, _classes(name, by_kind["Pod"]), _set(slo), slo.source))
+        nodes.append(NodeView(name, _classes(pods[name]), _set(slo), slo.source))
     findings += [Difference("broken", _names(who), what) for what, who in problems.items()]
     findings += _keys("pod key", by_kind["Pod"])
     findings += _keys("node key", by_kind["Node"])
@@ -155,9 +149,8 @@ def _set(slo: nodeslo.NodeSlo) -> dict[str, object]:
     return {key: value for key, value, origin in strategies_json.rows(slo) if origin != "default"}
 
 
-def _classes(node: str, pods: Iterable[Body]) -> dict[str, int]:
-    here = (pod for pod in pods if objects.part(pod, "spec").get("nodeName") == node)
-    classes = collections.Counter(str(_labels(pod).get(_CLASS) or "none") for pod in here)
+def _classes(pods: Iterable[Body]) -> dict[str, int]:
+    classes = collections.Counter(str(_labels(pod).get(_CLASS) or "none") for pod in pods)
     return dict(sorted(classes.items()))
 
 

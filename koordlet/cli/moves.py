@@ -27,7 +27,7 @@ _OPTIONS = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    options.declare(parser, _OPTIONS, timeout={"type": float}, reason={"default": ""})
+    options.declare(parser, _OPTIONS, timeout={"type": options.seconds}, reason={"default": ""})
 
 
 def run(args: argparse.Namespace, *, by: str, node: str = "", pod: str = "") -> int:

@@ -6,10 +6,10 @@ Does not cover: the greeting (``welcome``), figures (``demo.comparison``).
 
 Rules:
 1. After the comparison a line comes when what best-effort work has (its limit, else what it uses)
-   has moved by a tenth of the machine since the line before, or nothing was told for ``SILENCE``
+   has moved by a tenth of the machine since the line before, or no line came for ``SILENCE``
    seconds while requests are measured; and not sooner than ``PAUSE`` seconds after it, or after the
    start: a person reads it.
-2. What is not known yet is not told. No difference is a result, and is said.
+2. What is not known yet gets no line. No difference is a result, and gets one.
 """
 
 from __future__ import annotations
@@ -38,38 +38,38 @@ _MOST = 8
 
 
 class Narrator:
-    """Remembers what was told."""
+    """Lines about what best-effort work has, each by what the line before it said."""
 
     def __init__(self) -> None:
-        self._told: float | None = None
+        self._reported: float | None = None
         self._at: float | None = None
 
     def line(self, now: view.ReportView, latency: requests.Latency | None = None) -> str | None:
         """The next line of the story, or nothing new."""
-        whole = len(now.snapshot.topology.online)
+        cpus = len(now.snapshot.topology.online)
         if self._at is None:
             self._at = now.snapshot.at
-        felt = now.used.shares.value(qos.Qos.LS.value, meter.CPU_SHARE)
+        used = now.used.shares.value(qos.Qos.LS.value, meter.CPU_SHARE)
         limit = now.plan.limit
-        if limit is None or felt is None or not whole:
+        if limit is None or used is None or not cpus:
             return None
         had = limit.be_milli if limit.milli is None else limit.milli
         if had is None:
             return None
         cores = had / 1000
-        moved = self._told is None or abs(cores - self._told) >= _STEP * whole
+        moved = self._reported is None or abs(cores - self._reported) >= _STEP * cpus
         quiet = now.snapshot.at - self._at
         if quiet < PAUSE or not (moved or (latency is not None and quiet >= SILENCE)):
             return None
-        way = ""
-        if self._told is not None and moved:
-            way = ", less than before" if cores < self._told else ", more"
-        self._told = cores if moved else self._told
+        trend = ""
+        if self._reported is not None and moved:
+            trend = ", less than before" if cores < self._reported else ", more"
+        self._reported = cores if moved else self._reported
         self._at = now.snapshot.at
         answered = "" if latency is None else f" ({latency})"
         return (
-            f"{_clock(now)}  latency-sensitive work uses {felt:.2f} of {whole} CPUs{answered};"
-            f" best-effort work {_does(limit, cores, way)}"
+            f"{_clock(now)}  latency-sensitive work uses {used:.2f} of {cpus} CPUs{answered};"
+            f" best-effort work {_does(limit, cores, trend)}"
         )
 
 
@@ -77,9 +77,10 @@ def _clock(now: view.ReportView) -> str:
     return time.strftime("%H:%M:%S", time.localtime(now.snapshot.wall))
 
 
-def _does(limit: best_effort.Limit, cores: float, way: str) -> str:
+def _does(limit: best_effort.Limit, cores: float, trend: str) -> str:
     """Describe the limit, and which policy set it."""
-    has = f"uses {cores:.2f}{way}" if limit.milli is None else f"may have {cores:.2f} CPUs{way}"
+    has = f"uses {cores:.2f}" if limit.milli is None else f"may have {cores:.2f} CPUs"
+    has += trend
     if not limit.idle:
         return f"{has}: {output.visible(limit.reason)}"
     if limit.milli is not None:
@@ -205,14 +206,14 @@ def _row(clock: str, phase: comparison.Phase, now: view.ReportView) -> str:
     if not block.clean:
         return f"{clock}  {'on' if phase.on else 'off':8}  no request was answered without a gap"
     p50, p99 = (1000 * intervals.quantile([block], part) for part in (0.5, 0.99))
-    whole = len(now.snapshot.topology.online)
+    cpus = len(now.snapshot.topology.online)
     return _COLUMNS.format(
         clock,
         "on" if phase.on else "off",
         f"{p50:.1f} ms",
         f"{p99:.1f} ms",
         str(phase.refused),
-        f"{block.work:.2f} of {whole} CPUs",
+        f"{block.work:.2f} of {cpus} CPUs",
     )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from koordlet.config import sourced
 from koordlet.model import cgroup, errors, moment
 
+_MOST, _MOST_SECONDS = 1_000_000, 1_000_000_000
+
 
 def declare(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup,
@@ -59,6 +61,25 @@ def root(parser: argparse.ArgumentParser) -> None:
     """``--root``: another machine's files instead of this kernel's."""
     default = os.environ.get("KOORDLET_ROOT") or None
     declare(parser, _ROOT, root={"default": default}, now={"type": _moment})
+
+
+def count(text: str) -> int:
+    """A number of things, at most a million."""
+    value = int(text) if text.isdecimal() and len(text) <= len(str(_MOST)) else -1
+    if not 0 <= value <= _MOST:
+        raise argparse.ArgumentTypeError(f"from 0 to {_MOST}, not {text!r:.60}")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A span of time, at most 31 years: NaN and infinity would last for ever."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"from 0 to {_MOST_SECONDS} seconds, not {text!r}")
+    return value
 
 
 def _moment(text: str) -> float:

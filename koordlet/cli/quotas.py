@@ -11,20 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.cli import output
-from koordlet.model import errors
 
 Document = Mapping[str, Any]
 
 _AMOUNTS = ("min", "used", "request", "runtime", "max")
-
-
-def named(quotas: Sequence[Document], name: str) -> Document:
-    """The quota of a name."""
-    if not quotas:
-        raise errors.HostError(
-            "no such quota", culprit=name, fix="`koordlet get quotas` lists them"
-        )
-    return quotas[0]
 
 
 def table(quotas: Sequence[Document]) -> list[str]:
@@ -88,6 +78,8 @@ def detail(quota: Document) -> list[str]:
 def reasoning(quota: Document) -> Iterator[str]:
     """How each number of the runtime came about."""
     yield f"runtime of {quota['quota']}: {spelled(quota['runtime'])}"
+    if quota["problem"]:
+        yield f"invalid: {quota['problem']}"
     last = ""
     for step in quota.get("steps", ()):
         if step["resource"] != last:
@@ -95,7 +87,7 @@ def reasoning(quota: Document) -> Iterator[str]:
             unit = "thousandths of a CPU" if last == "cpu" else "units"
             yield f"{last}, in {unit}:"
         yield f"  {step['step']}"
-    if not quota.get("steps"):
+    if quota["runtime"] and not quota.get("steps"):
         yield "  its maximum: nothing is shared"
 
 

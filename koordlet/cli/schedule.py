@@ -29,7 +29,7 @@ _OPTIONS = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    file, wait = {"action": "append", "required": True}, {"type": float, "default": 10.0}
+    file, wait = {"action": "append", "required": True}, {"type": options.seconds, "default": 10.0}
     options.declare(parser, _OPTIONS, file=file, wait=wait)
     options.state(parser)
     options.output(parser, ("table", "json"))

@@ -1,13 +1,13 @@
 """Shared by the commands that show what a scheduler knows: asking for one of its documents.
 
-Covers: the scheduler's HTTP address, errors. Does not cover: what is asked and how it is printed
-(``gangs``, ``quotas``, ``claims``).
+Covers: the scheduler's HTTP address, the object of a name, errors. Does not cover: how they are
+printed (``gangs``, ``quotas``, ``claims``, ``disruption``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +20,21 @@ _TIMEOUT = 10.0
 _MOST = 64 << 20
 
 Document = Mapping[str, Any]
+
+
+def one(address: str | None, kind: str, name: str) -> Document:
+    """The object of a kind, such as ``gang``, and a name, alone or as ``namespace/name``."""
+    return named(ask(address, f"{kind}s", name), kind, name)
+
+
+def named(several: Sequence[Document], kind: str, name: str) -> Document:
+    """The only object that a scheduler answered with."""
+    if len(several) != 1:
+        there = ", ".join(str(each[kind]) for each in several)
+        fix = f"there are {there}" if there else f"`koordlet get {kind}s` lists them"
+        problem = f"several {kind}s have this name" if there else f"no such {kind}"
+        raise errors.HostError(problem, culprit=name, fix=fix)
+    return several[0]
 
 
 def ask(address: str | None, kind: str, name: str | None) -> list[Document]:

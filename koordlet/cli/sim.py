@@ -59,15 +59,15 @@ _OPTIONS = {
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("files", metavar="FILE", nargs="*", help="objects as kubectl prints them")
-    count, explain, now = {"type": _count}, {"default": ""}, {"type": _moment}
+    count, explain, now = {"type": options.count}, {"default": ""}, {"type": _moment}
     several: dict[str, Any] = {"action": "append", "default": []}
     options.declare(
         parser,
         _OPTIONS,
         nodes=count,
         pods=count,
-        add_nodes={"type": _count, "default": 0},
-        top={"type": _count, "default": 10},
+        add_nodes={"type": options.count, "default": 0},
+        top={"type": options.count, "default": 10},
         without=several,
         scale={**several, "type": _scale},
         explain=explain,
@@ -77,13 +77,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.output(parser, ("table", "json", "svg"))
 
 
-def _count(text: str) -> int:
-    value = int(text) if text.isdecimal() else -1
-    if not 0 <= value <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"from 0 to 1000000, not {text!r}")
-    return value
-
-
 def _scale(text: str) -> tuple[str, str, int]:
     """Namespace, name and replicas."""
     path, _, number = text.partition("=")
@@ -91,14 +84,17 @@ def _scale(text: str) -> tuple[str, str, int]:
     namespace, _, name = name.rpartition("/")
     if kind not in ("deployment", "statefulset") or not name or "/" in namespace:
         raise argparse.ArgumentTypeError(f"deployment/[NAMESPACE/]NAME=N, not {text!r}")
-    return namespace or "default", name, _count(number)
+    return namespace or "default", name, options.count(number)
 
 
 def _moment(text: str) -> float:
     try:
-        return float(text) if text.replace(".", "", 1).isdigit() else moment.parse(text)
+        at = float(text) if text.replace(".", "", 1).isdigit() else moment.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    if at > moment.LAST:
+        raise argparse.ArgumentTypeError(f"after the year 9999: {text!r}")
+    return at
 
 
 def run(args: argparse.Namespace) -> int:
@@ -172,12 +168,16 @@ def what_if_bodies(
 
 def _earlier(path: str) -> dict[str, Any]:
     """The document of an earlier simulation."""
+    from koordlet.scheduler.sim import what_if  # noqa: PLC0415 -- see above
+
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        # What can be compared with itself can be compared.
+        list(sim_report.compared(what_if.comparison(document, document)))
     except (OSError, ValueError) as error:
         raise errors.ConfigError(str(error), culprit=path, fix=_MADE_BY) from None
-    if not isinstance(document, dict) or "summary" not in document:
-        raise errors.ConfigError("no result of a simulation", culprit=path, fix=_MADE_BY)
+    except (KeyError, TypeError, AttributeError, RecursionError):
+        raise errors.ConfigError("no result of a simulation", culprit=path, fix=_MADE_BY) from None
     return document
 
 

@@ -39,27 +39,28 @@ def lines(result: Document, top: int) -> list[str]:
     return text
 
 
-def summary(told: Document, preemptions: int = 0) -> Iterator[str]:
+def summary(cluster: Document, preemptions: int = 0) -> Iterator[str]:
     """How full the cluster is, and why pods wait."""
     yield (
-        f"{told['placed']} placed, {told['pending']} pending, {preemptions} preemptions"
-        f" on {_nodes(told['nodes'])}"
+        f"{cluster['placed']} placed, {cluster['pending']} pending, {preemptions} preemptions"
+        f" on {_nodes(cluster['nodes'])}"
     )
-    for group in told["pendingByReason"]:
+    for group in cluster["pendingByReason"]:
         yield f"  {len(group['pods'])} pending: {group['message']} ({_some(group['pods'])})"
-    for name, value in _figures(told):
+    for name, value in _figures(cluster):
         yield f"  {name + ':':<26} {value}"
 
 
-def compared(told: Document) -> Iterator[str]:
+def compared(comparison: Document) -> Iterator[str]:
     """Two simulations side by side, then the pods whose place differs."""
     before, after = (
-        dict((*_counts(part), *_figures(part))) for part in (told["before"], told["after"])
+        dict((*_counts(cluster), *_figures(cluster)))
+        for cluster in (comparison["before"], comparison["after"])
     )
     rows = [(name, before.get(name, "-"), value) for name, value in after.items()]
     yield from output.table(rows, head=("", "BEFORE", "AFTER"))
     groups: dict[str, list[str]] = {}
-    for move in told["pods"]:
+    for move in comparison["pods"]:
         kind = (
             "now pending, or gone" if move["after"] is None
             else "placed now" if move["before"] is None
@@ -73,31 +74,31 @@ def compared(told: Document) -> Iterator[str]:
         yield "no pod is elsewhere"
 
 
-def _counts(told: Document) -> Iterator[tuple[str, str]]:
-    yield "nodes", _nodes(told["nodes"])
-    yield "placed", str(told["placed"])
-    yield "pending", str(told["pending"])
+def _counts(cluster: Document) -> Iterator[tuple[str, str]]:
+    yield "nodes", _nodes(cluster["nodes"])
+    yield "placed", str(cluster["placed"])
+    yield "pending", str(cluster["pending"])
 
 
-def _figures(told: Document) -> Iterator[tuple[str, str]]:
-    for key, use in told["utilisation"].items():
+def _figures(cluster: Document) -> Iterator[tuple[str, str]]:
+    for key, use in cluster["utilisation"].items():
         percent = "none" if use["percent"] is None else f"{use['percent']} %"
         of = f"{_amount(key, use['requested'])} of {_amount(key, use['allocatable'])}"
         yield f"{_WORDS[key]} requested", f"{percent} ({of})"
-    apart = told["fragmentation"]
-    if apart["percent"] is not None:
+    scattered = cluster["scattered"]
+    if scattered["percent"] is not None:
         pod = ", ".join(
-            f"{_WORDS[key]} {_amount(key, much)}" for key, much in apart["ofPod"].items()
+            f"{_WORDS[key]} {_amount(key, much)}" for key, much in scattered["ofPod"].items()
         )
-        yield "fragmentation", f"{apart['percent']} % of the room for pods of {pod}"
-    for pod in told["largestPod"]:
+        yield "scattered room", f"{scattered['percent']} % of the room for pods of {pod}"
+    for pod in cluster["largestPod"]:
         room = ", ".join(f"{_WORDS[key]} {_amount(key, pod[key])}" for key in (_CPU, _MEMORY))
         yield f"largest pod by {_WORDS[pod['by']]}", f"{room} ({pod['node']})"
 
 
-def _nodes(told: Document) -> str:
-    closed = told["all"] - told["open"]
-    return f"{told['all']} nodes" + (f", {closed} of them closed" if closed else "")
+def _nodes(nodes: Document) -> str:
+    closed = nodes["all"] - nodes["open"]
+    return f"{nodes['all']} nodes" + (f", {closed} of them closed" if closed else "")
 
 
 def _amount(key: str, value: int) -> str:

@@ -17,7 +17,8 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich import console, live
 
@@ -63,8 +64,9 @@ _SIDEWAYS = {
     **dict.fromkeys(("\x1b[D", "\x1bOD"), -1),
     **dict.fromkeys(("\x1b[C", "\x1bOC"), 1),
 }
-#: The wheel as xterm sends it (1000 and 1006), up and down.
+#: The wheel as xterm sends it (1000 and 1006), up and down; and a click, with column and line.
 _WHEEL = re.compile(r"\x1b\[<(64|65);\d+;\d+M")
+_CLICK = re.compile(r"\x1b\[<0;(\d+);(\d+)M")
 _MOUSE_ON, _MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 #: Looks that are remembered: two for each sign of the widest terminal.
 _REMEMBERED = 800
@@ -171,7 +173,7 @@ class _Session:
         self._terminal = terminal
         self._show = show
         self._every = every
-        self._found: documents.Document = {}
+        self._document: documents.Document = {}
 
     def run(self) -> None:
         """Look and draw until the person quits."""
@@ -190,7 +192,7 @@ class _Session:
                     due = time.monotonic() + self._every
                     self._look()
                 self._fit()
-                drawn.update(top_screen.screen(self._found, self._show), refresh=True)
+                drawn.update(top_screen.screen(self._document, self._show), refresh=True)
                 # Not longer: the terminal may have another size by now.
                 pause = min(_REDRAWN, max(0, due - time.monotonic()))
                 ready, _, _ = select.select([descriptor], [], [], pause)
@@ -201,11 +203,11 @@ class _Session:
         if self._show.paused:
             return
         try:
-            self._found, problem = self._source.read(), ""
+            self._document, problem = self._source.read(), ""
         except errors.HostError as error:
             # The agent may be restarting: the last screen stays, and says that it is old.
             problem = str(error)
-        seen = (*self._show.history, top_cpus.used(self._found))[-_REMEMBERED:]
+        seen = (*self._show.history, top_cpus.used(self._document))[-_REMEMBERED:]
         self._show = dataclasses.replace(self._show, problem=problem, history=seen)
         if isinstance(self._source, top_replay.RecordingSource):
             self._show = dataclasses.replace(
@@ -213,8 +215,8 @@ class _Session:
             )
 
     def _fit(self) -> None:
-        rows = len(top_screen.chosen(self._found, self._show))
-        cpus = len(top_cpus.owners(self._found))
+        rows = len(top_screen.chosen(self._document, self._show))
+        cpus = len(top_cpus.owners(self._document))
         self._show = dataclasses.replace(
             self._show,
             height=self._terminal.height,
@@ -226,8 +228,14 @@ class _Session:
 
     def _press(self, key: str) -> bool:
         """Take one key; ``False`` ends the session."""
+        if click := _CLICK.fullmatch(key):
+            place = (int(click[1]) - 1, int(click[2]) - 1)
+            key, self._show = clicked(
+                self._show, top_screen.pointed(self._document, self._show, place)
+            )
         if key in _ENTER and not self._show.typing:
-            self._show = dataclasses.replace(self._show, detail=tuple(self._explained()))
+            lines = explained(self._source, self._document, self._show)
+            self._show = dataclasses.replace(self._show, detail=tuple(lines))
             return True
         if key in _SIDEWAYS and isinstance(self._source, top_replay.RecordingSource):
             self._source.step(_SIDEWAYS[key])
@@ -241,22 +249,45 @@ class _Session:
         self._show = after
         return True
 
-    def _explained(self) -> Iterator[str]:
-        """The lines of ``koordlet explain`` about the chosen CPU or workload."""
-        rows = top_screen.chosen(self._found, self._show)
-        try:
-            if self._show.on_cpus:
-                every = documents.rows(self._source.cpus(), "cpus")
-                number = sorted(top_cpus.owners(self._found))[self._show.cpu]
-                yield from explain_cpu.lines(
-                    next(row for row in every if row.get("cpu") == number), every
-                )
-            elif rows:
-                row = rows[self._show.cursor]
-                key = f"{row.get('namespace')}/{row.get('name')}"
-                yield from explain_pod.lines(self._source.pod(key))
-        except errors.KoordletError as error:
-            yield error.printable()
+
+def explained(
+    source: node_source.Source, document: documents.Document, show: top_screen.Show
+) -> Iterator[str]:
+    """The lines of ``koordlet explain`` about the chosen CPU or workload, if there is one."""
+    cpus, rows = sorted(top_cpus.owners(document)), top_screen.chosen(document, show)
+    # Keys may be faster than the screen: the cursor is behind the last one until it is drawn.
+    try:
+        if show.on_cpus:
+            owners = documents.rows(source.cpus(), "cpus")
+            number = cpus[min(show.cpu, len(cpus) - 1)] if cpus else None
+            owner = next((row for row in owners if row.get("cpu") == number), None)
+            yield from () if owner is None else explain_cpu.lines(owner, owners)
+        elif rows:
+            row = rows[min(show.cursor, len(rows) - 1)]
+            key = f"{row.get('namespace')}/{row.get('name')}"
+            yield from explain_pod.lines(source.pod(key))
+    except errors.KoordletError as error:
+        yield error.printable()
+
+
+def clicked(show: top_screen.Show, target: Mapping[str, Any]) -> tuple[str, top_screen.Show]:
+    """The key that a click stands for, and what it has chosen before."""
+    if show.typing:
+        return "\r", show
+    if show.detail or show.help:
+        return _ESCAPE, show
+    if "sort" in target:
+        return str(target["sort"]), show
+    if "row" in target or "cpu" in target:
+        on_cpus = "cpu" in target
+        chosen = dataclasses.replace(
+            show,
+            on_cpus=on_cpus,
+            cpu=target.get("cpu", show.cpu),
+            cursor=target.get("row", show.cursor),
+        )
+        return "\r" if chosen == show else "", chosen
+    return "", show
 
 
 def pressed(show: top_screen.Show, key: str) -> top_screen.Show | None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich import text
+from rich.style import Style
 
 from koordlet.cli import output
 from koordlet.model import cpuset
@@ -141,6 +142,7 @@ def grid(
     *,
     bars: bool,
     chosen: int | None = None,
+    style: Callable[[int, str], str | Style] = lambda _, name: name,
 ) -> Iterator[text.Text]:
     """A sign for each CPU, as high as it is busy: a line for a socket, a gap between caches."""
     owned = owners(document)
@@ -161,10 +163,10 @@ def grid(
                 if len(line) >= width:
                     yield line
                     line = text.Text(" " * _LABEL, no_wrap=True)
-                style = COLOURS.get(owned[cpu][0], "")
+                colour = COLOURS.get(owned[cpu][0], "")
                 if cpu == chosen:
-                    style = f"reverse {style}"
-                line.append(sign(use.get(str(cpu)), bars=bars), style=style)
+                    colour = f"reverse {colour}"
+                line.append(sign(use.get(str(cpu)), bars=bars), style=style(cpu, colour))
         yield line
 
 

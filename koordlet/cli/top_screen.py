@@ -8,11 +8,13 @@ Whatever the document lacks is shown as ``-``: an agent of another version may s
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from rich import console, table, text
+from rich.style import Style
 
 from koordlet.cli import output, top_cpus
 from koordlet.model import cpuset
@@ -36,6 +38,7 @@ c m t p i w n   sort by CPU, memory, throttling, pressure, I/O, network, name
 /               filter by name, namespace or class; Enter ends, Escape clears
 up down         move through the workloads, also with k and j, page keys, the wheel
 Enter           explain the chosen workload or CPU; Escape closes
+click           choose a workload or CPU, once more explain it; on a head sort by it
 Tab             to the CPUs and back; arrows choose one
 left right      of a recording (--replay): one moment back or on
 space           stop and go on
@@ -71,6 +74,8 @@ class Show:
     source: str = ""
     problem: str = ""
     bars: bool = True
+    #: What a click may point at is told by the style of its signs.
+    marks: bool = False
     height: int = 24
     width: int = field(default=80)
 
@@ -88,6 +93,23 @@ def screen(document: documents.Document, how: Show) -> console.Group:
     if how.detail:
         return console.Group(*head, *_detail(how, room), *keys)
     return console.Group(*head, _workloads(document, how, room), *keys)
+
+
+def pointed(document: documents.Document, how: Show, place: tuple[int, int]) -> Mapping[str, Any]:
+    """What is at a column and line of the screen: a ``row``, a ``cpu``, a ``sort``, or nothing."""
+    column, line = place
+    screen_of = console.Console(width=how.width, height=how.height, color_system=None)
+    marked = screen(document, dataclasses.replace(how, marks=True))
+    for segment in (*screen_of.render_lines(marked, pad=False)[line : line + 1], [])[0]:
+        column -= segment.cell_length
+        if column < 0:
+            return segment.style.meta if segment.style else {}
+    return {}
+
+
+def _mark(how: Show, name: str, **target: int | str) -> str | Style:
+    """A style, where asked with what a click on it points at."""
+    return Style.parse(name) + Style(meta=target) if how.marks else name
 
 
 def _detail(how: Show, room: int) -> list[text.Text]:
@@ -198,7 +220,8 @@ def _headroom(document: documents.Document, usage: documents.Document) -> str:
 
 def _cpus(document: documents.Document, how: Show) -> Iterator[text.Text]:
     """The machine by class, lately, and CPU by CPU."""
-    cpus = len(top_cpus.owners(document))
+    numbers = sorted(top_cpus.owners(document))
+    cpus = len(numbers)
     yield top_cpus.bar(top_cpus.used(document), cpus, how.width, bars=how.bars)
     if how.history and how.bars and how.height >= _TALL:
         high = 1 + (how.height >= 2 * _TALL)
@@ -208,7 +231,8 @@ def _cpus(document: documents.Document, how: Show) -> Iterator[text.Text]:
         how.places,
         how.width,
         bars=how.bars,
-        chosen=how.cpu if how.on_cpus else None,
+        chosen=numbers[min(how.cpu, cpus - 1)] if how.on_cpus and numbers else None,
+        style=lambda cpu, name: _mark(how, name, cpu=numbers.index(cpu)),
     )
     legend = top_cpus.legend(document)
     legend.truncate(how.width, overflow="ellipsis")
@@ -238,14 +262,23 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
         form: dict[str, Any] = {"justify": "right" if column.key else "left", "max_width": 10}
         if column.key == "n":
             form = {"ratio": 1, "min_width": 16}
-        made.add_column(head, no_wrap=True, overflow="ellipsis", **form)
+        made.add_column(
+            text.Text(head, _mark(how, "", sort=column.key)),
+            no_wrap=True,
+            overflow="ellipsis",
+            **form,
+        )
     cursor = min(how.cursor, max(0, len(rows) - 1))
     first = max(0, cursor - (room - 2))
     for number, row in enumerate(rows[first : first + room - 1], start=first):
         marked = how.keys and not how.on_cpus and number == cursor
         made.add_row(
             *(text.Text(output.visible(column.form(column.value(row)))) for column in shown),
-            style="reverse" if marked else _CLASS_STYLES.get(str(row.get("qos")), ""),
+            style=_mark(
+                how,
+                "reverse" if marked else _CLASS_STYLES.get(str(row.get("qos")), ""),
+                row=number,
+            ),
         )
     if not rows:
         made.add_row("[dim]none[/dim]" if how.filter else "[dim]no workloads declared[/dim]")

@@ -8,7 +8,7 @@ import itertools
 import json
 import time
 
-from koordlet.cli import feed_options, migrations, output, reservations
+from koordlet.cli import feed_options, migrations, options, output, reservations
 
 EXAMPLES = """\
 koordlet watch node                     a line whenever something changed
@@ -24,7 +24,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     choices = ("migrations", "node", "reservations", "workloads")
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
-    parser.add_argument("--count", type=int, default=0, help="end after so many (default: never)")
+    parser.add_argument(
+        "--count",
+        type=options.count,
+        default=0,
+        metavar="N",
+        help="end after so many (default: never)",
+    )
     feed_options.add(parser)
     reservations.add_cluster(parser)
 
@@ -65,7 +71,7 @@ def _reservations(args: argparse.Namespace) -> None:
 
 def _migrations(args: argparse.Namespace) -> None:
     """Print each job, then again whenever it has changed."""
-    moves = migrations.MigrationReach(args).watch(args.name)
+    moves = migrations.reach(args).watch(args.name)
     for move in itertools.islice(moves, args.count or None):
         if args.output == "json":
             print(json.dumps({"version": "v1", "migration": move}), flush=True)

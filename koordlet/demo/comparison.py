@@ -110,7 +110,7 @@ class Comparison:
     def __init__(self, start: float, rounds: int = ROUNDS) -> None:
         self._start = self._at = start
         self.phases = [Phase(number=number) for number in range(2 * rounds)]
-        self._told = 0
+        self._reported = 0
 
     def phase(self, at: float) -> Phase | None:
         """The phase of this time; ``None`` once all are over."""
@@ -154,18 +154,18 @@ class Comparison:
     def ended(self, at: float) -> Sequence[Phase]:
         """The phases that ended since the last call, once their last requests are answered."""
         number = min(len(self.phases), int((at - self._start - 0.5) // PHASE))
-        ended = self.phases[self._told : max(self._told, number)]
-        self._told = max(self._told, number)
+        ended = self.phases[self._reported : max(self._reported, number)]
+        self._reported = max(self._reported, number)
         return ended
 
     @property
     def over(self) -> bool:
         """Whether all phases have ended."""
-        return self._told == len(self.phases)
+        return self._reported == len(self.phases)
 
     def outcome(self) -> Outcome | None:
         """The figures of all complete rounds; ``None`` where there are too few for an interval."""
-        rounds = self._told // 2
+        rounds = self._reported // 2
         several = self.phases[: 2 * rounds]
         off, on = several[::2], several[1::2]
         arms = [[phase.block() for phase in arm] for arm in (off, on)]

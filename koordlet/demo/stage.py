@@ -51,7 +51,7 @@ _ALONE = {
 }
 #: A machine with fewer CPUs than these keeps none for itself.
 _RESERVING = 4
-#: The story is told instead.
+#: The narration has the terminal.
 _QUIET = {"log.level": sourced.Flag("error", "--demo")}
 
 

@@ -38,9 +38,11 @@ ADMISSION = f"{_PREFIX}admission"
 TOTAL = f"{_PREFIX}total-resource"
 UNSCHEDULABLE = f"{_PREFIX}unschedulable-resource"
 STRICT_KEYS = f"{_PREFIX}max-strict-check-resource-keys"
-#: Ours: what pods of a priority and above may use together; whether pods leave the tree's nodes.
+#: Ours: what pods of a priority and above may use together; whether pods leave the tree's nodes;
+#: the condition that the scheduler writes: what is wrong with the object, and what is in force.
 MAX_BY_PRIORITY = "koordlet.io/max-by-priority"
 QUOTA_NODES = "koordlet.io/quota-nodes"
+INVALID = "koordlet.io/invalid"
 #: Annotation of a profile.
 RESOURCE_KEYS = f"{_PREFIX}resource-keys"
 #: Labels of pods.
@@ -108,6 +110,7 @@ class ElasticQuota:
     problems: tuple[str, ...] = ()
     #: What the scheduler wrote, for the writer of statuses: amounts by name, as they are stored.
     reported: Mapping[str, str] = field(default_factory=dict, compare=False)
+    invalid: str = field(default="", compare=False)
     status: Mapping[str, Any] = field(default_factory=dict, compare=False)
     #: All labels of the object, for the writer of a profile's root.
     labels: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -182,6 +185,7 @@ def elastic_quota(body: Mapping[str, Any], kind: kinds.Kind = kinds.ELASTIC_QUOT
         errors=tuple(errors),
         problems=tuple(problems),
         reported={amount: notes[key] for amount, key in REPORTED.items() if key in notes},
+        invalid=notes.get(INVALID, ""),
         status=status,
         labels=labels,
     )

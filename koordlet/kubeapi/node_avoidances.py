@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,8 +21,8 @@ from koordlet.model import moment
 from koordlet.model.record import dataclass
 
 MOST_ENTRIES, LONGEST_MESSAGE, WHOLE_WEIGHT = 32, 256, 100
-#: Seconds that an entry lasts: at least, unless told otherwise, at most.
-SHORTEST, USUAL, LONGEST = 60.0, 3600.0, 86400.0
+#: Seconds that an entry lasts, at least and at most.
+SHORTEST, LONGEST = 60.0, 86400.0
 
 #: Namespace, kind and name of a controller.
 Workload = tuple[str, str, str]
@@ -117,15 +118,7 @@ def added(
     if old is not None:
         lasts = min(max(lasts, 2 * (old.until - old.since)), LONGEST)
         live.remove(old)
-    longer = Avoidance(
-        workload=fresh.workload,
-        reason=fresh.reason,
-        message=fresh.message,
-        by=fresh.by,
-        since=fresh.since,
-        until=fresh.since + lasts,
-        weight=fresh.weight,
-    )
+    longer = dataclasses.replace(fresh, until=fresh.since + lasts)
     kept = sorted(live, key=lambda entry: -entry.until)[: MOST_ENTRIES - 1]
     dropped = tuple(entry for entry in live if entry not in kept)
     return (longer, *kept), dropped

@@ -10,8 +10,8 @@ import datetime as dt
 
 from koordlet.model import duration as durations
 
-#: The last second of the year 9999, since 1970: later ones have no spelling.
-LAST = 253_402_300_799
+#: The first second of the year 1 and the last of 9999, since 1970: others have no spelling.
+FIRST, LAST = -62_135_596_800, 253_402_300_799
 
 
 def parse(spelled: object) -> float:
@@ -25,13 +25,18 @@ def parse(spelled: object) -> float:
             raise ValueError(f"not a time as 2026-01-31T12:00:00Z: {str(spelled)[:60]!r}") from None
     if time.tzinfo is None:
         time = time.replace(tzinfo=dt.UTC)
-    return time.timestamp()
+    seconds = time.timestamp()
+    if not FIRST <= seconds <= LAST:
+        # A year that exists at the place that is named, and not in UTC.
+        raise ValueError(f"not a time of the years 1 to 9999: {str(spelled)[:60]!r}")
+    return seconds
 
 
 def spell(seconds: float) -> str:
     """A time as objects have it, in whole seconds."""
     time = dt.datetime.fromtimestamp(int(seconds), dt.UTC)
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Not strftime, which writes the year 1, Go's zero time, with one digit.
+    return time.isoformat().replace("+00:00", "Z")
 
 
 def duration(spelled: object) -> float:

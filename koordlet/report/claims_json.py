@@ -12,15 +12,15 @@ from koordlet.model import pod, prepared_claim, snapshot
 from koordlet.report import documents, view
 
 
-def every(now: view.ReportView) -> list[dict[str, Any]]:
+def of_node(now: view.ReportView) -> list[dict[str, Any]]:
     """All claims of the node, by the time of their preparation."""
     return [_claim(now, claim) for claim in now.snapshot.claims]
 
 
-def of(now: view.ReportView, workload: pod.Pod) -> list[dict[str, Any]]:
+def of_pod(now: view.ReportView, workload: pod.Pod) -> list[dict[str, Any]]:
     """Those that a pod's containers use."""
     mine = f"{workload.namespace}/{workload.name}"
-    return [each for each in every(now) if any(u["pod"] == mine for u in each["usedBy"])]
+    return [each for each in of_node(now) if any(u["pod"] == mine for u in each["usedBy"])]
 
 
 def _claim(now: view.ReportView, claim: prepared_claim.PreparedClaim) -> dict[str, Any]:

@@ -80,10 +80,10 @@ def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.Htt
 
 def event(now: view.ReportView | None, version: str, recorded: recorder.Recorder) -> bytes:
     """Server-sent event with the state, or with the news that there is none yet."""
-    return told(None if now is None else document(now, version, recorded))
+    return event_of(None if now is None else document(now, version, recorded))
 
 
-def told(state: Mapping[str, object] | None) -> bytes:
+def event_of(state: Mapping[str, object] | None) -> bytes:
     """Event with a state; ``None`` if there is none yet."""
     if state is None:
         return b"event: starting\ndata: {}\n\n"

@@ -38,7 +38,7 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         "usage": node_usage(now),
         "workloads": [_workload(now, workload) for workload in seen.pods],
         "reservations": documents.each(seen.reservations, _RESERVATION),
-        "claims": claims_json.every(now),
+        "claims": claims_json.of_node(now),
         "unmanaged": [_unmanaged(now, workload) for workload in seen.unmanaged],
         "conditions": [plan_json.condition(condition) for condition in now.plan.conditions],
         "unsupported": documents.each(now.plan.unsupported, "feature why"),
@@ -144,7 +144,7 @@ def pod(now: view.ReportView, key: str) -> dict[str, object] | None:
             for box in workload.containers
         ],
         "holds": None if claim is None else documents.fields(claim, _HOLDS),
-        "claims": claims_json.of(now, workload),
+        "claims": claims_json.of_pod(now, workload),
         "policies": {
             stem: facts[workload.key]
             for stem, facts in now.plan.explanations.items()

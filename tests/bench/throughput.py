@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from koordlet.kubeapi import kinds
 from koordlet.scheduler.sim import shapes
 from tests.bench import gate
 from tests.cluster.deployed import ACCOUNT, Deployed
@@ -44,6 +45,15 @@ leaderElection: {leaderElect: false}
 profiles: [{schedulerName: koordlet-scheduler}]
 """
 _POLL, _AFTER = 0.1, 3.0
+#: What a shape has beside nodes and pods, of which controllers make claims.
+_CLAIMING = {
+    "DeviceClass": f"/apis/{kinds.DEVICE_CLASSES.api_version}/deviceclasses",
+    "ResourceSlice": f"/apis/{kinds.RESOURCE_SLICES.api_version}/resourceslices",
+    "ResourceClaimTemplate": (
+        f"/apis/{kinds.RESOURCE_CLAIMS.api_version}/namespaces/{_SPACE}/resourceclaimtemplates"
+    ),
+}
+_CLAIMS = f"/apis/{kinds.RESOURCE_CLAIMS.api_version}/namespaces/{_SPACE}/resourceclaims"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -79,6 +89,7 @@ class Arena(Deployed):
     def __init__(self, lab: Any, folder: Path, shape: str, nodes: int) -> None:
         super().__init__(lab, folder, _CONFIG)
         self._shape, self._count = shape, nodes
+        self._claims = False
 
     def furnish(self) -> None:
         """Make the nodes, and what else the shape has beside its pods."""
@@ -91,8 +102,13 @@ class Arena(Deployed):
             body = {"metadata": {"name": name}, "value": value}
             self.admin.need("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
         self.admin.hollow_nodes([body for body in bodies if body["kind"] == "Node"])
-        # Nothing that is measured needs it, and it would be the third on two CPUs.
-        os.kill(self.lab.processes.pid("kube-controller-manager"), signal.SIGSTOP)
+        for body in bodies:
+            if path := _CLAIMING.get(str(body["kind"]), ""):
+                self.admin.need("POST", path, body)
+                self._claims = True
+        # Nothing else that is measured needs it, and it would be the third on two CPUs.
+        if not self._claims:
+            os.kill(self.lab.processes.pid("kube-controller-manager"), signal.SIGSTOP)
 
     @contextlib.contextmanager
     def scheduler(self, who: str) -> Iterator[int]:
@@ -111,6 +127,7 @@ class Arena(Deployed):
         finally:
             self.kill(who) if who == OURS else self.lab.processes.stop(who, signal.SIGKILL)
             self.admin.need("DELETE", f"/api/v1/namespaces/{_SPACE}/pods", _AT_ONCE)
+            self._until_claims(0)
 
     def run(self, who: str, pods: int) -> Run:
         """Bind so many pods."""
@@ -122,6 +139,7 @@ class Arena(Deployed):
             os.kill(pid, signal.SIGSTOP)
             try:
                 self._submit(who, waiting)
+                self._until_claims(pods)
             finally:
                 spent, served, begun = _cpu(pid), _cpu(server), time.perf_counter()
                 os.kill(pid, signal.SIGCONT)
@@ -130,6 +148,15 @@ class Arena(Deployed):
             seconds, served = time.perf_counter() - begun, _cpu(server) - served
             time.sleep(_AFTER)
             return Run(pods, seconds, _cpu(pid) - spent, served, _memory(pid))
+
+    def _until_claims(self, number: int) -> None:
+        """Wait until controllers have made, or removed, the claims of all pods."""
+        if self._claims:
+            deadline.until(
+                lambda: len(self.admin.need("GET", _CLAIMS)["items"]) == number,
+                f"{number} claims",
+                seconds=120,
+            )
 
     def _submit(self, who: str, bodies: list[Any]) -> None:
         for body in bodies:
@@ -176,7 +203,12 @@ def arena(shape: str, nodes: int) -> Iterator[Arena]:
             "clientConnection": {**client, "qps": 5000, "burst": 5000},
         }
         config.write_text(json.dumps(body))
-        flags = {THEIRS: [f"--config={config}"], SERVER: ["--enable-priority-and-fairness=false"]}
+        flags = {
+            THEIRS: [f"--config={config}"],
+            SERVER: ["--enable-priority-and-fairness=false"],
+            # No kubelet says that a node is there.
+            "kube-controller-manager": ["--node-monitor-grace-period=1h"],
+        }
         with k8s_lab.cluster(folder / "k8s", nodes=1, args=flags) as lab:
             contest = Arena(lab, folder, shape, nodes)
             try:

@@ -28,7 +28,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.report import http_api, view
-from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects import nodes, terms
 from koordlet.scheduler.process import pages
 from tests.browser import looking
 from tests.kit import (
@@ -256,9 +256,10 @@ class Cluster:
         self._stack.push_async_callback(shown.stop)
         return await shown.start()
 
-    def node(self, name: str, cpu: str = "4") -> None:
+    def node(self, name: str, cpu: str = "4", zone: str = "") -> None:
         """One more."""
-        self.loop.run(self.world.node(name, cpu=cpu))
+        labels = {terms.ZONE: zone} if zone else {}
+        self.loop.run(self.world.node(name, cpu=cpu, labels=labels))
 
     def pod(self, name: str, cpu: str, quota: str = "") -> None:
         """One more."""

@@ -130,6 +130,44 @@ def test_by_keys_alone(cluster_page: Page) -> None:
     assert "scroll" in cluster_page.evaluate("document.activeElement.className")
 
 
+#: Of every cell, the node that a pointer in its middle finds.
+_FOUND = """() => {
+  const canvas = at("heat-map").getBoundingClientRect(), { width, height } = heat;
+  return heat.order.map((_, n) => {
+    const [x, y] = boxOf(n);
+    return cellAt({ clientX: canvas.left + x + width / 2, clientY: canvas.top + y + height / 2 });
+  });
+}"""
+
+
+def test_the_heat_map_is_grouped_by_zone(cluster_page: Page, cluster: Cluster) -> None:
+    """A group begins below its name; keys and pointer find the cells; the address remembers it."""
+    for n in range(5):
+        cluster.node(f"a{n}", zone="east-10")
+    for n in range(3):
+        cluster.node(f"b{n}", zone="east-9")
+    looking.expect_text(cluster_page, "#listed", "10 of 10 nodes")
+    cluster_page.locator("#group").select_option("zone")
+    groups = cluster_page.evaluate("heat.groups.map(({ name, count }) => [name, count])")
+    assert groups == [["east-9", 3], ["east-10", 5], ["", 2]]
+    assert cluster_page.evaluate("location.hash") == "#group=zone"
+    assert cluster_page.evaluate(_FOUND) == list(range(10))
+    tops = cluster_page.evaluate("heat.groups.map(({ top }) => top)")
+    assert tops == sorted(tops)
+
+    cluster_page.locator("#heat-map").focus()
+    keyboard = cluster_page.keyboard
+    keyboard.press("Home")
+    looking.expect_text(cluster_page, "#pointed", "b0; zone east-9; CPU")
+    cluster_page.evaluate("heat.columns = 2")  # two rows and one; three rows, the last of one
+    walks = "[[0, 1], [1, 1], [2, 1], [3, -1], [4, -1], [6, 1], [7, 1], [9, -1], [9, 1], [1, -1]]"
+    went = cluster_page.evaluate(f"{walks}.map(([n, way]) => beside(n, way))")
+    assert went == [2, 2, 3, 2, 2, 7, 8, 7, 9, 0]
+    cluster_page.reload()
+    cluster_page.wait_for_selector("body[data-ready=yes]")
+    assert cluster_page.locator("#group").input_value() == "zone"
+
+
 def test_pending_pods_are_grouped_by_reason(cluster_page: Page, cluster: Cluster) -> None:
     """Of many alike there is one line, with their number and what they request together."""
     for n in range(3):
@@ -177,9 +215,9 @@ MOST_TIMES_RECTANGLES = 40
 _MANY = """(count) => {
   const many = Array.from({ length: count }, (_, n) => [`ip-10-${n}.eu-central-1.internal`, 32000,
     (n * 7919) % 33000, 0, n % 5 ? (n * 104729) % 32000 : null, 2 ** 37, (n * 31) % 100 * 2 ** 30,
-    0, null, 110, n % 30, n % 53 ? "" : "M", n % 97 ? "" : "cordoned", {}]);
+    0, null, 110, n % 30, n % 53 ? "" : "M", n % 97 ? "" : "cordoned", {}, `zone-${n % 7}`]);
   const fields = ["name", "cpu", "cpuUsed", "cpuReserved", "cpuUse", "memory", "memoryUsed",
-    "memoryReserved", "memoryUse", "podSlots", "pods", "pressure", "state", "others"];
+    "memoryReserved", "memoryUse", "podSlots", "pods", "pressure", "state", "others", "zone"];
   for (const row of many)
     nodes.byName.set(row[0], Object.fromEntries(fields.map((name, n) => [name, row[n]])));
   list(); rearrange(); sortRows();
@@ -221,8 +259,10 @@ def test_five_thousand_nodes_stay_light(cluster_page: Page) -> None:
         "(rows) => [...new Set(rows.map((row) => Math.round(row.getBoundingClientRect().height)))]"
     )
     assert len(heights) == 1
-    drawn, rectangles = cluster_page.evaluate(_PACE)
-    assert drawn < MOST_TIMES_RECTANGLES * rectangles
+    for group in ("none", "zone"):
+        cluster_page.locator("#group").select_option(group)
+        drawn, rectangles = cluster_page.evaluate(_PACE)
+        assert drawn < MOST_TIMES_RECTANGLES * rectangles, group
 
 
 @pytest.mark.parametrize("width", [320, 768, 1280, 3840])

@@ -105,6 +105,53 @@ def test_silence_is_no_good_news(
     assert cli.main(["alerts", "--prometheus", "prometheus:9090"]) == 2
 
 
+def test_an_answer_that_is_none_of_prometheus_is_told_as_such(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A proxy's error page by its status, another document by what it lacks; no traceback."""
+    assert cli.main(["alerts", "--prometheus", f"{address}/elsewhere"]) == 1
+    assert "no Prometheus answers: 404 Not Found" in capsys.readouterr().err
+
+    firing = alert("KoordletDown", "firing", severity="critical")
+    for strange in ({**firing, "annotations": None}, {**firing, "labels": []}, {}):
+        Prometheus.listed = [strange]
+        assert cli.main(["alerts", "--prometheus", address]) == 1
+        assert "no Prometheus answers: not as Prometheus does" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "server",
+    ["http://[::1", "http://h:x", "http://h:99999", "http://user:word@h", "ftp://h", "http://"],
+)
+def test_what_is_no_address_of_a_server_is_named(
+    server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The option, and how it is spelled; exit 2."""
+    assert cli.main(["alerts", "--prometheus", server]) == 2
+    assert "koordlet: --prometheus: no address of a server" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "no token can be read"),
+        (b"\xff\xfe", "no token can be read"),
+        (b"a\nb", "holds more than a token"),
+        (b"Bearer a", "holds more than a token"),
+    ],
+)
+def test_a_bad_token_file_is_the_culprit_and_not_the_server(
+    content: bytes | None, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anybody is asked; exit 2."""
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+
+    assert cli.main(["alerts", "--prometheus", "http://h", "--token-file", str(path)]) == 2
+    assert f"koordlet: {path}: {problem}" in capsys.readouterr().err
+
+
 class Clock:
     """Time that passes by pauses alone."""
 

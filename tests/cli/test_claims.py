@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from koordlet import cli
-from koordlet.cli import claims as claim_tables
-from koordlet.http import server
 from koordlet.kubeapi import kinds
-from koordlet.model import errors
-from koordlet.scheduler.process import pages
-from tests.kit import deadline, schedulers
 from tests.kit import device_claims as kit
+from tests.kit import questions, schedulers
 
 
 def test_claims_are_listed_described_and_explained(
@@ -23,26 +17,16 @@ def test_claims_are_listed_described_and_explained(
 ) -> None:
     """One that is used, and one that no node can serve, with the rule that leaves out devices."""
 
-    def printed(*words: str) -> str:
-        capsys.readouterr()  # the scheduler's own log
-        assert cli.main([*words]) == 0
-        return capsys.readouterr().out
-
     async def body() -> None:
         async with (
             schedulers.world(ram, over_http=False) as world,
             schedulers.scheduler(world.client) as loop,
+            questions.answering(loop, capsys) as (_, answer),
         ):
-            shown = server.HttpServer("127.0.0.1:0", pages.Pages(loop).routes())
-            address = await shown.start()
-
-            async def answer(*words: str) -> str:
-                return await asyncio.to_thread(printed, *words, "--address", address)
-
-            await deadline.comes(lambda: loop.ready)
             assert json.loads(await answer("get", "claims", "-o", "json"))["claims"] == []
             store = world.store
-            await store.create(kinds.DEVICE_CLASSES, kit.device_class("gpu", "true"))
+            served = kit.device_class("gpu", "true", extendedResourceName="example.com/card")
+            await store.create(kinds.DEVICE_CLASSES, served)
             for name in ("n", "m"):
                 await world.node(name)
             piece = kit.resource_slice([kit.device("a", {"m": 1}), kit.device("b")], node="n")
@@ -59,8 +43,18 @@ def test_claims_are_listed_described_and_explained(
             assert picky_row.split() == ["d/picky", "Pending", "gpu:2", "-", "-"]
             described = await answer("describe", "claim", "d/picky")
             assert "d/picky      0/2 nodes are available: 2 cannot allocate" in described
-            told = (await answer("explain", "claim", "picky")).splitlines()
-            assert told == [
+            more = kit.resource_slice(["c"], node="m")
+            await store.create(kinds.RESOURCE_SLICES, more)
+            limits = {"resources": {"limits": {"example.com/card": "1"}}}
+            there = {"kubernetes.io/hostname": "m"}
+            await world.pod("card", container=limits, nodeSelector=there)
+            await world.until_placed("card")
+            made, *_ = (await answer("get", "claims")).splitlines()[1].split()
+            described = await answer("describe", "claim", made)
+            assert "Made for:  one pod, for its extended resources" in described
+            assert "container-0-request-0  gpu.example/m/c" in described
+            explained = (await answer("explain", "claim", "picky")).splitlines()
+            assert explained == [
                 "d/picky: Pending, asks for gpu:2",
                 "  n: no",
                 (
@@ -68,25 +62,14 @@ def test_claims_are_listed_described_and_explained(
                     " 1 in use, 1 not selected"
                 ),
                 "  m: no",
-                "    claim d/picky, request r: asks for 2, 0 of 0 devices usable",
+                "    claim d/picky, request r: asks for 2, 0 of 1 devices usable, 1 not selected",
             ]
-            told = (await answer("explain", "claim", "d/used")).splitlines()
-            assert told[1:] == [
+            explained = (await answer("explain", "claim", "d/used")).splitlines()
+            assert explained[1:] == [
                 "  has gpu.example/n/a",
                 "  n: can use its devices",
                 "  m: no",
                 "    the claim's devices are out of reach",
             ]
-            await shown.stop()
 
     schedulers.run(body())
-
-
-def test_a_name_that_no_claim_or_several_have_is_an_error_that_lists_them() -> None:
-    """Claims of two namespaces may have one name."""
-    several = [{"claim": "a/c"}, {"claim": "b/c"}]
-    with pytest.raises(errors.HostError, match=r"several claims have this name.*a/c, b/c"):
-        claim_tables.named(several, "c")
-    with pytest.raises(errors.HostError, match="no such claim"):
-        claim_tables.named([], "c")
-    assert claim_tables.named(several[:1], "c") == {"claim": "a/c"}

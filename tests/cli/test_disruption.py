@@ -10,30 +10,19 @@ from typing import Any
 import pytest
 
 from koordlet import cli
-from koordlet.http import server
-from koordlet.scheduler.process import pages
-from tests.kit import deadline, schedulers
+from tests.kit import deadline, questions, schedulers
 from tests.scheduler.loop.test_evictions import scene
 
 
 def test_budgets_and_avoid_lists_are_shown(ram: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is used up and until when, what was disrupted by whom, who avoids the node."""
 
-    def printed(*words: str) -> str:
-        capsys.readouterr()
-        assert cli.main([*words]) == 0
-        several = capsys.readouterr().out.splitlines(keepends=True)
-        # The scheduler's own log is of this process, too.
-        return "".join(line for line in several if "] scheduler." not in line)
-
     async def body() -> None:
-        async with scene(ram, over_http=False, minUp="50%") as stage:
+        async with (
+            scene(ram, over_http=False, minUp="50%") as stage,
+            questions.answering(stage.loop, capsys) as (address, answer),
+        ):
             stage.evictions = stage.loop.evictions
-            shown = server.HttpServer("127.0.0.1:0", pages.Pages(stage.loop).routes())
-            address = await shown.start()
-
-            async def answer(*words: str) -> str:
-                return await asyncio.to_thread(printed, *words, "--address", address)
 
             async def document(*words: str) -> Any:
                 return json.loads(await answer(*words, "-o", "json"))
@@ -64,13 +53,12 @@ def test_budgets_and_avoid_lists_are_shown(ram: Path, capsys: pytest.CaptureFixt
                 *("a", "Rebalanced", "descheduler/test", "yes"),
             ]
             await asyncio.to_thread(refused, address)
-            await shown.stop()
 
     def refused(address: str) -> None:
         capsys.readouterr()
         assert cli.main(["describe", "budget", "none", "--address", address]) == 1
         assert capsys.readouterr().err == (
-            "koordlet: none: no such DisruptionRate (`koordlet get budgets` lists them)\n"
+            "koordlet: none: no such budget (`koordlet get budgets` lists them)\n"
         )
 
     schedulers.run(body())

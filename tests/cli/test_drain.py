@@ -91,7 +91,7 @@ def test_a_plan_is_shown_with_its_proof(told: Any) -> None:
     assert "1. c has cpu 2 free, and default/b0 asks for cpu 1500m: room is held there" in out
     *_, end, _, command = map(str.strip, out.splitlines())
     assert end == "in the end b has cpu 2500m free, and d/big asks for cpu 2500m"
-    assert command == "koordlet migrate default/b0 --to c --wait"
+    assert command == "koordlet reschedule d/big --wait"
     status, out, _ = told("explain", "plan", "empty-node", "FILE", "-o", "json")
     document = json.loads(out)
     assert (status, document["for"], document["node"], len(document["moves"])) == (0, None, "a", 3)
@@ -106,10 +106,13 @@ def test_a_plan_is_shown_with_its_proof(told: Any) -> None:
     ("words", "error"),
     [
         (("drain", "z", "FILE"), "z: no such node"),
+        (("drain", "", "--kubeconfig", "x"), "NODE: has no name"),
         (("drain", "a"), "whose node? (name the cluster with --kubeconfig, or FILE"),
         (("drain", "a", "--dry-run"), "whose cluster? (name FILE"),
         (("drain", "a", "FILE", "--kubeconfig", "x"), "whose cluster? (name FILE"),
-        (("drain", "a", "FILE", "--ready-after", "nan"), "--ready-after: is not a time"),
+        (("drain", "a", "--undo"), "--undo: uncordons a node of a cluster"),
+        (("drain", "a", "FILE", "--undo", "--kubeconfig", "x"), "--undo: uncordons"),
+        (("drain", "a", "--undo", "--dry-run", "--kubeconfig", "x"), "--undo: uncordons"),
         (("evict", "z", "FILE"), "default/z: no such pod has a node"),
         (("evict", "a0"), "whose pod? (name the cluster with --kubeconfig)"),
         (("explain", "plan", "z", "FILE"), "default/z: no such pod waits for a node"),
@@ -120,3 +123,12 @@ def test_bad_words_are_named(told: Any, words: tuple[str, ...], error: str) -> N
     status, out, err = told(*words)
     assert (status, out) == (2, "")
     assert err.startswith(f"koordlet: {error}")
+
+
+@pytest.mark.parametrize(
+    "words", [("drain", "a", "FILE", "--ready-after"), ("evict", "a0", "FILE", "--timeout")]
+)
+def test_a_time_that_never_comes_is_refused(told: Any, words: tuple[str, ...]) -> None:
+    """NaN is less than nothing and more than nothing."""
+    with pytest.raises(SystemExit, match="2"):
+        told(*words, "nan")

@@ -31,7 +31,7 @@ def test_a_dry_run_prints_the_job_and_creates_nothing(capsys: pytest.CaptureFixt
     ("words", "problem"),
     [
         (["migrate", "shop/"], "give [NAMESPACE/]POD"),
-        (["migrate", "a", "--ttl", "-1"], "no negative --ttl"),
+        (["migrate", "a/b/c", "--dry-run"], "give [NAMESPACE/]POD"),
         (["migrate", "a", "--to", "n", "--without-reservation"], "--to holds room on a node"),
     ],
 )
@@ -41,6 +41,16 @@ def test_what_cannot_be_meant_is_refused(
     """Before anything is created."""
     assert cli.main(words) == 2
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ttl", ["-1", "nan", "inf"])
+def test_a_time_that_no_object_can_spell_is_refused(
+    ttl: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Even where the job would only be printed."""
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["migrate", "a", "--dry-run", "--ttl", ttl])
+    assert "argument --ttl: from 0 to" in capsys.readouterr().err
 
 
 def test_jobs_of_a_cluster_are_made_listed_and_described(

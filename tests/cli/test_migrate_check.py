@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from koordlet import cli
+from koordlet.cli import migrate_check
 from tests.kit import schedulers
 
 QOS = "koordinator.sh/qosClass"
@@ -165,3 +166,23 @@ def test_neither_or_both_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["migrate-check"]) == 2
     assert cli.main(["migrate-check", "a.json", "--kubeconfig", "b"]) == 2
     assert "one --kubeconfig" in capsys.readouterr().err
+
+
+class CountedPod(dict[str, Any]):
+    """A pod that counts how often somebody looks at its specification."""
+
+    looks = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.looks += key == "spec"
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("nodes", [2, 40])
+def test_pods_are_looked_at_once_however_many_nodes_there_are(nodes: int) -> None:
+    """Of a thousand nodes, not each looks at the pods of all others."""
+    counted = CountedPod(pod("a", "n1", {QOS: "BE"}))
+    views, _ = migrate_check.judge([*(node(f"n{place}") for place in range(nodes)), counted])
+
+    assert counted.looks == 1
+    assert {view.name: dict(view.pods) for view in views}["n1"] == {"BE": 1}

@@ -29,6 +29,22 @@ def test_several() -> None:
     assert read() == {}
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e300", "soon", ""])
+def test_no_span_of_time(text: str) -> None:
+    """What would last for ever, or has no spelling in an object, is refused."""
+    with pytest.raises(argparse.ArgumentTypeError, match="from 0 to 1000000000 seconds"):
+        options.seconds(text)
+    assert options.seconds("0.5") == 0.5
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", "1000001", "9" * 5000])
+def test_no_count(text: str) -> None:
+    """What no list is so long as to need."""
+    with pytest.raises(argparse.ArgumentTypeError, match="from 0 to 1000000, not "):
+        options.count(text)
+    assert options.count("7") == 7
+
+
 @pytest.mark.parametrize(
     ("words", "why", "fix"),
     [

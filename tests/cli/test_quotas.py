@@ -12,12 +12,8 @@ from typing import Any
 import pytest
 
 from koordlet import cli
-from koordlet.cli import quotas as quota_tables
-from koordlet.http import server
 from koordlet.kubeapi import kinds
-from koordlet.model import errors
-from koordlet.scheduler.process import pages
-from tests.kit import deadline, schedulers
+from tests.kit import deadline, questions, schedulers
 from tests.kit.clusters import node, pod
 from tests.kit.quotas import KEY, quota
 
@@ -50,23 +46,12 @@ def test_quotas_are_listed_described_and_explained(
 ) -> None:
     """The tree, a pod that waits and why, and each step of the runtime."""
 
-    def printed(*words: str) -> str:
-        capsys.readouterr()  # the scheduler's own log
-        assert cli.main([*words]) == 0
-        return capsys.readouterr().out
-
     async def body() -> None:
         async with (
             schedulers.world(ram, over_http=False, custom=CUSTOM) as world,
             schedulers.scheduler(world.client) as loop,
+            questions.answering(loop, capsys) as (address, answer),
         ):
-            shown = server.HttpServer("127.0.0.1:0", pages.Pages(loop).routes())
-            address = await shown.start()
-
-            async def answer(*words: str) -> str:
-                return await asyncio.to_thread(printed, *words, "--address", address)
-
-            await deadline.comes(lambda: loop.ready)
             assert json.loads(await answer("get", "quotas", "-o", "json"))["quotas"] == []
             await world.node("n1", cpu="8")
             parent = quota("p", {"cpu": 1}, {"cpu": 3}, is_parent=True)
@@ -94,6 +79,15 @@ def test_quotas_are_listed_described_and_explained(
             assert first == "runtime of q: cpu:2"
             assert unit == "cpu, in thousandths of a CPU:"
             assert step == "  p has 2000 to divide"
+            await world.store.create(
+                kinds.ELASTIC_QUOTAS, quota("wrong", {"cpu": 3}, {"cpu": 2}, parent="p")
+            )
+            await deadline.comes(lambda: "default/wrong" in loop.core.quotas.book.invalid)
+            words = "invalid: resourceKey cpu of quota wrong min 3 > max 2; write 2 or less"
+            *_, last = (await answer("get", "quotas", "-o", "wide")).splitlines()
+            assert (last[:6], words in last) == ("wrong ", True)
+            for verb in ("describe", "explain"):
+                assert words in await answer(verb, "quota", "wrong")
             peer = "/apis/v1/plugins/ElasticQuota"
 
             async def peers(path: str) -> tuple[int, Any]:
@@ -105,7 +99,6 @@ def test_quotas_are_listed_described_and_explained(
             assert not told["podCache"]["d/y"]["isAssigned"]
             assert (await peers("/quotas"))[1]["q"] == told
             assert (await peers("/quota/nobody"))[0] == 404
-            await shown.stop()
 
     schedulers.run(body())
 
@@ -153,13 +146,6 @@ def test_sim_tells_who_moves_where_a_quota_is_another(
     assert ["c", "min", "cpu:30", "cpu:65"] in rows
     assert cli.main(["sim", path, "--quota", path]) == 0
     assert capsys.readouterr().out.splitlines() == ["no quota changes", "no pod moves"]
-
-
-def test_a_name_that_no_quota_has_is_an_error_that_says_where_they_are_listed() -> None:
-    """A scheduler answers with nothing."""
-    with pytest.raises(errors.HostError, match="no such quota"):
-        quota_tables.named([], "q")
-    assert quota_tables.named([{"quota": "q"}], "q") == {"quota": "q"}
 
 
 def test_check_tells_each_mistake_of_a_file_with_place_and_remedy(

@@ -159,6 +159,33 @@ def test_an_earlier_result_is_compared(
     assert "make it with `koordlet sim … -o json`" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "content",
+    ['{"summary": 1}', '{"summary": {}, "placements": 3}', "[]", "{", "[" * 10_000, "\udcff"],
+)
+def test_a_file_that_is_no_earlier_result_is_named_with_its_fix(
+    content: str, objects: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever is in it; exit 2."""
+    earlier = tmp_path / "old.json"
+    earlier.write_bytes(content.encode(errors="surrogateescape"))
+
+    assert cli.main(["sim", objects, "--compare", str(earlier)]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"koordlet: {earlier}: ")
+    assert error.endswith("(make it with `koordlet sim … -o json`)")
+
+
+@pytest.mark.parametrize("now", ["9" * 20, "9" * 400, "yesterday", "9999-12-31T23:59:59-14:00"])
+def test_a_now_that_no_object_can_name_is_refused(
+    now: str, objects: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Reservations would be judged at it, and their conditions would say so."""
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["sim", objects, "--now", now])
+    assert "argument --now: " in capsys.readouterr().err
+
+
 def test_yaml_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Several documents of YAML are read as well."""
     where = tmp_path / "all.yaml"

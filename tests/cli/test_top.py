@@ -7,14 +7,15 @@ import dataclasses
 import http.server
 import json
 import threading
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from koordlet import cli
-from koordlet.cli import top, top_screen
-from koordlet.report import node_json
+from koordlet.cli import node_source, top, top_screen
+from koordlet.report import documents, node_json
 from tests.kit import large_machines, machines, views
 from tests.report import test_usage_families
 
@@ -140,13 +141,29 @@ def test_keys_of_several_characters() -> None:
 
 
 def test_the_wheel_moves_and_tab_goes_to_the_cpus() -> None:
-    """Three rows a notch; arrows choose a CPU there; Tab comes back. A click does nothing."""
+    """Three rows a notch; arrows choose a CPU there; Tab comes back."""
     assert after("\x1b[<65;10;5M").cursor == 3
     assert after("\x1b[<65;1;5M\x1b[<64;1;5M").cursor == 0
-    assert after("\x1b[<0;10;5M") == top_screen.Show()
     chosen = after("\t\x1b[C\x1b[C\x1b[D")
     assert (chosen.on_cpus, chosen.cpu, chosen.cursor) == (True, 1, 0)
     assert not after("\t", chosen).on_cpus
+
+
+def test_a_click_chooses_and_once_more_explains() -> None:
+    """On a head it sorts; on a page it closes that; beside everything it does nothing."""
+    show = top_screen.Show()
+    key, chosen = top.clicked(show, {"row": 2})
+    assert (key, chosen.cursor, chosen.on_cpus) == ("", 2, False)
+    assert top.clicked(chosen, {"row": 2}) == ("\r", chosen)
+    key, chosen = top.clicked(chosen, {"cpu": 0})
+    assert (key, chosen.cpu, chosen.cursor, chosen.on_cpus) == ("", 0, 2, True)
+    assert top.clicked(chosen, {"cpu": 0}) == ("\r", chosen)
+    assert top.clicked(show, {"sort": "m"}) == ("m", show)
+    assert top.clicked(show, {}) == ("", show)
+    for page in (dataclasses.replace(show, detail=("why",)), after("h")):
+        assert top.clicked(page, {"row": 2}) == ("\x1b", page)
+    typing = after("/q")
+    assert top.clicked(typing, {"sort": "m"}) == ("\r", typing)
 
 
 def test_escape_closes_one_thing_at_a_time() -> None:
@@ -167,6 +184,31 @@ def test_typing_a_filter() -> None:
     assert (done.filter, done.typing) == ("qm", False)
     assert after("\x1b", typing).filter == ""
     assert after("\x1b", done).filter == ""
+
+
+class FewerSource:
+    """An agent whose documents about CPUs lack some, and that knows one pod."""
+
+    def cpus(self) -> documents.Document:
+        return {"cpus": [{"cpu": 0, "owner": "pool"}]}
+
+    def pod(self, key: str) -> documents.Document:
+        return {"namespace": "d", "name": key, "qos": "LS"}
+
+
+@pytest.mark.parametrize("on_cpus", [True, False])
+@pytest.mark.parametrize("online", ["", "0", "0-1"])
+@pytest.mark.parametrize("workloads", [[], [{"namespace": "d", "name": "web"}]])
+def test_whatever_there_is_enter_explains_it_or_does_nothing(
+    online: str, workloads: list[dict[str, str]], *, on_cpus: bool
+) -> None:
+    """Before the first document, beyond the last row, of a CPU that the agent does not know."""
+    show = top_screen.Show(on_cpus=on_cpus, cursor=10, cpu=10)
+    source = typing.cast("node_source.Source", FewerSource())
+    shown: documents.Document = {"cpus": {"online": online}, "workloads": workloads}
+    lines = list(top.explained(source, shown if online or workloads else {}, show))
+
+    assert bool(lines) is (online == "0" if on_cpus else bool(workloads))
 
 
 def test_a_terminal_that_is_gone() -> None:

@@ -64,6 +64,30 @@ def test_the_chosen_workload_is_always_shown() -> None:
     assert not any(names[0] in line for line in far)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (150, 60)])
+def test_a_place_of_the_screen_is_what_is_shown_there(size: tuple[int, int]) -> None:
+    """Each row, head and CPU that is drawn is found where it is, and nothing beside them."""
+    many = node_json.document(views.view(views.pods(60)), "1")
+    show = top_screen.Show(width=size[0], height=size[1], cursor=9)
+    out = io.StringIO()
+    console.Console(file=out, width=size[0]).print(top_screen.screen(many, show))
+    lines = out.getvalue().splitlines()
+
+    def found(column: int, line: int) -> dict[str, Any]:
+        return dict(top_screen.pointed(many, show, (column, line)))
+
+    [head] = [n for n, line in enumerate(lines) if "CPUv" in line]
+    assert found(lines[head].index("CPUv"), head) == {"sort": "c"}
+    assert found(lines[head].index("workload"), head) == {"sort": "n"}
+    names = [str(row["name"]) for row in top_screen.chosen(many, show)]
+    below = range(head + 1, len(lines) - 1, 5)
+    assert [names[found(0, n)["row"]] in lines[n] for n in below] == [True] * len(below)
+    [grid] = [n for n, line in enumerate(lines) if line.startswith("CPUs ")]
+    columns = range(10, len(lines[grid].rstrip()))
+    assert [found(column, grid) for column in columns] == [{"cpu": n} for n in range(7)]
+    assert found(0, 0) == found(3, 999) == {}
+
+
 def test_an_explanation_takes_the_place_of_the_workloads() -> None:
     """As much of it as there is room for; the keys stay."""
     lines = drawn(document(), detail=tuple(f"line {n}" for n in range(99)))

@@ -106,6 +106,21 @@ def test_another_size(opened: typing.Callable[..., Terminal]) -> None:
     assert one.as_before
 
 
+def test_a_click_is_heard(opened: typing.Callable[..., Terminal]) -> None:
+    """The terminal is asked for clicks; one on the help closes it, as it closes no program."""
+    one = opened("--every", "3600", rows=40, columns=100)
+    one.until("sort c m t")
+    one.press(b"h")
+    one.until("choose a workload or CPU, once more")
+    one.text = ""
+    one.press(b"\x1b[<0;3;3M\x1b[<0;3;3m")
+    one.until("no workloads declared")
+    one.press(b"q")
+
+    assert one.end() == 0
+    assert "\x1b[?1006l\x1b[?1000l" in one.text
+
+
 def test_another_alphabet(opened: typing.Callable[..., Terminal]) -> None:
     """A terminal that has no ellipsis shows another sign for it."""
     one = opened(columns=40, PYTHONIOENCODING="latin-1")

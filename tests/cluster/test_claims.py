@@ -52,11 +52,14 @@ def _furnish(cluster: Deployed, scheduler: str, driver: str) -> None:
     name = driver.partition(".")[0]
     label = {"resource.kubernetes.io/admin-access": "true"}
     cluster.admin.need("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": label}})
-    classes = kit.device_class(name, f'device.driver == "{driver}"', config=[_opaque(driver)])
+    selector, resource = f'device.driver == "{driver}"', f"{driver}/card"
+    classes = kit.device_class(
+        name, selector, config=[_opaque(driver)], extendedResourceName=resource
+    )
     cluster.admin.need("POST", f"{GROUP}/deviceclasses", classes)
     share = {"value": "10", "requestPolicy": {"default": "2", "validRange": {"min": "1"}}}
     devices = [
-        *(kit.device(f"g{n}", {"model": "ab"[n % 2], "index": n}) for n in range(10)),
+        *(kit.device(f"g{n}", {"model": "ab"[n % 2], "index": n}) for n in range(14)),
         kit.device("shared", allowMultipleAllocations=True, capacity={"units": share}),
         kit.device("bad", taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]),
     ]
@@ -103,7 +106,7 @@ def scenes(driver: str, name: str) -> dict[str, Body]:
             request("s", whole[0]),
         ),
         "admin": kit.claim(request("r", whole[0], allocationMode="All", adminAccess=True)),
-        "none": kit.claim(request("r", whole[0], count=4)),
+        "none": kit.claim(request("r", whole[0], count=7)),
         "noclass": kit.claim(kit.request(device_class="nobody")),
     }
 
@@ -112,18 +115,21 @@ def decided(cluster: Deployed, scheduler: str) -> dict[str, Any]:
     """What became of each scene: the pod's node or message; its claim without what is chance."""
     driver = DRIVERS[scheduler]
     name = driver.partition(".")[0]
-    told: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for scene, body in scenes(driver, name).items():
         _claim(cluster, name, scene, body)
-        told[scene] = _outcome(cluster, name, scene, scheduler)
+        outcomes[scene] = _outcome(cluster, name, scene, scheduler)
     # Another pod of a claim that has devices, and a claim that is made for one pod.
-    told["second"] = _outcome(cluster, name, "second", scheduler, claim="one")
+    outcomes["second"] = _outcome(cluster, name, "second", scheduler, claim="one")
     spec = {"spec": scenes(driver, name)["one"]["spec"]}
     template = {"metadata": {"name": "t"}, "spec": spec}
     path = f"{GROUP}/namespaces/{name}/resourceclaimtemplates"
     cluster.admin.need("POST", path, template)
-    told["made"] = _outcome(cluster, name, "made", scheduler, template="t")
-    text = json.dumps(told).replace(driver, "driver").replace(f'"{name}"', '"class"')
+    outcomes["made"] = _outcome(cluster, name, "made", scheduler, template="t")
+    # Extended resources that no node has: of containers and of one that ends before them.
+    outcomes["cards"] = _served(cluster, name, scheduler, "cards", 1, before=2)
+    outcomes["many"] = _served(cluster, name, scheduler, "many", 15)
+    text = json.dumps(outcomes).replace(driver, "driver").replace(f'"{name}"', '"class"')
     return dict(json.loads(text))
 
 
@@ -152,21 +158,58 @@ def _outcome(
         if template
         else {"resourceClaimName": claim or name}
     )
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    cluster.admin.need("POST", pods, _pod(name, scheduler, entry))
+    pod = _decided(cluster, namespace, _pod(name, scheduler, entry))
+    if isinstance(pod, str):
+        return pod
+    for each in pod["status"].get("resourceClaimStatuses", ()):
+        claim = each["resourceClaimName"]
+    path = f"{GROUP}/namespaces/{namespace}/resourceclaims/{claim or name}"
+    return pod["spec"]["nodeName"], _without_chance(cluster.admin.need("GET", path))
+
+
+def _served(
+    cluster: Deployed, namespace: str, scheduler: str, name: str, cards: int, *, before: int = 0
+) -> Any:
+    """What becomes of a pod whose extended resource the class serves; its claim, and the uses."""
+    resource = f"{DRIVERS[scheduler]}/card"
+
+    def container(called: str, amount: int) -> Body:
+        limits = {resource: str(amount), "cpu": "1m"}
+        return {"name": called, "image": "app", "resources": {"limits": limits}}
+
+    spec = {
+        "schedulerName": scheduler,
+        "containers": [container("a", cards), container("b", cards)],
+        "initContainers": [container("i", before)] if before else [],
+    }
+    pod = _decided(cluster, namespace, {"metadata": {"name": name}, "spec": spec})
+    if isinstance(pod, str):
+        return pod
+    status = pod["status"]["extendedResourceClaimStatus"]
+    path = f"{GROUP}/namespaces/{namespace}/resourceclaims/{status['resourceClaimName']}"
+    claim = cluster.admin.need("GET", path)
+    meta = claim["metadata"]
+    own = pod["metadata"]["uid"]
+    owners = [{**each, "uid": each["uid"] == own} for each in meta["ownerReferences"]]
+    return (
+        pod["spec"]["nodeName"],
+        (meta["generateName"], meta["annotations"], owners),
+        (claim["spec"], status["requestMappings"], _without_chance(claim)),
+    )
+
+
+def _decided(cluster: Deployed, namespace: str, body: Body) -> Body | str:
+    """A new pod once it has a node, or why it has none."""
+    pods, name = f"/api/v1/namespaces/{namespace}/pods", body["metadata"]["name"]
+    cluster.admin.need("POST", pods, body)
 
     def answer() -> Body | None:
         pod: Body = cluster.admin.need("GET", f"{pods}/{name}")
         answered = pod["spec"].get("nodeName") or pod.get("status", {}).get("conditions")
         return pod if answered else None
 
-    pod = deadline.until(answer, f"a verdict about {namespace}/{name}")
-    if not pod["spec"].get("nodeName"):
-        return pod["status"]["conditions"][0]["message"]
-    for each in pod["status"].get("resourceClaimStatuses", ()):
-        claim = each["resourceClaimName"]
-    path = f"{GROUP}/namespaces/{namespace}/resourceclaims/{claim or name}"
-    return pod["spec"]["nodeName"], _without_chance(cluster.admin.need("GET", path))
+    pod: Body = deadline.until(answer, f"a verdict about {namespace}/{name}")
+    return pod if pod["spec"].get("nodeName") else str(pod["status"]["conditions"][0]["message"])
 
 
 def _without_chance(claim: Body) -> Body:
@@ -189,7 +232,7 @@ def test_claims_are_as_kube_scheduler_writes_them(deployed: Deployed) -> None:
     ours = decided(deployed, ACCOUNT)
     assert ours == theirs
     waiting = {scene for scene, outcome in ours.items() if isinstance(outcome, str)}
-    assert waiting == {"toomuch", "none", "noclass"}
+    assert waiting == {"toomuch", "none", "noclass", "many"}
 
 
 def test_a_scheduler_that_is_killed_before_the_binding_is_followed(deployed: Deployed) -> None:
@@ -231,11 +274,11 @@ def test_parameters_that_are_not_compact_json_are_named(deployed: Deployed) -> N
     deployed.admin.need("POST", pods, _pod("spaced", ACCOUNT, {"resourceClaimName": "spaced"}))
     events = "/apis/events.k8s.io/v1/namespaces/ours/events"
 
-    def told() -> bool:
+    def is_named() -> bool:
         notes = [each.get("note", "") for each in deployed.admin.items(events)]
         return any("write parameters of drivers as compact JSON" in note for note in notes)
 
-    deadline.until(told, "an event names the parameters")
+    deadline.until(is_named, "an event names the parameters")
     deployed.admin.need("DELETE", f"{pods}/spaced?gracePeriodSeconds=0")
 
 

@@ -134,6 +134,11 @@ CASES = {
         {"koordlet_migration_oldest_seconds": "60+60"},
         {"koordlet_migration_oldest_seconds": "1800"},
     ),
+    "KoordletDeschedulerIdle": Case(
+        31,
+        {'koordlet_descheduler_idle_seconds{reason="PDB"}': "1800+60"},
+        {'koordlet_descheduler_idle_seconds{reason="PDB"}': "3600"},
+    ),
 }  # fmt: skip
 
 

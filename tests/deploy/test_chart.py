@@ -99,6 +99,24 @@ def test_everything_at_once_and_in_another_namespace() -> None:
     assert {("Job", "koordlet-rollout"), ("PrometheusRule", "koordlet-alerts-koordlet")} <= names
 
 
+@pytest.mark.parametrize("site", [None, "http://wiki/koordlet"])
+def test_alerts_lead_to_the_site_that_is_named(site: str | None) -> None:
+    """Every one of them; by default to a name that is nobody's."""
+    settings = [f"monitoring.site={site}"] if site else []
+    rules = [
+        rule["annotations"]["runbook_url"]
+        for made in helm.rendered("monitoring.alerts=true", *settings)
+        if made["kind"] == "PrometheusRule"
+        for group in made["spec"]["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    ]
+
+    assert len(rules) > 20
+    sites = {url.partition("/runbooks.html#")[0] for url in rules}
+    assert sites == {site or "https://koordlet.example"}
+
+
 def test_pools_share_the_nodes() -> None:
     """Each has its nodes, its configuration; the rest has the nodes of no pool."""
     made = objects(

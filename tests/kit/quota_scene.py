@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from koordlet.kubeapi import pod_groups
 from koordlet.scheduler.quotas.book import QuotaBook
 from tests.kit import clusters
 from tests.kit.gang_scene import Scene
@@ -25,6 +26,12 @@ class QuotaScene(Scene):
         """A pod of a quota comes, or changes."""
         labels = {**({f"{KEY}name": quota} if quota else {}), **more.pop("labels", {})}
         self.put(clusters.pod(name, cpu=cpu, labels=labels, **more))
+
+    def gang(self, number: int, cpu: str = "1", **more: Any) -> None:
+        """A gang of the quota ``q`` comes, which needs so many members."""
+        notes = {pod_groups.GANG_NAME: "g", pod_groups.GANG_MINIMUM: str(number)}
+        for place in range(number):
+            self.pod(f"g{place}", "q", cpu, meta={"annotations": notes}, **more)
 
     def used(self, quota: str) -> dict[str, int]:
         """What a quota uses now."""

@@ -39,3 +39,12 @@ def test_times() -> None:
     assert moment.spell(1_700_000_000.9) == "2023-11-14T22:13:20Z"
     with pytest.raises(ValueError, match="not a time"):
         moment.parse("yesterday")
+
+
+def test_every_time_that_can_be_read_can_be_written_and_read_again() -> None:
+    """Go's zero time is of the year 1; a year beyond either end, in UTC, is no time."""
+    for spelled in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"):
+        assert moment.spell(moment.parse(spelled)) == spelled
+    for spelled in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):
+        with pytest.raises(ValueError, match="years 1 to 9999"):
+            moment.parse(spelled)

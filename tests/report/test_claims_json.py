@@ -47,8 +47,8 @@ def test_a_claim_with_its_devices_and_containers() -> None:
     now = seen()
     assert node_json.document(now, "1.0")["claims"] == [expected]
     user, other = now.snapshot.pods
-    assert claims_json.of(now, user) == [expected]
-    assert claims_json.of(now, other) == []
+    assert claims_json.of_pod(now, user) == [expected]
+    assert claims_json.of_pod(now, other) == []
 
 
 def test_a_pods_explanation_names_its_claims() -> None:

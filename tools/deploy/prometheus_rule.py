@@ -27,7 +27,7 @@ spec:
 
 def text() -> str:
     """All objects."""
-    return "".join(map(_object, ("koordlet", "recording", "scheduler")))
+    return "".join(map(_object, ("koordlet", "recording", "scheduler", "descheduler")))
 
 
 def _object(name: str) -> str:

@@ -130,6 +130,11 @@ VALUES = (
         default=False,
     ),
     Value("monitoring.alerts", "PrometheusRules of deploy/alerts.", default=False),
+    Value(
+        "monitoring.site",
+        "Where you serve the site of the documents: alerts lead to its runbooks.",
+        default="https://koordlet.example",
+    ),
     Value("monitoring.dashboards", "ConfigMaps for Grafana's sidecar.", default=False),
     Value(
         "rollout.prometheus",

@@ -1,4 +1,4 @@
-"""Balance and cost of three ways to deschedule, simulated: ``docs/images/descheduling.svg``.
+"""Balance and cost of several ways to deschedule, simulated: ``docs/images/descheduling.svg``.
 
 Covers: a cluster after churn, rounds over it, what each costs; the picture of a recorded result.
 Does not cover: what a strategy does (``koordlet.scheduler.descheduling``, which is what runs here).
@@ -10,13 +10,15 @@ The model: each pod uses a share of its request that is its workload's, and that
 period of an hour. Churn has left half of the nodes with three quarters of the pods. A round comes
 each minute and moves at most ``--moves`` pods, two of a node. The scheduler sends each where most
 is unrequested. It is gone for ``DOWN`` seconds, and a minute longer where nothing has room; with
-room held first it stays then. Reports are a minute old, or live.
+room held first it stays then. Reports are live, or show the cluster as it was a minute ago: what
+moved since is in none of them. There are several clusters, by their seeds; the mean is drawn.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import math
 import random
@@ -50,7 +52,8 @@ _WAYS: tuple[tuple[str, str, Mapping[str, Any], bool, bool], ...] = (
         *("LowNodeUtilization", "LowNodeUtilization"),
         *({"thresholds": {"cpu": 40}, "targetThresholds": {"cpu": 60}}, False, False),
     ),
-    ("LowNodeLoad, NodeMetric", "LowNodeLoad", {**_BOUNDS, **_AGAIN}, False, False),
+    ("LowNodeLoad, a minute old", "LowNodeLoad", {**_BOUNDS, **_AGAIN}, False, False),
+    ("LowNodeLoad, live", "LowNodeLoad", {**_BOUNDS, **_AGAIN}, True, False),
     ("LowNodeLoad, live, room first", "LowNodeLoad", {**_BOUNDS, **_AGAIN}, True, True),
 )
 
@@ -120,6 +123,7 @@ class _Run:
         body = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"}
         self._settings = configuration.read({**body, "profiles": [profile]}, "simulation")
         self.moves, self.down = 0, 0.0
+        self._before = self._usages(-_MINUTE)
 
     def percents(self, at: float) -> list[float]:
         """The use of each node."""
@@ -130,13 +134,14 @@ class _Run:
 
     def step(self, at: float, most: int) -> None:
         """One round; what was moved is there again when the next comes."""
-        seen = at if self._live else at - _MINUTE
+        usages = self._usages(at)
         self.state = dataclasses.replace(
             self.state,
             now=Clock(wall=_NOW + at, steady=at),
-            usages=self._usages(seen),
+            usages=usages if self._live else self._before,
             _residents={},
         )
+        self._before = usages
         limits = dataclasses.replace(self._settings.limits, total=most, per_node=2)
         played = DeschedulingRound(self._settings.profiles, limits, self.state)
         gone: list[EvictionProposal] = []
@@ -146,8 +151,9 @@ class _Run:
             return True
 
         played.play(answer)
+        landing = Landing(self.state)
         for proposal in gone:
-            self._move(proposal)
+            self._move(proposal, landing)
 
     def _usages(self, at: float) -> dict[str, NodeUsage]:
         usages = {}
@@ -159,9 +165,9 @@ class _Run:
             )  # fmt: skip
         return usages
 
-    def _move(self, proposal: EvictionProposal) -> None:
+    def _move(self, proposal: EvictionProposal, landing: Landing) -> None:
         columns, pod = self.state.columns, proposal.resident.pod
-        row = Landing(self.state).best(proposal.resident)
+        row = landing.best(proposal.resident)
         if row < 0 and self._reserves:
             return  # its job ends, and nobody was evicted
         self.moves += 1
@@ -173,29 +179,65 @@ class _Run:
         columns.place(dataclasses.replace(pod, node=self.state.node(row).name), row)
 
 
-def record(nodes: int, pods: int, rounds: int, most: int, ways: Sequence[Any]) -> dict[str, Any]:
-    """Simulate, and what came of it."""
-    bodies, known = _cluster(nodes, pods, random.Random(7))  # noqa: S311 -- the same each time
-    runs = []
-    for way in ways:
-        run, points = _Run(bodies, known, way), []
-        for number in range(rounds + 1):
-            at = number * _MINUTE
-            percents = run.percents(at)
-            mean = sum(percents) / len(percents)
-            spread = math.sqrt(sum((each - mean) ** 2 for each in percents) / len(percents))
-            hot = sum(each > _HOT for each in percents)
-            points.append([number, round(spread, 2), hot, run.moves, round(run.down)])
-            run.step(at, most)
-        sys.stderr.write(f"{run.name}: {points[0][1:3]} -> {points[-1][1:]}\n")
-        runs.append({"name": run.name, "points": points})
-    return {"nodes": nodes, "pods": pods, "movesPerRound": most, "hotPercent": _HOT, "runs": runs}
+def _points(run: _Run, rounds: int, most: int) -> list[list[float]]:
+    """Before each round: its number, spread, hot nodes, moves, seconds of disruption."""
+    points = []
+    for number in range(rounds + 1):
+        at = number * _MINUTE
+        percents = run.percents(at)
+        mean = sum(percents) / len(percents)
+        spread = math.sqrt(sum((each - mean) ** 2 for each in percents) / len(percents))
+        hot = sum(each > _HOT for each in percents)
+        points.append([number, round(spread, 2), hot, run.moves, round(run.down)])
+        run.step(at, most)
+    return points
+
+
+def simulate(size: Mapping[str, int], rounds: int, seed: int, way: Any) -> dict[str, Any]:
+    """One way over one cluster."""
+    bodies, known = _cluster(size["nodes"], size["pods"], random.Random(seed))  # noqa: S311 -- the same each time
+    points = _points(_Run(bodies, known, way), rounds, size["movesPerRound"])
+    sys.stderr.write(f"{way[0]}, seed {seed}: {points[0][1:3]} -> {points[-1][1:]}\n")
+    return {"name": way[0], "seed": seed, "points": points}
+
+
+def _recorded() -> dict[str, Any]:
+    known: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return known
+
+
+def _record(size: Mapping[str, int], args: argparse.Namespace) -> None:
+    """Simulate the ways that are wanted; others of the same size stay as they were recorded."""
+    known = _recorded()
+    same = all(known.get(key) == value for key, value in size.items())
+    runs = {(run["name"], run["seed"]): run for run in known["runs"]} if same else {}
+    seeds = range(1, args.seeds + 1)
+    for place, seed in itertools.product(args.way or range(len(_WAYS)), seeds):
+        way = _WAYS[place]
+        runs[way[0], seed] = simulate(size, args.rounds, seed, way)
+    ordered = itertools.product((way[0] for way in _WAYS), seeds)
+    kept = [runs[key] for key in ordered if key in runs]
+    text = json.dumps({**size, "hotPercent": _HOT, "runs": kept}, separators=(",", ":"))
+    RECORD.write_text(text + "\n", encoding="utf-8")
+
+
+def means(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """By way, the mean of its seeds, point by point."""
+    several = []
+    for name in dict.fromkeys(run["name"] for run in runs):
+        seeds = [run["points"] for run in runs if run["name"] == name]
+        rows = [
+            [sum(column) / len(seeds) for column in zip(*points, strict=True)]
+            for points in zip(*seeds, strict=True)
+        ]
+        several.append({"name": name, "points": rows})
+    return several
 
 
 # The picture.
 
 _WIDTH, _LEFT, _RIGHT, _HEIGHT, _GAP = 960, 60, 230, 130, 46
-_COLOURS = ("#9aa0a6", "#d98c21", "#1b6ca8")
+_COLOURS = ("#9aa0a6", "#d98c21", "#3f9142", "#1b6ca8")
 _PANELS = (
     (1, "spread of node use, percentage points (standard deviation)"),
     (2, "nodes above the high threshold"),
@@ -205,11 +247,12 @@ _PANELS = (
 
 def picture(result: Mapping[str, Any]) -> str:
     """The recorded result as a picture."""
+    runs = means(result["runs"])
     title = f"{result['nodes']} nodes, {result['pods']} pods after churn, minute by minute"
     parts = [f'<text x="{_LEFT}" y="22" font-size="15">{escape(title)}</text>']
     for place, (column, label) in enumerate(_PANELS):
         top = 60 + place * (_HEIGHT + _GAP)
-        parts += _panel(result["runs"], column, label, top)
+        parts += _panel(runs, column, label, top)
     height = 60 + len(_PANELS) * (_HEIGHT + _GAP)
     body = "\n".join(parts)
     return (
@@ -247,29 +290,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Simulate where that is wanted, and draw."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--record", action="store_true", help="simulate anew")
-    parser.add_argument(
-        "--way",
-        type=int,
-        action="append",
-        choices=range(len(_WAYS)),
-        help="only this one, by place",
-    )
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--moves", type=int, default=200, help="pods that a round may move")
+    parser.add_argument("--seeds", type=int, default=3, help="clusters of which the mean is drawn")
+    parser.add_argument(
+        "--way", type=int, action="append", choices=range(len(_WAYS)),
+        help="only this one, by place: the others stay as they were recorded",
+    )  # fmt: skip
     args = parser.parse_args(argv)
     if args.record:
-        ways = [_WAYS[place] for place in args.way or range(len(_WAYS))]
-        result = record(args.nodes, args.pods, args.rounds, args.moves, ways)
-        if args.way:
-            # The others stay as they were recorded.
-            kept = json.loads(RECORD.read_text(encoding="utf-8"))["runs"] if RECORD.exists() else []
-            several = {run["name"]: run for run in (*kept, *result["runs"])}
-            result["runs"] = [several[way[0]] for way in _WAYS if way[0] in several]
-        RECORD.parent.mkdir(exist_ok=True)
-        RECORD.write_text(json.dumps(result, separators=(",", ":")) + "\n", encoding="utf-8")
-    PICTURE.write_text(picture(json.loads(RECORD.read_text(encoding="utf-8"))), encoding="utf-8")
+        _record({"nodes": args.nodes, "pods": args.pods, "movesPerRound": args.moves}, args)
+    PICTURE.write_text(picture(_recorded()), encoding="utf-8")
     return 0
 
 

@@ -57,7 +57,7 @@ function decisions(state) {
 // After "#": node, panel, measure, resource, order, filter, span (of the timelines, seconds).
 function readAddress() {
   const read = rereadAddress();
-  for (const [name, allowed] of [["measure", MEASURES], ["resource", RESOURCES], ["order", { name: 1, value: 1 }]]) {
+  for (const [name, allowed] of Object.entries(CHOICES)) {
     if (read.get(name) in allowed) at(name).value = looks[name] = read.get(name);
   }
   if (LANE_SPANS.some(([, value]) => value === Number(read.get("span")))) lanes.span = Number(read.get("span"));

@@ -8,7 +8,7 @@ const RAMPS = {
 };
 const OVER = { light: "#b3261e", dark: "#ff7b72" };
 const STEPS = [0.2, 0.4, 0.6, 0.8, 0.95, 1.0001];
-const heat = { zoom: 1, cursor: -1, order: [], columns: 1, width: 10, height: 10, drawn: 0, waiting: false };
+const heat = { zoom: 1, cursor: -1, order: [], groups: [], columns: 1, width: 10, height: 10, drawn: 0, waiting: false };
 
 const dark = () => {
   const { theme } = document.documentElement.dataset;
@@ -37,17 +37,37 @@ function shape() {
   heat.columns = Math.max(1, Math.min(Math.round(wide / (side * Math.sqrt(aspect))), Math.max(count, Math.floor(wide / (14 * rem)))));
   heat.width = wide / heat.columns;
   heat.height = Math.max(4, Math.min(side / Math.sqrt(aspect), 4 * rem));
-  const rows = Math.ceil(count / heat.columns);
-  const canvas = at("heat-map"), seen = Math.min(rows * heat.height, high);
+  // A group begins a row of its own, below its name.
+  let tall = 0;
+  for (const group of heat.groups) {
+    group.top = tall + (group.name === null ? 0 : 1.5 * rem);
+    tall = group.top + Math.ceil(group.count / heat.columns) * heat.height;
+  }
+  const canvas = at("heat-map"), seen = Math.min(tall, high);
   frame.style.maxHeight = `${Math.ceil(high)}px`;
-  canvas.style.marginBottom = `${Math.max(0, Math.round(rows * heat.height - seen))}px`;
+  canvas.style.marginBottom = `${Math.max(0, Math.round(tall - seen))}px`;
   canvas.style.height = `${Math.ceil(seen)}px`;
   const scale = devicePixelRatio || 1;
   if (canvas.width !== Math.round(wide * scale) || canvas.height !== Math.round(seen * scale)) {
     canvas.width = Math.round(wide * scale);
     canvas.height = Math.round(seen * scale);
   }
-  return { canvas, frame, rem, scale, rows };
+  return { canvas, frame, rem, scale };
+}
+const groupOf = (n) => heat.groups.findLast((group) => group.first <= n) || { first: 0, count: 0, top: 0 };
+function boxOf(n, group = groupOf(n)) {
+  const k = n - group.first;
+  return [(k % heat.columns) * heat.width, group.top + Math.floor(k / heat.columns) * heat.height];
+}
+// The cell above (-1) or below (1); over the edge of a group, in the one beside it.
+function beside(n, way) {
+  const { columns, groups, order } = heat, group = groupOf(n), k = n - group.first, column = k % columns;
+  const next = k + way * columns, row = (count) => Math.floor((count - 1) / columns);
+  if (next >= 0 && next < group.count) return group.first + next;
+  if (way > 0 && Math.floor(k / columns) < row(group.count)) return group.first + group.count - 1;
+  const other = groups[groups.indexOf(group) + way];
+  if (!other) return way < 0 ? 0 : order.length - 1;
+  return other.first + Math.min(other.count - 1, (way < 0 ? row(other.count) * columns : 0) + column);
 }
 function arrange() {
   heat.order = nodes.all || [];
@@ -55,6 +75,14 @@ function arrange() {
     const value = (node) => { const found = measured(node); return found === null ? -1 : found; };
     heat.order = [...heat.order].sort((a, b) => value(b) - value(a));
   }
+  const zoned = looks.group === "zone";
+  if (zoned) heat.order = [...heat.order].sort((a, b) => !a.zone - !b.zone || inOrder.compare(a.zone, b.zone));
+  heat.groups = [];
+  heat.order.forEach((node, first) => {
+    const name = zoned ? node.zone : null, last = heat.groups[heat.groups.length - 1];
+    if (last && last.name === name) last.count += 1;
+    else heat.groups.push({ name, first, count: 1, top: 0 });
+  });
 }
 
 // Drawing ------------------------------------------------------------------------------------------
@@ -62,21 +90,23 @@ function arrange() {
 function drawHeat() {
   if (at("heat").classList.contains("folded")) return;
   const started = performance.now();
-  const { canvas, frame, rem, scale, rows } = shape();
+  const { canvas, frame, rem, scale } = shape();
   const context = canvas.getContext("2d"), mode = dark() ? "dark" : "light", top = frame.scrollTop;
   const style = getComputedStyle(document.documentElement), ink = style.getPropertyValue("--ink").trim(), soft = style.getPropertyValue("--soft").trim();
-  const { width, height, columns } = heat, gap = Math.min(width, height) > 7 ? 1 : Math.min(width, height) > 5 ? 0.5 : 0.25;
+  const { width, height, columns } = heat, bottom = top + canvas.height / scale, gap = Math.min(width, height) > 7 ? 1 : Math.min(width, height) > 5 ? 0.5 : 0.25;
   context.setTransform(scale, 0, 0, scale, 0, -top * scale);
   context.clearRect(0, top, canvas.width / scale, canvas.height / scale);
-  const first = Math.max(0, Math.floor(top / height)) * columns;
-  const last = Math.min(heat.order.length, Math.min(rows, Math.ceil((top + canvas.height / scale) / height) + 1) * columns);
-  const hidden = nodes.wanted ? new Set(nodes.listed) : null, groups = [[], [], [], [], [], [], [], []];
-  for (let n = first; n < last; n += 1) groups[bucket(measured(heat.order[n])) + 1].push(n);
-  const box = (n) => [(n % columns) * width, Math.floor(n / columns) * height, width - gap, height - gap];
-  groups.forEach((several, group) => {
+  const hidden = nodes.wanted ? new Set(nodes.listed) : null, buckets = [[], [], [], [], [], [], [], []], w = width - gap, h = height - gap;
+  for (const group of heat.groups) {
+    if (group.top - 1.5 * rem > bottom) break;
+    if (group.name !== null) groupName(context, group, ink, rem);
+    const first = Math.max(0, Math.floor((top - group.top) / height)) * columns, last = Math.min(group.count, (Math.ceil((bottom - group.top) / height) + 1) * columns);
+    for (let k = first; k < last; k += 1) buckets[bucket(measured(heat.order[group.first + k])) + 1].push([group.first + k, ...boxOf(group.first + k, group)]);
+  }
+  buckets.forEach((several, group) => {
     const [fill, text] = group ? inkOf(group - 1, mode) : [soft, soft];
-    for (const n of several) {
-      const [x, y, w, h] = box(n), node = heat.order[n];
+    for (const [n, x, y] of several) {
+      const node = heat.order[n];
       context.globalAlpha = hidden && !hidden.has(node) ? 0.18 : 1;
       context.fillStyle = fill;
       if (group) context.fillRect(x, y, w, h);
@@ -96,12 +126,19 @@ function drawHeat() {
   context.globalAlpha = 1;
   for (const [n, colour] of [[heat.order.findIndex((node) => node.name === nodes.chosen), ink], [heat.cursor, style.getPropertyValue("--focus").trim()]]) {
     if (n < 0 || n >= heat.order.length) continue;
-    const [x, y, w, h] = box(n);
+    const [x, y] = boxOf(n);
     context.strokeStyle = colour;
     context.lineWidth = Math.max(2, rem / 6);
     context.strokeRect(x, y, w, h);
   }
   heat.drawn = performance.now() - started;
+}
+function groupName(context, group, ink, rem) {
+  context.fillStyle = ink;
+  context.font = `${rem * 0.85}px system-ui, sans-serif`;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  context.fillText(`${group.name || "no zone"}: ${counted(group.count, "node")}`, 2, group.top - 0.7 * rem);
 }
 // What a cell says beside its colour, as its room allows: a digit or letters; then name, value and bar.
 function label(context, node, group, [x, y, w, h], text, rem) {
@@ -157,7 +194,7 @@ function scaleKeys() {
 }
 function wordsOf(node) {
   const part = (name, word) => `${word} ${percent(requested(node, name))} requested${node[`${name}Use`] === null ? "" : `, ${percent(inUse(node, name))} in use`}`;
-  return [node.name, part("cpu", "CPU"), part("memory", "memory"), counted(node.pods, "pod"),
+  return [node.name, node.zone ? `zone ${node.zone}` : "", part("cpu", "CPU"), part("memory", "memory"), counted(node.pods, "pod"),
     node.pressure ? `under pressure: ${pressures(node)}` : "", `fragmentation ${percent(fragmentation(node))}`, node.state].filter(Boolean).join("; ");
 }
 function pointAt(n) {
@@ -171,12 +208,14 @@ function pointAt(n) {
 
 function cellAt(event) {
   const box = at("heat-map").getBoundingClientRect();
-  const column = Math.floor((event.clientX - box.left) / heat.width), row = Math.floor((event.clientY - box.top + at("map-frame").scrollTop) / heat.height);
-  const n = row * heat.columns + column;
-  return column >= 0 && column < heat.columns && n < heat.order.length ? n : -1;
+  const column = Math.floor((event.clientX - box.left) / heat.width), y = event.clientY - box.top + at("map-frame").scrollTop;
+  const group = heat.groups.findLast((each) => each.top <= y);
+  if (!group || column < 0 || column >= heat.columns) return -1;
+  const k = Math.floor((y - group.top) / heat.height) * heat.columns + column;
+  return k < group.count ? group.first + k : -1;
 }
 function showCell(n) {
-  const frame = at("map-frame"), y = Math.floor(n / heat.columns) * heat.height;
+  const frame = at("map-frame"), [, y] = boxOf(n);
   if (y < frame.scrollTop) frame.scrollTop = y;
   else if (y + heat.height > frame.scrollTop + frame.clientHeight) frame.scrollTop = y + heat.height - frame.clientHeight;
 }
@@ -189,8 +228,8 @@ function zoomHeat(factor) {
 at("heat-map").addEventListener("pointermove", (event) => { const n = cellAt(event); if (n !== heat.cursor) pointAt(n); });
 at("heat-map").addEventListener("click", (event) => { const node = heat.order[cellAt(event)]; if (node) chooseNode(node.name, "heat"); });
 at("heat-map").addEventListener("keydown", (event) => {
-  const ways = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heat.columns, ArrowDown: heat.columns }, end = heat.order.length - 1;
-  let next = event.key in ways ? (heat.cursor < 0 ? 0 : heat.cursor + ways[event.key]) : { Home: 0, End: end }[event.key];
+  const ways = { ArrowLeft: (n) => n - 1, ArrowRight: (n) => n + 1, ArrowUp: (n) => beside(n, -1), ArrowDown: (n) => beside(n, 1) }, end = heat.order.length - 1;
+  let next = event.key in ways ? (heat.cursor < 0 || end < 0 ? 0 : ways[event.key](heat.cursor)) : { Home: 0, End: end }[event.key];
   if (event.key === "Enter" && heat.order[heat.cursor]) chooseNode(heat.order[heat.cursor].name, "heat");
   else if (event.key === "+" || event.key === "=") zoomHeat(2);
   else if (event.key === "-") zoomHeat(0.5);
@@ -204,9 +243,8 @@ at("heat-map").addEventListener("keydown", (event) => {
 at("map-frame").addEventListener("scroll", askHeat, { passive: true });
 at("closer").addEventListener("click", () => zoomHeat(2));
 at("farther").addEventListener("click", () => zoomHeat(0.5));
-at("measure").replaceChildren(...Object.entries(MEASURES).map(([value, { words }]) => make("option", { value }, words)));
-at("resource").replaceChildren(...Object.entries(RESOURCES).map(([value, words]) => make("option", { value }, words)));
-for (const name of ["measure", "resource", "order"]) {
+for (const [name, allowed] of Object.entries(CHOICES)) {
+  at(name).replaceChildren(...Object.entries(allowed).map(([value, choice]) => make("option", { value }, choice.words || choice)));
   at(name).value = looks[name];
   at(name).addEventListener("change", () => { looks[name] = at(name).value; keep("heat", looks); place({ [name]: looks[name] }); rearrange(); });
 }

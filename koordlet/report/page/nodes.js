@@ -32,7 +32,8 @@ const MEASURES = {
   fragmentation: { words: "fragmentation", of: (node) => fragmentation(node), byResource: false },
 };
 const RESOURCES = { cpu: "CPU", memory: "memory", fuller: "the fuller of both" };
-const looks = kept("heat", { measure: "requested", resource: "fuller", order: "name" });
+const CHOICES = { measure: MEASURES, resource: RESOURCES, group: { none: "none", zone: "zone" }, order: { name: "name", value: "value" } };
+const looks = { measure: "requested", resource: "fuller", group: "none", order: "name", ...kept("heat", {}) };
 
 function measured(node) {
   const { of } = MEASURES[looks.measure] || MEASURES.requested;

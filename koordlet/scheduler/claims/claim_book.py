@@ -9,6 +9,8 @@ Rules:
 2. A promise is an allocation that was decided and is not written. Its devices are in use. It lasts
    until the claim has devices, or until no pod counts on it any more.
 3. Several pods may count on one promise: whoever is bound first writes it.
+4. A claim without a UID is not made yet: it stands for a pod's extended resources. Once it is made,
+   its promise is that of the new one.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ class ClaimBook:
         self._promises: dict[ClaimKey, Promise] = {}
         #: By pod the claims with promises that it counts on.
         self._counting: dict[str, set[ClaimKey]] = {}
+        #: By pod the claim that stands for its extended resources.
+        self._extended: dict[str, ClaimKey] = {}
         #: What of each claim is in use.
         self._used: dict[ClaimKey, ClaimAllocation] = {}
 
@@ -70,9 +74,14 @@ class ClaimBook:
         """What a claim was promised."""
         return self._promises.get(key)
 
+    def extended(self, pod: str) -> ResourceClaim | None:
+        """The claim that stands for the extended resources of a pod, by its UID."""
+        key = self._extended.get(pod)
+        return None if key is None else self.get(key)
+
     def put(self, claim: ResourceClaim) -> None:
         """The store shows a claim."""
-        key = claim.namespace, claim.name
+        key = self._key(claim)
         self._stored[key] = claim
         written = self._written.get(key)
         if written is not None and not _is_older(claim, written):
@@ -83,6 +92,9 @@ class ClaimBook:
 
     def drop(self, key: ClaimKey) -> None:
         """A claim is gone, and its promise with it."""
+        claim = self.get(key)
+        if claim is not None and self._extended.get(claim.owner_uid) == key:
+            del self._extended[claim.owner_uid]
         self._stored.pop(key, None)
         self._written.pop(key, None)
         self._end(key)
@@ -90,13 +102,22 @@ class ClaimBook:
 
     def wrote(self, claim: ResourceClaim) -> None:
         """The store has answered to a write with this; an allocation in it ends the promise."""
-        key = claim.namespace, claim.name
+        key = self._key(claim)
         stored = self._stored.get(key)
         if stored is None or not (stored == claim or _is_older(claim, stored)):
             self._written[key] = claim
         if claim.allocation is not None:
             self._end(key)
         self._count(key)
+
+    def made(self, claim: ResourceClaim, made: ResourceClaim) -> None:
+        """A claim that had no UID is made, under another name; the promise is its own now."""
+        before = claim.namespace, claim.name
+        promise = self._promises.get(before)
+        self.drop(before)
+        self.wrote(made)
+        if promise is not None and made.allocation is None:
+            self.make_promise(made, promise.allocation, made.owner_uid)
 
     def make_promise(self, claim: ResourceClaim, allocation: ClaimAllocation, pod: str) -> None:
         """Let a claim have devices, for a pod by its UID."""
@@ -121,6 +142,12 @@ class ClaimBook:
                 if not promise.pods:
                     del self._promises[key]
                     self._count(key)
+
+    def _key(self, claim: ResourceClaim) -> ClaimKey:
+        key = claim.namespace, claim.name
+        if claim.is_extended:
+            self._extended[claim.owner_uid] = key
+        return key
 
     def _end(self, key: ClaimKey) -> None:
         promise = self._promises.pop(key, None)

@@ -19,7 +19,7 @@ def lines(
     in_use: devices_in_use.DevicesInUse,
 ) -> list[str]:
     """Of each claim the requests that the node is short for; else what they compete for."""
-    told = [
+    unsound = [
         f"resource pool {pool.name} is {pool.state.value}"
         f"{f' ({pool.reason})' if pool.reason else ''}: its devices do not count"
         for pool in node.pools
@@ -28,11 +28,11 @@ def lines(
     single = choices.Choices(claims, node, in_use)
     short = [line for place in range(len(claims)) for line in _short(claims, place, node, single)]
     if short:
-        return told + short
+        return unsound + short
     keys = ", ".join(wanted.claim.key for wanted in claims)
     names = sorted({name for wanted in claims for name in _attributes(wanted)})
     rules = f" or agree on {', '.join(names)}" if names else ""
-    return [*told, f"claims {keys}: each request could be served alone, but not together{rules}"]
+    return [*unsound, f"claims {keys}: each request could be served alone, but not together{rules}"]
 
 
 def _short(
@@ -40,9 +40,9 @@ def _short(
 ) -> Iterator[str]:
     """A request with several wishes is short where each of them is."""
     for wishes in claims[place].requests:
-        told = [_request(place, wish, node, single) for wish in wishes]
-        if all(told):
-            yield from told
+        reasons = [_request(place, wish, node, single) for wish in wishes]
+        if all(reasons):
+            yield from reasons
 
 
 def _request(

@@ -192,6 +192,8 @@ class PoolBook:
             owners = self._local.setdefault(node, set())
             still = any(content.selection.node_name == node for content in contents)
             (owners.add if still else owners.discard)(key)
+            if not owners:
+                del self._local[node]
             self._views.pop(node, None)
             self.changes.append(node)
         if was_wide or is_wide:

@@ -34,9 +34,13 @@ class ActionType(enum.Flag):
     STORAGE = enum.auto()
     #: Slices of devices, their classes, and devices that claims gave back.
     DEVICES = enum.auto()
+    #: Classes of devices alone: what serves an extended resource.
+    DEVICE_CLASSES = enum.auto()
 
     NODE = NODE_NEW | NODE_ROOM | NODE_LABELS | NODE_TAINTS
-    EVERYTHING = NODE | NODE_GONE | NODE_FEED | POD_NEW | POD_GONE | STORAGE | DEVICES
+    EVERYTHING = (
+        NODE | NODE_GONE | NODE_FEED | POD_NEW | POD_GONE | STORAGE | DEVICES | DEVICE_CLASSES
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from koordlet.scheduler.objects import (
     deployments,
     device_classes,
     disruption,
+    generated_claims,
     machines,
     nodes,
     owners,
@@ -90,7 +91,7 @@ class Cluster:
     templates: dict[tuple[str, str], gpu_templates.Templates] = field(default_factory=dict)
     #: Slices, device classes and claims; templates of claims by namespace and name.
     allocations: AllocationState = field(default_factory=AllocationState)
-    claim_templates: dict[tuple[str, str], resource_claims.ClaimTemplate] = field(
+    claim_templates: dict[tuple[str, str], generated_claims.ClaimTemplate] = field(
         default_factory=dict
     )
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
@@ -199,7 +200,7 @@ def _reported(kinds: dict[str, list[Body]], cluster: Cluster) -> None:
         state.pools.put(content)
     for claim in _decoded(kinds, "ResourceClaim", warnings, _read(resource_claims.decode)):
         state.claims.put(claim)
-    made = _read(resource_claims.decode_template)
+    made = _read(generated_claims.decode_template)
     for template in _decoded(kinds, "ResourceClaimTemplate", warnings, made):
         cluster.claim_templates[template.namespace, template.name] = template
 

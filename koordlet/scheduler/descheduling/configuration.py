@@ -5,7 +5,8 @@ Does not cover: the arguments of strategies and evictors (their modules).
 
 Rules:
 1. Names of plugins may be texts or objects with a name, in either dialect.
-2. A strategy runs where it is enabled; arguments of one that is not are judged all the same.
+2. A strategy runs where it is enabled; arguments of one that is not are judged all the same. One
+   of ours runs where it is not disabled (``registry.ALWAYS``): it only shows.
 3. A profile has one evictor: of Koordinator the MigrationController unless another is enabled, of
    upstream the DefaultEvictor.
 """
@@ -209,7 +210,10 @@ class _Profile:
         child = self._plugins.child(point)
         names = {key: self._names(child, key) for key in ("enabled", "disabled")}
         child.done()
-        return list(dict.fromkeys(names["enabled"]))
+        enabled = dict.fromkeys(names["enabled"])
+        if point == registry.ALWAYS[0] and not {"*", registry.ALWAYS[1]} & {*names["disabled"]}:
+            enabled.setdefault(registry.ALWAYS[1])
+        return list(enabled)
 
     def _names(self, fields: Fields, key: str) -> list[str]:
         """Texts, or objects with a name (rule 1)."""

@@ -20,6 +20,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.objects import owners, wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -40,6 +41,8 @@ def state(
         if known is None:
             known = profiles[name] = (served or {}).get(name) or profile.default(name)
             cluster.equip(known, now)
+            for plugin in profile.plugins({name: known}, DynamicResources):
+                plugin.attach(cluster.allocations, None)
         return known
 
     pods = {pod.key: pod for pods in cluster.columns.pods for pod in pods.values()}

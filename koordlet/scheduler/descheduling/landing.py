@@ -5,7 +5,8 @@ places that their replacements are expected to take. Does not cover: choosing po
 
 Rules:
 1. A pod fits where every filter of its scheduler's profile lets it, not where a few rules would:
-   spreading, the affinity of others, volumes and reservations have their say.
+   spreading, the affinity of others, volumes and reservations have their say. The devices of claims
+   that were made for it are free; a claim that others may use keeps its own.
 2. Filters that cost much for each node (what agents report, pod by pod) are asked of the chosen
    node alone, and of the next best where they refuse it. Scores that cost much are left out.
 3. What was decided changes the columns only between ``resume`` and ``suspend``: whoever waits for
@@ -28,6 +29,7 @@ from koordlet.scheduler.framework import Filter
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
 from koordlet.scheduler.plugins.resources import NodeResourcesFit
 
@@ -143,7 +145,7 @@ class Landing:
         cycle = self._cycle(resident.pod.pod_class.scheduler)
         taken = take(self._columns, resident.pod)
         try:
-            with cycle.sight(expected) as view:
+            with self._without_claims(resident.pod), cycle.sight(expected) as view:
                 if view.refused is not None:
                     empty = np.zeros(0, np.intp)
                     return empty, empty
@@ -153,6 +155,14 @@ class Landing:
                 self._columns.place(resident.pod, taken)
         inside = self._ready()[scored.rows]
         return scored.rows[inside], scored.totals[inside]
+
+    def _without_claims(self, pod: Pod) -> contextlib.AbstractContextManager[None]:
+        """Free what only this pod has of devices, while the block runs."""
+        if pod.claims or pod.pod_class.extended:
+            plugin = self._state.profile(pod.pod_class.scheduler).find(DynamicResources)
+            if plugin is not None:
+                return plugin.state.without(pod)
+        return contextlib.nullcontext()
 
     def _ready(self) -> Bools:
         """The rows of nodes that are ready, found once a round and again when nodes come or go."""
@@ -191,6 +201,7 @@ def ghost(pod: Pod) -> Pod:
         pod,
         name=f"{GHOST}{pod.name}",
         uid=f"{GHOST}{pod.uid}",
+        replaces=pod.uid,
         node="",
         nominated="",
         terminating=False,

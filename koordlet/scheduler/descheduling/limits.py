@@ -58,7 +58,7 @@ class RoundCounts:
             return EvictionAnswer.NAMESPACE_LIMIT
         return None
 
-    def count(self, pod: Pod) -> None:
-        """A pod goes."""
-        self._nodes[pod.node] += 1
-        self._namespaces[pod.namespace] += 1
+    def count(self, pod: Pod, number: int = 1) -> None:
+        """A pod goes; -1: it does not, after all."""
+        self._nodes[pod.node] += number
+        self._namespaces[pod.namespace] += number

@@ -25,6 +25,7 @@ from koordlet.scheduler.descheduling.strategies.pod_states import (
     RemoveFailedPods,
     RemovePodsHavingTooManyRestarts,
 )
+from koordlet.scheduler.descheduling.strategies.reserved_resources import ReservedResources
 from koordlet.scheduler.descheduling.strategies.scale_down_bin_pack import ScaleDownBinPack
 from koordlet.scheduler.descheduling.strategies.topology_spread import (
     RemovePodsViolatingTopologySpreadConstraint,
@@ -49,9 +50,11 @@ BALANCE: Mapping[str, Factory] = {
     for strategy in (
         *(CustomPriority, FragmentationAware, ScaleDownBinPack),
         *(HighNodeUtilization, LowNodeLoad, LowNodeUtilization, RemoveDuplicates),
-        RemovePodsViolatingTopologySpreadConstraint,
+        *(RemovePodsViolatingTopologySpreadConstraint, ReservedResources),
     )
 }
+#: Runs in each profile that does not disable it, at the end of this point, and only shows.
+ALWAYS = "balance", ReservedResources.name
 #: By extension point.
 POINTS: Mapping[str, Mapping[str, Factory]] = {"deschedule": DESCHEDULE, "balance": BALANCE}
 STRATEGIES: Mapping[str, Factory] = {**DESCHEDULE, **BALANCE}

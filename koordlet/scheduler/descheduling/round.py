@@ -8,7 +8,9 @@ Rules:
 2. A round is a generator: it yields proposals and is sent the answers. What it decides is a
    function of the cluster's state and of these.
 3. A strategy that fails ends itself; the others go on.
-4. With upstream's configuration nothing is done where fewer than two nodes are ready.
+4. What a strategy only shows, beside others that act, counts until it ends: it takes nobody's
+   place in the limits of the round or on a node.
+5. With upstream's configuration nothing is done where fewer than two nodes are ready.
 """
 
 from __future__ import annotations
@@ -73,10 +75,44 @@ class Decision:
 
 
 @dataclass(slots=True)
+class StrategyRun:
+    """How one strategy of a profile went through a round."""
+
+    profile: str
+    strategy: str
+    #: By the clock of whoever plays the round; its waiting for answers included.
+    seconds: float = 0.0
+    #: Nodes that it wants relieved, where it is one that looks at nodes.
+    sources: int = 0
+    #: Pods that it wanted gone, or ranked; of these, those that fit on no other node, and those of
+    #: which it came so, or would have.
+    intents: int = 0
+    unfit: int = 0
+    moved: int = 0
+
+    def answered(self, answer: EvictionAnswer) -> None:
+        """Count an intent by what came of it."""
+        self.intents += 1
+        self.unfit += answer is EvictionAnswer.UNFIT
+        self.moved += answer.evicted
+
+    def end(self, seconds: float, sources: int) -> None:
+        """The strategy is through."""
+        self.seconds, self.sources = seconds, sources
+
+    @property
+    def stuck(self) -> bool:
+        """Whether there was something to do, and nothing came of it."""
+        return bool(self.sources or self.intents) and not self.moved
+
+
+@dataclass(slots=True)
 class RoundResult:
     """What a round did, and why it did no more."""
 
     decisions: list[Decision] = field(default_factory=list)
+    #: In the order in which they ran.
+    runs: list[StrategyRun] = field(default_factory=list)
     #: Pods that got another deletion cost.
     ranked: list[EvictionProposal] = field(default_factory=list)
     #: Sentences, by profile and strategy.
@@ -104,6 +140,12 @@ class Scene:
         self.state, self.rows, self.landing = state, rows, landing
         self.judge = Evictability(evictor, state)
         self.note = note
+        #: Nodes that the strategy wants relieved.
+        self.sources = 0
+
+    def relieve(self, sources: int) -> None:
+        """The strategy wants so many more nodes relieved."""
+        self.sources += sources
 
     def evictable(
         self,
@@ -152,9 +194,11 @@ class DeschedulingRound:
         state: ClusterState,
         *,
         waits: bool = False,
+        clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``waits``: whoever answers lets the cluster change meanwhile."""
         self.result = RoundResult()
+        self._clock = clock
         self._profiles, self._state, self._waits = profiles, state, waits
         self._landing = Landing(state)
         self._counts = RoundCounts(limits)
@@ -189,10 +233,34 @@ class DeschedulingRound:
                 self.result.notes.append((profile.name, strategy.name, text))
 
             scene = Scene(self._state, rows, profile.evictor, self._landing, note)
-            yield from self._strategy(profile, strategy, scene)
+            run, began = StrategyRun(profile.name, strategy.name), self._clock()
+            self.result.runs.append(run)
+            before = len(self.result.decisions)
+            try:
+                yield from self._strategy(profile, strategy, scene, run)
+            finally:
+                run.end(self._clock() - began, scene.sources)
+            if not profile.evictor.dry_run:
+                self._forget(self.result.decisions[before:])
+
+    def _forget(self, decisions: Sequence[Decision]) -> None:
+        """Take back what a strategy only shows (rule 4)."""
+        shown = [
+            decision.proposal.resident.pod
+            for decision in decisions
+            if decision.answer.evicted and decision.proposal.shadow
+        ]
+        for pod in shown:
+            self._gone.discard(pod.uid)
+            self._counts.count(pod, -1)
+        self._landing.take_back(len(shown))
 
     def _strategy(
-        self, profile: RoundProfile, strategy: DeschedulingStrategy, scene: Scene
+        self,
+        profile: RoundProfile,
+        strategy: DeschedulingStrategy,
+        scene: Scene,
+        run: StrategyRun,
     ) -> Generator[EvictionProposal, bool, None]:
         intents = strategy.intents(scene)
         answer: EvictionAnswer | None = None
@@ -206,6 +274,7 @@ class DeschedulingRound:
                 self.result.failures.append((profile.name, strategy.name, failure))
                 return
             answer = yield from self._answer(profile, strategy, scene, intent)
+            run.answered(answer)
         intents.close()
 
     def _answer(

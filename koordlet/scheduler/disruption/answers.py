@@ -30,11 +30,18 @@ class Mover:
     #: It calls back what is somebody else's: nothing is moved, so that no replacement is awaited,
     #: and the checks that keep moves from doing more harm than good do not apply.
     reclaims: bool = False
+    #: What it moves is one with what was moved just now: what bounds moves was asked for the first.
+    follows: bool = False
 
     @property
     def drains(self) -> bool:
-        """Whether a person empties a node by it: budgets and rates bound it, and nothing else."""
+        """Whether a person empties a node by it: pods of any priority go."""
         return self.name.partition("/")[0] == "drain"
+
+    @property
+    def planned(self) -> bool:
+        """Whether a person wants several moves as a whole: a drain, or a plan."""
+        return self.drains or self.name.partition("/")[0] == "plan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

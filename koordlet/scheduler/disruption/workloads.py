@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from koordlet.model.record import dataclass
@@ -86,6 +87,8 @@ class WorkloadIndex:
         self._placed = placed
         self._namespaces: dict[str, _Namespace] = {}
         self._owners: dict[tuple[str, str, str], PodOwner] = {}
+        #: How many of these a controller of theirs controls.
+        self._controlled: Counter[tuple[str, str, str]] = Counter()
 
     def put_owner(self, owner: PodOwner) -> None:
         """Add or update a controller; what does not count its pods is passed over."""
@@ -93,12 +96,21 @@ class WorkloadIndex:
             key = owner.namespace, owner.kind, owner.name
             old, self._owners[key] = self._owners.get(key), owner
             if old is None or old.controller != owner.controller:
+                self._count(old, -1)
+                self._count(owner, 1)
                 self._forget(owner.namespace)
 
     def drop_owner(self, owner: PodOwner) -> None:
         """Delete a controller."""
-        self._owners.pop((owner.namespace, owner.kind, owner.name), None)
+        self._count(self._owners.pop((owner.namespace, owner.kind, owner.name), None), -1)
         self._forget(owner.namespace)
+
+    def _count(self, owner: PodOwner | None, change: int) -> None:
+        if owner is not None and owner.controller[0]:
+            key = owner.namespace, *owner.controller
+            self._controlled[key] += change
+            if not self._controlled[key]:
+                del self._controlled[key]
 
     def _forget(self, namespace: str) -> None:
         known = self._namespaces.get(namespace)
@@ -146,12 +158,8 @@ class WorkloadIndex:
         """Whether a workload is still there, as far as its kind's objects are watched."""
         if signature.kind not in {*_COUNTING, "Deployment"}:
             return True
-        named = signature.kind, signature.name
-        return any(
-            owner.namespace == signature.namespace
-            and named in ((owner.kind, owner.name), owner.controller)
-            for owner in self._owners.values()
-        )
+        key = signature.namespace, signature.kind, signature.name
+        return key in self._owners or key in self._controlled
 
     def members(self, signature: Signature) -> dict[PodClass, Mapping[str, Pod]]:
         """The placed pods of a workload."""

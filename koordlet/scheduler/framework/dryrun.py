@@ -20,8 +20,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from koordlet.kubeapi.elastic_quotas import PREEMPTIBLE
 from koordlet.model.record import dataclass
@@ -67,6 +68,8 @@ Tried = Candidate | Verdict
 Eligible = Callable[[Pod], bool]
 #: How often the workload of a pod was disrupted of late.
 Disrupted = Callable[[Pod], float]
+#: A pod, or several that leave together.
+Victim = TypeVar("Victim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,24 @@ class CachedDryRun:
 def importance(pod: Pod) -> tuple[int, str, int]:
     """Most important first: higher priority, then longer running, then the input's order."""
     return -pod.priority, pod.started or "~", pod.position
+
+
+def ordered(
+    several: Iterable[Victim],
+    rank: Callable[[Victim], tuple[Any, ...]],
+    disrupted: Callable[[Victim], float] | None,
+) -> list[Victim]:
+    """Most important first: of equals but for the last part of their rank, the most disrupted."""
+    victims = sorted(several, key=rank)
+    if disrupted is None:
+        return victims
+    ranks = itertools.groupby(victims, key=lambda each: rank(each)[:-1])
+    return [each for _, equals in ranks for each in _spared([*equals], disrupted)]
+
+
+def _spared(equals: list[Victim], disrupted: Callable[[Victim], float]) -> list[Victim]:
+    """Victims of one rank, those of the most disrupted workloads first: they stay."""
+    return equals if len(equals) == 1 else sorted(equals, key=lambda each: -disrupted(each))
 
 
 def may_go(victim: Pod, pod: Pod) -> bool:
@@ -259,16 +280,7 @@ def _lower(
 ) -> list[Pod]:
     several = columns.pods[row].values()
     lower = (candidate for candidate in several if may_go(candidate, pod))
-    ordered = sorted(filter(eligible, lower), key=importance)
-    if disrupted is None:
-        return ordered
-    ranks = itertools.groupby(ordered, key=lambda each: importance(each)[:2])
-    return [each for _, equals in ranks for each in _spared([*equals], disrupted)]
-
-
-def _spared(equals: list[Pod], disrupted: Disrupted) -> list[Pod]:
-    """Pods of one rank, those of the most disrupted workloads first: they stay."""
-    return equals if len(equals) == 1 else sorted(equals, key=lambda pod: -disrupted(pod))
+    return ordered(filter(eligible, lower), importance, disrupted)
 
 
 def in_columns(

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.events import ClusterEvent
+from koordlet.scheduler.framework import dryrun
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.queue import Queue
 from koordlet.scheduler.loop.assumptions import Assumptions
@@ -38,6 +39,7 @@ class GangCore(Protocol):
     victims: Victims
     budgets: DisruptionBudgets
     quotas: QuotaScheduler
+    disrupted: dryrun.Disrupted | None
 
     def spent(self) -> float:
         """CPU or wall seconds, for metrics."""

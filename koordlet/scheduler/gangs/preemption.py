@@ -12,7 +12,7 @@ Rules:
    everything is as before, and nobody is harmed.
 3. Units come back in this order where the minimum still fits with them: those that a budget
    protects; higher priority; larger ones, so that a whole of one pod is as good as a pod; who
-   started earlier.
+   started earlier; whose workload was disrupted more.
 4. Where units times members exceed ``EFFORT``, units on nodes that the first placement does not use
    come back at once, if the minimum then still fits. The others, where they are still too many, are
    asked with the members of their own nodes alone; the whole is tried once more at the end, and
@@ -26,6 +26,7 @@ from typing import Protocol
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework import dryrun
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.gangs.book import GangBook, GangGroup
 from koordlet.scheduler.loop.outcomes import Bind, Hold
@@ -51,6 +52,7 @@ class PreemptingCore(Protocol):
     pod_cache: PodCache
     cycles: dict[str, Cycle]
     quotas: QuotaScheduler
+    disrupted: dryrun.Disrupted | None
 
 
 #: Decides the members; the placements, or ``None`` where the minimum does not fit. Nothing of it
@@ -85,6 +87,10 @@ class _Unit:
         """Most important first (rule 3)."""
         started = min(pod.started or "~" for pod in self.pods)
         return -self.priority, -len(self.pods), started, self.pods[0].position
+
+    def disrupted(self, times: dryrun.Disrupted) -> float:
+        """How often the most disrupted workload of its pods was."""
+        return max(map(times, self.pods))
 
 
 def placements(binds: Sequence[Bind | Hold]) -> tuple[Placement, ...]:
@@ -135,7 +141,7 @@ def attempt(
         chosen = trial()
         if chosen is None:
             return NO_VICTIMS
-        remaining = _ordered(units, protection)
+        remaining = _ordered(units, protection, core.disrupted)
         if len(units) * len(members) > EFFORT:
             remaining, chosen = _narrowed(columns, away, remaining, chosen, trial)
         if len(remaining) * len(members) > EFFORT:
@@ -294,9 +300,12 @@ def _may_leave(pod: Pod) -> bool:
     return not (exempt or pod.reserve_pod_of or any(labels.get(key) == "false" for key in _EXEMPT))
 
 
-def _ordered(units: Sequence[_Unit], protection: Protection) -> list[_Unit]:
+def _ordered(
+    units: Sequence[_Unit], protection: Protection, times: dryrun.Disrupted | None
+) -> list[_Unit]:
     """The order of rule 3."""
-    ordered = sorted(units, key=_Unit.importance)
+    disrupted = None if times is None else lambda unit: unit.disrupted(times)
+    ordered = dryrun.ordered(units, _Unit.importance, disrupted)
     violating, _ = protection.split([pod for unit in ordered for pod in unit.pods])
     protected = {pod.uid for pod in violating}
     return sorted(ordered, key=lambda unit: not any(pod.uid in protected for pod in unit.pods))

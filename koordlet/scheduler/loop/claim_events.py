@@ -76,7 +76,7 @@ class ClaimEvents:
             self._state.drop_class(key[1])
         else:
             self._state.put_class(new)
-        self._moved()
+        self._moved(ActionType.DEVICES | ActionType.DEVICE_CLASSES)
 
     def resource_slice(
         self,
@@ -108,16 +108,16 @@ class ClaimEvents:
         had, has = (None if claim is None else claim.allocation for claim in (old, new))
         if had is not None and (has is None or has.devices != had.devices):
             self._moved()
-        if new is not None and old != new:
+        if (new is not None or (old is not None and old.is_extended)) and old != new:
             # What was said of pods may be otherwise now.
             self._core.forget_views(lambda _: False)
             for pod in list(self._state.users(key)):
                 if not self._core.rouse(pod, self._clock()):
                     self._state.users(key).discard(pod)
 
-    def _moved(self) -> None:
+    def _moved(self, what: ActionType = ActionType.DEVICES) -> None:
         self._core.forget_views(lambda _: False)
-        self._core.wake(ClusterEvent(ActionType.DEVICES), self._clock())
+        self._core.wake(ClusterEvent(what), self._clock())
 
     def _warn(self, content: resource_slices.ResourceSlice) -> None:
         """Name a field that is not served, once for a driver."""

@@ -1,7 +1,8 @@
 """Writes claims: what they were promised before a pod is bound, and what nobody uses any more.
 
-Covers: allocation, finalizer and ``reservedFor``, in the order of kube-scheduler; conditions that
-devices have to meet first. Does not cover: what is decided (``plugins.dynamic_resources``).
+Covers: allocation, finalizer and ``reservedFor``, in the order of kube-scheduler; claims that are
+made for extended resources; conditions that devices have to meet first. Does not cover: what is
+decided (``plugins.dynamic_resources``).
 
 Rules:
 1. Each write names the revision that it was decided on. After a conflict the claim is read again:
@@ -20,7 +21,11 @@ from koordlet import log
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import moment
 from koordlet.model.record import dataclass
-from koordlet.scheduler.claims.allocation_state import AllocationState, ClaimProblemError
+from koordlet.scheduler.claims.allocation_state import (
+    AllocationState,
+    ClaimProblemError,
+    ExtendedClaim,
+)
 from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.objects import resource_claims
 from koordlet.scheduler.objects.pods import Pod
@@ -29,6 +34,7 @@ from koordlet.scheduler.objects.resource_claims import (
     ClaimAllocation,
     ResourceClaim,
 )
+from koordlet.scheduler.objects.wire import BadObjectError
 
 #: Attempts at one write against conflicts.
 _ATTEMPTS = 5
@@ -43,6 +49,8 @@ class _Release:
     claim: ResourceClaim
     pod: str = ""
     key: str = ""
+    #: The claim is not needed any more.
+    deletes: bool = False
 
 
 class ClaimWriter:
@@ -54,17 +62,39 @@ class ClaimWriter:
         state: AllocationState,
         wall: Callable[[], float],
         assumed: Callable[[str], bool],
+        pending: Callable[[Pod], None],
     ) -> None:
         self._store, self._state, self._wall = store, state, wall
+        #: Told of a pod whose binding begins to wait for its devices.
+        self._pending = pending
         #: Whether a pod is assumed on a node, by key (rule 3).
         self._assumed = assumed
         self._due: asyncio.Queue[_Release] = asyncio.Queue()
 
     async def bind(self, pod: Pod) -> None:
         """Write what a pod's claims were promised, and that it uses them."""
-        for claim in self._claims(pod):
+        extended = self._state.extension(pod.uid)
+        for known in self._claims(pod):
+            claim = known
+            if extended is not None and not known.uid:
+                body = await self._store.create(kinds.RESOURCE_CLAIMS, dict(extended.body))
+                claim = resource_claims.decode(body)
+                self._state.claims.made(known, claim)
             if claim.allocation is None or not claim.serves(pod.uid):
                 await self._reserve(pod, claim)
+            if extended is not None and claim.is_extended:
+                await self._name(pod, claim, extended)
+        if self.waiting(pod):
+            self._pending(pod)
+
+    async def _name(self, pod: Pod, claim: ResourceClaim, extended: ExtendedClaim) -> None:
+        """Tell a pod, and so its kubelet, which claim stands for its extended resources."""
+        status = {"resourceClaimName": claim.name, "requestMappings": list(extended.mappings)}
+        patch = objects.Merge({"status": {"extendedResourceClaimStatus": status}})
+        await self._store.patch(
+            objects.Ref(kinds.PODS, pod.name, pod.namespace), patch, subresource="status"
+        )
+        self._state.settle(pod.uid)
 
     def _claims(self, pod: Pod) -> tuple[ResourceClaim, ...]:
         try:
@@ -132,7 +162,13 @@ class ClaimWriter:
         return self._take(await self._store.get(_ref(claim)))
 
     def _take(self, body: objects.Object) -> ResourceClaim:
-        claim = resource_claims.decode(body)
+        try:
+            claim = resource_claims.decode(body)
+        except BadObjectError as error:
+            key = "/".join(objects.key(body))
+            raise refusals.Failed(
+                f"what stands there cannot be read: {error}", culprit=key
+            ) from error
         self._state.claims.wrote(claim)
         return claim
 
@@ -162,8 +198,7 @@ class ClaimWriter:
             raise RefusedError(f"claim {claim.key}: {why}")
         if true.issuperset(device.binding_conditions):
             return True
-        began = moment.parse(claim.allocation.timestamp) if claim.allocation else 0.0
-        if self._wall() - began > _PATIENCE:
+        if self._wall() - self._began(claim) > _PATIENCE:
             self.deallocate(claim)
             lacking = ", ".join(sorted(set(device.binding_conditions) - true))
             raise RefusedError(
@@ -171,6 +206,13 @@ class ClaimWriter:
                 f" {lacking}"
             )
         return False
+
+    def _began(self, claim: ResourceClaim) -> float:
+        """When a claim got its devices; where nobody wrote it down, as by kube-scheduler: now."""
+        try:
+            return moment.parse(claim.allocation.timestamp if claim.allocation else None)
+        except ValueError:
+            return self._wall()
 
     # What nobody uses.
 
@@ -182,28 +224,46 @@ class ClaimWriter:
         """Write some time that a claim has no devices any more."""
         self._due.put_nowait(_Release(claim))
 
+    def delete(self, claim: ResourceClaim) -> None:
+        """Delete some time a claim that was made for the extended resources of a pod."""
+        self._due.put_nowait(_Release(claim, deletes=True))
+
     async def run(self) -> None:
         """Write what is due until cancelled."""
         while True:
             due = await self._due.get()
             if due.pod and self._assumed(due.key):
                 continue
-            status: dict[str, Any] = {"allocation": None, "reservedFor": None}
-            # A pod is taken from the list whatever else has changed; devices only from the claim
-            # that they were decided to be taken from.
-            revision = "" if due.pod else due.claim.resource_version
-            if due.pod:
-                status = {"reservedFor": [{"$patch": "delete", "uid": due.pod}]}
-            body = {"metadata": {"uid": due.claim.uid}, "status": status}
-            patch = objects.Strategic(body, revision)
             try:
-                self._take(await self._store.patch(_ref(due.claim), patch, subresource="status"))
+                await (self._deleted(due.claim) if due.deletes else self._released(due))
             except (refusals.NotFound, refusals.Conflict):
                 continue  # it has changed: the pod that asked is woken by that
             except refusals.ObjectsError as error:
                 log.get().warning(
                     "scheduler.claim_not_released", claim=due.claim.key, detail=str(error)
                 )
+
+    async def _released(self, due: _Release) -> None:
+        status: dict[str, Any] = {"allocation": None, "reservedFor": None}
+        # A pod is taken from the list whatever else has changed; devices only from the claim
+        # that they were decided to be taken from.
+        revision = "" if due.pod else due.claim.resource_version
+        if due.pod:
+            status = {"reservedFor": [{"$patch": "delete", "uid": due.pod}]}
+        body = {"metadata": {"uid": due.claim.uid}, "status": status}
+        patch = objects.Strategic(body, revision)
+        self._take(await self._store.patch(_ref(due.claim), patch, subresource="status"))
+
+    async def _deleted(self, claim: ResourceClaim) -> None:
+        """Its finalizer goes first: it would keep the claim until somebody takes its devices."""
+        claim = self._state.claims.get((claim.namespace, claim.name)) or claim
+        rest = [name for name in claim.finalizers if name != resource_claims.FINALIZER]
+        if len(rest) < len(claim.finalizers):
+            patch = objects.Merge(
+                {"metadata": {"finalizers": rest or None}}, claim.resource_version
+            )
+            await self._store.patch(_ref(claim), patch)
+        await self._store.delete(_ref(claim), uid=claim.uid)
 
 
 def _ref(claim: ResourceClaim) -> objects.Ref:

@@ -51,12 +51,12 @@ class ClusterWatch:
             functools.partial(health.of, self.core),
             lambda: Clock(wall=wall(), steady=steady()),
         )
-        allocations = AllocationState()
+        self._allocations = AllocationState()
         for plugin in profile.plugins(profiles, DynamicResources):
-            plugin.attach(allocations, None)
+            plugin.attach(self._allocations, None)
         self.sources = event_handlers.EventHandlers(
             store, self.core, profiles, steady, lambda: None,
-            agents=self.agents, disruptions=self.disruptions, allocations=allocations,
+            agents=self.agents, disruptions=self.disruptions, allocations=self._allocations,
         )  # fmt: skip
         self.evictions = evictions.Evictions(
             store,
@@ -74,4 +74,5 @@ class ClusterWatch:
         """Bring up to date what only time changes."""
         self.agents.look()
         self.core.tidy()
+        self._allocations.tidy(self.core.queue.get)
         self.disruptions.limiter.settle(self.disruptions.now())

@@ -77,7 +77,7 @@ class Core:
         self.budgets = disruption.DisruptionBudgets()
         self.nominated = Nominations()
         self.decisions = decisions or RecentDecisions()
-        self._profiles, self._disrupted = profiles, disrupted
+        self._profiles, self.disrupted = profiles, disrupted
         self.spent = spent
         self.victims = Victims(self.pod_cache, self.budgets)
         self.assumptions = Assumptions(self.pod_cache, profiles)
@@ -94,7 +94,7 @@ class Core:
 
     def _begin(self) -> None:
         self.cycles = {
-            name: Cycle(self.pod_cache.columns, profile, self._disrupted)
+            name: Cycle(self.pod_cache.columns, profile, self.disrupted)
             for name, profile in self._profiles.items()
         }
 

@@ -33,7 +33,14 @@ from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, Mover
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
-from koordlet.scheduler.loop import election, evictions, migration_controller, migration_writer
+from koordlet.scheduler.loop import (
+    election,
+    evictions,
+    migration_controller,
+    migration_writer,
+    plan_controller,
+    round_book,
+)
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.event_messages import EventMessage
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
@@ -107,12 +114,13 @@ class Descheduler:
             grace_seconds=settings.grace_seconds,
             leads=lambda: self.leading,
         )
+        self.plans = plan_controller.PlanController(
+            store, watched, self.migrations, self.state, leads=lambda: self.leading
+        )
         self.ready = False
-        #: The last round, and when it ended.
-        self.last: RoundResult | None = None
+        self.book = round_book.RoundBook(self.core.measures)
+        #: When the last round ended, by the steady clock.
         self.beat: float | None = None
-        #: Why proposals were refused in the last round, by UID of the pod.
-        self.refusals: dict[str, str] = {}
 
     @property
     def leading(self) -> bool:
@@ -140,6 +148,7 @@ class Descheduler:
                 if self._sends:
                     parts.append(group.create_task(self.migrations.run()))
                     await self.migrations.synced()
+                    parts.append(group.create_task(self.plans.run()))
                 self.ready = True
                 while True:
                     await self.round()
@@ -156,12 +165,13 @@ class Descheduler:
 
     async def round(self) -> RoundResult:
         """One round over the cluster as it is now."""
-        began = time.perf_counter()
+        clock = time.perf_counter
+        began = clock()
         if self._own is not None:
             self._own.tidy()
-        self.refusals = {}
+        self.book.begin()
         played = DeschedulingRound(
-            self._settings.profiles, self._settings.limits, self.state(), waits=True
+            self._settings.profiles, self._settings.limits, self.state(), waits=True, clock=clock
         )
         proposals = played.proposals()
         try:
@@ -174,10 +184,9 @@ class Descheduler:
             log.get().error("descheduler.round_failed", detail=f"{type(error).__name__}: {error}")
         finally:
             proposals.close()
-        self.last, self.beat = played.result, self._clocks.steady()
-        seconds = time.perf_counter() - began
-        self.core.measures.rounds.observe(seconds)
-        self._count(played.result)
+        now, seconds = self._now(), clock() - began
+        self.beat = now.steady
+        self.book.end(played.result, seconds, now)
         log.get().info(
             "descheduler.round",
             evicted=len(played.result.evicted),
@@ -260,7 +269,7 @@ class Descheduler:
             if result.evicted:
                 await self._tell(proposal)
         if not result.evicted:
-            self.refusals[pod.uid] = f"{result.reason}: {result.message}"
+            self.book.refuse(proposal, result.reason, result.message)
         return result.evicted
 
     async def _tell(self, proposal: EvictionProposal) -> None:
@@ -275,19 +284,22 @@ class Descheduler:
         pod = proposal.resident.pod
         notes = {traits.DELETION_COST: str(cost)}
         body = {"metadata": {"uid": pod.uid, "annotations": notes}}
-        return await self._patch(pod, objects.Ref(kinds.PODS, pod.name, pod.namespace), body)
+        ref = objects.Ref(kinds.PODS, pod.name, pod.namespace)
+        return await self._patch(proposal, ref, body)
 
     async def _cordon(self, proposal: EvictionProposal) -> bool:
         """Keep new pods off a node before its own leave."""
         ref = objects.Ref(kinds.NODES, proposal.node)
-        return await self._patch(proposal.resident.pod, ref, {"spec": {"unschedulable": True}})
+        return await self._patch(proposal, ref, {"spec": {"unschedulable": True}})
 
-    async def _patch(self, pod: Pod, ref: objects.Ref, body: objects.Object) -> bool:
+    async def _patch(
+        self, proposal: EvictionProposal, ref: objects.Ref, body: objects.Object
+    ) -> bool:
         try:
             await self._store.patch(ref, objects.Merge(body))
         except refusals.ObjectsError as error:
             self.core.measures.asked("descheduler", error.code)
-            self.refusals[pod.uid] = f"Error: {error}"
+            self.book.refuse(proposal, "Error", str(error))
             return False
         return True
 
@@ -300,7 +312,7 @@ class Descheduler:
             limiter.begin(pod, CAUSE, mover, now)
             return True
         if would is not None:
-            self.refusals[pod.uid] = f"{would.reason}: {would.message}"
+            self.book.refuse(proposal, would.reason, would.message)
         return False
 
     def moves(self, name: str = "") -> list[dict[str, Any]]:
@@ -328,9 +340,16 @@ class Descheduler:
             "jobs": jobs,
         }
 
+    def round_document(self) -> dict[str, Any]:
+        """The last round, and what this descheduler is."""
+        mode = {"leading": self.leading, "dryRun": self._dry_run}
+        return {**mode, **self.book.document(self._now())}
+
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
         """What ``/metrics`` has of rounds and jobs."""
-        return self.migrations.gauges() | {
+        return {
+            **self.migrations.gauges(),
+            **self.book.gauges(self._now()),
             ("descheduler_build_info", (("version", koordlet.__version__),)): 1,
             ("leader_election_master_status", (("name", "koordlet-descheduler"),)): int(
                 self.leading
@@ -340,14 +359,6 @@ class Descheduler:
     def metrics(self) -> str:
         """The text of ``/metrics``."""
         return self.core.measures.text(self.gauges())
-
-    def _count(self, result: RoundResult) -> None:
-        for decision in result.decisions:
-            proposal = decision.proposal
-            self.core.measures.descheduled[
-                decision.answer.value, proposal.strategy, proposal.profile,
-                proposal.resident.pod.namespace, proposal.node,
-            ] += 1  # fmt: skip
 
 
 def _needs_jobs(evictor: EvictorSettings) -> bool:

@@ -202,7 +202,8 @@ class Evictions:
             await self._store.evict(ref(pod), uid=pod.uid, grace_seconds=grace)
 
     async def _end(self, request: EvictionRequest, result: EvictionResult) -> EvictionResult:
-        self.measures.evictions[request.mover.name, request.cause, result.reason] += 1
+        by = "drain" if request.mover.drains else request.mover.name
+        self.measures.evicted(by, request.cause, result.reason)
         if result.evicted:
             log.get().info(
                 "scheduler.evicted",

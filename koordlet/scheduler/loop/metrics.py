@@ -21,6 +21,8 @@ _HELP = {
     "descheduler_build_info": "1, with the version of this program in its labels.",
     "descheduler_loop_duration_seconds": "Duration of a descheduling round.",
     "descheduler_pods_evicted_total": "Proposed evictions by result, under descheduler's name.",
+    "descheduler_strategy_duration_seconds": "Duration of a strategy in a round, by profile.",
+    "koordlet_descheduler_idle_seconds": "Time for which rounds wanted moves and made none.",
     "koordlet_descheduler_pods_evicted_total": "Proposed evictions of the descheduler by result.",
     "koordlet_disruption_allowed": "1 if a DisruptionRate allows a disruption now, 0 if not.",
     "koordlet_disruption_next_allowed_seconds": "Time until a DisruptionRate allows a disruption.",
@@ -48,6 +50,10 @@ _HELP = {
     "scheduler_scheduling_attempt_duration_seconds": "Duration of an attempt, by result.",
     "scheduler_store_requests_total": "Requests to the object store, by call and result.",
 }
+
+
+#: Movers with samples of their own.
+_MOST_MOVERS = 64
 
 
 def _head(name: str, kind: str) -> Iterator[str]:
@@ -104,6 +110,8 @@ class SchedulerMetrics:
         self.victims = Histogram(_steps(1, 7))
         #: Rounds of a descheduler.
         self.rounds = Histogram(_steps(0.01, 14))
+        #: Their strategies, by name and profile.
+        self._strategies: dict[tuple[str, str], Histogram] = {}
         self.preemptions = 0
         #: Cycles for groups of gangs by result, and their seconds.
         self._gang_cycles: dict[str, Histogram] = {}
@@ -133,6 +141,22 @@ class SchedulerMetrics:
         if known is None:
             known = self._gang_cycles[result] = Histogram(_steps(0.001, 15))
         known.observe(seconds)
+
+    def strategy_ran(self, strategy: str, profile: str, seconds: float) -> None:
+        """Record a strategy's part of a round."""
+        known = self._strategies.get((strategy, profile))
+        if known is None:
+            known = self._strategies[strategy, profile] = Histogram(_steps(0.001, 15))
+        known.observe(seconds)
+
+    def evicted(self, by: str, cause: str, result: str) -> None:
+        """Record what came of an eviction that a mover asked for.
+
+        A migration job may name anybody: beyond the first movers all others are one.
+        """
+        movers = {known for known, _, _ in self.evictions}
+        known = by in movers or len(movers) < _MOST_MOVERS
+        self.evictions[by if known else "others", cause, result] += 1
 
     def migrated(self, outcome: str, seconds: float) -> None:
         """Record a migration job that is over."""
@@ -189,6 +213,11 @@ class SchedulerMetrics:
             yield from _head("koordlet_migration_seconds", "histogram")
         for outcome, histogram in sorted(self._migrations.items()):
             yield from histogram.lines("koordlet_migration_seconds", (("outcome", outcome),))
+        name = "descheduler_strategy_duration_seconds"
+        if self._strategies:
+            yield from _head(name, "histogram")
+        for (strategy, profile), histogram in sorted(self._strategies.items()):
+            yield from histogram.lines(name, (("strategy", strategy), ("profile", profile)))
         for name, histogram in (
             ("scheduler_pod_scheduling_attempts", self._placed),
             ("scheduler_pod_scheduling_sli_duration_seconds", self._waited),

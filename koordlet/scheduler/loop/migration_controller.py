@@ -35,7 +35,7 @@ from koordlet.scheduler.loop.migration_writer import (
     cause,
     mover,
 )
-from koordlet.scheduler.migration import cleanup, flow, room
+from koordlet.scheduler.migration import cleanup, flow, gang, room
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
@@ -229,7 +229,9 @@ class MigrationController:
         refused = {
             uid: self._writer.memory[uid].refusal for uid in several if uid in self._writer.memory
         }
-        return flow.Picture(pod=self._pod, room=self._room, members=self._members, refusals=refused)
+        return flow.Picture(
+            pod=self._pod, room=self._room, members=self._members, refusals=refused, gang=self._plan
+        )
 
     # Arbitration.
 
@@ -266,19 +268,46 @@ class MigrationController:
         pod = candidate.resident.pod if candidate.resident else None
         assert pod is not None  # noqa: S101 -- nobody is asked about a pod that is gone
         return limiter.may_evict(
-            pod, cause(job), mover(job.by, self._settings, acts=True), self._now()
-        )
+            pod, cause(job),
+            mover(job.by, self._settings, acts=True, follows=bool(job.leader)), self._now(),
+        )  # fmt: skip
 
     def _gang(self, candidate: Candidate) -> str:
         """Why the gang of a pod cannot do without it."""
-        pod = candidate.resident.pod if candidate.resident else None
+        job, pod = candidate.job, candidate.resident.pod if candidate.resident else None
         entry = None if pod is None else self._watched.core.gangs.book.of(pod)
-        if entry is None or entry.gang is None or len(entry.bound) > entry.gang.min:
+        if job.leader:
+            leader = self.source.get(job.leader)
+            leading = self._target(leader) if leader is not None and leader.whole_gang else None
+            if leading is None or self._watched.core.gangs.book.of(leading) is not entry:
+                return f'job "{job.leader}" does not move the gang of this pod'
+            return ""
+        if entry is None or entry.gang is None:
+            return ""
+        if job.whole_gang:
+            return "" if job.reserves else f"gang {entry.gang.id} moves whole with room held only"
+        if len(entry.bound) > entry.gang.min:
             return ""
         return (
             f"gang {entry.gang.id} has {len(entry.bound)} members on nodes and needs"
-            f" {entry.gang.min}: one alone cannot be moved"
+            f" {entry.gang.min}: one alone cannot be moved; {jobs.GANG} on the job moves them all"
         )
+
+    def _plan(self, job: MigrationJob) -> gang.GangPlan:
+        """How far the gang of a job is."""
+        if job.leader:
+            leader = self.source.get(job.leader)
+            known = {} if leader is None else {job.leader: leader}
+            return gang.follow(job, known, None if leader is None else self._target(leader))
+        pod = self._target(job) if job.whole_gang else None
+        entry = None if pod is None else self._watched.core.gangs.book.of(pod)
+        if entry is None:
+            return gang.ALONE
+        return gang.lead(job, self.source.snapshot.values(), entry.members.values())
+
+    def _target(self, job: MigrationJob) -> Pod | None:
+        pod = self._pod(job.pod)
+        return pod if pod is not None and job.pod.uid in {"", pod.uid} else None
 
     async def _arbitrate(self, waiting: list[MigrationJob]) -> None:
         for job in waiting:

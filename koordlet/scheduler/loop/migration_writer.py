@@ -12,6 +12,8 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
 from typing import Protocol
 
 from koordlet import log
@@ -31,6 +33,7 @@ from koordlet.scheduler.migration.arbitration import Candidate
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.rescheduling import plan_check
 
 #: Seconds after a refused eviction, or a failed request, before the next.
 PAUSE = 5.0
@@ -137,6 +140,8 @@ class JobWriter:
         try:
             if isinstance(action, flow.MakeReservation):
                 await self._reserve(job)
+            elif isinstance(action, flow.MakeFollowers):
+                await self._lead(job, action.pods)
             else:
                 opening = objects.Merge(room.opening(self._now().wall))
                 ref = objects.Ref(kinds.RESERVATIONS, action.room.name)
@@ -169,18 +174,25 @@ class JobWriter:
         )
         self.of(job).pause(0.0, "")
 
+    async def _lead(self, job: MigrationJob, pods: Iterable[Pod]) -> None:
+        """The jobs of other members have names that follow from theirs: there are never two."""
+        for pod in pods:
+            body = jobs.following(job, jobs.PodRef(pod.namespace, pod.name, pod.uid))
+            with contextlib.suppress(refusals.AlreadyExists):
+                await self._store.create(kinds.POD_MIGRATION_JOBS, body)
+
     async def _evict(self, job: MigrationJob, pod: Pod) -> bool:
         memory = self.of(job)
         known = memory.traits or PodTraits()
-        moved_by = mover(job.by, self._settings, acts=True)
+        moved_by = mover(job.by, self._settings, acts=True, follows=bool(job.leader))
         result = await self._watched.evictions.evict(
             evictions.EvictionRequest(
                 pod=pod,
                 mover=moved_by,
                 cause=cause(job),
                 reason=job.reason or f'migration job "{job.name}"',
-                plan=job.name,
-                avoid_seconds=0.0 if moved_by.drains else _AVOID_SECONDS,
+                plan=job.leader or job.name,
+                avoid_seconds=0.0 if moved_by.planned else _AVOID_SECONDS,
                 front=True,
                 policy=job.policy or known.policy or self._settings.policy,
                 grace_seconds=job.grace_seconds,
@@ -236,14 +248,16 @@ class JobWriter:
             await self.advance(job, flow.Step(status), revision=objects.revision(body))
 
 
-def mover(name: str, evictor: EvictorSettings, *, acts: bool) -> Mover:
+def mover(name: str, evictor: EvictorSettings, *, acts: bool, follows: bool = False) -> Mover:
     """A mover as the limiter knows it; a peer's own rate takes the place of the cluster's."""
     limit = None
     if evictor.migrates and name.startswith(COMPONENT):
         limit = EvictionRate(max(evictor.burst, int(evictor.per_second * _MINUTE)), _MINUTE)
-    return Mover(name=name, acts=acts, limit=limit)
+    return Mover(name=name, acts=acts, limit=limit, follows=follows)
 
 
 def cause(job: MigrationJob) -> str:
     """Why a job evicts, as the limiter counts it."""
+    if job.plan:
+        return plan_check.CAUSE
     return CAUSE if job.by.startswith(COMPONENT) else BY_HAND

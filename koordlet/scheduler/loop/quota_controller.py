@@ -11,7 +11,10 @@ Rules:
    no error.
 3. The built-in quotas are created where there is an ElasticQuota of somebody's. They have no
    maximum: so the arguments say it.
-4. A profile that names no tree gets the id of its tree as a label. The root quota of the tree is
+4. What is wrong with an object is an event when it comes up, and the condition ``Invalid`` until it
+   is repaired: an annotation, because the kind's definition keeps no conditions. Every ``RESYNC``
+   seconds what is invalid is judged again: pods that ended may have been in the way.
+5. A profile that names no tree gets the id of its tree as a label. The root quota of the tree is
    created beside the profile, or what it lacks is written to the one that is there.
 """
 
@@ -53,7 +56,7 @@ class QuotaController:
         #: When quotas whose write failed are looked at again; built-in ones that are missing too.
         self._again: dict[str, float] = {}
         self._recreated = -RECREATE
-        #: When profiles whose write failed are looked at again.
+        #: When profiles and conditions whose write failed are looked at again.
         self._waits: dict[str, float] = {}
         self._lanes = asyncio.Semaphore(_LANES)
         #: What failed, and its code, where that is logged already.
@@ -72,6 +75,7 @@ class QuotaController:
         book = self._core.quotas.book
         book.pass_overdue(self._events.wall())
         await self._tell_notices(book)
+        await self._write_conditions(book)
         await self._create_built_in(book)
         await self._write_pools(book)
         due = self._due(book)
@@ -85,6 +89,22 @@ class QuotaController:
             )
             await self._tell(body)
 
+    async def _write_conditions(self, book: QuotaBook) -> None:
+        """Rule 4."""
+        now = self._steady()
+        for quota in list(book.objects()):
+            words = book.invalid.get(quota.id, "")
+            if quota.invalid == words or not quota.uid or self._waits.get(quota.uid, now) > now:
+                continue
+            notes = {elastic_quotas.INVALID: words or None}
+            try:
+                await self._write(quota, {"metadata": {"annotations": notes}})
+            except refusals.NotFound:
+                continue  # the watch says so as well
+            except refusals.ObjectsError as error:
+                self._failed("condition", error)
+                self._waits[quota.uid] = now + RETRY
+
     def _due(self, book: QuotaBook) -> list[QuotaNode]:
         """Rule 1."""
         now, nodes = self._steady(), _nodes(book)
@@ -97,6 +117,7 @@ class QuotaController:
         if now - self._resynced >= RESYNC:
             self._resynced = now
             names |= nodes.keys()
+            book.reconsider()
         names |= self._again.keys() & nodes.keys()
         waiting = {name for name, at in self._again.items() if at > now}
         self._again = {name: self._again[name] for name in waiting & nodes.keys()}
@@ -155,7 +176,7 @@ class QuotaController:
                 self._failed(f"creation of {name}", error)
 
     async def _write_pools(self, book: QuotaBook) -> None:
-        """Rule 4."""
+        """Rule 5."""
         now = self._steady()
         for pool, stored in book.pools():
             profile = pool.profile

@@ -336,6 +336,7 @@ class QuotaScheduler:
             admitted=lambda: not self._why(pod),
             protection=Protection(budgets),
             choose=choose,
+            disrupted=cycle.dry_runs.disrupted,
         )
         total = len(cycle.columns.rows)
         if chosen is None:

@@ -120,6 +120,15 @@ class Reporter:
             )
         self._refusal(refusal)
 
+    def devices_pending(self, pod: Pod) -> None:
+        """Report that the binding waits until a pod's devices are ready, in the peer's words."""
+        if self._may():
+            note = f"waiting for binding conditions for device on node {pod.node}"
+            reason = "BindingConditionsPending"
+            self._event(event_messages.EventMessage(pod, reason, "Scheduling", note))
+        else:
+            self._core.measures.asked("event", "dropped")
+
     def noticed(self, pod: Pod, reason: str, message: str) -> None:
         """Warn the owner of a pod, within the budget of events."""
         if self._may():

@@ -107,11 +107,6 @@ class Loop:
             lambda: Clock(wall=self._clocks.wall(), steady=steady()),
         )
         self.allocations = AllocationState()
-        self.claim_writer = claim_writer.ClaimWriter(
-            store, self.allocations, self._clocks.wall, self.core.pod_cache.assumed.__contains__
-        )
-        for plugin in plugins(profiles, DynamicResources):
-            plugin.attach(self.allocations, self.claim_writer)
         self.sources = event_handlers.EventHandlers(
             store,
             self.core,
@@ -124,6 +119,15 @@ class Loop:
         )
         events = event_messages.EventBuilder(instance, self._clocks.wall)
         self.reporter = reporter.Reporter(store, self.core, steady, events, budget)
+        self.claim_writer = claim_writer.ClaimWriter(
+            store,
+            self.allocations,
+            self._clocks.wall,
+            self.core.pod_cache.assumed.__contains__,
+            self.reporter.devices_pending,
+        )
+        for plugin in plugins(profiles, DynamicResources):
+            plugin.attach(self.allocations, self.claim_writer)
         self.reservation_controller = reservation_controller.ReservationController(
             store, self.core, steady, events, reservation_controller.arguments(profiles)
         )
@@ -240,6 +244,7 @@ class Loop:
                 self.agents.expire(2 * (steady() - tidied))
                 tidied = steady()
                 self.core.tidy()
+                self.allocations.tidy(self.core.queue.get)
             try:
                 async with asyncio.timeout(_BEAT):
                     await self._moved.wait()

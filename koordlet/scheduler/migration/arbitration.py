@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import order
 from koordlet.scheduler.descheduling.evictor_settings import MigrationSettings
@@ -95,7 +94,7 @@ class JobBounds:
         condition = job.status.condition(flow.EVICTION)
         if signature is None or condition is None or not condition.status:
             return
-        if self._now - moment.parse(condition.changed) < self._settings.workload_seconds:
+        if self._now - condition.since < self._settings.workload_seconds:
             self._recent[signature] += 1
 
     def migrating(self, signature: Signature | None) -> int:
@@ -206,7 +205,9 @@ class Arbiter:
         message = "" if isinstance(answer, Allow) else answer.message
         if reason == "Protected":
             yield FORBIDDEN, message
-        if resident.traits.evict:
+        if resident.traits.evict or job.plan or job.leader:
+            # A plan holds all its room first, and each eviction is asked about when it is due. The
+            # bounds of a gang that moves whole are asked for its leader.
             return
         yield from self._bounds.refusals(candidate)
         # The server has the last word on its budgets: the job waits for it, its room held.

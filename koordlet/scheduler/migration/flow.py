@@ -25,6 +25,7 @@ Rules:
    the replacement, and open to it for at least ``room.LEAST`` seconds.
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere.
+5. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
 
 from __future__ import annotations
@@ -34,14 +35,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from koordlet.model import moment
 from koordlet.model.record import dataclass
+from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration import room
+from koordlet.scheduler.migration.gang import ALONE, GangPlan
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.spec import Condition, with_condition
 from koordlet.scheduler.reservation.spec import Phase as ReservationPhase
 
-CREATED, SCHEDULED, EVICTION = "ReservationCreated", "ReservationScheduled", "Eviction"
+CREATED, SCHEDULED, EVICTION = "ReservationCreated", jobs.SCHEDULED, jobs.EVICTION
 BOUND, READY = "PodBoundReservation", "BoundPodReady"
 COMPLETE = "Complete"
 _BOUND_BY_OTHER = "Reservation is already bound by another Pod"
@@ -68,7 +71,14 @@ class EvictPod:
     pod: Pod
 
 
-Action = MakeReservation | OpenReservation | EvictPod
+@dataclass(frozen=True, slots=True)
+class MakeFollowers:
+    """Create the jobs of other members of the gang."""
+
+    pods: tuple[Pod, ...]
+
+
+Action = MakeReservation | OpenReservation | EvictPod | MakeFollowers
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +100,8 @@ class Picture:
     members: Callable[[tuple[str, str, str]], Iterable[Pod]]
     #: Why the last action of a job was in vain, by its UID.
     refusals: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    #: How far the gang of a job is that moves it, or follows.
+    gang: Callable[[MigrationJob], GangPlan] = lambda _job: ALONE
 
     def target(self, job: MigrationJob) -> Pod | None:
         """The pod that a job is about, unless another one has its name now."""
@@ -104,8 +116,9 @@ def step(job: MigrationJob, picture: Picture, now: float) -> Step:
     made = _Step(job, picture, now)
     if job.aborts:
         return made.end(Phase.ABORTED, "Aborted", "somebody ended the job")
-    if job.fault:
-        return made.fail("InvalidJob", job.fault)
+    reason, why = ("InvalidJob", job.fault) if job.fault else ("GangStays", made.gang.broken)
+    if why:
+        return made.fail(reason, why)
     if made.overdue:
         refusal = picture.refusals.get(job.uid) or job.status.message
         return made.fail("Timeout", _with("Abort job caused by timeout", refusal))
@@ -126,6 +139,8 @@ class _Step:
         self._status = job.status
         self._pod = picture.target(job)
         self._refusal = picture.refusals.get(job.uid, "")
+        #: Nothing more once its own pod goes.
+        self.gang = ALONE if self._asked else picture.gang(job)
 
     # Ends.
 
@@ -165,7 +180,10 @@ class _Step:
     def _left(self) -> float:
         """When its pod was gone; 0 while it is not."""
         condition = self._job.status.condition(EVICTION)
-        return moment.parse(condition.changed) if condition and condition.status else 0.0
+        if condition is None or not condition.status:
+            return 0.0
+        # A condition without a time: the job has been there for that long at least.
+        return condition.since or self._job.created or self._now
 
     @property
     def _asked(self) -> bool:
@@ -211,6 +229,8 @@ class _Step:
     def reserved(self) -> Step:
         """With a reservation."""
         job, held = self._job, self._picture.room(self._job.reservation)
+        if self.gang.missing:
+            return self._stay(MakeFollowers(self.gang.missing))
         if not job.reservation:
             return self._reserve()
         if not self._holds(CREATED):
@@ -233,8 +253,8 @@ class _Step:
 
     def _lost(self) -> Step:
         """No reservation of that name, or the watch has yet to show it."""
-        since = self._status.condition(CREATED)
-        if since is not None and self._now - moment.parse(since.changed) < SETTLE:
+        created = self._status.condition(CREATED)
+        if created is not None and self._now - created.since < SETTLE:
             return self._stay()
         why = f'Abort job caused by missing Reservation "{self._job.reservation}"'
         return self.fail("MissingReservation", why)
@@ -274,8 +294,8 @@ class _Step:
         pod = self._picture.pod(owner)
         if self._asked and (pod is None or _after(pod, held.opened)):
             self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
-            since = self._status.condition(BOUND)
-            if since is not None and self._now - moment.parse(since.changed) < SETTLE:
+            bound = self._status.condition(BOUND)
+            if bound is not None and self._now - bound.since < SETTLE:
                 return self._stay()
         return self.fail("ReservationBound", _BOUND_BY_OTHER)
 
@@ -292,6 +312,11 @@ class _Step:
         job, pod = self._job, self._pod
         if pod is None:
             return self._missing()
+        if job.waits and not self._asked:
+            return self._stay()  # rule 5
+        if self.gang.waits:
+            self._note(SCHEDULED, "WaitForGang", self.gang.waits, holds=True)
+            return self._stay()
         reason, text = "Evicting", f'Pod "{job.pod}" evicted from node "{pod.node}"'
         if job.reason:
             text = f'{text} by the reason "{job.reason}"'

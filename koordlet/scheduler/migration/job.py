@@ -28,6 +28,13 @@ PASSED = "descheduler.koordinator.sh/passed-arbitration"
 #: Ours: ``"true"`` ends a job; the workload of its pod (``KIND/NAME``), the node that it left.
 ABORT = "koordlet.io/abort"
 WORKLOAD, SOURCE = "koordlet.io/workload", "koordlet.io/source-node"
+#: Ours: the UID of the plan that it is a part of; ``"true"``: room is held, and nobody is evicted
+#: until the plan says so.
+PLAN, WAITS = "koordlet.io/move-plan", "koordlet.io/waits-for-plan"
+#: Ours: ``"true"`` moves the whole gang of the pod; the job that leads, on those that follow.
+GANG, LEADER = "koordlet.io/migrate-gang", "koordlet.io/gang-leader"
+#: Conditions that others ask for, too (``flow``).
+SCHEDULED, EVICTION = "ReservationScheduled", "Eviction"
 #: Whoever asks for a job by hand, as the limiter knows it.
 BY_HAND = "migrate"
 
@@ -122,6 +129,12 @@ class MigrationJob:
     by: str = BY_HAND
     workload: str = ""
     source: str = ""
+    #: The UID of its plan, and whether that has yet to let it evict.
+    plan: str = ""
+    waits: bool = False
+    #: Its pod's whole gang is to move; and the job that leads, where this one follows.
+    whole_gang: bool = False
+    leader: str = ""
     #: Why the object cannot be carried out.
     fault: str = ""
     status: JobStatus = field(default_factory=JobStatus)
@@ -186,6 +199,10 @@ def decode(body: Body) -> MigrationJob:
         by=str(notes.get(TRIGGER) or BY_HAND),
         workload=str(notes.get(WORKLOAD) or ""),
         source=str(notes.get(SOURCE) or ""),
+        plan=str(notes.get(PLAN) or ""),
+        waits=notes.get(WAITS) == "true",
+        whole_gang=notes.get(GANG) == "true",
+        leader=str(notes.get(LEADER) or ""),
         status=_status(wire.mapping(body, "status")),
     )
 
@@ -238,9 +255,15 @@ def request(
     policy: str = "",
     grace_seconds: int | None = None,
     node: str = "",
+    gang: bool = False,
+    plan: str = "",
 ) -> dict[str, Any]:
-    """A new job for a store; ``node``: room is held there and nowhere else."""
-    notes = {REASON: reason, TRIGGER: by, CREATED_BY: creator}
+    """A new job for a store; ``node``: room is held there and nowhere else.
+
+    ``plan``: the UID of the plan that says when its pod may be evicted.
+    """
+    notes = {REASON: reason, TRIGGER: by, CREATED_BY: creator, GANG: "true" if gang else ""}
+    notes |= {PLAN: plan, WAITS: "true"} if plan else {}
     spec: dict[str, Any] = {"mode": mode, "podRef": {k: v for k, v in pod.body().items() if v}}
     if ttl_seconds:
         spec["ttl"] = duration.text(ttl_seconds)
@@ -259,6 +282,19 @@ def request(
         },
         "spec": spec,
     }
+
+
+def following(leader: MigrationJob, pod: PodRef) -> dict[str, Any]:
+    """The job of another member of a gang; made again, it has the same name."""
+    body = request(
+        pod, reason=leader.reason, by=leader.by, policy=leader.policy,
+        grace_seconds=leader.grace_seconds,
+    )  # fmt: skip
+    meta = body["metadata"]
+    del meta["generateName"]
+    meta["name"] = f"{leader.name[:126]}.{pod.name[:126]}"
+    meta["annotations"][LEADER] = leader.name
+    return body
 
 
 def arbitrated(status: JobStatus, phase: Phase, reason: str, message: str) -> JobStatus:

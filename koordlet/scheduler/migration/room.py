@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.kubeapi import kinds, pod_annotations
+from koordlet.kubeapi import kinds, pod_annotations, pod_groups
 from koordlet.model import duration, moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
@@ -40,7 +40,12 @@ _DONE = frozenset(
         *(eviction_marks.EVICTION, eviction_marks.SOFT_EVICTION),
     )
 )
-_UNSAID = ("nodeName", "schedulingGates", "ephemeralContainers", "hostname", "subdomain")
+_UNSAID = (
+    *("nodeName", "schedulingGates", "ephemeralContainers", "hostname", "subdomain"),
+    "schedulingGroup",
+)
+#: Keys of gangs: a reservation is no member of one.
+_GANG = (pod_groups.POD_GROUP, pod_groups.GANG_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +141,8 @@ def body(job: MigrationJob, pod: Body, now: float) -> dict[str, Any]:
             "template": {
                 "metadata": {
                     "namespace": job.pod.namespace,
-                    "labels": dict(wire.mapping(meta, "labels")),
-                    "annotations": {key: value for key, value in notes.items() if key not in _DONE},
+                    "labels": _kept(wire.mapping(meta, "labels")),
+                    "annotations": _kept(notes),
                 },
                 "spec": inner,
             },
@@ -153,6 +158,13 @@ def body(job: MigrationJob, pod: Body, now: float) -> dict[str, Any]:
         "apiVersion": kinds.RESERVATIONS.api_version,
         "kind": kinds.RESERVATIONS.name,
         "metadata": {**wanted["metadata"], "name": job.uid},
+    }
+
+
+def _kept(texts: Body) -> dict[str, Any]:
+    """Labels or annotations that say what a pod is."""
+    return {
+        key: value for key, value in texts.items() if key not in _DONE and not key.startswith(_GANG)
     }
 
 

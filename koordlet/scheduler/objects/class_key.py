@@ -17,7 +17,7 @@ import msgspec
 
 from koordlet.kubeapi import classes
 from koordlet.model import qos
-from koordlet.scheduler.objects import storage, wire
+from koordlet.scheduler.objects import extended_resources, storage, wire
 from koordlet.scheduler.objects.wire import Body
 
 _SPEC = (
@@ -54,13 +54,13 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
         for body in wire.bodies(status, key)
         if body.get("resources") is not None or body.get("allocatedResources") is not None
     ]
-    # A name decides only where a status speaks of it: a pod that was just bound is of the class
-    # that it waited in, and keeps the place that was booked for it.
+    # A name decides only where a status speaks of it, or a claim's request: a pod that was just
+    # bound is of the class that it waited in, and keeps the place that was booked for it.
     containers = [
         [
             list(map(body.get, _CONTAINER)),
             ports(body, spec),
-            bool(resized) and body.get("name"),
+            (bool(resized) or _is_claiming(body)) and body.get("name"),
         ]
         for key in ("containers", "initContainers")
         for body in wire.bodies(spec, key)
@@ -84,6 +84,12 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
         notes,
         band(wire.mapping(meta, "labels"), spec),
     ]
+
+
+def _is_claiming(container: Body) -> bool:
+    """Whether a claim may stand for a resource of a container; such resources have limits."""
+    limits = wire.mapping(wire.mapping(container, "resources"), "limits")
+    return any(map(extended_resources.is_claimable, limits))
 
 
 def band(labels: Mapping[str, str], spec: Body, qos_class: qos.Qos = qos.Qos.LS) -> str:

@@ -15,6 +15,7 @@ from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.objects import (
     class_key,
     eviction_marks,
+    extended_resources,
     nodes,
     peer_keys,
     pod_claims,
@@ -295,6 +296,7 @@ def _decode(
         volumes=tuple(class_key.volumes(meta, spec)),
         references=_references(meta),
         annotations=notes,
+        extended=extended_resources.decode(init, plain),
         band=class_key.band(labels, spec, qos_class),
         unsupported=judge.of_class(labels, notes, spec),
     )

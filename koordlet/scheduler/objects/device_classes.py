@@ -23,20 +23,29 @@ class DeviceClass:
     selectors: tuple[str, ...] = ()
     #: As they are written, for the result of an allocation.
     config: tuple[Body, ...] = ()
+    #: The extended resource that it serves, and when it was made: the newest of several does.
     extended_resource: str = ""
+    created: str = ""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The extended resources that it serves."""
+        implicit = f"{IMPLICIT_RESOURCE}{self.name}"
+        return (implicit, self.extended_resource) if self.extended_resource else (implicit,)
 
 
 def decode(body: Body) -> DeviceClass:
     """A class from its JSON; ``BadObjectError`` has the path of the field that is no good."""
-    name = wire.name(wire.mapping(body, "metadata"))
+    meta = wire.mapping(body, "metadata")
     return wire.part(
         body,
         "spec",
         lambda spec: DeviceClass(
-            name,
+            wire.name(meta),
             wire.each(spec, "selectors", expression),
             wire.each(spec, "config", configuration),
             wire.text(spec, "extendedResourceName"),
+            str(meta.get("creationTimestamp") or ""),
         ),
     )
 

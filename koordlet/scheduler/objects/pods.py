@@ -16,7 +16,13 @@ from koordlet.kubeapi.pod_groups import Membership
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.scheduler.allocation import devices
-from koordlet.scheduler.objects import eviction_marks, pod_claims, requests, terms
+from koordlet.scheduler.objects import (
+    eviction_marks,
+    extended_resources,
+    pod_claims,
+    requests,
+    terms,
+)
 from koordlet.scheduler.objects.wire import Body
 from koordlet.scheduler.reservation.spec import ReservePodTraits
 
@@ -70,6 +76,10 @@ class PodClass:
     annotations: Mapping[str, str] = field(default_factory=dict)
     #: The reservations that may serve it; ``reservation.claims.claim_of`` reads it.
     claim: object = None
+    #: Resources that classes of devices may serve.
+    extended: tuple[extended_resources.ContainerResource, ...] = ()
+    #: Those that one serves now: a node without them may give devices instead.
+    claimable: frozenset[str] = frozenset()
     #: What its resource claims ask for; ``plugins.dynamic_resources`` reads it.
     demand: object = None
     #: How it reserves; only for reserve pods.
@@ -116,6 +126,8 @@ class Pod:
     nominated: str = ""
     #: The UID of the reservation whose place it keeps: empty for pods that run.
     reserve_pod_of: str = ""
+    #: The UID of the pod that it would replace: empty for pods that there are.
+    replaces: str = ""
     #: The UID of the reservation that it takes its room from, and that one's name.
     draws_on: str = ""
     drawn_name: str = ""

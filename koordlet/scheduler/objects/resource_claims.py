@@ -1,8 +1,8 @@
-"""ResourceClaims and their templates (``resource.k8s.io/v1``), as frozen values.
+"""ResourceClaims (``resource.k8s.io/v1``), as frozen values.
 
 Covers: decoding what is asked, what was allocated and for whom; an allocation as JSON.
 Does not cover: allocating (``scheduler.claims``), the API's limits
-(``kubeapi.resource_validation``).
+(``kubeapi.resource_validation``), what makes claims (``generated_claims``).
 """
 
 from __future__ import annotations
@@ -145,6 +145,8 @@ class ResourceClaim:
     reserved_for: tuple[Consumer, ...] = ()
     #: The pod that it was made for; empty where it belongs to nobody alone.
     owner_uid: str = ""
+    #: It stands for that pod's extended resources.
+    is_extended: bool = False
     deleting: bool = False
     resource_version: str = ""
     finalizers: tuple[str, ...] = ()
@@ -163,21 +165,10 @@ class ResourceClaim:
         return any(consumer.uid == pod_uid for consumer in self.reserved_for)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimTemplate:
-    """What claims that are made from it shall be."""
-
-    namespace: str
-    name: str
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
-    spec: Body
-
-
 def decode(body: Body) -> ResourceClaim:
     """A claim from its JSON; ``BadObjectError`` has the path of the field that is no good."""
     meta = wire.mapping(body, "metadata")
-    requests, constraints, config = wire.part(body, "spec", _spec)
+    requests, constraints, config = wire.part(body, "spec", asked)
     allocation, reserved_for, conditions = wire.part(body, "status", _status)
     return ResourceClaim(
         namespace=wire.text(meta, "namespace") or "default",
@@ -188,7 +179,8 @@ def decode(body: Body) -> ResourceClaim:
         config=config,
         allocation=allocation,
         reserved_for=reserved_for,
-        owner_uid=_owner(meta),
+        owner_uid=owner(meta),
+        is_extended=wire.mapping(meta, "annotations").get(EXTENDED_RESOURCE_CLAIM) == "true",
         deleting=meta.get("deletionTimestamp") is not None,
         resource_version=str(meta.get("resourceVersion") or ""),
         finalizers=wire.strings(meta, "finalizers"),
@@ -203,26 +195,13 @@ def _asked_text(spec: Body) -> bytes:
     return class_key.spelled([devices.get("requests"), devices.get("constraints")])
 
 
-def decode_template(body: Body) -> ClaimTemplate:
-    """A template from its JSON; the claim in it is decoded once to see that it can be."""
-    meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
-    own = wire.mapping(spec, "metadata")
-    wire.part(body, "spec", lambda template: wire.part(template, "spec", _spec))
-    return ClaimTemplate(
-        namespace=wire.text(meta, "namespace") or "default",
-        name=wire.name(meta),
-        labels=wire.labels(own),
-        annotations={k: str(v) for k, v in wire.mapping(own, "annotations").items()},
-        spec=wire.mapping(spec, "spec"),
-    )
-
-
 _Asked = tuple[
     tuple[ClaimRequest, ...], tuple[ClaimConstraint, ...], tuple[ClaimConfiguration, ...]
 ]
 
 
-def _spec(spec: Body) -> _Asked:
+def asked(spec: Body) -> _Asked:
+    """What a specification asks for."""
     return wire.part(spec, "devices", _asked)
 
 
@@ -339,7 +318,8 @@ def _result(body: Body) -> AllocatedDevice:
     )
 
 
-def _owner(meta: Body) -> str:
+def owner(meta: Body) -> str:
+    """The UID of the pod that a claim was made for; empty where it belongs to nobody alone."""
     return next(
         (
             wire.text(reference, "uid")

@@ -1,10 +1,9 @@
-"""Plugins that look at amounts: what fits, and how full and how even a node becomes.
+"""NodeResourcesFit: what fits, and how full a node becomes.
 
-Covers: NodeResourcesFit with its three strategies, NodeResourcesBalancedAllocation.
-Does not cover: what a pod asks for (``scheduler.objects.requests``).
+Covers: the filter, the three strategies of the score. Does not cover: what a pod asks for
+(``scheduler.objects.requests``), how even a node becomes (``balanced_allocation``).
 
-All divisions are those of 64-bit integers, cut toward zero, where the peer's are; the balance is in
-double precision in the peer's order of operations, so that it is cut at the same places.
+All divisions are those of 64-bit integers, cut toward zero, where the peer's are.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.cluster.vectors import Ints, Rows
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects import requests, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -27,6 +26,8 @@ _PODS = FIXED.index(requests.PODS)
 #: The highest bit of a code: at least one amount would not fit on the empty node either.
 _HOPELESS = 1 << 62
 _MOST_BITS = 60
+#: Needed of what does not count: fits in any room.
+_NOTHING = -(1 << 62)
 
 
 #: Resources and their weights in a score.
@@ -47,7 +48,13 @@ class NodeResourcesFit(framework.Plugin):
     """Room for everything that the pod asks for; and the score of the profile's strategy."""
 
     name = "NodeResourcesFit"
-    listens = ActionType.NODE_NEW | ActionType.NODE_ROOM | ActionType.POD_GONE | ActionType.POD_NEW
+    listens = (
+        ActionType.NODE_NEW
+        | ActionType.NODE_ROOM
+        | ActionType.POD_GONE
+        | ActionType.POD_NEW
+        | ActionType.DEVICE_CLASSES
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -73,8 +80,10 @@ class NodeResourcesFit(framework.Plugin):
             for name, amount in pod_class.requests.real.items()
             if amount > 0 and name != requests.PODS and not self._ignores(name)
         )
-        claim = claim_of(pod_class)
-        return Fit(columns, asked) if claim is None else Eased(columns, asked, claim)
+        claim, claimable = claim_of(pod_class), pod_class.claimable
+        if claim is None:
+            return ServedFit(columns, asked, claimable) if claimable else Fit(columns, asked)
+        return Eased(columns, asked, claimable, claim)
 
     def concerned(self, event: ClusterEvent) -> bool:
         # A pod that comes takes room, unless it is room for others: then it helps those.
@@ -82,6 +91,9 @@ class NodeResourcesFit(framework.Plugin):
         return event.what is not ActionType.POD_NEW or (
             pod is not None and (bool(pod.reserve_pod_of) or pod.operates)
         )
+
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        return not event.what & ActionType.DEVICE_CLASSES or bool(pod_class.extended)
 
     def _ignores(self, name: str) -> bool:
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
@@ -114,11 +126,16 @@ class Fit(framework.Filter):
         codes: Ints = (held[_PODS, rows] + 1 > every[_PODS, rows]).astype(np.int64)
         if self._which.size:
             room = every[self._which[:, None], rows]
-            short = self._amounts > room - held[self._which[:, None], rows]
+            amounts = self._needed(room)
+            short = amounts > room - held[self._which[:, None], rows]
             if short.any():
                 codes = codes | np.bitwise_or.reduce(np.where(short, self._bits, 0), axis=0)
-                codes = codes | np.where((self._amounts > room).any(axis=0), _HOPELESS, 0)
+                codes = codes | np.where((amounts > room).any(axis=0), _HOPELESS, 0)
         return codes
+
+    def _needed(self, _room: Ints) -> Ints:
+        """What is needed of each amount on each node; less than nothing where it does not count."""
+        return self._amounts
 
     def allows(self, row: int) -> bool:
         every, held = self._columns.allocatable, self._columns.requested
@@ -160,16 +177,46 @@ class Fit(framework.Filter):
         return framework.Verdict(tuple(reasons), resolvable=not code & _HOPELESS)
 
 
-class Eased(Fit):
+class ServedFit(Fit):
+    """The same where classes of devices serve resources: a node without them gives devices.
+
+    Whether it has some is for DynamicResources to say.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        asked: Sequence[tuple[int, int, str]],
+        claimable: frozenset[str],
+    ) -> None:
+        super().__init__(columns, asked)
+        given = [name in claimable for _, _, name in asked]
+        self._given: Bools = np.array(given, np.bool_).reshape(-1, 1)
+
+    def _needed(self, room: Ints) -> Ints:
+        needed: Ints = np.where(self._given & (room == 0), _NOTHING, self._amounts)
+        return needed
+
+    def allows(self, row: int) -> bool:
+        if super().allows(row):
+            return True
+        return bool(self._given.any()) and not self.codes(np.array([row], np.intp))[0]
+
+
+class Eased(ServedFit):
     """The same for pods that may draw on reservations: where they can, room is judged with those.
 
     The reservation plugin, which comes first, has refused such a node already if it lacks room.
     """
 
     def __init__(
-        self, columns: Columns, asked: Sequence[tuple[int, int, str]], claim: Claim
+        self,
+        columns: Columns,
+        asked: Sequence[tuple[int, int, str]],
+        claimable: frozenset[str],
+        claim: Claim,
     ) -> None:
-        super().__init__(columns, asked)
+        super().__init__(columns, asked, claimable)
         self._claim = claim
 
     def codes(self, rows: Rows) -> Ints:
@@ -301,69 +348,3 @@ def ramp(points: Sequence[tuple[int, int]], share: int) -> int:
             left, low = points[place - 1]
             return low + int((high - low) * (share - left) / (right - left))
     return points[-1][1]
-
-
-class NodeResourcesBalancedAllocation(framework.Plugin):
-    """Whether the pod makes the shares of CPU and memory more even or less."""
-
-    name = "NodeResourcesBalancedAllocation"
-
-    def __init__(self, args: Mapping[str, Any]) -> None:
-        super().__init__(args)
-        self._resources = weighted(wire.bodies(args, "resources"))
-
-    def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
-        if not any(pod_class.requests.real.get(name, 0) for name, _ in self._resources):
-            return None
-        return Balanced(Chosen(columns, pod_class.requests.real, self._resources, nonzero=False))
-
-
-class Balanced(framework.Score):
-    """About 75 is neutral, more is more even than before."""
-
-    kind = framework.Kind.LOAD
-
-    def __init__(self, chosen: Chosen) -> None:
-        self._chosen = chosen
-
-    def raw(self, rows: Rows) -> Ints:
-        room, held = self._chosen.room(rows), self._chosen.held(rows)
-        after = evenness(held + self._chosen.asked, room)
-        moved = 50 + after - evenness(held, room)
-        # Cut toward zero: the difference may be negative.
-        half: Ints = (np.abs(moved) >> 1) * np.sign(moved)
-        return half + 50
-
-    def one(self, row: int) -> int:
-        amounts = [
-            (room, held, asked) for _, room, held, asked in self._chosen.triples(row) if room
-        ]
-        if len(amounts) > 2:
-            return super().one(row)
-        before = after = 100
-        if len(amounts) == 2:
-            (room, held, asked), (space, taken, more) = amounts
-            before = _pair(held / room, taken / space)
-            after = _pair((held + asked) / room, (taken + more) / space)
-        # Two shares deviate by half at most: the sum is never negative.
-        return 50 + (50 + after - before) // 2
-
-
-def _pair(share: float, other: float) -> int:
-    """The same for two shares."""
-    return int((1 - abs(min(share, 1.0) - min(other, 1.0)) / 2) * 100.0)
-
-
-def evenness(wanted: Ints, room: Ints) -> Ints:
-    """100 for equal shares, less the more they deviate."""
-    usable = room > 0
-    shares = np.where(usable, np.minimum(wanted / np.maximum(room, 1), 1.0), 0.0)
-    many = usable.sum(axis=0)
-    low = np.where(usable, shares, 2.0).min(axis=0, initial=2.0)
-    spread = np.where(many == 2, (shares.max(axis=0, initial=0.0) - low) / 2, 0.0)
-    if wanted.shape[0] > 2:
-        safe = np.maximum(many, 1)
-        squares = np.where(usable, (shares - shares.sum(axis=0) / safe) ** 2, 0.0)
-        spread = np.where(many > 2, np.sqrt(squares.sum(axis=0) / safe), spread)
-    scores: Ints = ((1 - spread) * 100.0).astype(np.int64)
-    return scores

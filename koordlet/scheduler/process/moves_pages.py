@@ -1,7 +1,7 @@
-"""What a descheduler shows of moves over HTTP: jobs, the last round, why a pod moves or not.
+"""What a descheduler shows of moves over HTTP: jobs, plans, the last round, why a pod moves or not.
 
 Covers: the paths, of a process of its own and of a scheduler that deschedules. Does not cover: what
-the documents say (``migration.summary``, ``descheduling.explanation``, ``sim.descheduling``).
+the documents say (``migration.summary``, ``descheduling.explanation``, ``loop.round_book``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from koordlet.http import message, routes
 from koordlet.scheduler.loop import descheduler
-from koordlet.scheduler.sim import descheduling
+from koordlet.scheduler.rescheduling import move_plan
 
 
 class MovesPages:
@@ -23,7 +23,9 @@ class MovesPages:
         """Rows of a table of routes."""
         return [
             ("GET", "/api/v1/round", self._round),
+            ("GET", "/api/v1/descheduler", self._descheduler),
             ("GET", "/api/v1/moves", self._moves),
+            ("GET", "/api/v1/plans", self._plans),
             ("GET", "/api/v1/migration", self._migration),
         ]
 
@@ -31,6 +33,16 @@ class MovesPages:
         """All jobs, or that of ``name``."""
         moves = self._working.moves(request.one("name") or "")
         return message.document({"version": "v1", "moves": moves})
+
+    def _plans(self, request: message.HttpRequest) -> message.HttpResponse:
+        """All plans of moves, or that of ``name``."""
+        name = request.one("name") or ""
+        plans = [
+            move_plan.document(plan)
+            for plan in self._working.plans.plans()
+            if name in {"", plan.name}
+        ]
+        return message.document({"version": "v1", "plans": plans})
 
     def _migration(self, request: message.HttpRequest) -> message.HttpResponse:
         """Why the pod of ``name`` moves, or does not."""
@@ -41,15 +53,13 @@ class MovesPages:
     def _round(self, _request: message.HttpRequest) -> message.HttpResponse:
         return message.document({"version": "v1", **self.round()})
 
+    def _descheduler(self, _request: message.HttpRequest) -> message.HttpResponse:
+        return message.document({"version": "v1", "descheduler": [self.round()]})
+
     def newest(self, most: int) -> list[dict[str, Any]]:
         """The newest jobs."""
         return self._working.moves()[: -most - 1 : -1]
 
     def round(self) -> dict[str, Any]:
         """The last round."""
-        result = self._working.last
-        if result is None:
-            return {"moves": [], "refused": [], "notes": [], "failures": []}
-        return descheduling.document(
-            result, lambda proposal: self._working.refusals.get(proposal.resident.pod.uid, "")
-        )
+        return self._working.round_document()

@@ -19,19 +19,22 @@ from typing import Any
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.loop import runner
-from koordlet.scheduler.objects import requests
+from koordlet.scheduler.objects import requests, terms
+from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.usage import NodeUsage
 from koordlet.scheduler.process import cluster_json
 
 STALE = 180.0
 #: Pods of one node that are listed, those with most CPU.
 MOST_PODS = 500
+_LONGEST_REVISION = 18
 #: What a row has, in this order. Amounts are those of ``scheduler.objects.requests``; ``use`` is
-#: what the node measured; ``pressure`` has the first letters of its conditions.
+#: what the node measured; ``pressure`` has the first letters of its conditions; the zone may be
+#: empty.
 FIELDS = (
     *("name", "cpu", "cpuUsed", "cpuReserved", "cpuUse"),
     *("memory", "memoryUsed", "memoryReserved", "memoryUse"),
-    *("podSlots", "pods", "pressure", "state", "others"),
+    *("podSlots", "pods", "pressure", "state", "others", "zone"),
 )
 
 Body = dict[str, Any]
@@ -80,7 +83,7 @@ class NodeTable:
             ):
                 continue
             node = cluster_json.node(columns, core.reservations, name, row)
-            made = _row(node, usage, pressure)
+            made = _row(node, usage, pressure, _zone(columns.nodes[row]))
             same = made == known.row
             self._known[name] = _Known(source, made, known.revision if same else changed)
             if not same:
@@ -97,7 +100,9 @@ class NodeTable:
         """The rows that changed since a revision; all, where nobody knows that revision."""
         self.look()
         epoch, _, number = since.partition(".")
-        whole = epoch != str(self._epoch) or not number.isdecimal()
+        # One of ours is not long, and whoever asks may name a number of any length.
+        known = number.isdecimal() and len(number) <= _LONGEST_REVISION
+        whole = epoch != str(self._epoch) or not known
         after = -1 if whole else int(number)
         rows = [known.row for known in self._known.values() if known.revision > after]
         fields = list(FIELDS)
@@ -171,7 +176,11 @@ def _fresh(usage: NodeUsage | None, wall: float) -> NodeUsage | None:
     return usage if wall - usage.updated <= STALE else None
 
 
-def _row(node: Body, usage: NodeUsage | None, pressure: frozenset[str]) -> Row:
+def _zone(node: Node | None) -> str:
+    return "" if node is None else node.labels.get(terms.ZONE, "")
+
+
+def _row(node: Body, usage: NodeUsage | None, pressure: frozenset[str], zone: str) -> Row:
     resources = node["resources"]
     use = {} if usage is None else usage.node
     parts: Row = [node["name"]]
@@ -186,4 +195,5 @@ def _row(node: Body, usage: NodeUsage | None, pressure: frozenset[str]) -> Row:
         "".join(sorted(condition[:1] for condition in pressure)),
         "; ".join(["cordoned"] * node["unschedulable"] + node["taints"]),
         {name: list(a.values()) for name, a in resources.items() if name not in FIXED},
+        zone,
     ]

@@ -42,7 +42,7 @@ class Pages:
         self._loop, self._descheduling = loop, descheduling
         self._nodes = node_table.NodeTable(loop)
         #: Whoever looks at the page.
-        self.channel = message.Channel(lambda: console.told(self.state()))
+        self.channel = message.Channel(lambda: console.event_of(self.state()))
 
     def routes(self) -> routes.Routes:
         """The table."""
@@ -148,10 +148,10 @@ class Pages:
             return message.document(
                 {"version": "v1", "quotas": quotas, "warnings": [warning] if warning else []}
             )
-        node = book.nodes.get(name) if book else None
         messages = {entry.pod.key: entry.why for entry in core.queue}
-        quotas = [] if node is None else [quota_summary.detail(book, node, messages)]
-        return message.document({"version": "v1", "quotas": quotas})
+        return message.document(
+            {"version": "v1", "quotas": quota_summary.named(book, name, messages)}
+        )
 
     def _claims(self, request: message.HttpRequest) -> message.HttpResponse:
         """All claims; with ``name`` those of that name, each with devices and reasons of nodes."""

@@ -7,6 +7,7 @@ Rules:
 1. An object is taken in as it is, with what an API server would have added: namespace, priority,
    preemption policy, overhead, tolerations. What is there already is replaced in its wishes.
 2. One bad object costs itself, and says why.
+3. A quota is in force for the next object of a call, which may be below it, or stand before it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import collections
 import contextlib
 import datetime as dt
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from koordlet.kubeapi import (
@@ -41,6 +42,7 @@ from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.quotas import validation as quota_validation
+from koordlet.scheduler.rescheduling import move_plan
 from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.standalone import taints
 
@@ -60,8 +62,12 @@ _TAKEN = {
         *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
         *(kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS),
         *(kinds.RESOURCE_CLAIM_TEMPLATES, kinds.POD_MIGRATION_JOBS, kinds.NODE_AVOIDANCES),
+        kinds.MOVE_PLANS,
     )
 }
+#: Objects that say themselves why they cannot be carried out.
+_READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], job.MigrationJob | move_plan.MovePlan]]
+_READERS = {kinds.POD_MIGRATION_JOBS: job.read, kinds.MOVE_PLANS: move_plan.read}
 _ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
 _NATIVE_GANGS = {kinds.NATIVE_POD_GROUPS.name, "Workload"}
@@ -130,7 +136,13 @@ class StandaloneApi:
 
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
         """Take objects in, each by itself."""
-        return [await self._take(manifest, dry_run=dry_run) for manifest in manifests]
+        taken = [await self._take(manifest, dry_run=dry_run) for manifest in manifests]
+        while refused := [place for place, each in enumerate(taken) if _may_be_early(each)]:
+            for place in refused:
+                taken[place] = await self._take(manifests[place], dry_run=dry_run)
+            if all(taken[place].error for place in refused):
+                break
+        return taken
 
     async def _take(self, manifest: str, *, dry_run: bool) -> placing.Taken:
         kind, namespace, name = "", "", ""
@@ -145,13 +157,15 @@ class StandaloneApi:
                 )
             if known is None:
                 raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
+            namespace = objects.text(body, "namespace") or ("default" if known.namespaced else "")
             # An object that is new here, wherever it was before.
             meta = {key: value for key, value in objects.metadata(body).items() if key != "uid"}
             if faults := validation.faults({**body, "metadata": meta}):
                 raise refusals.Invalid("; ".join(faults))
             body = await self._completed(known, body)
-            namespace = objects.text(body, "namespace")
             made = await self._written(known, body, dry_run=dry_run)
+            if not dry_run:
+                self._heed(known, made)
         except errors.KoordletError as error:
             return placing.Taken(kind=kind, namespace=namespace, name=name, error=str(error))
         return placing.Taken(
@@ -160,6 +174,17 @@ class StandaloneApi:
             name=objects.text(made, "name"),
             uid=objects.text(made, "uid"),
         )
+
+    def _heed(self, kind: kinds.Kind, made: objects.Object) -> None:
+        """Bring a quota into force before the watch shows it (rule 3)."""
+        quotas = self._loop.core.quotas
+        if kind == kinds.ELASTIC_QUOTAS:
+            quotas.put_quota(elastic_quotas.elastic_quota(made))
+        elif kind == kinds.ELASTIC_QUOTA_PROFILES:
+            quotas.put_profile(elastic_quotas.elastic_quota_profile(made))
+        else:
+            return
+        quotas.settle(self._loop.now())
 
     async def _written(
         self, kind: kinds.Kind, body: dict[str, Any], *, dry_run: bool
@@ -193,7 +218,8 @@ class StandaloneApi:
         avoids = kind == kinds.NODE_AVOIDANCES
         if avoids and (faults := node_avoidances.node_avoidance(body).faults):
             raise refusals.Invalid("; ".join(faults))
-        if kind == kinds.POD_MIGRATION_JOBS and (fault := job.read(body).fault):
+        reader = _READERS.get(kind)
+        if reader is not None and (fault := reader(body).fault):
             raise refusals.Invalid(fault)
         network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
         if network and (unused := network_topology.network_topology(body).unused):
@@ -286,16 +312,22 @@ class StandaloneApi:
         return {**never, "priority": known.get("value", 0)}
 
     async def delete_quota(self, name: str, *, force: bool) -> None:
-        """Delete a quota; with pods or children in it only by force."""
+        """Delete a quota; with pods or children in it only by force.
+
+        The root of a profile's tree goes with its profile, which would create it anew.
+        """
         book = self._loop.core.quotas.book
+        profiles = [pool.profile for pool, _ in book.pools() if pool.profile.quota_name == name]
         stored = book.stored(name)
-        if stored is None or not stored.uid:
+        several = [each for each in (*profiles, stored) if each is not None and each.uid]
+        if not several:
             raise refusals.NotFound("no quota has this name", culprit=name)
-        why = quota_validation.deletion(book, stored.name)
-        if why and (not force or stored.name in elastic_quotas.BUILT_IN):
+        why = quota_validation.deletion(book, name)
+        if why and (not force or name in elastic_quotas.BUILT_IN):
             raise refusals.Invalid(why, fix=_DELETE)
-        ref = objects.Ref(stored.kind, stored.name, stored.namespace)
-        await self._store.delete(ref, uid=stored.uid)
+        for each in several:
+            ref = objects.Ref(each.kind, each.name, each.namespace)
+            await self._store.delete(ref, uid=each.uid)
 
     def why(self, namespace: str, name: str) -> placing.Why:
         """Why a pod is where it is."""
@@ -334,6 +366,11 @@ def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assignm
         manifest=json.dumps(body),
     )
     return placing.AssignmentEvent(verb=verb, revision=revision, assignment=pod)
+
+
+def _may_be_early(taken: placing.Taken) -> bool:
+    """Whether an object was refused that may stand before what it needs."""
+    return bool(taken.error) and taken.kind == kinds.ELASTIC_QUOTAS.name
 
 
 def _asks_nothing(spec: Mapping[str, Any]) -> bool:

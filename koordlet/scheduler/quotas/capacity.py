@@ -48,6 +48,7 @@ class CapacityBook(QuotaBook):
 
     def drop_quota(self, quota: ElasticQuota) -> None:
         self._quotas.get(quota.namespace, {}).pop((quota.id, quota.kind), None)
+        self.invalid.pop(quota.id, None)
         self._choose(quota.namespace)
 
     def settle(self) -> bool:
@@ -88,6 +89,9 @@ class CapacityBook(QuotaBook):
     def names(self) -> Iterable[str]:
         """None: what the other meaning builds in is not missing here."""
         return ()
+
+    def objects(self) -> Iterator[ElasticQuota]:
+        return (quota for several in self._quotas.values() for quota in several.values())
 
     def pools(self) -> Iterator[tuple[Pool, ElasticQuota | None]]:
         """None, for the same reason."""
@@ -162,14 +166,16 @@ class CapacityBook(QuotaBook):
         quotas = self._quotas.get(namespace, {}).values()
         return sorted(quotas, key=lambda quota: (quota.created, quota.name, quota.kind.group))
 
+    def _blame(self, quota: ElasticQuota, words: str) -> None:
+        """The object of the store hears it, under its own name."""
+        super()._blame(self.stored(quota.namespace) or quota, words)
+
     def _choose(self, namespace: str) -> None:
         """Let the oldest quota of a namespace be in force, under the namespace's name."""
         several = self._several(namespace)
         for other in several[1:]:
             words = f"quota {other.id} is ignored: {several[0].id} is the namespace's already"
-            if self.invalid.get(other.id) != words:
-                self.invalid[other.id] = words
-                self._notice(other, words)
+            super()._blame(other, words)
         if not several:
             self._quotas.pop(namespace, None)
             super().drop_quota(ElasticQuota(namespace=namespace, name=namespace))

@@ -5,7 +5,8 @@ node alone (``framework.preemption``), evicting.
 
 Rules:
 1. Victims are pods of the same quota with a lower priority that may be preempted. Those that end
-   already come first, then those that no budget protects, then the least important.
+   already come first, then those that no budget protects, then the least important; of equals the
+   one whose workload was disrupted least.
 2. Who is taken is given back, the most important first, as long as the pod is still admitted.
 3. If no node takes the pod then, one is looked for where more of the same quota have to go.
 """
@@ -34,13 +35,13 @@ def attempt(
     admitted: Callable[[], bool],
     protection: Protection,
     choose: Choose,
+    disrupted: dryrun.Disrupted | None = None,
 ) -> Candidate | None:
     """The victims, and the node where the pod goes when they have left; ``None``: no use."""
-    violating, others = protection.split(
-        sorted((pod for pod in candidates if not pod.terminating), key=dryrun.importance)
-    )
+    candidates = dryrun.ordered(candidates, dryrun.importance, disrupted)
+    violating, others = protection.split([pod for pod in candidates if not pod.terminating])
     ending = [pod for pod in candidates if pod.terminating]
-    absence = _Absence(book, columns)
+    absence = _Absence(book, columns, disrupted)
     relieved = book.relieved
     try:
         if not absence.until(admitted, [*ending, *reversed(others), *reversed(violating)]):
@@ -72,8 +73,10 @@ def candidates(book: QuotaBook, node: QuotaNode, pod: Pod) -> list[Pod]:
 class _Absence:
     """Pods that are gone from the book, and from the columns, for the time of a trial."""
 
-    def __init__(self, book: QuotaBook, columns: Columns) -> None:
-        self._book, self._columns = book, columns
+    def __init__(
+        self, book: QuotaBook, columns: Columns, disrupted: dryrun.Disrupted | None
+    ) -> None:
+        self._book, self._columns, self._disrupted = book, columns, disrupted
         self.gone: dict[str, Pod] = {}
         self._rows: dict[str, int] = {}
 
@@ -94,7 +97,7 @@ class _Absence:
     def spare(self, admitted: Callable[[], bool], but: Sequence[Pod]) -> None:
         """Give back whom one can, but for these (rule 2)."""
         kept = {pod.key for pod in but}
-        for pod in sorted(self.gone.values(), key=dryrun.importance):
+        for pod in dryrun.ordered(self.gone.values(), dryrun.importance, self._disrupted):
             if pod.key in kept:
                 continue
             self._come_back(pod)

@@ -8,7 +8,8 @@ Rules:
 1. The object that is oldest has the name; where it lies means nothing. Others hear that they are
    ignored.
 2. A version meets an objection: the version before stays in force; where there is none, it is in
-   force all the same unless the objection is fatal.
+   force all the same unless the objection is fatal. It is judged again when a quota beside it, or
+   one that it is the parent of, has changed.
 3. A quota whose parent is missing, of another tree or below it (also: still) is below the root.
 4. A tree's total is that of its profile's nodes, or what its root says; the default tree has what
    the others leave, and what the default and the system quota use is off it.
@@ -16,11 +17,10 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from koordlet.kubeapi import elastic_quotas, kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
-from koordlet.kubeapi.selectors import Requirement
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.quotas import validation
@@ -59,7 +59,7 @@ class QuotaRegistry:
         self.nodes = {name: self.aside.put(self._built_in(name)) for name in names}
         #: Whether there was any profile.
         self.pooled = False
-        #: Why the version of the store is not in force, or should not be; by the object's id.
+        #: What is wrong with the version of the store, and what is in force; by the object's id.
         self.invalid: dict[str, str] = {}
         self._validation = Validation(self, settings.gates)
         self._objects: dict[str, dict[str, ElasticQuota]] = {}
@@ -101,8 +101,6 @@ class QuotaRegistry:
         known, versions[quota.id] = versions.get(quota.id), quota
         if known != quota:
             self._unsettled[quota.name] = None
-            for problem in quota.problems:
-                self._notice(quota, f"it counts for nothing: {problem}")
 
     def drop_quota(self, quota: ElasticQuota) -> None:
         """An ElasticQuota has gone."""
@@ -189,21 +187,13 @@ class QuotaRegistry:
             return node.spec.max
         return node.tree.runtime(node)
 
-    def pools_of(self, tree: QuotaTree) -> list[tuple[Requirement, ...]]:
-        """The selectors of the nodes of a tree, where its pods are kept on them."""
-        roots = [node.spec for node in tree.root.children.values() if node.spec.is_root]
-        if any(not spec.keeps_to_nodes for spec in roots):
-            return []
-        names = {spec.name for spec in roots}
-        return [
-            pool.profile.selector
-            for pool in self._pools.values()
-            if pool.profile.quota_name in names and pool.profile.selector
-        ]
-
     def names(self) -> Iterable[str]:
         """The names that ElasticQuotas of the store have."""
         return self._objects
+
+    def objects(self) -> Iterator[ElasticQuota]:
+        """Every ElasticQuota of the store."""
+        return (quota for versions in self._objects.values() for quota in versions.values())
 
     def objections(
         self, quota: ElasticQuota, old: ElasticQuota | None = None
@@ -227,9 +217,18 @@ class QuotaRegistry:
         while self._unsettled:
             batch = sorted(self._unsettled, key=self._age)
             self._unsettled.clear()
+            before = len(moved)
             for name in self._parents_first(batch):
                 moved += self._settle_quota(name)
+            self.reconsider({spec.parent for spec in moved[before:]})
         return moved
+
+    def reconsider(self, parents: Container[str] | None = None) -> None:
+        """Judge again what is invalid: these parents and their children; ``None``: everything."""
+        for quota_id in self.invalid:
+            name = quota_id.partition("/")[2]
+            if parents is None or name in parents or self.parent(name) in parents:
+                self._unsettled[name] = None
 
     def _age(self, name: str) -> tuple[str, str]:
         created = (quota.created for quota in self._objects.get(name, {}).values())
@@ -270,7 +269,10 @@ class QuotaRegistry:
         if name == elastic_quotas.ROOT or (owner is None and known is None):
             return []
         if name in elastic_quotas.BUILT_IN:
-            if owner is None or owner.errors or not owner.max:
+            objection = next(validation.by_itself(owner), None) if owner is not None else None
+            if owner is not None:
+                self._judge(owner, objection, "the arguments hold")
+            if owner is None or objection is not None or not owner.max:
                 owner = self._built_in(name)
             self.aside.put(owner)
             return []
@@ -278,13 +280,23 @@ class QuotaRegistry:
             return self._remove(name)
         for other in self._objects.get(name, {}).values():
             if other.id != owner.id:
-                self._object(other, Objection(f"quota {name} is ignored: {owner.id} has its name"))
+                self._judge(other, Objection(f"quota {name} is ignored: {owner.id} has its name"))
         old = known.spec if known is not None and known.spec.id == owner.id else None
         objection = self._validation.objection(owner, old)
-        self._object(owner, objection)
         if objection is not None and old is None and objection.fatal:
+            self._judge(owner, objection, "it is not in force")
             return self._remove(name) if known is not None else []
-        return self._enforce(owner if objection is None or old is None else old)
+        moved = self._enforce(owner if objection is None or old is None else old)
+        self._judge(owner, objection, self._in_force(owner))
+        return moved
+
+    def _in_force(self, owner: ElasticQuota) -> str:
+        """What of an object is in force that should not be as it is."""
+        node = self.nodes[owner.name]
+        if node.spec != owner:
+            return "the version before stays in force"
+        moved = node.parent is node.tree.root and owner.parent != elastic_quotas.ROOT
+        return f"it is in force {'below the root' if moved else 'all the same'}"
 
     def _enforce(self, spec: ElasticQuota) -> list[ElasticQuota]:
         """Put a version into force where it belongs (rule 3)."""
@@ -328,13 +340,23 @@ class QuotaRegistry:
         """Move the pods of a quota that is no more."""
         raise NotImplementedError
 
-    def _object(self, quota: ElasticQuota, objection: Objection | None) -> None:
-        """Remember what is wrong with an object, and say it once."""
-        before = self.invalid.pop(quota.id, "")
+    def _judge(self, quota: ElasticQuota, objection: Objection | None, in_force: str = "") -> None:
+        """Remember what is wrong with an object: the cause, the remedy, and what is in force."""
+        words = [f"it counts for nothing: {problem}" for problem in quota.problems]
         if objection is not None:
-            self.invalid[quota.id] = objection.message
-            if objection.message != before:
-                self._notice(quota, objection.message)
+            words = [objection.message, objection.fix, in_force]
+        self._blame(quota, "; ".join(filter(None, words)))
+
+    def _blame(self, quota: ElasticQuota, words: str) -> None:
+        """Remember what is wrong with an object, and say it once; empty: nothing is."""
+        before = self.invalid.pop(quota.id, "")
+        if before and words != before:
+            # Nobody needs to hear what is no more so.
+            self._notices = [notice for notice in self._notices if notice.message != before]
+        if words:
+            self.invalid[quota.id] = words
+            if words != before:
+                self._notice(quota, words)
 
     def _notice(self, quota: ElasticQuota | ElasticQuotaProfile, message: str) -> None:
         if len(self._notices) < _NOTICES:

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from koordlet.kubeapi import elastic_quotas
+from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.scheduler.quotas import status
-from koordlet.scheduler.quotas.amounts import Amounts, quantities
+from koordlet.scheduler.quotas.amounts import NONE, Amounts, quantities
 from koordlet.scheduler.quotas.book import QuotaBook, QuotaPod
 from koordlet.scheduler.quotas.pools import WHOLE
 from koordlet.scheduler.quotas.settings import UNBOUNDED
@@ -23,11 +25,28 @@ Document = dict[str, Any]
 
 #: Amounts that bound nothing.
 EVERYTHING = frozenset({UNBOUNDED, WHOLE, 1000 * WHOLE})
+_OF_OTHERS = ("borrows", "lends", "over")
 
 
 def documents(book: QuotaBook) -> list[Document]:
-    """All quotas that are in force, parents first; the default and the system quota at the end."""
-    return [document(book, node) for node in ordered(book)] if book else []
+    """All quotas, parents first; the default and the system quota, and what is idle, at the end."""
+    if not book:
+        return []
+    return [document(book, node) for node in ordered(book)] + list(idle(book))
+
+
+def idle(book: QuotaBook) -> Iterator[Document]:
+    """Objects of which no version is in force: what they say, and what is wrong with them."""
+    if not book.invalid:
+        return
+    owners = {owner.id for name in book.nodes if (owner := book.stored(name)) is not None}
+    unheeded = book.invalid.keys() - owners
+    blank = dict.fromkeys(("used", *elastic_quotas.REPORTED, *_OF_OTHERS), NONE)
+    several = (quota for quota in book.objects() if quota.id in unheeded)
+    for quota in sorted(several, key=lambda each: each.id):
+        above = None if quota.parent == elastic_quotas.ROOT else quota.parent
+        amounts, problem = {**_bounds(quota), **blank}, book.invalid[quota.id]
+        yield _document(quota, above, amounts, tree=quota.tree_id, problem=problem)
 
 
 def ordered(book: QuotaBook) -> Iterator[QuotaNode]:
@@ -51,26 +70,46 @@ def document(book: QuotaBook, node: QuotaNode) -> Document:
     spec, above, limit = node.spec, node.parent, book.limit(node)
     pods = list(book.counted(node))
     placed = sum(bool(each.usage.used) or bool(each.pod.node) for each in pods)
-    owner = book.owner(spec.name)
-    own = {
-        **_amounts(book, node),
-        "borrows": beyond(node.used, spec.min),
-        "lends": lent(book, node),
-        "over": beyond(node.used, limit, bounded=True),
+    owner = book.stored(spec.name)
+    others = (
+        *(beyond(node.used, spec.min), lent(book, node)),
+        beyond(node.used, limit, bounded=True),
+    )
+    return {
+        **_document(
+            spec,
+            above.name if above is not None and above.parent is not None else None,
+            {**_amounts(book, node), **dict(zip(_OF_OTHERS, others, strict=True))},
+            tree=node.tree.id,
+            problem=book.invalid.get(owner.id) if owner is not None else None,
+        ),
+        "depth": len(node.path) - 2,
+        "pods": len(pods),
+        "waiting": len(pods) - placed,
     }
-    shown = {name: _shown(amounts) for name, amounts in own.items()}
+
+
+def _document(
+    spec: ElasticQuota,
+    above: str | None,
+    amounts: Mapping[str, Amounts],
+    *,
+    tree: str,
+    problem: str | None,
+) -> Document:
+    """A quota with these amounts, without pods."""
     return {
         "quota": spec.name,
         "namespace": spec.namespace,
-        "parent": above.name if above is not None and above.parent is not None else None,
-        "tree": node.tree.id or None,
-        "depth": len(node.path) - 2,
+        "parent": above,
+        "tree": tree or None,
+        "depth": 0,
         "isParent": spec.is_parent,
         "allowLentResource": spec.lends,
-        **{_camel(name): amounts for name, amounts in shown.items()},
-        "pods": len(pods),
-        "waiting": len(pods) - placed,
-        "problem": book.invalid.get(owner.id) if owner is not None else None,
+        **{_camel(name): _shown(much) for name, much in amounts.items()},
+        "pods": 0,
+        "waiting": 0,
+        "problem": problem,
     }
 
 
@@ -94,15 +133,27 @@ def gauges(book: QuotaBook) -> dict[tuple[str, tuple[tuple[str, str], ...]], flo
 
 
 def _amounts(book: QuotaBook, node: QuotaNode) -> dict[str, Amounts]:
-    spec = node.spec
+    known = {**_bounds(node.spec), "used": node.used}
+    return known | status.amounts(node, book.limit(node))
+
+
+def _bounds(spec: ElasticQuota) -> dict[str, Amounts]:
     return {
         "min": spec.min,
         "max": spec.max,
         "sharedWeight": spec.weight,
-        "used": node.used,
         "unschedulable-resource": spec.unschedulable or {},
-        **status.amounts(node, book.limit(node)),
     }
+
+
+def named(book: QuotaBook, name: str, messages: Mapping[str, str]) -> list[Document]:
+    """The quota of a name in full, or every object of that name that is not in force."""
+    if not book:
+        return []
+    node = book.nodes.get(name)
+    if node is not None:
+        return [detail(book, node, messages)]
+    return [{**quota, "steps": [], "members": []} for quota in idle(book) if quota["quota"] == name]
 
 
 def detail(book: QuotaBook, node: QuotaNode, messages: Mapping[str, str]) -> Document:

@@ -85,7 +85,7 @@ class Validation:
 
     def objections(self, new: ElasticQuota, old: ElasticQuota | None = None) -> Iterator[Objection]:
         """All of them, in the order of the peer's checks."""
-        yield from _own(new)
+        yield from by_itself(new)
         yield from self._relations(new, old)
 
     def _relations(self, new: ElasticQuota, old: ElasticQuota | None) -> Iterator[Objection]:
@@ -297,7 +297,7 @@ def _label(key: str) -> str:
     return f"metadata.labels[{key}]"
 
 
-def _own(quota: ElasticQuota) -> Iterator[Objection]:
+def by_itself(quota: ElasticQuota) -> Iterator[Objection]:
     """Objections to a quota by itself."""
     name = quota.name
     for error in quota.errors:

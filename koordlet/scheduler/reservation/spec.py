@@ -150,6 +150,11 @@ class Condition:
     probed: str = ""
     changed: str = ""
 
+    @property
+    def since(self) -> float:
+        """Unix time of the last transition; 0 where the object names none."""
+        return moment.parse(self.changed) if self.changed else 0.0
+
     def body(self) -> dict[str, str]:
         """As the object has it."""
         fields = {

@@ -1,12 +1,12 @@
 """How full a cluster is after a simulation: for whoever plans its size. Pure.
 
-Covers: placed and pending pods, requested shares, fragmentation, the largest pods that still fit.
+Covers: placed and pending pods, requested shares, scattered room, the largest pods that still fit.
 Does not cover: printing (``cli.sim_report``), the picture (``picture``).
 
 Rules:
 1. Nodes that take no new pods (cordoned, not ready) are counted and have no room.
-2. Fragmentation is the part of the pods of median size that would fit if all room were on one
-   node, and do not fit because it is on several: 0 is none.
+2. Scattered is the part of the room for pods of median size that they would fit into if all of it
+   were on one node, and do not because it is on several: 0 is none.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def summary(
             }
             for n, name in enumerate(_KEYS)
         },
-        "fragmentation": {
-            "percent": _fragmentation(free, median),
+        "scattered": {
+            "percent": _scattered(free, median),
             "ofPod": dict(zip(_KEYS[:2], map(int, median), strict=True)),
         },
         "largestPod": [
@@ -105,7 +105,7 @@ def _median(columns: Columns, pods: Sequence[Pod]) -> tuple[float, float]:
     return amounts[0], amounts[1]
 
 
-def _fragmentation(free: Ints, median: tuple[float, float]) -> float | None:
+def _scattered(free: Ints, median: tuple[float, float]) -> float | None:
     """Rule 2; ``None`` where a median pod asks for nothing, or fits nowhere anyway."""
     wanted = [(n, amount) for n, amount in enumerate(median) if amount > 0]
     if not wanted or not free.size:

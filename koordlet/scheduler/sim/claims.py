@@ -24,7 +24,7 @@ class SimulatedClaims:
     def __init__(
         self,
         state: AllocationState,
-        templates: Mapping[ClaimKey, resource_claims.ClaimTemplate],
+        templates: Mapping[ClaimKey, generated_claims.ClaimTemplate],
         events: ClaimEvents,
     ) -> None:
         self._state, self._templates, self._events = state, templates, events
@@ -38,7 +38,7 @@ class SimulatedClaims:
         if entry.claim or entry.needless or template is None:
             return entry
         name = f"{pod.name}-{entry.name}"
-        body = generated_claims.body(template, pod.name, pod.uid, entry.name)
+        body = generated_claims.of_template(template, pod.name, pod.uid, entry.name)
         body["metadata"] |= {"name": name, "uid": f"{pod.namespace}/{name}"}
         self._state.claims.put(resource_claims.decode(body))
         return dataclasses.replace(entry, claim=name)
@@ -56,13 +56,19 @@ class SimulatedClaims:
             settled = dataclasses.replace(claim, allocation=allocation, reserved_for=consumers)
             self._state.claims.put(settled)
             results = allocation.devices if allocation is not None else ()
-            devices[claim.key] = [f"{each.driver}/{each.pool}/{each.device}" for each in results]
+            # Of one that a store would give its name: what that begins with.
+            devices[claim.key.removesuffix("-")] = [
+                f"{each.driver}/{each.pool}/{each.device}" for each in results
+            ]
         return devices
 
     def ended(self, pods: Iterable[Pod]) -> None:
         """Pods are gone: claims that nobody uses have no devices any more."""
         for pod in pods:
             for claim in self._of(pod):
+                if claim.is_extended:
+                    self.delete(claim)
+                    continue
                 rest = tuple(each for each in claim.reserved_for if each.uid != pod.uid)
                 allocation = claim.allocation if rest else None
                 self._put(dataclasses.replace(claim, allocation=allocation, reserved_for=rest))
@@ -72,6 +78,9 @@ class SimulatedClaims:
             claim = self._state.claims.get((pod.namespace, entry.claim))
             if claim is not None:
                 yield claim
+        extended = self._state.claims.extended(pod.uid) if pod.pod_class.extended else None
+        if extended is not None:
+            yield extended
 
     def _put(self, claim: ResourceClaim) -> None:
         key = claim.namespace, claim.name
@@ -90,6 +99,10 @@ class SimulatedClaims:
         """A pod does not use a claim."""
         rest = tuple(each for each in claim.reserved_for if each.uid != pod.uid)
         self._put(dataclasses.replace(claim, reserved_for=rest))
+
+    def delete(self, claim: ResourceClaim) -> None:
+        """A claim is not needed any more."""
+        self._events.claim((claim.namespace, claim.name), claim, None)
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """A claim has no devices any more."""

@@ -1,7 +1,7 @@
 """One round of a descheduler over a dump: what would be moved, where to, and what stops the rest.
 
-Covers: the round with the limiter's answers of this moment, the document of it, every check of one
-pod. Does not cover: printing (``cli.descheduling``).
+Covers: the round with the limiter's answers of this moment, every check of one pod. Does not cover:
+the document of a round (``descheduling.summary``), printing (``cli.descheduling``).
 
 A dump shows one moment. What a strategy wants to see several times in a row is taken to have been
 so for long.
@@ -10,13 +10,12 @@ so for long.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from koordlet.scheduler.descheduling import dump, explanation
+from koordlet.scheduler.descheduling import dump, explanation, summary
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
-from koordlet.scheduler.descheduling.limits import EvictionAnswer
-from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
+from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal
 from koordlet.scheduler.descheduling.state import ClusterState, is_ready
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Allow, Clock, Defer, Deny, Mover
@@ -59,7 +58,7 @@ class DeschedulingSimulation:
     def run(self) -> dict[str, Any]:
         """The document of the round."""
         self._rehearse()
-        return document(self._round().play(self._answer), self._why)
+        return summary.document(self._round().play(self._answer), self._why)
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """Every check of one pod, profile by profile; ``None`` where there is no such pod."""
@@ -101,42 +100,6 @@ class DeschedulingSimulation:
         return "" if refused is None else f"{refused.reason}: {refused.message}"
 
 
-def document(result: RoundResult, why: Callable[[EvictionProposal], str]) -> dict[str, Any]:
-    """A round as JSON; ``why``: the reason of whoever refused a proposal, where it has one."""
-    refused = (decision for decision in result.decisions if not decision.answer.evicted)
-    return {
-        "moves": [_move(proposal) for proposal in result.evicted],
-        "refused": [
-            {
-                **_move(decision.proposal),
-                "why": (decision.answer is EvictionAnswer.REFUSED and why(decision.proposal))
-                or decision.answer.value,
-            }
-            for decision in refused
-        ],
-        "notes": _notes(result.notes),
-        "failures": _notes(result.failures),
-    }
-
-
 def _health(state: ClusterState) -> ClusterHealth:
     nodes = [node for node in state.columns.nodes if node is not None]
     return ClusterHealth(nodes=len(nodes), not_ready=sum(not is_ready(node) for node in nodes))
-
-
-def _move(proposal: EvictionProposal) -> dict[str, str]:
-    return {
-        "pod": proposal.resident.pod.key,
-        "node": proposal.node,
-        "target": proposal.target,
-        "profile": proposal.profile,
-        "strategy": proposal.strategy,
-        "reason": proposal.reason,
-    }
-
-
-def _notes(several: Sequence[tuple[str, str, str]]) -> list[dict[str, str]]:
-    return [
-        {"profile": profile, "strategy": strategy, "message": message}
-        for profile, strategy, message in several
-    ]

@@ -99,12 +99,12 @@ def _cells(names: list[str], shares: list[list[float]]) -> _Drawing:
     for number, (name, each) in enumerate(zip(names, shares, strict=True)):
         x, y = 10 + number % _ACROSS * _CELL, 52 + number // _ACROSS * _CELL
         color = [color for share, color in _STEPS if max(each) >= share][-1]
-        told = ", ".join(
+        spelled = ", ".join(
             f"{resource} {share:.0%}" for resource, share in zip(_NAMES, each, strict=True)
         )
         parts.append(
             f'<rect x="{x}" y="{y}" width="{_CELL - 1}" height="{_CELL - 1}" fill="{color}">'
-            f"<title>{escape(name)}: {told}</title></rect>"
+            f"<title>{escape(name)}: {spelled}</title></rect>"
         )
     return 20 + _ACROSS * _CELL, 64 + -(-len(names) // _ACROSS) * _CELL, parts
 

@@ -51,10 +51,6 @@ def _shape(*pods: Made, **more: Any) -> Shape:
     return Shape(pods=pods, **more)
 
 
-def _served(_number: int, node: Made) -> None:
-    node["status"]["allocatable"] |= {_DEVICES: "8"}
-
-
 def _tainted(number: int, node: Made) -> None:
     if number % 5 == 0:
         node["spec"]["taints"] = [{"key": "foo", "value": "", "effect": "NoSchedule"}]
@@ -174,7 +170,7 @@ _SHAPES: Mapping[str, Shape] = {
             "ExtendedResource_25Classes", "ExtendedResource_50Classes",
             "ImplicitExtendedResource_25Classes",
         ),
-        _shape(templates.extended(_DEVICES), node=_served),
+        _shape(templates.extended(_DEVICES), beside=(templates.device_class(_DEVICES),), devices=8),
     ),
 }  # fmt: skip
 

@@ -45,7 +45,7 @@ from koordlet.scheduler.reservation.spec import Phase
 from koordlet.scheduler.sim import capacity, gang_remedy
 from koordlet.scheduler.sim.claims import SimulatedClaims
 
-#: After how many tries somebody is told how far it is.
+#: After how many tries the progress is reported.
 _STEP = 500
 
 
@@ -266,8 +266,8 @@ class Simulation:
             placed["ties"] = [names[place] for place in best.tolist()]
         if pod.devices:
             placed["devices"] = devices.spelled(pod.devices)
-        if pod.claims:
-            placed["claims"] = self._claims.settle(pod)
+        if claimed := self._claims.settle(pod):
+            placed["claims"] = claimed
         self.result.placements.append(placed)
         # A reservation that may be used once is over now, and what is left of it is free again.
         drawn = self._core.reservations.by_uid.get(pod.draws_on)

@@ -84,12 +84,19 @@ def gated(made: Made) -> Made:
     return made
 
 
+def device_class(resource: str = "") -> Made:
+    """A class of all devices; it may serve an extended resource."""
+    spec: Made = {"selectors": [{"cel": {"expression": f'device.driver == "{_DRIVER}"'}}]}
+    if resource:
+        spec["extendedResourceName"] = resource
+    return {"kind": "DeviceClass", "metadata": {"name": _CLASS}, "spec": spec}
+
+
 def claimable(namespace: str) -> tuple[Made, ...]:
     """A class of devices, and a template of claims for one of them."""
     exactly = {"deviceClassName": _CLASS, "allocationMode": "ExactCount", "count": 1}
-    selector = {"cel": {"expression": f'device.driver == "{_DRIVER}"'}}
     return (
-        {"kind": "DeviceClass", "metadata": {"name": _CLASS}, "spec": {"selectors": [selector]}},
+        device_class(),
         {
             "kind": "ResourceClaimTemplate",
             "metadata": {"name": _TEMPLATE, "namespace": namespace},

@@ -36,12 +36,12 @@ class ClaimController:
         self._store, self._guarded, self._wall = store, guarded, wall
         self._claims = informer.Informer(store, kinds.RESOURCE_CLAIMS, dict)
         self._templates = informer.Informer(
-            store, kinds.RESOURCE_CLAIM_TEMPLATES, resource_claims.decode_template
+            store, kinds.RESOURCE_CLAIM_TEMPLATES, generated_claims.decode_template
         )
         self._slices = informer.Informer(store, kinds.RESOURCE_SLICES, resource_slices.decode)
         #: Claims that were made, by pod and entry: the watch may show them later than the pod.
         self._names: dict[tuple[str, str], str] = {}
-        #: What has been said of templates that are not there, by pod.
+        #: The template that is not there and was logged, by UID of the pod.
         self._warned: dict[str, str] = {}
 
     def sources(self) -> Iterator[informer.Informer[Any]]:
@@ -50,32 +50,33 @@ class ClaimController:
 
     async def once(self, pods: list[dict[str, Any]]) -> None:
         """Reconcile all claims once."""
+        own = claims.by_owner(self._claims.snapshot.values())
         for pod in pods:
             if objects.part(pod, "spec").get("resourceClaims"):
-                await self._guarded(objects.text(pod, "name"), self._made(pod))
+                await self._guarded(objects.text(pod, "name"), self._made(pod, own))
         uids = {objects.text(pod, "uid") for pod in pods}
         self._names = {key: name for key, name in self._names.items() if key[0] in uids}
+        self._warned = {uid: name for uid, name in self._warned.items() if uid in uids}
         living = {objects.text(pod, "uid"): not budgets.ended(pod) for pod in pods}
         tainted = claims.harmful(self._slices.snapshot.values())
         by_uid = {objects.text(pod, "uid"): pod for pod in pods}
         for (_, name), body in self._claims.snapshot.items():
             await self._guarded(name, self._settled(body, living, by_uid, tainted))
 
-    async def _made(self, pod: dict[str, Any]) -> None:
-        """Make what a pod's templates say, then tell it the names."""
+    async def _made(self, pod: dict[str, Any], own: Mapping[str, claims.OwnClaims]) -> None:
+        """Make what a pod's templates say, then tell it the names; ``own``: claims by owner."""
         namespace, name = objects.text(pod, "namespace"), objects.text(pod, "name")
         names: dict[str, str] = {}
-        own = (body for (space, _), body in self._claims.snapshot.items() if space == namespace)
         uid = objects.text(pod, "uid")
-        for each in claims.missing(pod, own):
+        for each in claims.missing(pod, own.get(uid, {})):
             key = uid, each.entry.name
             template = self._templates.get(each.entry.template, namespace)
             known = each.made or self._names.get(key)
             if known is None and template is None:
-                self._warn(f"{namespace}/{name}", each.entry.template)
+                self._warn(pod, each.entry.template)
             elif known is None and template is not None:
                 self._names[key] = ""  # it is being made
-                body = generated_claims.body(template, name, uid, each.entry.name)
+                body = generated_claims.of_template(template, name, uid, each.entry.name)
                 try:
                     made = await self._store.create(kinds.RESOURCE_CLAIMS, body)
                 except refusals.ObjectsError:
@@ -85,13 +86,15 @@ class ClaimController:
             if known:
                 names[each.entry.name] = known
         if names:
-            patch = objects.Merge(claims.told(pod, names), objects.revision(pod))
+            patch = objects.Merge(claims.named(pod, names), objects.revision(pod))
             await self._store.patch(objects.ref(kinds.PODS, pod), patch, subresource="status")
 
-    def _warn(self, pod: str, template: str) -> None:
-        if self._warned.get(pod) != template:
-            self._warned[pod] = template
-            log.get().warning("scheduler.claim_template_missing", pod=pod, template=template)
+    def _warn(self, pod: dict[str, Any], template: str) -> None:
+        uid = objects.text(pod, "uid")
+        if self._warned.get(uid) != template:
+            self._warned[uid] = template
+            key = "/".join(objects.key(pod))
+            log.get().warning("scheduler.claim_template_missing", pod=key, template=template)
 
     async def _settled(
         self,

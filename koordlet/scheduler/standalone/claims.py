@@ -17,7 +17,7 @@ from koordlet.scheduler.claims import tolerations
 from koordlet.scheduler.objects import pod_claims, resource_claims, wire
 from koordlet.scheduler.objects.resource_claims import POD_CLAIM_NAME, ResourceClaim
 from koordlet.scheduler.objects.resource_slices import DeviceTaint, ResourceSlice
-from koordlet.scheduler.objects.wire import Body
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.standalone import budgets
 
 _NO_EXECUTE = "NoExecute"
@@ -32,26 +32,34 @@ class Missing:
     made: str = ""
 
 
-def missing(pod: Body, claims: Iterable[Body]) -> list[Missing]:
+#: The claims that were made for one pod, by the name of its entry.
+OwnClaims = Mapping[str, Body]
+
+
+def by_owner(claims: Iterable[Body]) -> dict[str, dict[str, Body]]:
+    """The claims that were made for pods, by UID of the pod."""
+    made: dict[str, dict[str, Body]] = {}
+    for claim in claims:
+        entry = objects.part(objects.metadata(claim), "annotations").get(POD_CLAIM_NAME)
+        # One that cannot be read belongs to nobody, and keeps nobody from those of others.
+        with contextlib.suppress(BadObjectError):
+            made.setdefault(resource_claims.owner(objects.metadata(claim)), {})[str(entry)] = claim
+    return made
+
+
+def missing(pod: Body, made: OwnClaims) -> list[Missing]:
     """The claims that a pod waits for, by its entries; nothing for one that ends."""
     if objects.metadata(pod).get("deletionTimestamp") is not None or budgets.ended(pod):
         return []
     entries = pod_claims.decode(wire.mapping(pod, "spec"), wire.mapping(pod, "status"))
     waiting = [entry for entry in entries if not entry.claim and not entry.needless]
-    if not waiting:
-        return []
-    made = {
-        str(wire.mapping(objects.metadata(claim), "annotations").get(POD_CLAIM_NAME)): claim
-        for claim in claims
-        if resource_claims.decode(claim).owner_uid == objects.text(pod, "uid")
-    }
     return [
         Missing(entry, objects.text(made[entry.name], "name") if entry.name in made else "")
         for entry in waiting
     ]
 
 
-def told(pod: Body, names: Mapping[str, str]) -> dict[str, Any]:
+def named(pod: Body, names: Mapping[str, str]) -> dict[str, Any]:
     """The status by which a pod learns the names of its claims."""
     known = wire.bodies(wire.mapping(pod, "status"), "resourceClaimStatuses")
     more = [{"name": entry, "resourceClaimName": name} for entry, name in names.items()]

@@ -134,7 +134,7 @@ def test_containers_that_the_runtime_did_not_tell_of(ram: Path) -> None:
         )
         box = pod.Container(name="main", id="unknown", runtime="containerd", running=True)
         seen = life.one.handler.agent.tick.observation
-        seen._found = ((), (replace(seen.pods[0], containers=(box,)),))
+        seen._placed = ((), (replace(seen.pods[0], containers=(box,)),))
         for seconds in (100.0, 5.0, 6.0):
             life.ahead[0] += seconds
             life.one.on_pass()

@@ -50,7 +50,7 @@ CLASSES = (search.GPU, search.NIC)
 
 
 @pytest.mark.parametrize(
-    ("request_of_claim", "told"),
+    ("request_of_claim", "line"),
     [
         (
             kit.request(count=3),
@@ -81,18 +81,18 @@ CLASSES = (search.GPU, search.NIC)
     ],
 )
 def test_a_request_that_is_short_is_told_with_what_keeps_it_off_devices(
-    request_of_claim: Body, told: str
+    request_of_claim: Body, line: str
 ) -> None:
     """What a request does not select first: nobody's leaving would make it usable."""
-    assert lines(kit.claim(request_of_claim)) == [told]
+    assert lines(kit.claim(request_of_claim)) == [line]
 
 
 def test_a_request_with_wishes_is_short_where_all_of_them_are() -> None:
     """Each wish has its line."""
     short = kit.wish("x", count=3), kit.wish("y", count=4)
-    told = lines(kit.claim(kit.first_available("r", *short)))
-    assert [line.partition(",")[0] for line in told] == ["claim d/c"] * 2
-    assert ["r/x" in told[0], "r/y" in told[1]] == [True, True]
+    short_lines = lines(kit.claim(kit.first_available("r", *short)))
+    assert [line.partition(",")[0] for line in short_lines] == ["claim d/c"] * 2
+    assert ["r/x" in short_lines[0], "r/y" in short_lines[1]] == [True, True]
     claim = kit.claim(kit.first_available("r", *short, kit.wish("z")), kit.request("s", count=9))
     assert ["request s" in line for line in lines(claim)] == [True]
 

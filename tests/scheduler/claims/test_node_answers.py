@@ -56,8 +56,8 @@ class Cluster:
                 ready, self.book, self.in_use, lambda: next(self.seconds)
             )
             self.answers[repr(claim)] = answers
-        found = answers.of(nodes.items(), most_seconds=1.0)
-        return {node: answer.why_not for node, answer in zip(nodes, found, strict=True)}
+        several = answers.of(nodes.items(), most_seconds=1.0)
+        return {node: answer.why_not for node, answer in zip(nodes, several, strict=True)}
 
     def fresh(self, nodes: Mapping[str, Mapping[str, str]], claim: Body) -> dict[str, str]:
         """The same without any memory."""

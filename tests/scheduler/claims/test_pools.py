@@ -206,3 +206,13 @@ def test_nodes_that_see_the_same_slices_share_pools_and_where_they_can_the_view(
     assert names(third) == ["n3/b", "pool/a"]
     book.put(resource_slices.decode(kit.resource_slice(["c"], name="wide", allNodes=True)))
     assert names(book.view("n2", {})) == ["pool/c"]
+
+
+def test_nothing_is_kept_of_a_node_whose_slices_are_gone() -> None:
+    """Nodes come and go under ever new names."""
+    book = book_of(kit.resource_slice(["a"], name="s", node="n1"))
+    assert names(book.view("n1", {})) == ["n1/a"]
+    book.drop("s")
+    book.forget("n1")
+
+    assert (book._local, book._views) == ({}, {})

@@ -61,7 +61,8 @@ def test_the_peers_file_is_taken_unchanged(tmp_path: Any) -> None:
     assert settings.election is not None
     assert (settings.election.name, settings.election.namespace) == ("koord-descheduler", "koord")
     names = [strategy.name for strategy in profile.strategies]
-    assert names == ["RemovePodsHavingTooManyRestarts", "LowNodeLoad"]
+    # The last one is ours, and only shows.
+    assert names == ["RemovePodsHavingTooManyRestarts", "LowNodeLoad", "ReservedResources"]
     assert (profile.name, profile.several) == ("koord-descheduler", False)
     assert profile.evictor.migration.max_per_node == 3
     assert not profile.evictor.pods.namespaces.admits("kube")

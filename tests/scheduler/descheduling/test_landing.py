@@ -6,7 +6,9 @@ from koordlet.scheduler.descheduling import dump
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
+from koordlet.scheduler.objects import generated_claims
 from tests.kit import descheduling
+from tests.kit import device_claims as kit
 from tests.kit.descheduling import Body, node, pod
 
 
@@ -66,3 +68,41 @@ def test_a_pod_that_left_meanwhile_is_not_taken_again() -> None:
     landing.resume()
     landing.suspend()
     assert [len(pods) for pods in state.columns.pods] == [0, 0]
+
+
+def _has(body: Body, pod_body: Body, *devices: tuple[str, str]) -> Body:
+    """A claim that was made for a pod and has these devices."""
+    meta, name = body["metadata"], f"{body['metadata']['generateName']}x"
+    results = [
+        {"request": "r", "driver": kit.DRIVER, "pool": pool, "device": device}
+        for pool, device in devices
+    ]
+    user = {"resource": "pods", **{key: pod_body["metadata"][key] for key in ("name", "uid")}}
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": [user]}
+    return {**body, "metadata": {**meta, "name": name}, "status": status}
+
+
+def test_claims_that_were_made_for_a_pod_go_with_it() -> None:
+    """By a template, or for extended resources: its replacement gets devices where some are left.
+
+    On its own node those that the pod has count as free.
+    """
+    entry = {"name": "x", "resourceClaimTemplateName": "t"}
+    given = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "p-x-x"}]}
+    used = pod("p", "n1", spec={"resourceClaims": [entry]}, status=given)
+    spec = {"devices": {"requests": [kit.request("r")]}}
+    template = generated_claims.ClaimTemplate("default", "t", {}, {}, spec)
+    made = generated_claims.of_template(template, "p", used["metadata"]["uid"], "x")
+    limits = {"resources": {"limits": {"example.com/card": "1"}}, "name": "c"}
+    extended = pod("q", "n1", spec={"containers": [limits]})
+    requests = [kit.request("container-0-request-0")]
+    special = generated_claims.of_resources("default", "q", extended["metadata"]["uid"], requests)
+    state, landing = scene(
+        *(node("n1"), node("n2"), node("n3"), used, extended),
+        kit.device_class("gpu", "true", extendedResourceName="example.com/card"),
+        *(kit.resource_slice(["a", "b"], node="n1"), kit.resource_slice(["c"], node="n2")),
+        *(_has(made, used, ("n1", "a")), _has(special, extended, ("n1", "b"))),
+    )
+    for name in ("p", "q"):
+        rows = landing.feasible(resident(state, name), own=True).tolist()
+        assert [state.node(row).name for row in rows] == ["n1", "n2"]

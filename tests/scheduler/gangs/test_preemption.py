@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Refusal
+from koordlet.scheduler.objects.pods import Pod
 from tests.kit import clusters, gangs
 from tests.kit.gang_scene import Scene
 from tests.scheduler.gangs.test_attempt import of
@@ -122,6 +126,32 @@ def test_a_whole_of_one_pod_is_no_more_important_than_a_pod() -> None:
         scene = Scene(*nodes, lone, whole, pod, *of("g", 1, 1, cpu="3", priority=10))
         [victim] = outcome(scene).victims
         assert victim.name == second["metadata"]["name"]
+
+
+def test_of_equal_gangs_the_one_leaves_whose_workload_was_disrupted_less() -> None:
+    """Both are of two pods and started at once: whichever stands first, the disrupted one stays."""
+    whole = [gangs.own_group(name, 1, disruptionMode="PodGroup") for name in "vw"]
+    for harmed, leaves in (("v", "w"), ("w", "v")):
+        scene = Scene()
+        scene.core = Core(
+            {"default-scheduler": profile.default()},
+            disrupted=functools.partial(_times, f"{harmed}1"),
+        )
+        pods = [
+            gangs.own(f"{name}{place}", name, on=f"n{place}", cpu="2", priority=5)
+            for name in "vw"
+            for place in (0, 1)
+        ]
+        scene.put(*(clusters.node(f"n{place}") for place in (0, 1)), *whole, *pods)
+        scene.put(*of("g", 2, 2, cpu="2", priority=10))
+        assert sorted(victim.name for victim in outcome(scene).victims) == [
+            *(f"{leaves}0", f"{leaves}1"),
+        ]
+
+
+def _times(harmed: str, pod: Pod) -> float:
+    """One pod's workload was disrupted twice of late, that of all others never."""
+    return 2.0 if pod.name == harmed else 0.0
 
 
 def test_a_large_group_spares_the_nodes_that_it_does_not_use() -> None:

@@ -52,6 +52,15 @@ def devices(body: Claim) -> list[str]:
     return [f"{each['pool']}/{each['device']}" for each in results]
 
 
+async def report(world: World, name: str, pool: str, condition: str) -> None:
+    """A driver says that a condition of the claim's device ``g`` is true."""
+    true = {"type": condition, "status": "True"}
+    device = {"driver": kit.DRIVER, "pool": pool, "device": "g", "conditions": [true]}
+    patch = objects.Merge({"status": {"devices": [device]}})
+    where = objects.Ref(kinds.RESOURCE_CLAIMS, name, "d")
+    await world.store.patch(where, patch, subresource="status")
+
+
 def test_a_claim_is_written_before_the_pod_is_bound(ram: Path) -> None:
     """Finalizer, allocation, who uses it; another pod gets the next device of the node."""
 
@@ -107,8 +116,8 @@ def test_a_pod_waits_for_devices_and_gets_those_that_a_claim_gives_back(ram: Pat
                 await pod(world, "a")
                 await world.until_placed("a")
                 await pod(world, "b", "e")
-                told = await world.until_told("b")
-                assert told == (
+                message = await world.until_told("b")
+                assert message == (
                     "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable,"
                     " preemption: 0/1 nodes are available:"
                     " 1 Preemption is not helpful for scheduling."
@@ -213,9 +222,9 @@ def test_a_claim_that_cannot_be_judged_is_told_by_its_own_name(ram: Path) -> Non
             async with schedulers.scheduler(world.client):
                 for name in ("one", "two"):
                     await pod(world, name, name)
-                    told = await world.until_told(name)
+                    message = await world.until_told(name)
                     why = f"claim d/{name}: selector #0: CEL runtime error: no such key: nope"
-                    assert told.startswith(f"0/1 nodes are available: {why}. ")
+                    assert message.startswith(f"0/1 nodes are available: {why}. ")
                 await pod(world, "fine")
                 await world.until_placed("fine")
 
@@ -231,8 +240,8 @@ def test_a_class_that_does_not_exist_is_told_and_waited_for(ram: Path) -> None:
             await claim(world, kit.request(device_class="card"))
             async with schedulers.scheduler(world.client):
                 await pod(world, "a")
-                told = await world.until_told("a")
-                assert told.startswith(
+                message = await world.until_told("a")
+                assert message.startswith(
                     "0/1 nodes are available: request r: device class card does not exist."
                     " no new claims to deallocate, preemption: "
                 )
@@ -269,7 +278,7 @@ def test_a_gang_whose_members_have_claims_gets_devices_for_all_or_none(ram: Path
 
 
 def test_devices_with_conditions_are_waited_for_before_the_binding(ram: Path) -> None:
-    """The pod is bound when the driver says that they are there."""
+    """An event says so; the pod is bound when the driver says that they are there."""
 
     async def body() -> None:
         async with schedulers.world(ram, over_http=False) as world:
@@ -283,13 +292,15 @@ def test_devices_with_conditions_are_waited_for_before_the_binding(ram: Path) ->
             async with schedulers.scheduler(world.client):
                 await pod(world, "a")
                 assert "late/g" in devices(await allocated(world))
+                events = await world.until(bool, kinds.EVENTS)
+                assert [(each["reason"], each["note"]) for each in events.values()] == [
+                    (
+                        "BindingConditionsPending",
+                        "waiting for binding conditions for device on node n",
+                    )
+                ]
                 assert not await world.placed()
-                where = objects.Ref(kinds.RESOURCE_CLAIMS, "c", "d")
-                condition = {"type": "Attached", "status": "True"}
-                device = {"driver": kit.DRIVER, "pool": "late", "device": "g"}
-                status = {"devices": [{**device, "conditions": [condition]}]}
-                patch = objects.Merge({"status": status})
-                await world.store.patch(where, patch, subresource="status")
+                await report(world, "c", "late", "Attached")
                 assert await world.until_placed("a") == {"a": "n"}
 
     schedulers.run(body())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSettings
 from koordlet.scheduler.loop import descheduler
+from koordlet.scheduler.objects.eviction_marks import SOFT_EVICTION
 from tests.kit import deadline, descheduling, schedulers
 from tests.scheduler.loop.test_gangs import both
 
@@ -104,8 +106,8 @@ def test_a_dry_run_sends_nothing_and_counts_what_would_go(ram: Path, *, over_htt
                     world.client, settings(**more), instance="one", dry_run=dry, disruption=FREE
                 )
                 await made.run(once=True)
-                assert made.last is not None
-                assert [each.resident.pod.name for each in made.last.evicted] == ["often"]
+                assert made.book.last is not None
+                assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
             assert await ending(world) == []
             assert not (await objects.collect(world.store.list(kinds.EVENTS))).items
 
@@ -123,9 +125,9 @@ def test_the_limiter_is_asked_for_each_pod(ram: Path, *, over_http: bool) -> Non
                 world.client, settings(), instance="one", disruption=FREE
             )
             await made.run(once=True)
-            assert made.last is not None
-            assert [each.resident.pod.name for each in made.last.evicted] == ["often"]
-            (why,) = made.refusals.values()
+            assert made.book.last is not None
+            assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
+            (why,) = made.book.refusals.values()
             assert why.startswith("ControllerRate: ")
 
     schedulers.run(body())
@@ -182,7 +184,135 @@ def test_failed_pods_are_seen_though_the_scheduler_has_forgotten_them(
                 dry_run=True, disruption=FREE,
             )  # fmt: skip
             await made.run(once=True)
-            assert made.last is not None
-            assert [each.resident.pod.name for each in made.last.evicted] == ["failed"]
+            assert made.book.last is not None
+            assert [each.resident.pod.name for each in made.book.last.evicted] == ["failed"]
+
+    schedulers.run(body())
+
+
+async def _rounds(
+    world: schedulers.World,
+    strategies: Mapping[str, Mapping[str, Any]],
+    *,
+    evictor: Mapping[str, Any] | None = None,
+    dry_run: bool = False,
+    **top: Any,
+) -> descheduler.Descheduler:
+    """One round of these strategies."""
+    body = descheduling.policy(strategies, leaderElection={"leaderElect": False}, **top)
+    if evictor is not None:
+        body["kind"] = "DeschedulerConfiguration"
+        arguments = {"name": "MigrationController", "args": dict(evictor)}
+        body["profiles"][0]["pluginConfig"].append(arguments)
+    made = descheduler.Descheduler(
+        world.client, configuration.read(body, "test"), instance="one",
+        dry_run=dry_run, disruption=FREE,
+    )  # fmt: skip
+    await made.run(once=True)
+    return made
+
+
+@both
+def test_soft_eviction_writes_the_peers_annotation_and_the_pod_stays(
+    ram: Path, *, over_http: bool
+) -> None:
+    """Its form is the peer's, numbers as text; somebody else moves the pod."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as world:
+            evictor = {"defaultJobMode": "EvictDirectly", "evictionPolicy": "SoftEviction"}
+            made = await _rounds(world, TOO_MANY, evictor=evictor, gracePeriodSeconds=7)
+            assert made.book.last is not None
+            assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
+            pods = await world.pods()
+            assert {"often", "rarely", "bare"} == pods.keys()
+            assert await ending(world) == []
+            note = json.loads(pods["often"]["metadata"]["annotations"][SOFT_EVICTION])
+            assert int(note.pop("timestamp")) > 1_600_000_000
+            assert note == {
+                "deleteOptions": {"gracePeriodSeconds": 7},
+                "initiator": "descheduler/RemovePodsHavingTooManyRestarts",
+                "reason": "containers restarted 9 times, at most 4",
+            }
+            assert SOFT_EVICTION not in pods["rarely"]["metadata"].get("annotations", {})
+
+    schedulers.run(body())
+
+
+@both
+def test_delete_deletes_the_pod_with_its_uid_and_asks_for_no_eviction(
+    ram: Path, *, over_http: bool
+) -> None:
+    """Also where the pod's label says so and the configuration does not."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as world:
+            labels = {"koordinator.sh/evict-policy": "Delete"}
+            ref = objects.Ref(kinds.PODS, "often", "d")
+            await world.store.patch(ref, objects.Merge({"metadata": {"labels": labels}}))
+            await _rounds(world, TOO_MANY, evictor={"defaultJobMode": "EvictDirectly"})
+            assert await ending(world) == ["often"]
+            if world.serving is not None:
+                path = "/api/v1/namespaces/d/pods/often"
+                assert world.serving.asked("DELETE", path)
+                assert not world.serving.asked("POST", f"{path}/eviction")
+
+    schedulers.run(body())
+
+
+@both
+def test_a_node_is_cordoned_before_its_pods_go_and_not_where_nothing_is_sent(
+    ram: Path, *, over_http: bool
+) -> None:
+    """A dry run leaves the node as it is."""
+    levels = [
+        {"name": name, "nodeSelector": {"matchLabels": {"price": name}}}
+        for name in ("dear", "cheap")
+    ]
+    drain = {"CustomPriority": {"mode": "DrainNode", "autoCordon": True, "evictionOrder": levels}}
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=over_http) as world:
+            for name, price in (("n1", "dear"), ("n2", "cheap")):
+                await world.node(name, labels={"price": price})
+            await pod(world, "often", restarted(0))
+            ref = objects.Ref(kinds.NODES, "n1")
+            made = await _rounds(world, drain, dry_run=True)
+            assert made.book.last is not None
+            assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
+            assert not (await world.store.get(ref))["spec"].get("unschedulable")
+            await _rounds(world, drain)
+            assert (await world.store.get(ref))["spec"]["unschedulable"] is True
+            gone = (await world.pods()).get("often", {"metadata": {"deletionTimestamp": "now"}})
+            assert gone["metadata"].get("deletionTimestamp")
+
+    schedulers.run(body())
+
+
+@both
+def test_deletion_costs_are_written_by_rank_and_once(ram: Path, *, over_http: bool) -> None:
+    """Nobody goes; a second round finds them written, and a dry run writes none."""
+    key = "controller.kubernetes.io/pod-deletion-cost"
+
+    async def costs(world: schedulers.World) -> dict[str, str]:
+        pods = await world.pods()
+        return {
+            name: body["metadata"]["annotations"][key]
+            for name, body in pods.items()
+            if key in body["metadata"].get("annotations", {})
+        }
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as world:
+            await _rounds(world, {"ScaleDownBinPack": {}}, dry_run=True)
+            assert await costs(world) == {}
+            made = await _rounds(world, {"ScaleDownBinPack": {}})
+            assert made.book.last is not None
+            # Rank 0 is what a pod without the annotation has.
+            assert sorted((await costs(world)).values()) == ["1"]
+            assert len(made.book.last.ranked) == 1
+            again = await _rounds(world, {"ScaleDownBinPack": {}})
+            assert again.book.last is not None
+            assert (again.book.last.ranked, await ending(world)) == ([], [])
 
     schedulers.run(body())

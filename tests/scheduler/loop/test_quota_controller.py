@@ -23,6 +23,13 @@ def used(name: str, **wanted: str) -> Any:
     return lambda bodies: bodies.get(name, {}).get("status", {}).get("used") == wanted
 
 
+def condition(name: str, words: str | None) -> Any:
+    """Whether a quota has this condition; ``None``: none."""
+    return lambda bodies: (
+        bodies[name]["metadata"].get("annotations", {}).get("koordlet.io/invalid") == words
+    )
+
+
 def noted(bodies: Bodies, name: str, amount: str) -> Any:
     """An amount that the scheduler noted on a quota."""
     return json.loads(bodies[name]["metadata"]["annotations"][elastic_quotas.REPORTED[amount]])
@@ -105,8 +112,16 @@ def test_built_in_quotas_come_with_the_first_quota_and_an_invalid_one_is_told(
                 assert event["type"] == "Warning"
                 assert event["regarding"]["kind"] == "ElasticQuota"
                 assert event["regarding"]["name"] == "q"
-                assert "min 9 > max 2" in event["note"]
+                words = (
+                    "resourceKey cpu of quota q min 9 > max 2; write 2 or less, or raise"
+                    " spec.max.cpu; it is not in force"
+                )
+                assert event["note"] == words
+                await world.until(condition("q", words), kinds.ELASTIC_QUOTAS)
                 assert loop.core.quotas.book.settings.default_max  # the arguments hold
+                ref = objects.Ref(kinds.ELASTIC_QUOTAS, "q", "default")
+                await world.store.patch(ref, objects.Merge({"spec": {"min": {"cpu": 1}}}))
+                await world.until(condition("q", None), kinds.ELASTIC_QUOTAS)
 
     schedulers.run(body())
 

@@ -156,38 +156,6 @@ def test_a_namespace_finds_its_quota_by_name_or_by_a_list() -> None:
     ]
 
 
-def test_preemption_inside_a_quota_takes_its_least_important_pods_on_any_node() -> None:
-    """The node has room: the cheapest victim elsewhere frees the quota, other teams are safe."""
-    scene = _scene(quota("q", {}, {"cpu": 4}), quota("other", {}, {"cpu": 4}), nodes_=2)
-    scene.pod("low", "q", "2", on="n0", priority=1)
-    scene.pod("mid", "q", "2", on="n1", priority=5)
-    scene.pod("alien", "other", "1", on="n1", priority=0)
-    scene.pod("high", "q", "1", priority=9, preemptionPolicy="PreemptLowerPriority")
-    scene.now += 400
-    outcome = scene.core.step(scene.now)
-    assert isinstance(outcome, Refusal)
-    assert [victim.name for victim in outcome.victims] == ["low"]
-    assert scene.used("q") == {"cpu": 4000}
-    scene.leave("low")
-    assert scene.decided(5.0) == {"high": "n0"}
-
-
-def test_a_preemptor_waits_for_the_victims_that_already_leave() -> None:
-    """Tried again before they are gone, it takes nobody else."""
-    scene = _scene(quota("q", {}, {"cpu": 4}), nodes_=2)
-    for place, name in enumerate(("low", "mid")):
-        scene.pod(name, "q", "2", on=f"n{place}", priority=1 + place)
-    scene.pod("high", "q", "1", priority=9)
-    scene.decided()
-    scene.core.queue.add(next(e.pod for e in scene.core.queue if e.pod.name == "high"), 0.0)
-    outcome = scene.core.step(scene.now)
-    assert isinstance(outcome, Refusal)
-    assert (outcome.victims, outcome.message.endswith("terminating pod of its quota.")) == (
-        (),
-        True,
-    )
-
-
 def test_preemption_for_room_on_a_node_takes_pods_of_the_same_quota_alone() -> None:
     """The quota has room, the node has none: a less important pod of another team stays."""
     scene = _scene(quota("q", {}, {"cpu": 9}), quota("other", {}, {"cpu": 9}), cpu="4", nodes_=3)
@@ -259,19 +227,10 @@ def test_bounds_of_our_own_refuse_by_name(key: str) -> None:
     assert f"Insufficient quotas{words}" in next(iter(scene.messages.values()))
 
 
-def _gang(scene: QuotaScene, number: int, cpu: str = "1", **more: object) -> None:
-    notes = {
-        "gang.scheduling.koordinator.sh/name": "g",
-        "gang.scheduling.koordinator.sh/min-available": str(number),
-    }
-    for place in range(number):
-        scene.pod(f"g{place}", "q", cpu, meta={"annotations": notes}, **more)
-
-
 def test_a_gang_whose_sum_is_beyond_its_quota_is_refused_at_once() -> None:
     """No member is decided; when the quota has room for all of them, all go."""
     scene = _scene(quota("q", {}, {"cpu": 2}))
-    _gang(scene, 3)
+    scene.gang(3)
     assert set(scene.decided().values()) == {""}
     assert (
         "Insufficient quotas for gang d/g, quotaName: q, runtime: cpu:2, used: cpu:0,"
@@ -286,7 +245,7 @@ def test_a_gang_preempts_pods_of_its_own_quota_alone() -> None:
     scene = _scene(quota("q", {}, {"cpu": 4}), quota("other", {}, {"cpu": 4}))
     scene.pod("low", "q", "3", on="n0", priority=1)
     scene.pod("alien", "other", "1", on="n0", priority=0)
-    _gang(scene, 2, priority=9)
+    scene.gang(2, priority=9)
     scene.now += 400
     outcome = scene.core.step(scene.now)
     assert isinstance(outcome, Refusal)
@@ -369,24 +328,12 @@ def test_a_reservation_and_its_pod_count_once_in_a_full_quota() -> None:
     assert scene.decided() == {"other": "n0"}
 
 
-def test_who_was_taken_for_a_quota_in_vain_is_given_back() -> None:
-    """The least important pod is too small: with the next one gone it may stay."""
-    scene = _scene(quota("q", {}, {"cpu": 4}), nodes_=2)
-    scene.pod("small", "q", "1", on="n0", priority=1)
-    scene.pod("large", "q", "3", on="n1", priority=2)
-    scene.pod("high", "q", "3", priority=9)
-    scene.now += 400
-    outcome = scene.core.step(scene.now)
-    assert isinstance(outcome, Refusal)
-    assert [victim.name for victim in outcome.victims] == ["large"]
-
-
 def test_a_gang_that_lacks_room_on_nodes_leaves_other_teams_alone() -> None:
     """The quota has room, the node has none: the pod of its own quota leaves."""
     scene = _scene(quota("q", {}, {"cpu": 9}), quota("other", {}, {"cpu": 9}), cpu="4", nodes_=3)
     scene.pod("alien", "other", "2", on="n0", priority=0)
     scene.pod("mine", "q", "2", on="n0", priority=5)
-    _gang(scene, 2, priority=9, nodeSelector={clusters.HOST: "n0"})
+    scene.gang(2, priority=9, nodeSelector={clusters.HOST: "n0"})
     scene.now += 400
     outcome = scene.core.step(scene.now)
     assert isinstance(outcome, Refusal)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import moment
-from koordlet.scheduler.migration import cleanup, flow, room
+from koordlet.scheduler.migration import cleanup, flow, job, room
 from koordlet.scheduler.migration.flow import EvictPod, MakeReservation, OpenReservation, Picture
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
@@ -325,6 +325,31 @@ def test_whoever_ends_a_job_gets_its_room_back(turns: int) -> None:
     assert all(held.phase.over for held in cluster.rooms.values())
 
 
+@pytest.mark.parametrize("changed", [None, "0001-01-01T00:00:00Z"])
+@pytest.mark.parametrize("kind", [flow.CREATED, flow.EVICTION, flow.BOUND])
+def test_a_condition_without_a_time_of_its_own_stops_nobody(kind: str, changed: str | None) -> None:
+    """Whoever may patch a status may leave the time out: other jobs go on, this one ends."""
+    cluster = Cluster()
+    reservation = {"name": "r"}
+    condition = {"type": kind, "status": "True", "lastTransitionTime": changed}
+    meta = {"name": "j", "uid": "j-1", "creationTimestamp": moment.spell(NOW)}
+    body = {
+        "metadata": meta,
+        "spec": {
+            "podRef": REF.body(),
+            "ttl": "300s",
+            "reservationOptions": {"reservationRef": reservation},
+        },
+        "status": {"phase": "Running", "conditions": [condition]},
+    }
+    cluster.job = job.decode(body)
+    for _ in range(20):
+        cluster.step()
+        cluster.now += 60.0
+
+    assert cluster.job.status.phase is Phase.FAILED
+
+
 def test_a_paused_job_does_nothing_and_a_bad_one_says_why() -> None:
     """Neither is lost."""
     cluster = Cluster(paused=True)
@@ -332,37 +357,6 @@ def test_a_paused_job_does_nothing_and_a_bad_one_says_why() -> None:
     assert cluster.writes == 0
     bad = MigrationJob(name="j", uid="j", pod=PodRef("", ""), fault="spec.mode 'X' is none of …")
     assert flow.step(bad, cluster.picture(), NOW).status.reason == "InvalidJob"
-
-
-def test_jobs_are_forgotten_and_failed_ones_kept_for_a_day() -> None:
-    """At most a thousand of them, the newest."""
-
-    def job(phase: Phase, age: float, ttl: float | None = 300.0) -> MigrationJob:
-        status = JobStatus(phase=phase)
-        return MigrationJob(
-            name=f"{phase}-{age}", uid="", created=NOW - age, pod=REF, ttl=ttl, status=status
-        )
-
-    several = [
-        job(Phase.SUCCEEDED, 500), job(Phase.SUCCEEDED, 1000), job(Phase.SUCCEEDED, 1000, None),
-        job(Phase.RUNNING, 10**6), job(Phase.FAILED, 80_000), job(Phase.FAILED, 90_000),
-    ]  # fmt: skip
-    gone = [each.name for each in cleanup.forgotten(several, NOW)]
-    assert gone == ["Succeeded-1000", "Failed-90000"]
-    many = [job(Phase.FAILED, float(age)) for age in range(1003)]
-    assert [each.created for each in cleanup.forgotten(many, NOW)] == [
-        NOW - 1000,
-        NOW - 1001,
-        NOW - 1002,
-    ]
-
-
-def test_the_reservation_of_a_job_that_is_gone_is_deleted() -> None:
-    """Those of others are left alone, whatever their name."""
-    ours = JobReservation(name="a", uid="a", job="gone")
-    used = JobReservation(name="b", uid="b", job="gone", owner=REF)
-    theirs = JobReservation(name="c", uid="c")
-    assert list(cleanup.leftovers({}, [ours, used, theirs])) == [ours]
 
 
 @pytest.mark.parametrize(("ends", "phase"), [(True, Phase.SUCCEEDED), (False, Phase.FAILED)])

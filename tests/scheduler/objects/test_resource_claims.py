@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler.objects import resource_claims, wire
+from koordlet.scheduler.objects import generated_claims, resource_claims, wire
 from tests.kit import device_claims as kit
 
 RESULT: dict[str, Any] = {
@@ -134,13 +134,13 @@ def test_a_template_has_the_metadata_and_the_spec_of_its_claims() -> None:
         "metadata": {"name": "t", "namespace": "d"},
         "spec": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": spec},
     }
-    assert resource_claims.decode_template(body) == resource_claims.ClaimTemplate(
+    assert generated_claims.decode_template(body) == generated_claims.ClaimTemplate(
         "d", "t", {"a": "b"}, {"c": "d"}, spec
     )
     body["spec"] = {"spec": {"devices": {"requests": [{"exactly": 1}]}}}
     message = "spec.spec.devices.requests[0].exactly is not an object: 1"
     with pytest.raises(wire.BadObjectError, match=re.escape(message)):
-        resource_claims.decode_template(body)
+        generated_claims.decode_template(body)
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,19 @@ def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_moves_it(
                 assert [move["name"] for move in state["moves"]] == [name]
                 assert state["plan"]["moves"] == []
                 text = loop.metrics(made.gauges())
-                (alert,) = rules("descheduler")
-                oldest = re.search(rf"^{alert['expr'].split()[0]} ([0-9.]+)$", text, re.MULTILINE)
-                assert oldest is not None
-                assert float(oldest[1]) > 0
+                stuck, idle = (
+                    re.search(
+                        rf"^{rule['expr'].split()[0]}(?:{{.*}})? ([0-9.]+)$", text, re.MULTILINE
+                    )
+                    for rule in rules("descheduler")
+                )
+                assert stuck is not None
+                assert idle is not None
+                assert (float(stuck[1]) > 0, float(idle[1])) == (True, 0.0)
+                await deadline.comes(lambda: made.book.last is not None, seconds=30.0)
+                shown = await told("get", "descheduler")
+                assert "it leads; last round " in shown
+                assert "0 go, 0 only shown, 0 refused" in shown.splitlines()
                 assert "koordlet_migration_jobs" in text
                 assert "/api/v1/moves" in list(metrics.routes())
                 assert "/api/v1/moves" not in list(pages.Pages(loop).routes())

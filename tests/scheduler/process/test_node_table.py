@@ -17,9 +17,10 @@ from tests.kit import clusters, schedulers
 MOST_BYTES, MOST_IDLE_BYTES = 160, 400
 
 
-def put(loop: runner.Loop, name: str, **spec: Any) -> None:
+def put(loop: runner.Loop, name: str, labels: dict[str, str] | None = None, **spec: Any) -> None:
     """A node that comes."""
-    loop.core.node(None, nodes.decode(clusters.node(name, spec=spec)), loop.now())
+    body = clusters.node(name, labels=labels, spec=spec)
+    loop.core.node(None, nodes.decode(body), loop.now())
 
 
 def seat(loop: runner.Loop, pod: str, node: str, cpu: str = "1") -> None:
@@ -44,8 +45,9 @@ def test_after_the_first_answer_only_changed_rows_are_sent(ram: Path) -> None:
             schedulers.world(ram, over_http=False) as world,
             schedulers.scheduler(world.client) as loop,
         ):
-            for name in ("n1", "n2", "n3"):
-                put(loop, name)
+            zone = {"topology.kubernetes.io/zone": "east"}
+            for name, labels in (("n1", {}), ("n2", zone), ("n3", {})):
+                put(loop, name, labels=labels)
             table = node_table.NodeTable(loop)
             first = table.document()
             assert (first["whole"], list(named(first))) == (True, ["n1", "n2", "n3"])
@@ -54,7 +56,12 @@ def test_after_the_first_answer_only_changed_rows_are_sent(ram: Path) -> None:
             second = table.document(first["revision"])
             assert (second["whole"], list(named(second))) == (False, ["n2"])
             row = named(second)["n2"]
+            assert [row["zone"], named(first)["n1"]["zone"]] == ["east", ""]
             assert (row["cpu"], row["cpuUsed"], row["cpuUse"], row["pods"]) == (4000, 1000, None, 1)
+
+            epoch = second["revision"].partition(".")[0]
+            for strange in (f"{epoch}.{'9' * 5000}", f"{epoch}.-1", f"{epoch}.", "9" * 5000):
+                assert table.document(strange)["whole"], strange[:20]
 
             use = NodeMetric(updated=time.time(), reported=True, node={"cpu": 700})
             loop.agents.usages["n3"] = use

@@ -10,7 +10,7 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.model import decision, nodereport
 from koordlet.rpc import placing
 from koordlet.scheduler.process import standalone_api
-from tests.kit import clusters, gangs, schedulers
+from tests.kit import clusters, device_claims, gangs, schedulers
 from tests.kit.devices import PERCENT, annotated, report
 from tests.kit.reservations import reservation
 
@@ -343,5 +343,37 @@ def test_the_network_is_handed_in_and_one_that_has_no_effect_is_refused(ram: Pat
             assert 'the network is the object named "default"' in other
             assert rest == ["", "", ""]
             await world.until_placed("a")
+
+    schedulers.run(body())
+
+
+def test_admin_access_is_for_namespaces_that_are_labelled_for_it(ram: Path) -> None:
+    """A claim and a template that ask for devices of others are refused elsewhere, with the fix."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            look = device_claims.claim(device_claims.request(adminAccess=True), name="look")
+            meta, spec = {"name": "look", "namespace": "d"}, look["spec"]
+            version = look["apiVersion"]
+            template: Body = {"apiVersion": version, "kind": "ResourceClaimTemplate"}
+            template |= {"metadata": meta, "spec": {"spec": spec}}
+            usual = device_claims.claim(device_claims.request(), name="usual")
+            taken = await desk.submit(_handed(look, template, usual), dry_run=False)
+            assert [each.error.partition(" (")[0] for each in taken] == [
+                *["d: spec.devices.requests: admin access is not allowed in this namespace"] * 2,
+                "",
+            ]
+            label = "resource.kubernetes.io/admin-access"
+            assert f'label the namespace {label}="true"' in taken[0].error
+            where = objects.Ref(kinds.NAMESPACES, "d")
+            for value, allowed in (("yes", False), ("true", True)):
+                labels = objects.Merge({"metadata": {"labels": {label: value}}})
+                await world.store.patch(where, labels)
+                taken = await desk.submit(_handed(look, template), dry_run=False)
+                assert [not each.error for each in taken] == [allowed, allowed]
 
     schedulers.run(body())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import refusals
+from koordlet.kubeapi import kinds, refusals
 from koordlet.scheduler.process import standalone_api
 from tests.kit import clusters, deadline, quotas, schedulers
 
@@ -37,8 +37,34 @@ def test_a_quota_is_handed_in_and_heeded_and_one_that_contradicts_itself_is_refu
             assert not taken[0].error
             assert taken[1].error.startswith("resourceKey cpu of quota other min 3 > max 2")
             assert "write 2 or less" in taken[1].error
+            assert (taken[1].namespace, taken[1].name) == ("default", "other")
             await world.pod("p", cpu="3", labels={f"{quotas.KEY}name": "team"})
             assert "Insufficient quotas, quotaName: team" in await world.until_told("p")
+
+    schedulers.run(body())
+
+
+def test_a_file_of_quotas_is_taken_in_whatever_their_order(ram: Path) -> None:
+    """As kubectl prints them: by name, children before their parents; a bad one costs itself."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            least, most = {"cpu": "1"}, {"cpu": "2"}
+            several = [
+                quotas.quota("a", least, most, parent="b"),
+                quotas.quota("b", least, most, parent="org", is_parent=True),
+                quotas.quota("c", least, most, parent="nobody"),
+                quotas.quota("org", least, most, is_parent=True),
+            ]
+            taken = await desk.submit(_handed(*map(clusters.stored, several)), dry_run=False)
+            assert [each.error[:21] for each in taken] == ["", "", "c has parentName nobo", ""]
+            assert [node.name for node in loop.core.quotas.book.nodes["a"].path[1:]] == [
+                *("org", "b", "a"),
+            ]
 
     schedulers.run(body())
 
@@ -70,5 +96,46 @@ def test_a_quota_with_pods_is_deleted_only_by_force_and_its_pods_are_in_the_defa
             assert (await world.placed())["p"] == "n1"
             with pytest.raises(refusals.NotFound):
                 await desk.delete_quota("team", force=True)
+
+    schedulers.run(body())
+
+
+def test_the_root_of_a_pool_is_deleted_with_its_profile_and_stays_away(ram: Path) -> None:
+    """Refused while a quota is below it; the nodes are the default tree's again."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            await world.node("n1", cpu="4")
+            profile = {
+                "apiVersion": kinds.ELASTIC_QUOTA_PROFILES.api_version,
+                "kind": kinds.ELASTIC_QUOTA_PROFILES.name,
+                "metadata": {"name": "pool"},
+                "spec": {"quotaName": "pool-root"},
+            }
+            amounts = {"cpu": "1", "memory": "1Gi"}
+            child = quotas.quota("team", amounts, amounts, parent="pool-root")
+            taken = await desk.submit(_handed(profile, clusters.stored(child)), dry_run=False)
+            assert [each.error for each in taken] == ["", ""]
+            await world.until(lambda known: "pool-root" in known, kinds.ELASTIC_QUOTAS)
+            book = loop.core.quotas.book
+
+            def stored() -> bool:
+                root = book.owner("pool-root")
+                return root is not None and bool(root.uid)
+
+            await deadline.comes(stored)
+            with pytest.raises(refusals.Invalid, match="has 1 child quotas: team"):
+                await desk.delete_quota("pool-root", force=False)
+            await desk.delete_quota("pool-root", force=True)
+            await deadline.comes(lambda: book.owner("pool-root") is None)
+            await loop.quota_controller.look()
+            assert "pool-root" not in await world.until(bool, kinds.ELASTIC_QUOTAS)
+            assert await world.until(lambda known: not known, kinds.ELASTIC_QUOTA_PROFILES) == {}
+            loop.core.quotas.settle(loop.now())
+            assert book.trees[""].total["cpu"] == 4000
 
     schedulers.run(body())

@@ -10,12 +10,15 @@ import pytest
 from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.elastic_quotas import ROOT, ElasticQuotaProfile
 from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.quotas import pools
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from tests.kit import clusters
 from tests.kit.quotas import KEY, spec
+
+_DECODER = Decoder({})
 
 
 def _book(*several: elastic_quotas.ElasticQuota) -> QuotaBook:
@@ -75,7 +78,11 @@ def test_a_version_that_cannot_be_gives_way_to_the_one_before() -> None:
     book.put_quota(spec("q", {}, {"cpu": -1}))
     book.settle()
     assert book.nodes["q"].spec.max == {"cpu": 2000}
-    assert book.invalid == {"default/q": "q quota.Spec.Max's value < 0, in dimensions :[cpu]"}
+    words = (
+        "q quota.Spec.Max's value < 0, in dimensions :[cpu]; write zero or more; the version before"
+        " stays in force"
+    )
+    assert (_messages(book), book.invalid) == ([words], {"default/q": words})
     book.put_quota(spec("q", {}, {"cpu": 3}))
     book.settle()
     assert (book.nodes["q"].spec.max, book.invalid) == ({"cpu": 3000}, {})
@@ -88,7 +95,43 @@ def test_a_first_version_that_only_disagrees_with_others_is_in_force() -> None:
         spec("c", {"cpu": 2}, {"cpu": 9}, parent="p"),
     )
     assert _parents(book) == {"p": ROOT, "c": "p"}
-    assert book.invalid["default/c"].startswith("checkMinQuotaSum all brothers' MinQuota")
+    words = book.invalid["default/c"]
+    assert words.startswith("checkMinQuotaSum all brothers' MinQuota")
+    assert words.endswith("; it is in force all the same")
+
+
+def test_a_version_that_gave_way_is_in_force_once_what_was_in_its_way_has_gone() -> None:
+    """A brother that lowers its minimum, children that do, pods that end: nobody writes it anew."""
+    book = _book(
+        spec("p", {"cpu": 4}, {"cpu": 9}, is_parent=True),
+        spec("b", {"cpu": 3}, {"cpu": 9}, parent="p"),
+        spec("c", {"cpu": 1}, {"cpu": 9}, parent="p"),
+    )
+    book.put_quota(spec("c", {"cpu": 2}, {"cpu": 9}, parent="p"))
+    book.put_quota(spec("p", {"cpu": 3}, {"cpu": 9}, is_parent=True))
+    book.settle()
+    assert [book.nodes[name].spec.min["cpu"] for name in "pc"] == [4000, 1000]
+    book.put_quota(spec("b", {"cpu": 1}, {"cpu": 9}, parent="p"))
+    book.settle()
+    assert [book.nodes[name].spec.min["cpu"] for name in "pc"] == [3000, 2000]
+    assert book.invalid == {}
+    pod = _DECODER.decode(clusters.pod("x", on="n", labels={f"{KEY}name": "b"}), 0)
+    book.put(pod)
+    book.put_quota(spec("b", {"cpu": 1}, {"cpu": 9}, parent="p", is_parent=True))
+    book.settle()
+    assert book.invalid["default/b"].startswith("quota has bound pods")
+    book.drop(pod.key)
+    book.reconsider()
+    book.settle()
+    assert (book.nodes["b"].spec.is_parent, book.invalid) == (True, {})
+
+
+def test_a_built_in_object_that_cannot_be_bounds_nothing() -> None:
+    """The arguments hold, and its owner hears why."""
+    book = _book(spec(elastic_quotas.DEFAULT, {}, {"cpu": -1}), spec("q", {}, {"cpu": 1}))
+    assert book.nodes[elastic_quotas.DEFAULT].spec.max["cpu"] == (2**63 - 1) // 5
+    [words] = _messages(book)
+    assert words.endswith("write zero or more; the arguments hold")
 
 
 def test_quotas_in_a_circle_are_below_the_root() -> None:
@@ -99,7 +142,12 @@ def test_quotas_in_a_circle_are_below_the_root() -> None:
     }
     book = _book(*several.values())
     assert _parents(book) == dict.fromkeys("abc", ROOT)
-    assert any("which is below" in text for text in _messages(book))
+    messages = sorted(_messages(book))
+    assert [text.partition(";")[0] for text in messages] == [
+        f"{name} has parentName {parent}, which is below {name}"
+        for name, parent in (("a", "b"), ("b", "c"), ("c", "a"))
+    ]
+    assert all(text.endswith("it is in force below the root") for text in messages)
     book.put_quota(spec("c", {}, {"cpu": 1}, is_parent=True))
     book.settle()
     assert _parents(book) == {"c": ROOT, "b": "c", "a": "b"}
@@ -112,7 +160,8 @@ def test_children_of_a_deleted_parent_are_below_the_root_until_it_is_back() -> N
     book.drop_quota(parent)
     book.settle()
     assert _parents(book) == {"c": ROOT}
-    assert _messages(book) == ["c has parentName p but no quota has that name"]
+    words = "c has parentName p but no quota has that name; create it, or name another parent"
+    assert _messages(book) == [f"{words}; it is in force below the root"]
     book.put_quota(parent)
     book.settle()
     assert (_parents(book), book.invalid) == ({"p": ROOT, "c": "p"}, {})

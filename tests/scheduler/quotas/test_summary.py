@@ -36,6 +36,26 @@ def test_quotas_are_listed_as_a_tree_with_who_borrows_who_lends_and_who_waits() 
     assert default["max"] == {}
 
 
+def test_an_object_that_is_not_in_force_is_listed_with_what_is_wrong() -> None:
+    """One that never was, and one whose name another has; by name the one in force comes alone."""
+    scene = _scene()
+    scene.put(quota("bad", {"cpu": 3}, {"cpu": 2}, parent="org"))
+    scene.put(quota("a", {}, {"cpu": 7}, namespace="later", created="2027-01-01T00:00:00Z"))
+    book = scene.book
+    *_, bad, second = summary.documents(book)
+    assert (bad["quota"], bad["parent"], bad["min"], bad["runtime"], bad["over"]) == (
+        *("bad", "org"),
+        *({"cpu": "3"}, {}, {}),
+    )
+    assert bad["problem"].endswith("it is not in force")
+    assert second["problem"] == "quota a is ignored: default/a has its name"
+    assert bad.keys() == second.keys() == summary.documents(book)[0].keys()
+    [described] = summary.named(book, "bad", {})
+    assert (described["problem"], described["members"]) == (bad["problem"], [])
+    assert [each["problem"] for each in summary.named(book, "a", {})] == [None]
+    assert summary.named(book, "nobody", {}) == []
+
+
 def test_who_uses_more_than_its_runtime_is_over() -> None:
     """``a`` takes its minimum back: ``b`` is over by what exceeds the rest."""
     scene = _scene()

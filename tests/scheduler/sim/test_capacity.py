@@ -1,4 +1,4 @@
-"""How full a cluster is: shares, fragmentation, the largest pod that still fits."""
+"""How full a cluster is: shares, scattered room, the largest pod that still fits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_room_on_several_nodes_is_less_room(free: tuple[int, int], percent: floa
     nodes = [node(f"n{n}", cpu=str(2 + cpus)) for n, cpus in enumerate(free)]
     several = [pod(f"p{n}", on=f"n{n}", cpu="2") for n in range(2)]
 
-    found = told(*nodes, *several)["fragmentation"]
+    found = told(*nodes, *several)["scattered"]
     assert found["ofPod"]["cpuMilli"] == 2000
     assert found["percent"] == (percent if free != (3, 1) else 50.0)
 
@@ -69,5 +69,5 @@ def test_an_empty_cluster_has_no_shares() -> None:
 
     assert summary["utilisation"]["cpuMilli"]["percent"] is None
     assert summary["largestPod"] == []
-    assert summary["fragmentation"]["percent"] is None
+    assert summary["scattered"]["percent"] is None
     assert capacity.reasons([]) == []

@@ -17,6 +17,10 @@ Body = dict[str, Any]
 GPU = kit.device_class("gpu", 'device.driver == "gpu.example"')
 
 
+CARD = "example.com/card"
+CARDS = kit.device_class("cards", "true", extendedResourceName=CARD)
+
+
 def furnished(name: str, *devices: Body | str, **more: Any) -> tuple[Body, Body]:
     """A node with devices."""
     return node(name, **more), kit.resource_slice(devices, node=name)
@@ -183,3 +187,64 @@ def test_what_serves_no_claims_refuses_them_by_name() -> None:
     held["spec"]["template"]["spec"]["resourceClaims"] = [{"name": "x", "resourceClaimName": "c"}]
     (shown,) = tried(*bodies[:3], held)["reservations"]
     assert "resource claims (spec.resourceClaims) of a reservation" in str(shown["conditions"])
+
+
+def card(name: str, amount: int = 1, **more: Any) -> Body:
+    """A pod that asks for cards as an extended resource."""
+    return pod(name, requests={CARD: str(amount)}, **more)
+
+
+def test_an_extended_resource_is_served_by_a_node_or_by_its_class() -> None:
+    """A node that has the resource gives it; one that lacks it gives devices, by a claim."""
+    bodies = (
+        node("own", allocatable={CARD: "1"}),
+        *furnished("n", "g0", "g1"),
+        CARDS,
+        card("a", nodeSelector={"kubernetes.io/hostname": "own"}),
+        card("b", nodeSelector={"kubernetes.io/hostname": "own"}),
+        card("c", 2),
+        card("d"),
+    )
+    result = tried(*bodies)
+    placed = {each["pod"]: (each["node"], each.get("claims")) for each in result["placements"]}
+    assert placed == {
+        "d/a": ("own", None),
+        "d/c": ("n", {"d/c-extended-resources": ["gpu.example/n/g0", "gpu.example/n/g1"]}),
+    }
+    assert message("d", *bodies).startswith(
+        "0/2 nodes are available: 1 Insufficient example.com/card, 1 cannot allocate all claims."
+    )
+
+
+def test_a_resource_that_devices_stand_for_is_no_reason_against_preemption() -> None:
+    """The node is short of CPUs alone: a less important pod gives way for them."""
+    bodies = (
+        *furnished("n", "g0", cpu="4"),
+        CARDS,
+        pod("low", on="n", cpu="4", priority=1),
+        pod("high", requests={CARD: "1", "cpu": "4"}, priority=10),
+    )
+    result = tried(*bodies)
+    assert [each["victims"] for each in result["preemptions"]] == [["d/low"]]
+    [placed] = result["placements"]
+    assert placed["claims"] == {"d/high-extended-resources": ["gpu.example/n/g0"]}
+
+
+def test_of_several_classes_that_serve_a_resource_the_newest_does() -> None:
+    """Each is served under the name that it has without naming one, too."""
+    old, new = (
+        kit.device_class(name, f'device.attributes["{kit.DRIVER}"].m == "{name}"')
+        for name in ("a", "b")
+    )
+    for made, year in ((old, 2025), (new, 2026)):
+        made["spec"]["extendedResourceName"] = CARD
+        made["metadata"]["creationTimestamp"] = f"{year}-01-01T00:00:00Z"
+    bodies = (
+        *furnished("n", kit.device("o", {"m": "a"}), kit.device("w", {"m": "b"})),
+        *(new, old, card("p")),
+        pod("q", requests={"deviceclass.resource.kubernetes.io/a": "1"}),
+    )
+    assert claims(*bodies) == {
+        "d/p": {"d/p-extended-resources": ["gpu.example/n/w"]},
+        "d/q": {"d/q-extended-resources": ["gpu.example/n/o"]},
+    }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.kubeapi import kinds, objects
-from koordlet.scheduler.standalone import controllers
+from koordlet.scheduler.standalone import claims, controllers
 from tests.kit import device_claims as kit
 from tests.kit import schedulers
 
@@ -99,6 +99,21 @@ def test_a_template_makes_a_claim_for_each_pod_which_goes_with_it(ram: Path) -> 
         assert claim not in left
 
     play(ram, body)
+
+
+def test_claims_are_found_by_their_owner_and_a_bad_one_keeps_nobody_from_its_own() -> None:
+    """Each claim is looked at once for all pods, and none is decoded for it."""
+    meta = {"name": "c", "annotations": {"resource.kubernetes.io/pod-claim-name": "x"}}
+    owner = {"kind": "Pod", "uid": "u", "controller": True}
+    good = {"metadata": {**meta, "ownerReferences": [owner]}, "spec": {"devices": "unread"}}
+    bad = {"metadata": {**meta, "ownerReferences": ["u"]}}
+    own = claims.by_owner([bad, good, {"metadata": {"name": "d"}}])
+    entry = {"name": "x", "resourceClaimTemplateName": "t"}
+    waiting = {"metadata": {"uid": "u"}, "spec": {"resourceClaims": [entry]}}
+
+    assert own["u"] == {"x": good}
+    assert [each.made for each in claims.missing(waiting, own["u"])] == ["c"]
+    assert [each.made for each in claims.missing(waiting, {})] == [""]
 
 
 def test_a_claim_keeps_its_name_when_the_pod_was_not_told(ram: Path) -> None:

@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from koordlet.cli import koordinator_features
 from koordlet.config import catalog
 from koordlet.kubeapi import kinds
 from koordlet.report import metrics
 from koordlet.workloads import sloconfig
-from tools.docs import koordinator, surfaces
+from tools.docs import koordinator, koordinator_chart, surfaces
 
 REPO = Path(__file__).parents[3]
 PATHS = {field.path for field in catalog.fields()}
@@ -23,7 +24,7 @@ SOURCES = "\n".join(
     for path in sorted((REPO / "koordlet").rglob("*.py"))
     if path.name != "koordinator_features.py"
 )
-EVERY = [(f.sort, name, f) for f in koordinator_features.FEATURES for name in f.names]
+EVERY = [(f.sort, name, f) for f in koordinator.FEATURES for name in f.names]
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -44,6 +45,21 @@ def test_what_is_ours_exists(feature: koordinator_features.PeerFeature) -> None:
     """A key of the configuration, a section of it, or a metric."""
     below = any(path.startswith(f"{feature.ours}.") for path in PATHS)
     assert feature.ours in PATHS or below or feature.ours in FAMILIES
+
+
+def test_each_value_of_its_chart_has_one_answer() -> None:
+    """By its own name or one above it; no name is invented, and what is ours is in our chart."""
+    listed = (REPO / "fixtures/koordinator/chart-values.txt").read_text().splitlines()[1:]
+    ours = yaml.safe_load((REPO / "deploy/chart/values.yaml").read_text())
+    names = [name for feature in koordinator_chart.FEATURES for name in feature.names]
+
+    covering = {path: [n for n in names if f"{path}.".startswith(f"{n}.")] for path in listed}
+    assert {path: found for path, found in covering.items() if len(found) != 1} == {}
+    assert {name for found in covering.values() for name in found} == set(names)
+    for feature in koordinator_chart.FEATURES:
+        value = ours
+        for key in filter(None, feature.ours.split(".")):
+            value = value[key]
 
 
 def test_the_same_keys_are_read_and_absent_ones_are_not() -> None:

@@ -10,10 +10,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import koordlet
-from tools.release import __main__ as release
 from tools.release import commands, debian, image, layers
 
 DOCKERFILE = (commands.REPO / "Dockerfile").read_text()
@@ -72,15 +69,3 @@ def test_the_base_has_no_shell_and_no_package_manager() -> None:
     assert not {"bash", "dash", "busybox", "dpkg", "apt", "coreutils"} & set(debian.PACKAGES)
     assert {"openssl", "python3.11-minimal"} <= set(debian.PACKAGES)
     assert len(debian.PACKAGES) == len(set(debian.PACKAGES))
-
-
-@pytest.mark.soak
-def test_two_builds_have_one_digest(tmp_path: Path) -> None:
-    """From the locked wheels and Debian's packages, each time anew."""
-    digests = set()
-    for name in ("one", "two"):
-        assert release.main(["wheel", "image", "--into", str(tmp_path / name)]) == 0
-        [made] = (tmp_path / name).glob("*.oci.tar")
-        digests.add(image.digest(made))
-
-    assert len(digests) == 1

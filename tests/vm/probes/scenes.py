@@ -11,7 +11,6 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -35,11 +34,7 @@ def install(units: str) -> dict[str, object]:
     service.tune()
     service.sh("systemctl", "start", "web.service").check_returncode()
     for name in ("batch", "user"):
-        group = service.FILES[name].parent
-        group.mkdir(parents=True)
-        with subprocess.Popen(["sleep", "infinity"]) as process:
-            (group / "cgroup.procs").write_text(str(process.pid))
-            process.returncode = 0  # it stays
+        service.occupy(name)
     service.BEFORE.write_text(json.dumps(service.control_files()))
     paths = [str(service.UNITS / unit) for unit in units_of_ours]
     verified = service.sh("systemd-analyze", "verify", *paths)

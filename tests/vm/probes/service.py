@@ -155,6 +155,15 @@ def settled(wanted: dict[str, list[str | None]]) -> dict[str, list[str | None]]:
     return found
 
 
+def occupy(name: str) -> None:
+    """Make the group of a workload, with a process that waits in it."""
+    group = FILES[name].parent
+    group.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "infinity"]) as process:
+        (group / "cgroup.procs").write_text(str(process.pid))
+        process.returncode = 0  # it stays
+
+
 def limits() -> dict[str, str | None]:
     """The CPUs of the workloads; None where there is no such file."""
     return {name: read(path) for name, path in FILES.items()}

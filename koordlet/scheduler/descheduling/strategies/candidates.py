@@ -41,11 +41,14 @@ class CandidateSettings:
         return not several or any(terms.holds(each, pod_class.labels) for each in several)
 
 
-def read(fields: Fields) -> CandidateSettings:
-    """The common arguments; the caller reads its own, and calls ``done``."""
+def read(fields: Fields, *, dry_run: bool = False) -> CandidateSettings:
+    """The common arguments; the caller reads its own, and calls ``done``.
+
+    ``dry_run``: whether the strategy only shows where nothing is said.
+    """
     return CandidateSettings(
         paused=fields.flag("paused"),
-        dry_run=fields.flag("dryRun"),
+        dry_run=fields.flag("dryRun", default=dry_run),
         node_fit=fields.flag("nodeFit", default=True),
         nodes=fields.selector("nodeSelector"),
         namespaces=selection.choice(fields, "evictableNamespaces"),

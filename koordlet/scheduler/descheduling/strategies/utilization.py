@@ -225,6 +225,7 @@ class LowNodeUtilization(_Utilization):
             if use.row not in chosen
             and any(use.percent(name) > value for name, value in high.items())
         ]
+        scene.relieve(len(over))
         if idle := _idle(len(under), len(over), len(uses), self._least):
             scene.note(idle)
             return

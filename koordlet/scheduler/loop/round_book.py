@@ -1,0 +1,99 @@
+"""What a descheduler keeps of its rounds: the last one, since when nothing moves, and why.
+
+Covers: refusals by pod, the document of the last round, the metrics of rounds. Does not cover:
+playing them (``loop.descheduler``).
+
+Rules:
+1. A descheduler is idle while some strategy wants something in vain, and none moves anything. What
+   is only shown, or would go in a dry run, is not in vain, and moves nobody.
+2. The reason of idleness is a word: what refused most pods of the last round; ``NoNodeFits`` where
+   nobody was refused, because no pod that may leave has another node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from koordlet.model import moment
+from koordlet.scheduler.descheduling import summary
+from koordlet.scheduler.descheduling.limits import EvictionAnswer
+from koordlet.scheduler.descheduling.round import EvictionProposal, RoundResult
+from koordlet.scheduler.disruption.answers import Clock
+from koordlet.scheduler.loop.metrics import SchedulerMetrics
+
+NO_NODE_FITS = "NoNodeFits"
+_LIMITS = {
+    EvictionAnswer.NODE_LIMIT: "RoundLimit",
+    EvictionAnswer.NAMESPACE_LIMIT: "RoundLimit",
+    EvictionAnswer.TOTAL_LIMIT: "RoundLimit",
+}
+
+
+class RoundBook:
+    """The rounds of one descheduler."""
+
+    def __init__(self, measures: SchedulerMetrics) -> None:
+        self._measures = measures
+        #: The last round, when it ended, how long it took.
+        self.last: RoundResult | None = None
+        self._ended, self._seconds = 0.0, 0.0
+        #: Why proposals were refused in the last round, by UID of the pod.
+        self.refusals: dict[str, str] = {}
+        #: By the steady clock, since when rounds want something and move nothing; and why.
+        self._idle_since: float | None = None
+        self._why = ""
+
+    def begin(self) -> None:
+        """A round begins."""
+        self.refusals = {}
+
+    def refuse(self, proposal: EvictionProposal, reason: str, message: str) -> None:
+        """A proposal came to nothing."""
+        self.refusals[proposal.resident.pod.uid] = f"{reason}: {message}"
+
+    def why(self, proposal: EvictionProposal) -> str:
+        """Why a proposal was refused; empty where nobody said."""
+        return self.refusals.get(proposal.resident.pod.uid, "")
+
+    def end(self, result: RoundResult, seconds: float, now: Clock) -> None:
+        """A round is over."""
+        self.last, self._ended, self._seconds = result, now.wall, seconds
+        moves = result.ranked or not all(proposal.shadow for proposal in result.evicted)
+        if moves or not any(run.stuck for run in result.runs):
+            self._idle_since, self._why = None, ""
+        else:
+            self._idle_since = now.steady if self._idle_since is None else self._idle_since
+            self._why = self._reason(result)
+        self._measures.rounds.observe(seconds)
+        for run in result.runs:
+            self._measures.strategy_ran(run.strategy, run.profile, run.seconds)
+        for decision in result.decisions:
+            proposal = decision.proposal
+            self._measures.descheduled[
+                decision.answer.value, proposal.strategy, proposal.profile,
+                proposal.resident.pod.namespace, proposal.node,
+            ] += 1  # fmt: skip
+
+    def _reason(self, result: RoundResult) -> str:
+        """Rule 2."""
+        words = Counter(
+            _LIMITS.get(decision.answer) or self.why(decision.proposal).partition(":")[0] or "Error"
+            for decision in result.decisions
+        )
+        return words.most_common(1)[0][0] if words else NO_NODE_FITS
+
+    def _idle(self, now: Clock) -> float:
+        return 0.0 if self._idle_since is None else now.steady - self._idle_since
+
+    def document(self, now: Clock) -> dict[str, Any]:
+        """The last round, and how it stands since."""
+        shown = summary.document(self.last or RoundResult(), self.why)
+        ended = None if self.last is None else moment.spell(self._ended)
+        idle = {"idleSeconds": round(self._idle(now), 1), "idleReason": self._why}
+        return {"ended": ended, "seconds": round(self._seconds, 3), **idle, **shown}
+
+    def gauges(self, now: Clock) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+        """How long nothing has moved though something should; 0 where all is well."""
+        labels = (("reason", self._why),)
+        return {("koordlet_descheduler_idle_seconds", labels): self._idle(now)}

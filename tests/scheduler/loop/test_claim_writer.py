@@ -1,0 +1,100 @@
+"""The writer of claims goes on, whatever others have written into one."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import typing
+from pathlib import Path
+
+import pytest
+
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.claims.allocation_state import AllocationState
+from koordlet.scheduler.framework import RefusedError
+from koordlet.scheduler.loop.claim_writer import ClaimWriter
+from koordlet.scheduler.objects import pod_claims, resource_claims
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.requests import Requests
+from koordlet.scheduler.objects.resource_claims import ResourceClaim
+from tests.kit import device_claims as kit
+from tests.kit import schedulers
+
+NOW = 1_800_000_000.0
+LATER = NOW + 3600
+
+
+def pod() -> Pod:
+    """A pod that uses the claim."""
+    shared = PodClass(namespace="d", labels={}, scheduler="s", requests=Requests({}, {}, {}))
+    claims = (pod_claims.PodClaim("x", "c"),)
+    return Pod(
+        namespace="d", name="a", uid="u", pod_class=shared, priority=0, created="",
+        node="", terminating=False, claims=claims,
+    )  # fmt: skip
+
+
+def allocated(timestamp: str | None) -> ResourceClaim:
+    """A claim whose device has to be attached first."""
+    device = {"request": "r", "driver": kit.DRIVER, "pool": "n", "device": "g"}
+    results = [{**device, "bindingConditions": ["Attached"]}]
+    allocation = {"devices": {"results": results}, "allocationTimestamp": timestamp}
+    body = kit.claim(kit.request(), name="c")
+    return resource_claims.decode({**body, "status": {"allocation": allocation}})
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "waits"),
+    [("2027-01-15T08:00:00Z", False), (None, True), ("", True), ("yesterday", True)],
+)
+def test_devices_whose_allocation_names_no_time_are_waited_for(
+    timestamp: str | None, *, waits: bool
+) -> None:
+    """An older scheduler writes none; with one, ten minutes are enough."""
+    state = AllocationState()
+    state.claims.put(allocated(timestamp))
+    unasked = typing.cast("objects.Objects", None)
+    writer = ClaimWriter(unasked, state, lambda: LATER, lambda _: False, lambda _: None)
+
+    if waits:
+        assert writer.waiting(pod()) > 0
+    else:
+        with pytest.raises(RefusedError, match="did not become ready within 600 s: Attached"):
+            writer.waiting(pod())
+
+
+def test_a_claim_that_cannot_be_read_any_more_costs_its_own_release(ram: Path) -> None:
+    """It is logged; the next claim gives its devices back."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            good = await world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(name="good"))
+            bad = await world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(name="bad"))
+            refs = [objects.ref(kinds.RESOURCE_CLAIMS, each) for each in (bad, good)]
+            known = {
+                name: resource_claims.decode(each) for name, each in (("bad", bad), ("good", good))
+            }
+            strange = objects.Merge({"status": {"devices": [{"conditions": "none"}]}})
+            await world.store.patch(refs[0], strange, subresource="status")
+            reserved = {"reservedFor": [{"resource": "pods", "name": "a", "uid": "u"}]}
+            for ref in refs:
+                await world.store.patch(
+                    ref, objects.Merge({"status": reserved}), subresource="status"
+                )
+            writer = ClaimWriter(
+                world.store, AllocationState(), lambda: NOW, lambda _: False, lambda _: None
+            )
+            for name in ("bad", "good"):
+                writer.release(pod(), dataclasses.replace(known[name], resource_version=""))
+            working = asyncio.ensure_future(writer.run())
+            try:
+                await world.until(
+                    lambda several: not several["good"]["status"].get("reservedFor"),
+                    kinds.RESOURCE_CLAIMS,
+                )
+                assert not working.done()
+            finally:
+                working.cancel()
+                await asyncio.gather(working, return_exceptions=True)
+
+    schedulers.run(body())
