@@ -192,8 +192,9 @@ def test_commands_hold_the_claims_that_an_agent_has_prepared(ram: Path) -> None:
         who.checkpoints.save(dra_driver.STEM, 1, record, saved_state.encode)
     args = argparse.Namespace(state_dir=str(ram / "state"))
     line = site.line()
-    plan_command.hold_claims(args, line)
-    assert line.observation.claims == ()
-    site.host.live = True
-    plan_command.hold_claims(args, line)
-    assert line.observation.claims == (claim,)
+    held = []
+    for live in (False, True):
+        site.host.live = live
+        plan_command.hold_claims(args, line)
+        held.append(line.observation.claims)
+    assert held == [(), (claim,)]
