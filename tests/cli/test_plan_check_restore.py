@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
 import pytest
 
 from koordlet import cli
+from koordlet.agent import dra_driver
 from koordlet.cli import plan as plan_command
 from koordlet.model import decision, plan
-from tests.kit import agents, clusters
+from koordlet.policy.framework import saved_state
+from tests.kit import agents, clusters, prepared_claims
+from tests.kit import resctrl as kit_resctrl
 
 _GONE = {"type": "CPUSetNotApplied", "reason": "R", "message": "gone"}
 MOUNT = "30 25 0:26 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
@@ -177,3 +181,20 @@ def test_restore_without_anything_to_restore(
 
     assert found == {"version": "v1", "restored": 0, "left": [], "failed": []}
     assert not state.exists()
+
+
+def test_commands_hold_the_claims_that_an_agent_has_prepared(ram: Path) -> None:
+    """From its checkpoint, on the machine that it ran on; a recording has no agent."""
+    site = agents.Site(kit_resctrl.machine(), ram / "state")
+    claim = prepared_claims.claim("a", prepared_claims.cpus("0-1", 1))
+    with site.agent() as who:
+        record = dra_driver.DriverRecord(driver="koordlet.cpu", claims=(claim,))
+        who.checkpoints.save(dra_driver.STEM, 1, record, saved_state.encode)
+    args = argparse.Namespace(state_dir=str(ram / "state"))
+    line = site.line()
+    held = []
+    for live in (False, True):
+        site.host.live = live
+        plan_command.hold_claims(args, line)
+        held.append(line.observation.claims)
+    assert held == [(), (claim,)]

@@ -2,7 +2,7 @@
 
 Covers: containerd and CRI-O with NRI; slices as the server takes them; kills of agent, kubelet and
 runtime between the steps; the static CPU policy.
-Does not cover: cache ways and several NUMA nodes (``tests.vm.test_claims``).
+Does not cover: cache ways and several NUMA nodes (``tests.agent.test_dra_driver``).
 """
 
 from __future__ import annotations
