@@ -95,6 +95,8 @@ def _run(args: argparse.Namespace) -> int:
         lines = feed_options.workload_lines(state, args.name)
     if args.name and not several:
         raise _no_such(args.what.removesuffix("s"), args.name, "none of that name")
+    if not several and args.output in {"table", "wide"}:
+        output.say(f"{args.what}: none")
     return output.show(args.output, {args.what: several}, lines)
 
 

@@ -90,6 +90,16 @@ class StrategyRun:
     unfit: int = 0
     moved: int = 0
 
+    def answered(self, answer: EvictionAnswer) -> None:
+        """Count an intent by what came of it."""
+        self.intents += 1
+        self.unfit += answer is EvictionAnswer.UNFIT
+        self.moved += answer.evicted
+
+    def end(self, seconds: float, sources: int) -> None:
+        """The strategy is through."""
+        self.seconds, self.sources = seconds, sources
+
     @property
     def stuck(self) -> bool:
         """Whether there was something to do, and nothing came of it."""
@@ -132,6 +142,10 @@ class Scene:
         self.note = note
         #: Nodes that the strategy wants relieved.
         self.sources = 0
+
+    def relieve(self, sources: int) -> None:
+        """The strategy wants so many more nodes relieved."""
+        self.sources += sources
 
     def evictable(
         self,
@@ -225,7 +239,7 @@ class DeschedulingRound:
             try:
                 yield from self._strategy(profile, strategy, scene, run)
             finally:
-                run.seconds, run.sources = self._clock() - began, scene.sources
+                run.end(self._clock() - began, scene.sources)
             if not profile.evictor.dry_run:
                 self._forget(self.result.decisions[before:])
 
@@ -260,9 +274,7 @@ class DeschedulingRound:
                 self.result.failures.append((profile.name, strategy.name, failure))
                 return
             answer = yield from self._answer(profile, strategy, scene, intent)
-            run.intents += 1
-            run.unfit += answer is EvictionAnswer.UNFIT
-            run.moved += answer.evicted
+            run.answered(answer)
         intents.close()
 
     def _answer(

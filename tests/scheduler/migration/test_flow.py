@@ -359,37 +359,6 @@ def test_a_paused_job_does_nothing_and_a_bad_one_says_why() -> None:
     assert flow.step(bad, cluster.picture(), NOW).status.reason == "InvalidJob"
 
 
-def test_jobs_are_forgotten_and_failed_ones_kept_for_a_day() -> None:
-    """At most a thousand of them, the newest."""
-
-    def job(phase: Phase, age: float, ttl: float | None = 300.0) -> MigrationJob:
-        status = JobStatus(phase=phase)
-        return MigrationJob(
-            name=f"{phase}-{age}", uid="", created=NOW - age, pod=REF, ttl=ttl, status=status
-        )
-
-    several = [
-        job(Phase.SUCCEEDED, 500), job(Phase.SUCCEEDED, 1000), job(Phase.SUCCEEDED, 1000, None),
-        job(Phase.RUNNING, 10**6), job(Phase.FAILED, 80_000), job(Phase.FAILED, 90_000),
-    ]  # fmt: skip
-    gone = [each.name for each in cleanup.forgotten(several, NOW)]
-    assert gone == ["Succeeded-1000", "Failed-90000"]
-    many = [job(Phase.FAILED, float(age)) for age in range(1003)]
-    assert [each.created for each in cleanup.forgotten(many, NOW)] == [
-        NOW - 1000,
-        NOW - 1001,
-        NOW - 1002,
-    ]
-
-
-def test_the_reservation_of_a_job_that_is_gone_is_deleted() -> None:
-    """Those of others are left alone, whatever their name."""
-    ours = JobReservation(name="a", uid="a", job="gone")
-    used = JobReservation(name="b", uid="b", job="gone", owner=REF)
-    theirs = JobReservation(name="c", uid="c")
-    assert list(cleanup.leftovers({}, [ours, used, theirs])) == [ours]
-
-
 @pytest.mark.parametrize(("ends", "phase"), [(True, Phase.SUCCEEDED), (False, Phase.FAILED)])
 def test_a_replacement_that_is_seen_before_the_end_of_its_pod_is_waited_for(
     phase: Phase, *, ends: bool

@@ -51,6 +51,8 @@ class AnomalyDetectors:
     def __init__(self, settings: AnomalySettings, memory_seconds: float) -> None:
         self._settings, self._memory = settings, memory_seconds
         self._marks: dict[str, _Marks] = {}
+        #: When old marks were last looked for: once a round, and not for each of its nodes.
+        self._swept = float("-inf")
 
     def abnormal(self, name: str, now: float) -> bool:
         """Mark a node as abnormal; whether it is for good."""
@@ -68,9 +70,11 @@ class AnomalyDetectors:
 
     def _current(self, name: str, now: float) -> _Marks:
         """The marks of a node that still hold; what is old is forgotten for all."""
-        old = [known for known, marks in self._marks.items() if now - marks.at > self._memory]
-        for known in old:
-            del self._marks[known]
+        if now != self._swept:
+            self._swept = now
+            old = [known for known, marks in self._marks.items() if now - marks.at > self._memory]
+            for known in old:
+                del self._marks[known]
         marks = self._marks.setdefault(name, _Marks(now))
         if marks.is_open and now - marks.at > self._settings.timeout_seconds:
             marks = self._marks[name] = _Marks(now)

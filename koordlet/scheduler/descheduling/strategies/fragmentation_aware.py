@@ -54,7 +54,7 @@ class FragmentationAware:
         imbalances = self._imbalances(columns, np.array(rows, np.intp), {})
         order = np.argsort(-imbalances, kind="stable").tolist()
         worst = [place for place in order if imbalances[place] > self._above]
-        scene.sources += len(worst)
+        scene.relieve(len(worst))
         if not worst:
             scene.note(f"no node has an imbalance above {self._above:g}")
         for place in worst:

@@ -98,7 +98,7 @@ class LowNodeLoad:
                 LoadClass.PROD_LOW,
             )
         )
-        scene.sources += len(classes[LoadClass.HIGH]) + len(classes[LoadClass.PROD_HIGH])
+        scene.relieve(sum(map(len, sources.values())))
         why = self._idle(classes, sources, len(low) + len(both) + len(prod_low), len(rows))
         if why:
             scene.note(f"pool {pool.name}: {why}")

@@ -59,7 +59,7 @@ class ReservedResources:
         bound = [
             pod for pod in scene.state.columns.pods[row].values() if _held(pod, node.reserved_cpus)
         ]
-        scene.sources += bool(bound or _taken(scene, row, reserved))
+        scene.relieve(bool(bound or _taken(scene, row, reserved)))
         several = order.least_first(scene.evictable(row, self._settings.wants), scene.judge)
         several.sort(key=lambda each: not _held(each.pod, node.reserved_cpus))
         for resident in several:

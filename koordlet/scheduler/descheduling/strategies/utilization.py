@@ -225,7 +225,7 @@ class LowNodeUtilization(_Utilization):
             if use.row not in chosen
             and any(use.percent(name) > value for name, value in high.items())
         ]
-        scene.sources += len(over)
+        scene.relieve(len(over))
         if idle := _idle(len(under), len(over), len(uses), self._least):
             scene.note(idle)
             return
