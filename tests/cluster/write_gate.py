@@ -23,7 +23,8 @@ from tests.kit import deadline, k8s_lab
 from tests.kit.apiserver import pki
 
 _HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-_NAME = "gate.koordlet.test"
+#: As denials name it.
+NAME = "gate.koordlet.test"
 _JOBS = "podmigrationjobs", "podmigrationjobs/*"
 
 
@@ -111,7 +112,7 @@ def serving(
         yield gate
     finally:
         gate.disarm()
-        admin.ask("DELETE", f"{_HOOKS}/{_NAME}")
+        admin.ask("DELETE", f"{_HOOKS}/{NAME}")
         listener.shutdown()
         thread.join()
         listener.server_close()
@@ -131,8 +132,8 @@ def _configuration(url: str, certificate: Path) -> dict[str, object]:
         )
     ]  # fmt: skip
     hook = {
-        "name": _NAME, "rules": rules, "clientConfig": {"url": url, "caBundle": bundle},
+        "name": NAME, "rules": rules, "clientConfig": {"url": url, "caBundle": bundle},
         "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
         "timeoutSeconds": 10,
     }  # fmt: skip
-    return {"metadata": {"name": _NAME}, "webhooks": [hook]}
+    return {"metadata": {"name": NAME}, "webhooks": [hook]}

@@ -30,6 +30,7 @@ ELSEWHERE = {
     "descheduler": "needs an API server: tests/scheduler/process/test_descheduler.py",
     "drain": "needs an API server: tests/cli/test_moves.py; of files tests/cli/test_drain.py",
     "evict": "needs an API server: tests/cli/test_moves.py; of files tests/cli/test_drain.py",
+    "reschedule": "needs a cluster or a scheduler: tests/cli/test_reschedule.py",
     "migrate": "needs a cluster or a scheduler: tests/cli/test_migrate.py",
     "reserve": "needs a scheduler: tests/cli/test_reserve.py",
     "describe": "needs a scheduler: tests/cli/test_reserve.py",

@@ -202,7 +202,7 @@ class Evictions:
             await self._store.evict(ref(pod), uid=pod.uid, grace_seconds=grace)
 
     async def _end(self, request: EvictionRequest, result: EvictionResult) -> EvictionResult:
-        by = "drain" if request.mover.drains else request.mover.name
+        by = request.mover.name.partition("/")[0] if request.mover.planned else request.mover.name
         self.measures.evicted(by, request.cause, result.reason)
         if result.evicted:
             log.get().info(
