@@ -42,12 +42,13 @@ def _asked(claim: Document) -> str:
 
 def detail(claim: Document) -> Iterator[str]:
     """One claim with its devices, and the pods that wait for it."""
+    reason = "for its extended resources" if claim["extended"] else "by a template"
     shown = {
         "Name": claim["claim"],
         "Phase": claim["phase"],
         "Asks for": _asked(claim),
         "Pods": ", ".join(claim["reservedFor"]),
-        "Made for": "one pod, by a template" if claim["generated"] else "",
+        "Made for": f"one pod, {reason}" if claim["generated"] else "",
     }
     yield from (f"{name + ':':<10} {value}".rstrip() for name, value in shown.items())
     rows = [

@@ -1,4 +1,4 @@
-"""``koordlet describe``: one reservation, gang, migration, quota, claim or disruption budget."""
+"""``koordlet describe``: one reservation, gang, migration, plan, quota, claim or budget."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from koordlet.cli import (
     migrations,
     options,
     output,
+    plans,
     quotas,
     reservations,
     scheduler_documents,
@@ -28,6 +29,7 @@ koordlet describe quota team-a
 koordlet describe budget shop/web       a DisruptionRate: windows, and what was disrupted
 koordlet describe claim default/gpus
 koordlet describe migration web-1-5f3a1c --kubeconfig admin.conf
+koordlet describe plan train-0-5f3a1c   several moves that belong together, and how far they are
 """
 _OPTIONS = {
     "--address ADDRESS": "HOST:PORT of the scheduler's --http, for all but reservations"
@@ -40,11 +42,16 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
     "claim": claims.detail,
     "budget": disruption.detail,
 }
+#: Objects of a cluster or of a standalone scheduler.
+_REACHED = {
+    "migration": (migrations.reach, migrations.detail),
+    "plan": (plans.reach, plans.detail),
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = ("reservation", "migration", *_DETAILS)
+    choices = ("reservation", *_REACHED, *_DETAILS)
     parser.add_argument("kind", choices=choices, metavar=f"{{{','.join(choices)}}}", help="of what")
     parser.add_argument("name", metavar="NAME", help="of the object")
     reservations.add(parser)
@@ -56,9 +63,10 @@ def run(args: argparse.Namespace) -> int:
     if args.kind in _DETAILS:
         document = scheduler_documents.one(args.address, args.kind, args.name)
         return output.show(args.output, {args.kind: document}, _DETAILS[args.kind](document))
-    if args.kind == "migration":
-        move = migrations.MigrationReach(args).one(args.name)
-        return output.show(args.output, {"migration": move}, migrations.detail(move))
+    if args.kind in _REACHED:
+        reach, detail = _REACHED[args.kind]
+        document = reach(args).one(args.name)
+        return output.show(args.output, {args.kind: document}, detail(document))
     body, timeline, warnings = reservations.Reach(args).describe(args.name)
     moments = [{"at": at, "what": what} for at, what in timeline]
     shown = {"reservation": body, "timeline": moments, "warnings": warnings}

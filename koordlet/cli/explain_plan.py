@@ -60,6 +60,5 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"node {document['node']} {goal}, at a cost of {document['cost']}"
     yield "Why it is safe:"
     yield from (f"  {line}" for line in document["proof"])
-    yield "Nothing is moved. To move them, one after the other:"
-    for move in document["moves"]:
-        yield f"  koordlet migrate {move['pod']} --to {move['to']} --wait"
+    yield "Nothing is moved. To move them, room for all first, one after the other:"
+    yield f"  koordlet reschedule {document['for'] or 'empty-node'} --wait"

@@ -13,6 +13,7 @@ from koordlet.cli import (
     gangs,
     migrations,
     output,
+    plans,
     quotas,
     reservations,
     scheduler_documents,
@@ -30,6 +31,7 @@ koordlet get gangs --address 127.0.0.1:9317
 koordlet get claims                     devices of resource claims, and who uses them
 koordlet get descheduler                the last round: each strategy, and why nothing moved
 koordlet get migrations                 pods that move, and how far each is
+koordlet get plans                      several moves that belong together, and how far they are
 koordlet get quotas                     the tree: who borrows, who lends, who is over
 koordlet get budgets                    DisruptionRates: what each allows, and when again
 koordlet get avoid                      which workloads avoid which nodes, and until when
@@ -48,7 +50,9 @@ _TABLES = {
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    choices = sorted((*_TABLES, "migrations", "node", "nodes", "reservations", "workloads"))
+    choices = sorted(
+        (*_TABLES, "migrations", "node", "nodes", "plans", "reservations", "workloads")
+    )
     parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser, ("table", "wide", "json", "yaml"))
@@ -68,8 +72,11 @@ def _run(args: argparse.Namespace) -> int:
         several: list[Any] = [reach.get(args.name)] if args.name else list(reach.every())
         lines = reservations.table(several)
     elif args.what == "migrations":
-        several = migrations.MigrationReach(args).every(args.name)
+        several = migrations.reach(args).every(args.name)
         lines = migrations.table(several)
+    elif args.what == "plans":
+        several = plans.reach(args).every(args.name)
+        lines = plans.table(several)
     elif args.what in _TABLES:
         several = scheduler_documents.ask(args.address, args.what, args.name)
         lines = _TABLES[args.what](several)
@@ -88,6 +95,8 @@ def _run(args: argparse.Namespace) -> int:
         lines = feed_options.workload_lines(state, args.name)
     if args.name and not several:
         raise _no_such(args.what.removesuffix("s"), args.name, "none of that name")
+    if not several and args.output in {"table", "wide"}:
+        output.say(f"{args.what}: none")
     return output.show(args.output, {args.what: several}, lines)
 
 

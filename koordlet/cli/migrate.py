@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 import secrets
 
-from koordlet.cli import migrations, options, output, reservations, scheduler_documents
+from koordlet.cli import (
+    migrations,
+    object_reach,
+    options,
+    output,
+    reservations,
+    scheduler_documents,
+)
 from koordlet.model import errors
 
 EXAMPLES = """\
@@ -73,12 +80,12 @@ def run(args: argparse.Namespace) -> int:
     body["metadata"]["name"] = f"{prefix}{secrets.token_hex(3)}"
     if args.dry_run:
         return output.show(args.output, {"job": body}, [f"would create {body['metadata']['name']}"])
-    reach = migrations.MigrationReach(args)
+    reach = migrations.reach(args)
     made = reach.create(body)
     if not args.wait:
         lines = [f"migration {made} is asked for", f"follow it: koordlet watch migrations {made}"]
         return output.show(args.output, {"migration": {"name": made}}, lines)
-    move: migrations.Document = {}
+    move: object_reach.Document = {}
     for move in reach.watch(made):
         if args.output != "json":
             output.say(f"{move['phase']} {move['status']}: {move['message']}".rstrip(": "))

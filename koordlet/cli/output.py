@@ -39,7 +39,7 @@ def show(
     elif form == "svg":
         sys.stdout.write(picture())
     else:
-        print("\n".join(visible(line) for line in lines))
+        sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
     return 0
 
 

@@ -71,7 +71,7 @@ def _reservations(args: argparse.Namespace) -> None:
 
 def _migrations(args: argparse.Namespace) -> None:
     """Print each job, then again whenever it has changed."""
-    moves = migrations.MigrationReach(args).watch(args.name)
+    moves = migrations.reach(args).watch(args.name)
     for move in itertools.islice(moves, args.count or None):
         if args.output == "json":
             print(json.dumps({"version": "v1", "migration": move}), flush=True)

@@ -102,6 +102,11 @@ RESERVATIONS = Kind(
 
 # Ours: what no peer has.
 DISRUPTION_RATES = Kind("scheduling.koordlet.io", "v1alpha1", "disruptionrates", "DisruptionRate")
+MOVE_PLANS = Kind(
+    *("scheduling.koordlet.io", "v1alpha1", "moveplans", "MovePlan"), namespaced=False
+)
+#: So many moves has a plan at most.
+MOST_MOVES = 32
 NODE_AVOIDANCES = Kind(
     *("scheduling.koordlet.io", "v1alpha1", "nodeavoidances", "NodeAvoidance"), namespaced=False
 )

@@ -18,7 +18,7 @@ from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.inventory import Cluster
 from koordlet.scheduler.framework import cycle, profile
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.plugins import reservation, resources
+from koordlet.scheduler.plugins import balanced_allocation, reservation, resources
 from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.sim import shapes
 from tests.bench import gate
@@ -43,7 +43,7 @@ def _reservation(name: str, app: str, *, node: str = "") -> dict[str, Any]:
 def _scheduler(loaded: Cluster) -> tuple[cycle.Cycle, ReservationCache, reservation.Reservation]:
     """The kernel of the scheduler's benchmark, and reservations."""
     mine, fit = reservation.Reservation({}), resources.NodeResourcesFit({})
-    even = resources.NodeResourcesBalancedAllocation({})
+    even = balanced_allocation.NodeResourcesBalancedAllocation({})
     cache = ReservationCache(loaded.columns, loaded.decoder)
     mine.attach(cache)
     scores = ((mine, 5000), (fit, 1), (even, 1))

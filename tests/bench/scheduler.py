@@ -19,7 +19,7 @@ from pathlib import Path
 
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.framework import cycle, profile
-from koordlet.scheduler.plugins import resources
+from koordlet.scheduler.plugins import balanced_allocation, resources
 from koordlet.scheduler.sim import shapes, simulation
 from tests.bench import gate
 
@@ -42,7 +42,7 @@ def _kernel(nodes: int) -> Callable[[], float]:
     """A cluster, built once; each call measures one pod of many that come and go."""
     loaded = inventory.load(shapes.generate("SchedulingBasic", nodes, _PODS))
     fit = resources.NodeResourcesFit({})
-    even = resources.NodeResourcesBalancedAllocation({})
+    even = balanced_allocation.NodeResourcesBalancedAllocation({})
     small = profile.Profile("kernel", (fit, even), (fit,), ((fit, 1), (even, 1)))
     decides = cycle.Cycle(loaded.columns, small)
     first, *rest = loaded.pending

@@ -207,7 +207,7 @@ def arena(shape: str, nodes: int) -> Iterator[Arena]:
             THEIRS: [f"--config={config}"],
             SERVER: ["--enable-priority-and-fairness=false"],
             # No kubelet says that a node is there.
-            "kube-controller-manager": ["--controllers=*,-node-lifecycle-controller"],
+            "kube-controller-manager": ["--node-monitor-grace-period=1h"],
         }
         with k8s_lab.cluster(folder / "k8s", nodes=1, args=flags) as lab:
             contest = Arena(lab, folder, shape, nodes)

@@ -25,7 +25,8 @@ def test_claims_are_listed_described_and_explained(
         ):
             assert json.loads(await answer("get", "claims", "-o", "json"))["claims"] == []
             store = world.store
-            await store.create(kinds.DEVICE_CLASSES, kit.device_class("gpu", "true"))
+            served = kit.device_class("gpu", "true", extendedResourceName="example.com/card")
+            await store.create(kinds.DEVICE_CLASSES, served)
             for name in ("n", "m"):
                 await world.node(name)
             piece = kit.resource_slice([kit.device("a", {"m": 1}), kit.device("b")], node="n")
@@ -42,6 +43,16 @@ def test_claims_are_listed_described_and_explained(
             assert picky_row.split() == ["d/picky", "Pending", "gpu:2", "-", "-"]
             described = await answer("describe", "claim", "d/picky")
             assert "d/picky      0/2 nodes are available: 2 cannot allocate" in described
+            more = kit.resource_slice(["c"], node="m")
+            await store.create(kinds.RESOURCE_SLICES, more)
+            limits = {"resources": {"limits": {"example.com/card": "1"}}}
+            there = {"kubernetes.io/hostname": "m"}
+            await world.pod("card", container=limits, nodeSelector=there)
+            await world.until_placed("card")
+            made, *_ = (await answer("get", "claims")).splitlines()[1].split()
+            described = await answer("describe", "claim", made)
+            assert "Made for:  one pod, for its extended resources" in described
+            assert "container-0-request-0  gpu.example/m/c" in described
             explained = (await answer("explain", "claim", "picky")).splitlines()
             assert explained == [
                 "d/picky: Pending, asks for gpu:2",
@@ -51,7 +62,7 @@ def test_claims_are_listed_described_and_explained(
                     " 1 in use, 1 not selected"
                 ),
                 "  m: no",
-                "    claim d/picky, request r: asks for 2, 0 of 0 devices usable",
+                "    claim d/picky, request r: asks for 2, 0 of 1 devices usable, 1 not selected",
             ]
             explained = (await answer("explain", "claim", "d/used")).splitlines()
             assert explained[1:] == [

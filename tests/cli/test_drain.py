@@ -91,7 +91,7 @@ def test_a_plan_is_shown_with_its_proof(told: Any) -> None:
     assert "1. c has cpu 2 free, and default/b0 asks for cpu 1500m: room is held there" in out
     *_, end, _, command = map(str.strip, out.splitlines())
     assert end == "in the end b has cpu 2500m free, and d/big asks for cpu 2500m"
-    assert command == "koordlet migrate default/b0 --to c --wait"
+    assert command == "koordlet reschedule d/big --wait"
     status, out, _ = told("explain", "plan", "empty-node", "FILE", "-o", "json")
     document = json.loads(out)
     assert (status, document["for"], document["node"], len(document["moves"])) == (0, None, "a", 3)

@@ -26,6 +26,7 @@ def test_gangs_are_listed_and_one_is_described_with_its_members(
             questions.answering(loop, capsys) as (_, answer),
         ):
             assert json.loads(await answer("get", "gangs", "-o", "json"))["gangs"] == []
+            assert await answer("get", "gangs") == ""
             await world.node("n1", cpu="2")
             await world.store.create(kinds.POD_GROUPS, gangs.pod_group("late", 3))
             await world.pod("x", cpu="1", labels={pod_groups.POD_GROUP: "late"})

@@ -164,7 +164,8 @@ def test_usage_errors_are_2(capsys: pytest.CaptureFixture[str], words: list[str]
             "get",
             (
                 "koordlet get: error: the following arguments are required:"
-                " {avoid,budgets,claims,gangs,migrations,node,nodes,quotas,reservations,workloads}"
+                " {avoid,budgets,claims,gangs,migrations,node,nodes,plans,quotas,"
+                "reservations,workloads}"
             ),
         ),
         (

@@ -1,7 +1,8 @@
 """Migration jobs on a real API server, with the accounts and roles of the manifests.
 
 Covers: a whole life beside ReplicaSets of a real controller, a budget that refuses, kill -9 of the
-descheduler at many moments. Does not cover: each step (``tests.scheduler.migration``).
+descheduler at many moments, plans of several moves. Does not cover: each step
+(``tests.scheduler``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import Any
 
 import pytest
 
+from koordlet.model import resources
 from koordlet.scheduler.migration import job
+from koordlet.scheduler.migration.job import PodRef
+from koordlet.scheduler.rescheduling import move_plan
 from tests.cluster import write_gate
 from tests.cluster.deployed import ACCOUNT, PODS, SPACE, Deployed
 from tests.deploy.documents import DEPLOY
@@ -33,6 +37,7 @@ JOBS, RESERVATIONS = f"{GROUP}/podmigrationjobs", f"{GROUP}/reservations"
 MERGE = "application/merge-patch+json"
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 REPLICAS = 3
+PLANS = "/apis/scheduling.koordlet.io/v1alpha1/moveplans"
 
 
 class Machine:
@@ -129,6 +134,48 @@ class Machine:
     def job(self, name: str) -> Body:
         """The status of a job."""
         status: Body = self.admin.need("GET", f"{JOBS}/{name}").get("status", {})
+        return status
+
+    def cordon(self, node: str, *, others: bool) -> None:
+        """Let pods come to one node alone, or to all."""
+        for body in self.admin.items("/api/v1/nodes"):
+            name = body["metadata"]["name"]
+            spec = {"unschedulable": True if others and name != node else None}
+            self.admin.need("PATCH", f"/api/v1/nodes/{name}", {"spec": spec}, MERGE)
+
+    def free(self, node: str) -> int:
+        """The thousandths of a CPU that nobody has on a node."""
+        body = self.admin.need("GET", f"/api/v1/nodes/{node}")
+        asked = [
+            container["resources"]["requests"]["cpu"]
+            for pod in self.admin.items(PODS)
+            if pod["spec"].get("nodeName") == node
+            for container in pod["spec"]["containers"]
+        ]
+        whole = resources.amount("cpu", body["status"]["allocatable"]["cpu"])
+        return whole - sum(resources.amount("cpu", each) for each in asked)
+
+    def waiting(self, name: str, node: str, milli: int) -> None:
+        """A pod that fits nowhere but on one node, and there not now."""
+        labels = {"app": name}
+        container = {
+            "name": "c", "image": "i", "resources": {"requests": {"cpu": f"{milli}m"}},
+        }  # fmt: skip
+        spec = {
+            "schedulerName": ACCOUNT, "containers": [container],
+            "nodeSelector": {"kubernetes.io/hostname": node},
+        }  # fmt: skip
+        self.admin.need("POST", PODS, {"metadata": {"name": name, "labels": labels}, "spec": spec})
+
+        def refused() -> bool:
+            status = self.admin.need("GET", f"{PODS}/{name}")["status"]
+            return any(each["reason"] == "Unschedulable" for each in status.get("conditions", ()))
+
+        self.until(refused, f"{name} fits nowhere")
+
+    def plan(self, name: str) -> Body:
+        """The status of a plan."""
+        status: Body = self.admin.need("GET", f"{PLANS}/{name}").get("status", {})
         return status
 
     def over(self, name: str) -> bool:
@@ -245,3 +292,52 @@ def test_killed_again_and_again_it_ends_right(machine: Machine, tmp_path: Path) 
         made = [b for b in machine.admin.items(RESERVATIONS) if b["metadata"]["name"] == uid]
         assert len(made) == 1
     assert machine.held() == []
+
+
+def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """Room for all before anybody leaves, each leaves once, and the pod has what they freed."""
+    node = "n0"
+    machine.cordon(node, others=True)
+    machine.workload("plan")
+    machine.cordon(node, others=False)
+    # Each pod has 100m: two of them are not enough.
+    machine.waiting("big", node, machine.free(node) + 250)
+    body = move_plan.request("p", pod=PodRef("default", "big"), ttl_seconds=600)
+    machine.admin.need("POST", PLANS, body)
+
+    def over() -> bool:
+        return machine.plan("p").get("phase") in {"Done", "Failed", "Aborted"}
+
+    account, probe = ":koordlet-descheduler", (JOBS, job.request(job.PodRef("default", "probe")))
+    with write_gate.serving(machine.admin, tmp_path, account, probe) as gate:
+        # Of more than fifty writes at least these land; at each of the next a process ends.
+        for landed in (2, 4, 7, 5, 9):
+            machine.start(functools.partial(gate.arm, landed))
+            machine.until(gate.closed.is_set, "it is killed at the next write")
+            machine.kill()
+            assert not over()
+    machine.start()
+    try:
+        machine.until(over, "the plan is over")
+        machine.until(lambda: machine.held() == [], "nothing is held")
+    finally:
+        machine.kill()
+    status = machine.plan("p")
+    assert (status["phase"], status["message"]) == ("Done", f"default/big has node {node}"), status
+    assert [move["phase"] for move in status["moves"]] == ["Done"] * 3
+    jobs = {
+        each["metadata"]["name"]: each for each in machine.admin.items(JOBS)
+        if each["metadata"]["annotations"].get(job.PLAN)
+    }  # fmt: skip
+    assert sorted(jobs) == sorted(move["job"] for move in status["moves"])
+    assert all(each["status"]["phase"] == "Succeeded" for each in jobs.values())
+    # One at a time: no workload had fewer than all but one.
+    for workload in machine.fewest:
+        assert machine.fewest[workload] >= REPLICAS - 1
+    denied = [
+        each for each in machine.deployed.audit()
+        if each["stage"] == "ResponseComplete" and each["responseStatus"]["code"] == 403
+    ]  # fmt: skip
+    assert denied == []

@@ -1,7 +1,7 @@
 """A gate before the API server's store: lets a process write so often, and kills it at the next.
 
-Covers: a validating webhook on migration jobs, their reservations and evictions. Does not cover:
-who is killed, and what follows from it (``test_migration``).
+Covers: a validating webhook on plans, jobs, their reservations and evictions. Does not cover: who
+is killed, and what follows from it (``test_migration``).
 
 A process that dies at the gate has made all writes before, and not this one: how fast the machine
 is has no part in it.
@@ -126,6 +126,7 @@ def _configuration(url: str, certificate: Path) -> dict[str, object]:
         }
         for group, names in (
             ("scheduling.koordinator.sh", [*_JOBS, "reservations"]),
+            ("scheduling.koordlet.io", ["moveplans", "moveplans/*"]),
             ("", ["pods/eviction"]),
         )
     ]  # fmt: skip

@@ -63,7 +63,10 @@ class Picture:
         ends: str | None = None,
         **more: Any,
     ) -> Pod:
-        """A pod as the store shows it now; ``ends``: the reason of its DisruptionTarget."""
+        """A pod as the store shows it now; ``ends``: the reason of its DisruptionTarget.
+
+        ``began``: when its end began, which never changes; now, unless somebody says.
+        """
         meta: dict[str, Any] = {
             "uid": f"uid-{name}",
             "creationTimestamp": moment.spell(START + more.pop("created", self.at)),
@@ -72,8 +75,9 @@ class Picture:
         if of:
             meta["ownerReferences"] = [{"kind": kind, "name": of, "controller": True}]
         conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+        began = more.pop("began", self.at)
         if ends is not None:
-            meta["deletionTimestamp"] = moment.spell(START + self.at + 30)
+            meta["deletionTimestamp"] = moment.spell(START + began + 30)
             meta["deletionGracePeriodSeconds"] = 30
             if ends:
                 conditions.append({"type": "DisruptionTarget", "status": "True", "reason": ends})

@@ -30,6 +30,8 @@ class Life:
         self.naive = Naive(replicas, self.rates, shares, {"descheduler", "defragment"}, 50)
         self.picture = Picture(self.configured)
         self.names = 0
+        #: When the end of a pod began: the server never says another time.
+        self.ending: dict[str, float] = {}
         self._furnish({})
         for name, number in replicas.items():
             for _ in range(number):
@@ -75,7 +77,8 @@ class Life:
 
     def _show(self, name: str, ends: str | None = None) -> None:
         pod = self.naive.pods[name]
-        self.picture.pod(name, of=pod.controller, app=pod.app, ready=pod.up, ends=ends)
+        more: dict[str, Any] = {} if ends is None else {"began": self.ending[name]}
+        self.picture.pod(name, of=pod.controller, app=pod.app, ready=pod.up, ends=ends, **more)
 
     # What may happen.
 
@@ -84,7 +87,8 @@ class Life:
         name, mover = self.chance.choice(sorted(self.naive.pods)), self.chance.choice(MOVERS)
         exempt = self.chance.random() < 0.1
         cause = "Fire" if exempt else "Eviction"
-        asker = answers.Mover(name=f"{mover}/x", acts=True)
+        # By what moves nothing: how many of a workload are in flight is no rate.
+        asker = answers.Mover(name=f"{mover}/x", acts=True, reclaims=True)
         pod = self.picture.pods[f"d/{name}"]
         answer = self.picture.ask(pod, asker, cause)
         now = int(self.picture.at)
@@ -104,6 +108,7 @@ class Life:
     def _end(self, name: str, component: str, condition: str) -> None:
         pod = self.naive.pods[name]
         pod.ending = True
+        self.ending[name] = self.picture.at
         self.naive.history.append((int(self.picture.at), pod, component))
         self._show(name, condition)
 
@@ -133,12 +138,11 @@ class Life:
             statuses[held.name] = rate_status.derive(
                 book, held, held.stored, leaving=frozenset(), now=before.now().wall
             )
-        ending = {name for name, pod in self.naive.pods.items() if pod.ending}
         self.picture = Picture(self.configured)
         self.picture.at = before.at
         self._furnish(statuses)
         for name in self.naive.pods:
-            self._show(name, "EvictionByEvictionAPI" if name in ending else None)
+            self._show(name, "EvictionByEvictionAPI" if name in self.ending else None)
 
     def live(self, steps: int) -> None:
         """So many random things."""

@@ -21,6 +21,7 @@ from koordlet.model.record import dataclass
 from koordlet.report.crds import (
     device,
     disruption_rate,
+    move_plan,
     node_avoidance,
     nodemetric,
     nodeslo,
@@ -123,6 +124,18 @@ DEFINITIONS = (
         columns=(
             _column("Avoided by", ".spec.entries[*].signature.name"),
             _column("Until", ".spec.entries[*].until"),
+            _AGE,
+        ),
+    ),
+    Definition(
+        kind=kinds.MOVE_PLANS,
+        model=move_plan.MovePlanSchema,
+        columns=(
+            _column("Mode", ".spec.mode"),
+            _column("Phase", ".status.phase"),
+            _column("Reason", ".status.reason"),
+            _column("For", ".spec.for.pod.name"),
+            _column("Node", ".spec.node"),
             _AGE,
         ),
     ),

@@ -110,6 +110,7 @@ def _row(state: AllocationState, claim: ResourceClaim) -> Document:
         "devices": [f"{each.driver}/{each.pool}/{each.device}" for each in results],
         "reservedFor": [each.name for each in claim.reserved_for],
         "generated": bool(claim.owner_uid),
+        "extended": claim.is_extended,
     }
 
 

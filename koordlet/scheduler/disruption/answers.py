@@ -35,8 +35,13 @@ class Mover:
 
     @property
     def drains(self) -> bool:
-        """Whether a person empties a node by it: budgets and rates bound it, and nothing else."""
+        """Whether a person empties a node by it: pods of any priority go."""
         return self.name.partition("/")[0] == "drain"
+
+    @property
+    def planned(self) -> bool:
+        """Whether a person wants several moves as a whole: a drain, or a plan."""
+        return self.drains or self.name.partition("/")[0] == "plan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

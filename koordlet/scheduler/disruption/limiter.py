@@ -20,8 +20,9 @@ The first check that refuses gives the reason:
 
 A mover that calls back what is somebody else's (``Mover.reclaims``) passes 7, 9, 11 and the pods of
 12: they keep moves from doing more harm than good, and the pods that wait are those it makes room
-for. Somebody who empties a node (``Mover.drains``) passes 6 to 12, and the priority of 3; the rest
-of a gang whose first member was let go (``Mover.follows``) passes 6 to 12.
+for. A person who wants several moves as a whole (``Mover.planned``) passes 6 to 12, and who empties
+a node the priority of 3 as well; the rest of a gang whose first member was let go
+(``Mover.follows``) passes 6 to 12.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from koordlet.scheduler.objects.pods import Pod
 
 SYSTEM_CRITICAL = 2_000_000_000
 _MINUTE = 60.0
-#: The first checks, which hold for somebody who empties a node, and for the rest of a gang, too.
+#: The first checks, which hold for several moves that are one, too: a drain, a plan, a gang.
 _ALWAYS = 4
 #: Replicas from which the formula of a workload's bounds changes.
 _FEW, _MANY = 4, 10
@@ -117,7 +118,7 @@ class Limiter:
         )
         signature = self.workloads.signature(pod.pod_class)
         question = _Question(pod=pod, mover=mover, asker=asker, signature=signature, now=now)
-        checks = self._checks[:_ALWAYS] if mover.drains or mover.follows else self._checks
+        checks = self._checks[:_ALWAYS] if mover.planned or mover.follows else self._checks
         refusals = (check(question) for check in checks)
         answer: Answer = next((refusal for refusal in refusals if refusal is not None), Allow())
         if mover.acts:

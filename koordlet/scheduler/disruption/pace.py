@@ -43,6 +43,12 @@ class Eviction:
     #: When its pod was gone, monotonic; ``None``: it is still there.
     gone: float | None = None
     replaced: bool = False
+    #: When a pod of its workload was moved before it, monotonic.
+    before: float | None = None
+
+    def follow(self, last: float | None) -> None:
+        """It comes after another move of its workload."""
+        self.before = last
 
     def end(self, now: float) -> None:
         """Its pod is gone."""
@@ -96,7 +102,7 @@ class Pace:
         self._by_uid[eviction.uid] = eviction
         if eviction.signature is not None and not eviction.mover.reclaims:
             key = eviction.signature, eviction.shadow
-            self._moved.pop(key, None)
+            eviction.follow(self._moved.pop(key, None))
             self._moved[key] = eviction.since.steady
             _bound(self._moved)
 
@@ -109,6 +115,8 @@ class Pace:
         signature = eviction.signature
         if signature is not None:
             earlier = [each.since.steady for each in self._recent if each.signature == signature]
+            if eviction.before is not None:
+                earlier.append(eviction.before)
             if earlier:
                 self._moved[signature, eviction.shadow] = max(earlier)
             else:

@@ -38,6 +38,7 @@ from koordlet.scheduler.loop import (
     evictions,
     migration_controller,
     migration_writer,
+    plan_controller,
     round_book,
 )
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
@@ -113,6 +114,9 @@ class Descheduler:
             grace_seconds=settings.grace_seconds,
             leads=lambda: self.leading,
         )
+        self.plans = plan_controller.PlanController(
+            store, watched, self.migrations, self.state, leads=lambda: self.leading
+        )
         self.ready = False
         self.book = round_book.RoundBook(self.core.measures)
         #: When the last round ended, by the steady clock.
@@ -144,6 +148,7 @@ class Descheduler:
                 if self._sends:
                     parts.append(group.create_task(self.migrations.run()))
                     await self.migrations.synced()
+                    parts.append(group.create_task(self.plans.run()))
                 self.ready = True
                 while True:
                     await self.round()

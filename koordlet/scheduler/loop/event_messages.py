@@ -17,6 +17,7 @@ from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.migration.job import MigrationJob
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.quotas.registry import QuotaNotice
+from koordlet.scheduler.rescheduling.move_plan import MovePlan
 from koordlet.scheduler.reservation.spec import ReservationSpec
 
 #: The API server takes no longer notes.
@@ -108,6 +109,18 @@ class EventBuilder:
         }
         severity = "Warning" if warning else "Normal"
         return self._body(regarding, "koordlet-descheduler", "Migrating", reason, severity, text)
+
+    def about_plan(self, plan: MovePlan, reason: str, text: str, *, warning: bool = False) -> Body:
+        """An event about a MovePlan, which has no namespace: it goes to the default one."""
+        kind = kinds.MOVE_PLANS
+        regarding = {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "name": plan.name,
+            "uid": plan.uid,
+        }
+        severity = "Warning" if warning else "Normal"
+        return self._body(regarding, "koordlet-descheduler", "Planning", reason, severity, text)
 
     def about_quota(
         self, about: ElasticQuota | QuotaNotice, scheduler: str, action: str, reason: str, text: str

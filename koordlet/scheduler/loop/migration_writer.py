@@ -33,6 +33,7 @@ from koordlet.scheduler.migration.arbitration import Candidate
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.rescheduling import plan_check
 
 #: Seconds after a refused eviction, or a failed request, before the next.
 PAUSE = 5.0
@@ -191,7 +192,7 @@ class JobWriter:
                 cause=cause(job),
                 reason=job.reason or f'migration job "{job.name}"',
                 plan=job.leader or job.name,
-                avoid_seconds=0.0 if moved_by.drains else _AVOID_SECONDS,
+                avoid_seconds=0.0 if moved_by.planned else _AVOID_SECONDS,
                 front=True,
                 policy=job.policy or known.policy or self._settings.policy,
                 grace_seconds=job.grace_seconds,
@@ -257,4 +258,6 @@ def mover(name: str, evictor: EvictorSettings, *, acts: bool, follows: bool = Fa
 
 def cause(job: MigrationJob) -> str:
     """Why a job evicts, as the limiter counts it."""
+    if job.plan:
+        return plan_check.CAUSE
     return CAUSE if job.by.startswith(COMPONENT) else BY_HAND

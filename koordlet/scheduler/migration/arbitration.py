@@ -205,8 +205,10 @@ class Arbiter:
         message = "" if isinstance(answer, Allow) else answer.message
         if reason == "Protected":
             yield FORBIDDEN, message
-        if resident.traits.evict or job.leader:
-            return  # the bounds of a gang that moves whole are asked for its leader
+        if resident.traits.evict or job.plan or job.leader:
+            # A plan holds all its room first, and each eviction is asked about when it is due. The
+            # bounds of a gang that moves whole are asked for its leader.
+            return
         yield from self._bounds.refusals(candidate)
         # The server has the last word on its budgets: the job waits for it, its room held.
         if reason not in {"", "PDB"}:

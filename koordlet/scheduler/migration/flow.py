@@ -25,6 +25,7 @@ Rules:
    the replacement, and open to it for at least ``room.LEAST`` seconds.
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere.
+5. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
 
 from __future__ import annotations
@@ -311,6 +312,8 @@ class _Step:
         job, pod = self._job, self._pod
         if pod is None:
             return self._missing()
+        if job.waits and not self._asked:
+            return self._stay()  # rule 5
         if self.gang.waits:
             self._note(SCHEDULED, "WaitForGang", self.gang.waits, holds=True)
             return self._stay()

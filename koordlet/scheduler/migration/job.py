@@ -28,6 +28,9 @@ PASSED = "descheduler.koordinator.sh/passed-arbitration"
 #: Ours: ``"true"`` ends a job; the workload of its pod (``KIND/NAME``), the node that it left.
 ABORT = "koordlet.io/abort"
 WORKLOAD, SOURCE = "koordlet.io/workload", "koordlet.io/source-node"
+#: Ours: the UID of the plan that it is a part of; ``"true"``: room is held, and nobody is evicted
+#: until the plan says so.
+PLAN, WAITS = "koordlet.io/move-plan", "koordlet.io/waits-for-plan"
 #: Ours: ``"true"`` moves the whole gang of the pod; the job that leads, on those that follow.
 GANG, LEADER = "koordlet.io/migrate-gang", "koordlet.io/gang-leader"
 #: Conditions that others ask for, too (``flow``).
@@ -126,6 +129,9 @@ class MigrationJob:
     by: str = BY_HAND
     workload: str = ""
     source: str = ""
+    #: The UID of its plan, and whether that has yet to let it evict.
+    plan: str = ""
+    waits: bool = False
     #: Its pod's whole gang is to move; and the job that leads, where this one follows.
     whole_gang: bool = False
     leader: str = ""
@@ -193,6 +199,8 @@ def decode(body: Body) -> MigrationJob:
         by=str(notes.get(TRIGGER) or BY_HAND),
         workload=str(notes.get(WORKLOAD) or ""),
         source=str(notes.get(SOURCE) or ""),
+        plan=str(notes.get(PLAN) or ""),
+        waits=notes.get(WAITS) == "true",
         whole_gang=notes.get(GANG) == "true",
         leader=str(notes.get(LEADER) or ""),
         status=_status(wire.mapping(body, "status")),
@@ -248,9 +256,14 @@ def request(
     grace_seconds: int | None = None,
     node: str = "",
     gang: bool = False,
+    plan: str = "",
 ) -> dict[str, Any]:
-    """A new job for a store; ``node``: room is held there and nowhere else."""
+    """A new job for a store; ``node``: room is held there and nowhere else.
+
+    ``plan``: the UID of the plan that says when its pod may be evicted.
+    """
     notes = {REASON: reason, TRIGGER: by, CREATED_BY: creator, GANG: "true" if gang else ""}
+    notes |= {PLAN: plan, WAITS: "true"} if plan else {}
     spec: dict[str, Any] = {"mode": mode, "podRef": {k: v for k, v in pod.body().items() if v}}
     if ttl_seconds:
         spec["ttl"] = duration.text(ttl_seconds)

@@ -13,6 +13,7 @@ from typing import Any
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.plugins import (
+    balanced_allocation,
     capacity_scheduling,
     coscheduling,
     deviceshare,
@@ -62,7 +63,7 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (topology_spread.PodTopologySpread, 2),
     (inter_pod_affinity.InterPodAffinity, 2),
     (dynamic_resources.DynamicResources, 2),
-    (resources.NodeResourcesBalancedAllocation, 1),
+    (balanced_allocation.NodeResourcesBalancedAllocation, 1),
     (node.ImageLocality, 1),
     (node.NodeDeclaredFeatures, 0),
 )

@@ -1,4 +1,4 @@
-"""What a descheduler shows of moves over HTTP: jobs, the last round, why a pod moves or not.
+"""What a descheduler shows of moves over HTTP: jobs, plans, the last round, why a pod moves or not.
 
 Covers: the paths, of a process of its own and of a scheduler that deschedules. Does not cover: what
 the documents say (``migration.summary``, ``descheduling.explanation``, ``loop.round_book``).
@@ -10,6 +10,7 @@ from typing import Any
 
 from koordlet.http import message, routes
 from koordlet.scheduler.loop import descheduler
+from koordlet.scheduler.rescheduling import move_plan
 
 
 class MovesPages:
@@ -24,6 +25,7 @@ class MovesPages:
             ("GET", "/api/v1/round", self._round),
             ("GET", "/api/v1/descheduler", self._descheduler),
             ("GET", "/api/v1/moves", self._moves),
+            ("GET", "/api/v1/plans", self._plans),
             ("GET", "/api/v1/migration", self._migration),
         ]
 
@@ -31,6 +33,16 @@ class MovesPages:
         """All jobs, or that of ``name``."""
         moves = self._working.moves(request.one("name") or "")
         return message.document({"version": "v1", "moves": moves})
+
+    def _plans(self, request: message.HttpRequest) -> message.HttpResponse:
+        """All plans of moves, or that of ``name``."""
+        name = request.one("name") or ""
+        plans = [
+            move_plan.document(plan)
+            for plan in self._working.plans.plans()
+            if name in {"", plan.name}
+        ]
+        return message.document({"version": "v1", "plans": plans})
 
     def _migration(self, request: message.HttpRequest) -> message.HttpResponse:
         """Why the pod of ``name`` moves, or does not."""

@@ -16,7 +16,7 @@ import collections
 import contextlib
 import datetime as dt
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from koordlet.kubeapi import (
@@ -42,6 +42,7 @@ from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.quotas import validation as quota_validation
+from koordlet.scheduler.rescheduling import move_plan
 from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.standalone import taints
 
@@ -61,8 +62,12 @@ _TAKEN = {
         *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
         *(kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS),
         *(kinds.RESOURCE_CLAIM_TEMPLATES, kinds.POD_MIGRATION_JOBS, kinds.NODE_AVOIDANCES),
+        kinds.MOVE_PLANS,
     )
 }
+#: Objects that say themselves why they cannot be carried out.
+_READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], job.MigrationJob | move_plan.MovePlan]]
+_READERS = {kinds.POD_MIGRATION_JOBS: job.read, kinds.MOVE_PLANS: move_plan.read}
 _ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
 _NATIVE_GANGS = {kinds.NATIVE_POD_GROUPS.name, "Workload"}
@@ -213,7 +218,8 @@ class StandaloneApi:
         avoids = kind == kinds.NODE_AVOIDANCES
         if avoids and (faults := node_avoidances.node_avoidance(body).faults):
             raise refusals.Invalid("; ".join(faults))
-        if kind == kinds.POD_MIGRATION_JOBS and (fault := job.read(body).fault):
+        reader = _READERS.get(kind)
+        if reader is not None and (fault := reader(body).fault):
             raise refusals.Invalid(fault)
         network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
         if network and (unused := network_topology.network_topology(body).unused):

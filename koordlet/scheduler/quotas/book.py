@@ -24,7 +24,7 @@ from koordlet.kubeapi import elastic_quotas
 from koordlet.kubeapi.selectors import Requirement
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.pods import Pod, PodClass
-from koordlet.scheduler.quotas import status
+from koordlet.scheduler.quotas import pools, status
 from koordlet.scheduler.quotas.amounts import NONE, Amounts, difference, exceeding
 from koordlet.scheduler.quotas.registry import QuotaRegistry
 from koordlet.scheduler.quotas.settings import QuotaSettings
@@ -120,8 +120,11 @@ class QuotaBook(QuotaRegistry):
     def selector(self, pod_class: PodClass) -> tuple[Requirement, ...]:
         """What nodes satisfy that pods of a class are kept on; empty: all nodes do."""
         node = self.of(pod_class)
-        pools = self.pools_of(node.tree) if node is not None and node.tree.id else []
-        return pools[0] if len(pools) == 1 else ()
+        if node is None or not node.tree.id:
+            return ()
+        roots = [each.spec for each in node.tree.root.children.values() if each.spec.is_root]
+        several = pools.selectors(self._pools.values(), roots)
+        return several[0] if len(several) == 1 else ()
 
     def changes(self, stored: elastic_quotas.ElasticQuota, node: QuotaNode) -> dict[str, Any]:
         """What of a merge patch differs from a stored object."""

@@ -8,12 +8,13 @@ lacks of it. Does not cover: which object has the root's name (``registry``), wr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 from koordlet.kubeapi import elastic_quotas, kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
+from koordlet.kubeapi.selectors import Requirement
 from koordlet.model import resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.nodes import Node
@@ -123,6 +124,17 @@ class Pool:
             **patch,
             "metadata": {**patch["metadata"], **where, **owners},
         }
+
+
+def selectors(
+    pools: Iterable[Pool], roots: Sequence[ElasticQuota]
+) -> list[tuple[Requirement, ...]]:
+    """The selectors of the nodes of a tree with these roots, where its pods are kept on them."""
+    if any(not spec.keeps_to_nodes for spec in roots):
+        return []
+    names = {spec.name for spec in roots}
+    profiles = (pool.profile for pool in pools)
+    return [each.selector for each in profiles if each.quota_name in names and each.selector]
 
 
 def _exactly(amounts: Amounts, known: Iterable[str]) -> dict[str, str | None]:

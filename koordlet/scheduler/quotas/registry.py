@@ -21,7 +21,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 
 from koordlet.kubeapi import elastic_quotas, kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota, ElasticQuotaProfile
-from koordlet.kubeapi.selectors import Requirement
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.quotas import validation
@@ -188,18 +187,6 @@ class QuotaRegistry:
             return node.spec.max
         return node.tree.runtime(node)
 
-    def pools_of(self, tree: QuotaTree) -> list[tuple[Requirement, ...]]:
-        """The selectors of the nodes of a tree, where its pods are kept on them."""
-        roots = [node.spec for node in tree.root.children.values() if node.spec.is_root]
-        if any(not spec.keeps_to_nodes for spec in roots):
-            return []
-        names = {spec.name for spec in roots}
-        return [
-            pool.profile.selector
-            for pool in self._pools.values()
-            if pool.profile.quota_name in names and pool.profile.selector
-        ]
-
     def names(self) -> Iterable[str]:
         """The names that ElasticQuotas of the store have."""
         return self._objects
@@ -296,14 +283,20 @@ class QuotaRegistry:
                 self._judge(other, Objection(f"quota {name} is ignored: {owner.id} has its name"))
         old = known.spec if known is not None and known.spec.id == owner.id else None
         objection = self._validation.objection(owner, old)
-        in_force = "the version before stays in force"
-        if old is None or old == owner:
-            fatal = objection is not None and objection.fatal
-            in_force = "it is not in force" if fatal else "it is in force all the same"
-        self._judge(owner, objection, in_force)
         if objection is not None and old is None and objection.fatal:
+            self._judge(owner, objection, "it is not in force")
             return self._remove(name) if known is not None else []
-        return self._enforce(owner if objection is None or old is None else old)
+        moved = self._enforce(owner if objection is None or old is None else old)
+        self._judge(owner, objection, self._in_force(owner))
+        return moved
+
+    def _in_force(self, owner: ElasticQuota) -> str:
+        """What of an object is in force that should not be as it is."""
+        node = self.nodes[owner.name]
+        if node.spec != owner:
+            return "the version before stays in force"
+        moved = node.parent is node.tree.root and owner.parent != elastic_quotas.ROOT
+        return f"it is in force {'below the root' if moved else 'all the same'}"
 
     def _enforce(self, spec: ElasticQuota) -> list[ElasticQuota]:
         """Put a version into force where it belongs (rule 3)."""
@@ -357,6 +350,9 @@ class QuotaRegistry:
     def _blame(self, quota: ElasticQuota, words: str) -> None:
         """Remember what is wrong with an object, and say it once; empty: nothing is."""
         before = self.invalid.pop(quota.id, "")
+        if before and words != before:
+            # Nobody needs to hear what is no more so.
+            self._notices = [notice for notice in self._notices if notice.message != before]
         if words:
             self.invalid[quota.id] = words
             if words != before:

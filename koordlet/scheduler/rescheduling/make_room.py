@@ -10,9 +10,13 @@ Rules:
    in place. Nobody goes to the node that is to have room. So each target holds its replacements
    while everything else is where it was: a plan that stops anywhere leaves nothing worse.
 3. Nobody moves who is more important than the pod that waits, belongs to its node, would lose data,
-   or may not be evicted now for a reason that waiting for others does not end.
+   or may not be evicted now for a reason that waiting for others does not end. Nor do several of
+   whom one, once the others have gone, would have to wait for long (``plan_check.PATIENCE``).
 4. The cost of a move: 1, and its priority in thousands of millions, and one share of the replicas,
    and its share of the node's CPU. The least sum wins; of equal ones the first name.
+5. Only where nobody has a plan without: a pod that has no place may take that of another, which
+   moves on to a place of its own first. Chains have two links; two pods that change places do so by
+   a third node. ``_CHAINS`` are tried for one pod.
 """
 
 from __future__ import annotations
@@ -27,17 +31,19 @@ from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.disruption.answers import Allow, Answer, Defer, Mover
+from koordlet.scheduler.disruption.answers import Allow, Answer, Defer
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.rescheduling import plan_check
 from koordlet.scheduler.rescheduling.drain import belongs
+from koordlet.scheduler.rescheduling.plan_check import CAUSE, MOVER
 
-CAUSE = "Defragmented"
-MOVER = Mover(name="defragment", acts=True)
 MOST_MOVES, CANDIDATES = 5, 12
+#: Chains that are tried for one pod.
+_CHAINS = 256
 #: Nodes that are tried for being emptied, and pods that one may have.
 _TRIED, _MOST_PODS = 64, 32
 _PRIORITY = 1e9
@@ -53,10 +59,12 @@ class PlannedMove:
     cost: float
     #: What the limiter says now: ``None``: it may go.
     waits_for: Defer | None
+    #: Places of the moves that free its room.
+    after: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class MovePlan:
+class RoomPlan:
     """Moves in order, and the node that has room, or nothing, in the end."""
 
     node: str
@@ -75,6 +83,25 @@ class _Candidate:
     amounts: Ints
 
 
+#: The least that a node could cost, its name and row, what is lacking there, who may move.
+_Bound = tuple[float, str, int, Ints, list[_Candidate]]
+
+
+class _Budget:
+    """So many chains are tried in one search."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self) -> bool:
+        """Whether one more may be tried."""
+        self.left -= 1
+        return self.left >= 0
+
+
+_NO_CHAINS = _Budget(0)
+
+
 class RoomPlanner:
     """Looks for plans over one state of a cluster, which is as before afterwards."""
 
@@ -87,7 +114,7 @@ class RoomPlanner:
 
     # For a pod.
 
-    def make_room(self, pod: Pod) -> MovePlan | str:
+    def make_room(self, pod: Pod) -> RoomPlan | str:
         """The cheapest plan for a pod that waits, or why there is none."""
         cycle = Cycle(self._columns, self._state.profile(pod.pod_class.scheduler))
         row = cycle.choose(pod)
@@ -97,19 +124,10 @@ class RoomPlanner:
         potential = [row for row, why in (failure.verdicts or {}).items() if why.resolvable]
         if not potential:
             return f"no move helps {pod.key}: {failure.message}"
-        best: MovePlan | None = None
         with cycle.sight(pod) as view:
             bounds = sorted(self._bounds(pod, potential))
-            for bound, _, row, lacking, candidates in bounds:
-                if best is not None and bound > best.cost:
-                    break
-                for chosen in _subsets(self._allowed(candidates), lacking):
-                    if best is not None and sum(each.cost for each in chosen) >= best.cost:
-                        break
-                    moves = self._moves(view, pod, row, chosen)
-                    if moves is not None:
-                        best = MovePlan(self._state.node(row).name, moves)
-                        break
+            best = self._best(view, pod, bounds, _NO_CHAINS)
+            best = best or self._best(view, pod, bounds, _Budget(_CHAINS))
         if best is not None:
             return best
         return (
@@ -117,9 +135,27 @@ class RoomPlanner:
             f" room for {pod.key}: {failure.message}"
         )
 
-    def _bounds(
-        self, pod: Pod, potential: Sequence[int]
-    ) -> Iterator[tuple[float, str, int, Ints, list[_Candidate]]]:
+    def _best(
+        self, view: View, pod: Pod, bounds: Sequence[_Bound], chains: _Budget
+    ) -> RoomPlan | None:
+        """The cheapest plan; nodes in the order of the least that they could cost."""
+        best: RoomPlan | None = None
+        for bound, _, row, lacking, candidates in bounds:
+            if best is not None and bound > best.cost:
+                break
+            for chosen in _subsets(self._allowed(candidates), lacking):
+                if best is not None and sum(each.cost for each in chosen) >= best.cost:
+                    break
+                moves = self._moves(view, pod, row, chosen, chains)
+                if moves is None:
+                    continue
+                made = RoomPlan(self._state.node(row).name, moves)
+                if best is None or made.cost < best.cost:
+                    best = made
+                break
+        return best
+
+    def _bounds(self, pod: Pod, potential: Sequence[int]) -> Iterator[_Bound]:
         """For each node a cost below which nothing helps, whatever the limiter says of its pods."""
         asked = self._columns.vectors(pod.pod_class)[0]
         for row in potential:
@@ -172,44 +208,80 @@ class RoomPlanner:
         return known
 
     def _moves(
-        self, view: View, pod: Pod, row: int, chosen: Sequence[_Candidate]
+        self, view: View, pod: Pod, row: int, chosen: Sequence[_Candidate], chains: _Budget
     ) -> tuple[PlannedMove, ...] | None:
         """The moves by which these make room; ``None`` where they do not, or have no place."""
         several = [each.resident.pod for each in chosen]
-        for leaving in several:
-            self._columns.remove(leaving)
-        fits = view.passes(row)
-        for leaving in several:
-            self._columns.place(leaving, row)
-        if not fits:
+        if not plan_check.fits(self._columns, view, row, several) or self._rehearsed(several):
             return None
         guest = landing.ghost(pod)
         self._columns.place(guest, row)
         try:
-            return self._landed(chosen)
+            moves = self._landed(chosen, chains, pod.priority)
         finally:
             self._columns.remove(guest)
+        if moves is None or len(moves) > MOST_MOVES:
+            return None
+        return moves if not self._rehearsed([move.pod for move in moves]) else None
 
-    def _landed(self, chosen: Sequence[_Candidate]) -> tuple[PlannedMove, ...] | None:
+    def _rehearsed(self, several: Sequence[Pod]) -> bool:
+        """Whether the limiter would keep one of them back for long."""
+        return bool(plan_check.rehearse(self._limiter, several, self._state.now)[0])
+
+    def _landed(
+        self, chosen: Sequence[_Candidate], chains: _Budget, priority: int
+    ) -> tuple[PlannedMove, ...] | None:
         """Where each would go, the largest first; ``None`` where one has no place (rule 2)."""
         moves: list[PlannedMove] = []
         try:
             for each in sorted(chosen, key=lambda each: (-int(each.amounts[0]), *_rank(each))):
                 target = self._landing.best(each.resident)
                 if target < 0:
+                    target = self._vacated(each, chains, priority, moves)
+                if target < 0:
                     return None
-                self._landing.depart(each.resident, target)
-                pod, name = each.resident.pod, self._state.node(target).name
-                answer = self._answer(each.resident)
-                waits = answer if isinstance(answer, Defer) else None
-                moves.append(PlannedMove(pod, pod.node, name, each.cost, waits))
+                self._depart(each, target, moves)
             return tuple(moves)
         finally:
             self._landing.take_back(len(moves))
 
+    def _depart(self, candidate: _Candidate, target: int, moves: list[PlannedMove]) -> None:
+        """One more move, after those that leave its target."""
+        self._landing.depart(candidate.resident, target)
+        pod, name = candidate.resident.pod, self._state.node(target).name
+        after = tuple(place for place, move in enumerate(moves) if move.origin == name)
+        answer = self._answer(candidate.resident)
+        waits = answer if isinstance(answer, Defer) else None
+        moves.append(PlannedMove(pod, pod.node, name, candidate.cost, waits, after))
+
+    def _vacated(
+        self, lacks: _Candidate, chains: _Budget, priority: int, moves: list[PlannedMove]
+    ) -> int:
+        """A node that takes a pod once one of its own has moved on; -1: there is none (rule 5)."""
+        size = lacks.amounts.size
+        several: list[tuple[float, str, int, _Candidate]] = []
+        for row in self._state.rows() if chains.left else ():
+            spare = self._columns.allocatable[:size, row] - self._columns.requested[:size, row]
+            for each in self._candidates(row, priority):
+                enough = each.amounts[:size] + spare >= lacks.amounts
+                if row != lacks.resident.row and (enough | (lacks.amounts == 0)).all():
+                    several.append((*_rank(each), row, each))
+        for _, _, row, each in sorted(several, key=lambda entry: entry[:2])[:CANDIDATES]:
+            if not chains.take() or not self._allowed([each]):
+                continue
+            elsewhere = self._landing.best(each.resident)
+            if elsewhere in {-1, lacks.resident.row}:
+                continue
+            self._depart(each, elsewhere, moves)
+            if self._landing.fits(lacks.resident, row):
+                return row
+            self._landing.take_back(1)
+            moves.pop()
+        return -1
+
     # For a node.
 
-    def empty_node(self) -> MovePlan | str:
+    def empty_node(self) -> RoomPlan | str:
         """The cheapest plan that leaves a node what belongs to it alone, or why there is none."""
         several = []
         for row in self._state.rows():
@@ -221,9 +293,11 @@ class RoomPlanner:
                 several.append((cost, self._state.node(row).name, movable))
         for _, name, movable in sorted(several, key=lambda each: each[:2])[:_TRIED]:
             complete = len(self._allowed(movable)) == len(movable)
-            moves = self._landed(movable) if complete else None
+            if complete and self._rehearsed([each.resident.pod for each in movable]):
+                continue
+            moves = self._landed(movable, _NO_CHAINS, 0) if complete else None
             if moves is not None:
-                return MovePlan(name, moves)
+                return RoomPlan(name, moves)
         return (
             f"of {len(several)} nodes whose pods may move, none has room for all of them elsewhere"
         )

@@ -29,6 +29,8 @@ SCHEDULER_NAME = f"{_SCHEDULING}/scheduler-name"
 #: Ours: what was adopted when a pre-allocation was bound, ``{"pods":[uid],"resources":{…}}``;
 #: what is missing of it since then has been released.
 ADOPTED = "koordlet.io/pre-allocated"
+#: Ours: the UIDs of the running pods that it takes over, and no others, with commas between them.
+ADOPTS = "koordlet.io/pre-allocates"
 #: Ours: the unit or cgroup that it is for, and that no scheduler moves.
 MATCH = "koordlet.io/match"
 #: Ours: the token by which a client's repeated create is known to be the same one.

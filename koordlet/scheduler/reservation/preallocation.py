@@ -10,6 +10,7 @@ Rules:
    holds only what was released. Then it is an ordinary reservation, for good.
 4. One pod is adopted, the one that leaves least of the reservation unused; with ``enableMultiple``
    as many as it takes. In Cluster mode the priority annotation comes first.
+5. A reservation that names the pods (``keys.ADOPTS``) adopts of these, whatever their labels.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Adopter:
         self._config = config
         pre = spec.pre_allocation or PreAllocation()
         self._cluster, self._multiple, self._required = pre.cluster, pre.multiple, pre.required
+        self._named = frozenset(filter(None, spec.annotations.get(keys.ADOPTS, "").split(",")))
         self._wanted = sorted(
             (name, columns.resource(name), amount)
             for name, amount in spec.allocatable.items()
@@ -79,6 +81,8 @@ class Adopter:
     def _may(self, pod: Pod, node_labels: Mapping[str, str]) -> bool:
         if pod.reserve_pod_of or pod.draws_on or pod.drawn_name:
             return False
+        if self._named:
+            return pod.uid in self._named
         selecting = (owner for owner in self._spec.owners if owner.selector is not None)
         meant = (
             pod.pod_class.labels.get(self._config.label) == "true"

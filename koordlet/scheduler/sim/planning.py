@@ -13,7 +13,7 @@ from koordlet.model import resources
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling.make_room import MovePlan, RoomPlanner
+from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
 from koordlet.scheduler.sim.drain import Body, LimitedDump
 
 
@@ -40,6 +40,7 @@ def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
                 "pod": move.pod.key,
                 "from": move.origin,
                 "to": move.target,
+                "after": [place + 1 for place in move.after],
                 "cost": round(move.cost, 3),
                 "waitsFor": None
                 if move.waits_for is None
@@ -51,22 +52,28 @@ def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
     }
 
 
-def _proof(columns: Columns, plan: MovePlan, pod: Pod | None) -> Iterator[str]:
+def _proof(columns: Columns, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:
     """Why a plan is safe at every prefix, and what it gains."""
     freed: dict[str, int] = {}
     for place, move in enumerate(plan.moves):
         before = [each for each in plan.moves[:place] if each.target == move.target]
         held = resources.total(each.pod.pod_class.requests.real for each in before)
+        vacated = resources.total(
+            plan.moves[each].pod.pod_class.requests.real for each in move.after
+        )
         asks = move.pod.pod_class.requests.real
         free = {
-            name: much - held.get(name, 0)
+            name: much + vacated.get(name, 0) - held.get(name, 0)
             for name, much in _free(columns, move.target).items()
             if name in asks
         }
+        once = f" after {' and '.join(str(each + 1) for each in move.after)}" if move.after else ""
         yield (
-            f"{place + 1}. {move.target} has {_spelled(free)} free, and {move.pod.key} asks for"
-            f" {_spelled(asks)}: room is held there while it still runs on {move.origin}"
+            f"{place + 1}. {move.target} has {_spelled(free)} free{once}, and {move.pod.key} asks"
+            f" for {_spelled(asks)}: room is held there while it still runs on {move.origin}"
         )
+        if move.origin != plan.node:
+            continue
         freed = resources.total((freed, asks))
     yield (
         "stopped after any move, each pod runs where it was or where room was held for it;"

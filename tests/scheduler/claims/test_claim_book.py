@@ -86,3 +86,23 @@ def test_a_promise_lasts_until_nobody_counts_on_it() -> None:
     assert DEVICE not in claims.in_use.whole
     claims.withdraw("one")
     assert list(claims) == []
+
+
+def test_a_claim_that_is_made_has_the_promise_of_the_one_without_a_uid() -> None:
+    """Its device is in use all the while; the pod that gives up frees it."""
+    plain = dataclasses.replace(claim(uid=""), name="p-", owner_uid="pod", is_extended=True)
+    made = dataclasses.replace(plain, name="p-x", uid="u")
+    claims = book()
+    claims.wrote(plain)
+    claims.make_promise(plain, held("a"), "pod")
+    assert claims.extended("pod") is plain
+    claims.put(made)
+    claims.made(plain, made)
+    assert claims.extended("pod") is made
+    assert [each.name for each in claims] == ["p-x"]
+    assert claims.allocation(("d", "p-x")) == held("a")
+    assert claims.in_use.whole[DEVICE] == 1
+    claims.withdraw("pod")
+    assert DEVICE not in claims.in_use.whole
+    claims.drop(("d", "p-x"))
+    assert claims.extended("pod") is None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from koordlet.scheduler.cluster import inventory
-from koordlet.scheduler.plugins import resources
+from koordlet.scheduler.plugins import balanced_allocation, resources
 from tests.kit import clusters
 from tests.kit.clusters import node, pod
 
@@ -189,7 +189,7 @@ def test_one_row_gives_what_many_give() -> None:
     rows = np.arange(columns.size, dtype=np.intp)
     fit = resources.NodeResourcesFit({})
     most = resources.NodeResourcesFit({"scoringStrategy": {"type": "MostAllocated"}})
-    even = resources.NodeResourcesBalancedAllocation({})
+    even = balanced_allocation.NodeResourcesBalancedAllocation({})
 
     filtering = fit.filter(pod_class, columns)
     assert filtering is not None

@@ -142,7 +142,12 @@ def test_quotas_in_a_circle_are_below_the_root() -> None:
     }
     book = _book(*several.values())
     assert _parents(book) == dict.fromkeys("abc", ROOT)
-    assert any("which is below" in text for text in _messages(book))
+    messages = sorted(_messages(book))
+    assert [text.partition(";")[0] for text in messages] == [
+        f"{name} has parentName {parent}, which is below {name}"
+        for name, parent in (("a", "b"), ("b", "c"), ("c", "a"))
+    ]
+    assert all(text.endswith("it is in force below the root") for text in messages)
     book.put_quota(spec("c", {}, {"cpu": 1}, is_parent=True))
     book.settle()
     assert _parents(book) == {"c": ROOT, "b": "c", "a": "b"}
@@ -156,7 +161,7 @@ def test_children_of_a_deleted_parent_are_below_the_root_until_it_is_back() -> N
     book.settle()
     assert _parents(book) == {"c": ROOT}
     words = "c has parentName p but no quota has that name; create it, or name another parent"
-    assert _messages(book) == [f"{words}; it is in force all the same"]
+    assert _messages(book) == [f"{words}; it is in force below the root"]
     book.put_quota(parent)
     book.settle()
     assert (_parents(book), book.invalid) == ({"p": ROOT, "c": "p"}, {})

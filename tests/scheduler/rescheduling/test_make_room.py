@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects.decoder import Decoder
-from koordlet.scheduler.rescheduling.make_room import MovePlan, RoomPlanner
+from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import clusters
 from tests.kit.descheduling import NOW, node, pod
@@ -18,7 +19,7 @@ from tests.kit.descheduling import NOW, node, pod
 Body = dict[str, Any]
 
 
-def plan(*bodies: Body, **wanted: Any) -> MovePlan | str:
+def plan(*bodies: Body, **wanted: Any) -> RoomPlan | str:
     """The plan for a pod that waits; none of its own: that empties a node."""
     scene = LimitedDump(bodies, NOW)
     planner = RoomPlanner(scene.state, scene.limiter)
@@ -32,9 +33,9 @@ def waiting(**wanted: Any) -> Any:
     return Decoder({}).decode(clusters.pod("big", **wanted), 0)
 
 
-def moves(found: MovePlan | str) -> list[tuple[str, str, str]]:
+def moves(found: RoomPlan | str) -> list[tuple[str, str, str]]:
     """Pod, origin and target of each move."""
-    assert isinstance(found, MovePlan), found
+    assert isinstance(found, RoomPlan), found
     return [(each.pod.name, each.origin, each.target) for each in found.moves]
 
 
@@ -50,7 +51,7 @@ def test_the_fewest_pods_move_and_the_cheapest_of_them() -> None:
     ]
     found = plan(*bodies, cpu="2500m")
     assert moves(found) == [("b0", "b", "c")]
-    assert isinstance(found, MovePlan)
+    assert isinstance(found, RoomPlan)
     assert found.node == "b"
     # 1, no priority, the only replica that is known of, 1.5 of 4 CPUs
     assert found.cost == pytest.approx(1 + 1 / 2 + 0.375 - (1 / 2 - 1 / 6))
@@ -140,7 +141,7 @@ def test_no_prefix_of_a_plan_exceeds_a_node_and_the_pod_fits_in_the_end(seed: in
     big = waiting(cpu=f"{max(left.values()) + chance.choice((250, 500, 1000))}m")
     found = RoomPlanner(scene.state, scene.limiter).make_room(big)
     assert rooms(scene) == before
-    if isinstance(found, str):
+    if isinstance(found, str) or any(move.after for move in found.moves):
         return
     columns = scene.state.columns
     held = []
@@ -158,3 +159,128 @@ def test_no_prefix_of_a_plan_exceeds_a_node_and_the_pod_fits_in_the_end(seed: in
     cycle = Cycle(columns, scene.state.profile("default-scheduler"))
     assert cycle.choose(big) == columns.rows[found.node]
     assert np.count_nonzero(columns.requested < 0) == 0
+
+
+RATE: Body = {
+    "kind": "DisruptionRate",
+    "metadata": {"name": "all", "namespace": "default"},
+    "spec": {"selector": {"matchLabels": {}}, "limits": [{"count": 1, "window": "1h"}]},
+}
+SHARED = (
+    *(node(name, cpu="4") for name in "ab"),
+    *(pod(f"a{n}", "a", cpu="1") for n in range(2)),
+    pod("b0", "b", cpu="3500m"),
+    node("c", cpu="2"),
+)
+
+
+def test_a_budget_that_lets_one_go_makes_no_plan_of_two_and_is_as_before() -> None:
+    """One would go, and the second an hour later: nobody begins what does not end."""
+    assert len(moves(plan(*SHARED, cpu="4"))) == 2
+    scene = LimitedDump((*SHARED, RATE), NOW)
+    planner = RoomPlanner(scene.state, scene.limiter)
+    reason = planner.make_room(waiting(cpu="4"))
+    assert isinstance(reason, str)
+    assert "on no node are there at most" in reason
+    (held,) = scene.limiter.rates
+    assert [len(ledger) for ledger in held.ledgers.values()] == [0]
+    assert not scene.limiter.pace.waits
+    # One alone may go.
+    assert len(moves(planner.make_room(waiting(cpu="3")))) == 1
+
+
+def chain(b0: str, c0: str) -> list[Body]:
+    """The pod of node a has no place, unless the small one of b goes to c."""
+    return [
+        node("a", cpu="2"), node("b", cpu="2"), node("c", cpu="2"),
+        pod("a0", "a", cpu="1500m", owner="ReplicaSet/a"),
+        pod("b0", "b", cpu=b0, owner="ReplicaSet/b"),
+        pod("c0", "c", cpu=c0, owner="DaemonSet/c"),
+    ]  # fmt: skip
+
+
+def test_a_pod_without_a_place_takes_that_of_another_which_has_one() -> None:
+    """The small pod first; the room of the second is held after it."""
+    found = plan(*chain("600m", "1200m"), nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
+    assert moves(found) == [("b0", "b", "c"), ("a0", "a", "b")]
+    assert isinstance(found, RoomPlan)
+    assert [move.after for move in found.moves] == [(), (0,)]
+    # Nobody else has a place: there is no chain.
+    found = plan(*chain("600m", "1500m"), nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
+    assert isinstance(found, str)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec": {"priority": 7}},
+        {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
+        {"annotations": {"koordlet.io/movable": "false"}},
+        {"owner": "DaemonSet/agent"},
+    ],
+)
+def test_who_may_not_move_gives_nobody_his_place(change: Body) -> None:
+    """A chain asks of each what a plan asks."""
+    bodies = chain("600m", "1200m")
+    bodies[4] = pod("b0", "b", cpu="600m", **change)
+    found = plan(*bodies, nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
+    assert isinstance(found, str)
+
+
+def crowded(chance: random.Random) -> list[Body]:
+    """Nodes of which most are nearly full, workloads of one or two pods, one budget for some."""
+    names = [f"n{place}" for place in range(5)]
+    bodies = [node(name, cpu="4", pods=100) for name in names]
+    place = 0
+    for name in names:
+        left = 4000 - chance.choice((0, 500, 1000, 1500))
+        while left >= 500:
+            size = min(left, chance.choice((500, 1000, 1500, 2000, 2500)))
+            app = f"w{chance.randint(0, 9)}"
+            labels = {"app": app, "tier": chance.choice("xy")}
+            bodies.append(pod(f"p{place}", name, cpu=f"{size}m", owner=f"ReplicaSet/{app}",
+                              labels=labels))  # fmt: skip
+            left, place = left - size, place + 1
+    limits = [{"count": chance.choice((0, 1, 2)), "window": "1h"}]
+    spec = {"selector": {"matchLabels": {"tier": "x"}}, "limits": limits}
+    return [*bodies, {**RATE, "spec": spec}]
+
+
+def test_no_step_of_any_plan_overcommits_a_node_or_breaks_a_budget() -> None:
+    """Rooms are held beside all that runs, those of a chain once it has come so far."""
+    chained = 0
+    for seed in range(80):
+        bodies = crowded(random.Random(seed))
+        scene = LimitedDump(bodies, NOW)
+        before = rooms(scene)
+        big = waiting(cpu=f"{random.Random(seed).choice((2000, 2500, 3000, 3500))}m")
+        found = RoomPlanner(scene.state, scene.limiter).make_room(big)
+        assert rooms(scene) == before
+        if isinstance(found, str):
+            continue
+        columns = scene.state.columns
+        guarded = [m for m in found.moves if m.pod.pod_class.labels["tier"] == "x"]
+        assert len(guarded) <= bodies[-1]["spec"]["limits"][0]["count"]
+        chained += any(move.after for move in found.moves)
+        held: dict[str, tuple[Any, int]] = {}
+
+        def hold(move: Any, columns: Any = columns, held: Any = held) -> None:
+            row, amounts = columns.rows[move.target], columns.vectors(move.pod.pod_class)[0]
+            held[move.pod.uid] = amounts, row
+            columns.requested[: amounts.size, row] += amounts
+            assert (columns.requested <= columns.allocatable).all()
+
+        for move in found.moves:
+            if not move.after:
+                hold(move)
+        for move in found.moves:
+            if move.after:
+                hold(move)
+            columns.remove(move.pod)
+        for move in found.moves:
+            amounts, row = held[move.pod.uid]
+            columns.requested[: amounts.size, row] -= amounts
+            columns.place(landing.ghost(move.pod), row)
+        cycle = Cycle(columns, scene.state.profile("default-scheduler"))
+        assert cycle.choose(big) == columns.rows[found.node]
+    assert chained >= 5

@@ -228,3 +228,23 @@ def test_a_resource_that_devices_stand_for_is_no_reason_against_preemption() -> 
     assert [each["victims"] for each in result["preemptions"]] == [["d/low"]]
     [placed] = result["placements"]
     assert placed["claims"] == {"d/high-extended-resources": ["gpu.example/n/g0"]}
+
+
+def test_of_several_classes_that_serve_a_resource_the_newest_does() -> None:
+    """Each is served under the name that it has without naming one, too."""
+    old, new = (
+        kit.device_class(name, f'device.attributes["{kit.DRIVER}"].m == "{name}"')
+        for name in ("a", "b")
+    )
+    for made, year in ((old, 2025), (new, 2026)):
+        made["spec"]["extendedResourceName"] = CARD
+        made["metadata"]["creationTimestamp"] = f"{year}-01-01T00:00:00Z"
+    bodies = (
+        *furnished("n", kit.device("o", {"m": "a"}), kit.device("w", {"m": "b"})),
+        *(new, old, card("p")),
+        pod("q", requests={"deviceclass.resource.kubernetes.io/a": "1"}),
+    )
+    assert claims(*bodies) == {
+        "d/p": {"d/p-extended-resources": ["gpu.example/n/w"]},
+        "d/q": {"d/q-extended-resources": ["gpu.example/n/o"]},
+    }

@@ -1,8 +1,8 @@
-"""Runs in the machine: a driver of resource claims on the real resctrl and cgroups, asked over its
-socket as a kubelet asks, and killed before each change that it makes.
+"""Runs in the machine: the driver of resource claims on the real resctrl and cgroups.
 
-Covers: a claim with CPUs of one node and ways and bandwidth of its cache; SIGKILL at each change of
-preparing and of unpreparing, with the next agent after it; a final stop.
+Covers: a claim with CPUs of one node and ways and bandwidth of its cache, asked for over the socket
+as a kubelet asks; SIGKILL before each change of preparing and of unpreparing, with the next agent
+after it; a final stop.
 Does not cover: what must be seen (``tests.vm.test_claims``), a real kubelet, and the API server,
 which is the embedded store.
 
@@ -51,6 +51,7 @@ policies:
 """
 LOG = WORK / "log"
 GONE = "the driver is gone"
+NEVER = 10**9
 SYSTEM = pathlib.Path("/sys/devices/system/cpu")
 #: The claim's NUMA node, and its CPUs on the machine ``2s8t``.
 NUMA, CPUS = 1, (4, 8)
@@ -97,8 +98,9 @@ class Sources:
         return self.newest
 
 
-async def serve(host: dying.DyingHost) -> None:
-    """An agent with its driver, until it is told to end; that end is final."""
+async def serve(change: int) -> None:
+    """An agent with its driver, killed before that change; told to end, it puts all back."""
+    host = DyingHost(root.LiveHost(), NEVER)
     store = adapter.Store(WORK / "store.db")
     await store.open()
     sources: Any = Sources()
@@ -106,18 +108,17 @@ async def serve(host: dying.DyingHost) -> None:
     who = lifecycle.Agent(
         made, paths.choose({}, root=True, state_dir=str(WORK / "state")), enforce=True
     )
-    agents.settle(who, agents.Clock())
     driver = dra_driver.DraDriver(who, sources, store, str(WORK))
 
     def one_pass() -> bool:
         return who.one_pass(slow=True)
 
+    settle(one_pass)
     driver.start(one_pass)
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
-    one_pass()
     # What comes from now on is a change for a claim.
-    host.after += host.count
+    host.after = host.count + change
     while not told.is_set():
         driver.on_pass()
         with contextlib.suppress(TimeoutError):
@@ -126,6 +127,14 @@ async def serve(host: dying.DyingHost) -> None:
     who.restore()
     who.close()
     await store.close()
+
+
+def settle(one_pass: Callable[[], bool]) -> None:
+    """Pass until nothing changes."""
+    for _ in range(16):
+        if not one_pass():
+            return
+    raise RuntimeError("the agent goes on changing things")
 
 
 def forked(act: Callable[[], object]) -> int:
@@ -143,13 +152,17 @@ def forked(act: Callable[[], object]) -> int:
     return pid
 
 
-def agent(change: int = 10**9) -> int:
+def agent(change: int = NEVER) -> int:
     """An agent that serves; it is killed before that change."""
     SOCKET.unlink(missing_ok=True)
-    pid = forked(lambda: asyncio.run(serve(DyingHost(root.LiveHost(), change))))
-    deadline.until(
-        lambda: SOCKET.exists() or os.waitpid(pid, os.WNOHANG)[0], "the socket", seconds=120
-    )
+    pid = forked(lambda: asyncio.run(serve(change)))
+
+    def serves() -> bool:
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            raise SystemExit(f"the agent ended: {LOG.read_text()[-4000:]}")
+        return SOCKET.exists()
+
+    deadline.until(serves, "the socket", seconds=120)
     return pid
 
 
@@ -207,13 +220,18 @@ def part(**more: Any) -> dict[str, Any]:
     return {"driver": DRIVER, "pool": NODE, **more}
 
 
+def cache_of() -> int:
+    """The L3 cache of the claim's node."""
+    [cache] = {int((SYSTEM / f"cpu{cpu}/cache/index3/id").read_text()) for cpu in range(*CPUS)}
+    return cache
+
+
 async def make() -> str:
     """The claim, allocated; its UID."""
-    [cache] = {int((SYSTEM / f"cpu{cpu}/cache/index3/id").read_text()) for cpu in range(*CPUS)}
     results = [
         part(device=f"numa-{NUMA}", request="cpus", consumedCapacity={"cpu": "2"}),
         part(
-            device=f"cache-{cache}",
+            device=f"cache-{cache_of()}",
             request="cache",
             consumedCapacity={"ways": "4", "groups": "1", "mbaPercent": "20"},
         ),
@@ -283,6 +301,8 @@ def main() -> None:
     answers.append(ask("Unprepare", uid))
     ended_as = ended(last, signal.SIGTERM)
     said = {
+        "uid": uid,
+        "cache": cache_of(),
         "answers": answers,
         "free": {path: text for path, text in free.items() if path in bare or "schemata" in path},
         "held": {path: text for path, text in held.items() if text != free.get(path)},

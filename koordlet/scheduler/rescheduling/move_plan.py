@@ -1,0 +1,334 @@
+"""A MovePlan: which moves belong together, how far each is.
+
+Covers: reading and making the object. Does not cover: its life (``plan_flow``), finding moves
+(``make_room``).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Any
+
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import duration, moment
+from koordlet.model.record import dataclass
+from koordlet.scheduler.migration.job import ABORT, PodRef
+from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
+
+#: Seconds, where a plan does not say.
+TTL = 900.0
+ACT, SHADOW = "Act", "Shadow"
+
+
+class PlanPhase(enum.StrEnum):
+    """How far a plan is."""
+
+    PENDING = "Pending"
+    CHECKING = "Checking"
+    RESERVING = "Reserving"
+    MOVING = "Moving"
+    DONE = "Done"
+    FAILED = "Failed"
+    ABORTED = "Aborted"
+
+    @property
+    def over(self) -> bool:
+        """Whether the phase is final."""
+        return self in {PlanPhase.DONE, PlanPhase.FAILED, PlanPhase.ABORTED}
+
+
+class MovePhase(enum.StrEnum):
+    """How far a move is."""
+
+    WAITING = "Waiting"
+    RESERVED = "Reserved"
+    EVICTING = "Evicting"
+    REPLACED = "Replaced"
+    DONE = "Done"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanMove:
+    """A pod, the node that it leaves and the one where room for its replacement is held."""
+
+    pod: PodRef
+    origin: str
+    target: str
+    #: Places of the moves that free its room.
+    after: tuple[int, ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        """The entry of a specification."""
+        after = {"after": list(self.after)} if self.after else {}
+        return {"pod": self.pod.body(), "from": self.origin, "to": self.target, **after}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveState:
+    """The state of one move."""
+
+    phase: MovePhase = MovePhase.WAITING
+    job: str = ""
+    node: str = ""
+    #: The pod that came instead, as ``namespace/name``.
+    replacement: str = ""
+    message: str = ""
+
+    def body(self) -> dict[str, str]:
+        """The entry of a status."""
+        fields = {
+            "phase": self.phase.value,
+            "job": self.job,
+            "node": self.node,
+            "replacement": self.replacement,
+            "message": self.message,
+        }
+        return {key: value for key, value in fields.items() if value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStatus:
+    """The stored status."""
+
+    phase: PlanPhase = PlanPhase.PENDING
+    reason: str = ""
+    message: str = ""
+    #: When it began to hold room, seconds since 1970; 0: it has not.
+    began: float = 0.0
+    moves: tuple[MoveState, ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        """As the object has it; ``None`` removes what is not so any more."""
+        return {
+            "phase": self.phase.value,
+            "reason": self.reason or None,
+            "message": self.message or None,
+            "began": moment.spell(self.began) if self.began else None,
+            "moves": [move.body() for move in self.moves] or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovePlan:
+    """One plan."""
+
+    name: str
+    uid: str
+    revision: str = ""
+    #: Seconds since 1970.
+    created: float = 0.0
+    reason: str = ""
+    #: It moves pods, and does not only say which it would.
+    acts: bool = False
+    ttl: float = TTL
+    #: The pod that is to fit; ``None``: a node is emptied.
+    pod: PodRef | None = None
+    #: The node that has room, or no pods that can move, in the end.
+    node: str = ""
+    moves: tuple[PlanMove, ...] = ()
+    #: Somebody wants it to end.
+    aborts: bool = False
+    #: Why the object cannot be carried out.
+    fault: str = ""
+    status: PlanStatus = field(default_factory=PlanStatus)
+
+    @property
+    def goal(self) -> str:
+        """What it is for, as a sentence goes on."""
+        return "empty a node" if self.pod is None else f"make room for {self.pod}"
+
+    def job(self, place: int) -> str:
+        """The name of the job of a move: there is never a second one."""
+        return f"{self.name[:200]}-{self.uid[:8]}-{place}"
+
+
+def read(body: Body) -> MovePlan:
+    """A plan, whatever stands there: one that cannot be read says why."""
+    try:
+        return decode(body)
+    except BadObjectError as error:
+        meta, status = objects.metadata(body), objects.part(body, "status")
+        phase = str(status.get("phase"))
+        return MovePlan(
+            name=objects.text(body, "name"),
+            uid=objects.text(body, "uid"),
+            revision=objects.revision(body),
+            fault=str(error),
+            aborts=objects.part(meta, "annotations").get(ABORT) == "true",
+            status=PlanStatus(
+                phase=PlanPhase(phase) if phase in set(PlanPhase) else PlanPhase.PENDING,
+                reason=str(status.get("reason") or ""),
+                message=str(status.get("message") or ""),
+            ),
+        )
+
+
+def decode(body: Body) -> MovePlan:
+    """A plan; ``BadObjectError`` names the field that cannot be read."""
+    meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
+    mode = wire.text(spec, "mode") or SHADOW
+    if mode not in {ACT, SHADOW}:
+        raise BadObjectError(f"spec.mode {mode!r} is none of {ACT}, {SHADOW}")
+    pod, node = None, wire.text(spec, "node")
+    if spec.get("for") is not None:
+        pod = _pod(wire.mapping(wire.mapping(spec, "for"), "pod"), "spec.for.pod")
+    moves = tuple(_moves(wire.bodies(spec, "moves")))
+    if node and not moves:
+        raise BadObjectError("spec.node needs spec.moves; without moves a node is chosen")
+    if moves and pod is not None and not node:
+        raise BadObjectError("spec.for with spec.moves needs spec.node, where it is to fit")
+    return MovePlan(
+        name=wire.name(meta),
+        uid=wire.text(meta, "uid"),
+        revision=wire.text(meta, "resourceVersion"),
+        created=_time(meta.get("creationTimestamp"), "metadata.creationTimestamp"),
+        reason=wire.text(spec, "reason"),
+        acts=mode == ACT,
+        ttl=_ttl(spec),
+        pod=pod,
+        node=node,
+        moves=moves,
+        aborts=wire.mapping(meta, "annotations").get(ABORT) == "true",
+        status=_status(wire.mapping(body, "status")),
+    )
+
+
+def _pod(body: Body, where: str) -> PodRef:
+    ref = PodRef(*wire.texts(body, "namespace", "name", "uid"))
+    if not (ref.namespace and ref.name):
+        raise BadObjectError(f"{where} needs a namespace and a name")
+    return ref
+
+
+def _moves(entries: Iterable[Body]) -> Iterable[PlanMove]:
+    pods: set[tuple[str, str]] = set()
+    for place, entry in enumerate(entries):
+        where = f"spec.moves[{place}]"
+        if place >= kinds.MOST_MOVES:
+            raise BadObjectError(f"spec.moves has more than {kinds.MOST_MOVES} moves")
+        pod = _pod(wire.mapping(entry, "pod"), f"{where}.pod")
+        origin, target = wire.texts(entry, "from", "to")
+        if not (origin and target) or origin == target:
+            raise BadObjectError(f"{where} needs from and to, which are two nodes")
+        if (pod.namespace, pod.name) in pods:
+            raise BadObjectError(f"{where}: pod {pod} is moved by another move")
+        pods.add((pod.namespace, pod.name))
+        after = wire.sequence(entry, "after")
+        if not all(type(each) is int and 0 <= each < place for each in after):
+            raise BadObjectError(f"{where}.after names places of moves before it")
+        yield PlanMove(pod, origin, target, tuple(after))
+
+
+def _ttl(spec: Body) -> float:
+    if spec.get("ttl") is None:
+        return TTL
+    try:
+        seconds = moment.duration(spec["ttl"])
+    except ValueError as error:
+        raise BadObjectError(f"spec.ttl: {error}") from error
+    if seconds <= 0:
+        raise BadObjectError("spec.ttl: a time above 0 is needed")
+    return seconds
+
+
+def _time(spelled: object, where: str) -> float:
+    if spelled is None:
+        return 0.0
+    try:
+        return moment.parse(spelled)
+    except ValueError as error:
+        raise BadObjectError(f"{where}: {error}") from error
+
+
+def _status(status: Body) -> PlanStatus:
+    phase = wire.text(status, "phase") or PlanPhase.PENDING
+    if phase not in set(PlanPhase):
+        raise BadObjectError(f"status.phase {phase!r} is unknown")
+    return PlanStatus(
+        phase=PlanPhase(phase),
+        reason=wire.text(status, "reason"),
+        message=wire.text(status, "message"),
+        began=_time(status.get("began"), "status.began"),
+        moves=tuple(map(_state, wire.bodies(status, "moves"))),
+    )
+
+
+def _state(body: Body) -> MoveState:
+    phase = wire.text(body, "phase") or MovePhase.WAITING
+    if phase not in set(MovePhase):
+        raise BadObjectError(f"status.moves: phase {phase!r} is unknown")
+    return MoveState(
+        phase=MovePhase(phase),
+        job=wire.text(body, "job"),
+        node=wire.text(body, "node"),
+        replacement=wire.text(body, "replacement"),
+        message=wire.text(body, "message"),
+    )
+
+
+def request(
+    name: str,
+    *,
+    pod: PodRef | None = None,
+    acts: bool = True,
+    reason: str = "",
+    ttl_seconds: float = TTL,
+) -> dict[str, Any]:
+    """A new plan for a store, whose moves are found by whoever carries it out."""
+    spec: dict[str, Any] = {"mode": ACT if acts else SHADOW, "ttl": duration.text(ttl_seconds)}
+    if reason:
+        spec["reason"] = reason
+    if pod is not None:
+        spec["for"] = {"pod": _named(pod)}
+    return {
+        "apiVersion": kinds.MOVE_PLANS.api_version,
+        "kind": kinds.MOVE_PLANS.name,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def _named(pod: PodRef) -> Mapping[str, str]:
+    return {key: value for key, value in pod.body().items() if value}
+
+
+def moves_patch(node: str, moves: Iterable[PlanMove], pod: PodRef | None) -> dict[str, Any]:
+    """The patch of a specification by the moves that were found."""
+    spec: dict[str, Any] = {"node": node, "moves": [move.body() for move in moves]}
+    return {"spec": spec if pod is None else {**spec, "for": {"pod": _named(pod)}}}
+
+
+def document(plan: MovePlan) -> dict[str, Any]:
+    """A plan as JSON for people to look at."""
+    status = plan.status
+    states = status.moves or (MoveState(),) * len(plan.moves)
+    return {
+        "name": plan.name,
+        "phase": status.phase.value,
+        "reason": status.reason or None,
+        "message": plan.fault or status.message or None,
+        "mode": ACT if plan.acts else SHADOW,
+        "for": None if plan.pod is None else str(plan.pod),
+        "node": plan.node or None,
+        "why": plan.reason or None,
+        "created": moment.spell(plan.created),
+        "began": moment.spell(status.began) if status.began else None,
+        "ttlSeconds": plan.ttl,
+        "moves": [
+            {
+                "pod": str(move.pod),
+                "from": move.origin,
+                "to": move.target,
+                "after": list(move.after),
+                "phase": state.phase.value,
+                "job": state.job or None,
+                "replacement": state.replacement or None,
+                "message": state.message or None,
+            }
+            for move, state in zip(plan.moves, states, strict=False)
+        ],
+    }

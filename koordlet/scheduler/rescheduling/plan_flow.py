@@ -1,0 +1,372 @@
+"""The life of a MovePlan: one step, from what it is and what the cluster shows.
+
+Covers: phases, reasons, what is to be done. Pure. Does not cover: finding moves (``make_room``),
+the life of a single move (``migration.flow``), doing it (``loop.plan_controller``).
+
+========= =========================================== ========= ================================
+from      seen                                        to        reason
+========= =========================================== ========= ================================
+Pending   it has no moves: they are looked for        Pending
+Pending   it has moves                                Checking
+Checking  one of them could not be made now           Failed    what the check says
+Checking  its mode is Shadow                          Checking  Shadow
+Checking  its mode is Act                             Reserving
+Reserving each move has room, and so has its pod      Moving
+Reserving ``ROOM_SECONDS`` are over                   Failed    NoRoom
+Moving    a move is over                              Moving    the next one may begin
+Moving    all are over, or its pod has the room       Done
+any       somebody else has changed what it is about  Failed    PodGone, PodMoved, BeneficiaryGone
+any       its pod has another node                    Aborted   NotNeeded
+any       a move failed                               Failed    that of the job
+any       its time is over                            Aborted   Timeout
+any       somebody ends it                            Aborted   Aborted
+========= =========================================== ========= ================================
+
+Rules:
+1. The status is written, and seen again, before anything is done by it; each action may be done
+   twice: killed anywhere, a plan goes on where it was.
+2. Room for all before anybody leaves: a job holds room and waits (``migration.job.WAITS``). Moves
+   that come after others hold theirs once those are done.
+3. One move after the other. Before each, what the plan is about is looked at again.
+4. After its end jobs that have evicted nobody are ended, and all room is given back. A pod that has
+   left is not brought back: its job goes on until the replacement is up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+
+from koordlet.model.record import dataclass
+from koordlet.scheduler.migration import cleanup, flow
+from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.room import JobReservation
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.rescheduling.move_plan import (
+    MovePhase,
+    MovePlan,
+    MoveState,
+    PlanMove,
+    PlanPhase,
+    PlanStatus,
+)
+
+#: All room must be held within so many seconds.
+ROOM_SECONDS = 60.0
+_LONGEST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FindMoves:
+    """Look for the moves, and write them into the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldPlace:
+    """Create the reservation of the pod that is to fit, over the room of those that leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class MakeJob:
+    """Create the job of a move."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseJob:
+    """Let a job evict its pod."""
+
+    job: MigrationJob
+
+
+@dataclass(frozen=True, slots=True)
+class EndJob:
+    """End a job that has evicted nobody."""
+
+    job: MigrationJob
+
+
+@dataclass(frozen=True, slots=True)
+class DropPlace:
+    """Delete the reservation of the pod that was to fit."""
+
+    room: JobReservation
+
+
+Action = FindMoves | HoldPlace | MakeJob | ReleaseJob | EndJob | DropPlace
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """What a plan should be now, or what is to be done by what it is."""
+
+    status: PlanStatus
+    actions: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanPicture:
+    """What plans see of the cluster."""
+
+    #: The living pod of a namespace and name.
+    pod: Callable[[PodRef], Pod | None]
+    job: Callable[[str], MigrationJob | None]
+    room: Callable[[str], JobReservation | None]
+    #: Why the moves of a plan could not be made now: reason and sentence; empty: they could.
+    check: Callable[[MovePlan], tuple[str, str]]
+    #: Why the last action of a plan was in vain, by its UID.
+    refusals: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def step(plan: MovePlan, picture: PlanPicture, now: float) -> PlanStep:
+    """One step of a plan."""
+    made = _PlanStep(plan, picture, now)
+    if plan.status.phase.over:
+        return PlanStep(plan.status, tuple(made.leftovers()))
+    if plan.aborts:
+        return made.end(PlanPhase.ABORTED, "Aborted", "somebody ended the plan")
+    if plan.fault:
+        return made.fail("InvalidPlan", plan.fault)
+    if plan.status.began and now - plan.status.began >= plan.ttl:
+        why = f"{plan.ttl:g} s are over"
+        message = f"{why}: {plan.status.message}" if plan.status.message else why
+        return made.end(PlanPhase.ABORTED, "Timeout", message)
+    phases = {
+        PlanPhase.PENDING: made.pending,
+        PlanPhase.CHECKING: made.checking,
+        PlanPhase.RESERVING: made.reserving,
+        PlanPhase.MOVING: made.moving,
+    }
+    return phases[plan.status.phase]()
+
+
+def place_name(plan: MovePlan) -> str:
+    """The name of the reservation of its pod: there is never a second one."""
+    return f"plan-{plan.uid}"
+
+
+class _PlanStep:
+    """One step under way."""
+
+    def __init__(self, plan: MovePlan, picture: PlanPicture, now: float) -> None:
+        self._plan, self._picture, self._now = plan, picture, now
+        states = plan.status.moves
+        missing = len(plan.moves) - len(states)
+        self._states = [*states, *[MoveState()] * missing]
+
+    # Ends.
+
+    def end(self, phase: PlanPhase, reason: str, message: str) -> PlanStep:
+        """The plan is over."""
+        return self._become(phase, reason, message)
+
+    def fail(self, reason: str, message: str) -> PlanStep:
+        """The plan has failed."""
+        return self.end(PlanPhase.FAILED, reason, message)
+
+    def _become(self, phase: PlanPhase, reason: str, message: str, *actions: Action) -> PlanStep:
+        status = dataclasses.replace(
+            self._plan.status,
+            phase=phase,
+            reason=reason,
+            message=message,
+            moves=tuple(self._states) if self._plan.status.began else (),
+        )
+        return PlanStep(status, actions if status == self._plan.status else ())
+
+    def leftovers(self) -> Iterator[Action]:
+        """What is to be given back (rule 4)."""
+        for place in range(len(self._plan.moves)):
+            job = self._picture.job(self._plan.job(place))
+            if job is None or not job.active or job.aborts or cleanup.has_evicted(job):
+                continue
+            pod = self._picture.pod(job.pod)
+            leaves = pod is not None and pod.uid == job.pod.uid and pod.terminating
+            if not leaves or job.waits:
+                yield EndJob(job)
+        held = self._picture.room(place_name(self._plan))
+        if held is None or held.phase.over:
+            return
+        # While it waits, those whose room it takes over count as its owners.
+        wanted = self._plan.pod
+        if held.owner is None or wanted is None or held.owner.uid != wanted.uid:
+            yield DropPlace(held)
+
+    # What may have changed.
+
+    def _changed(self, moves: tuple[PlanMove, ...]) -> tuple[str, str]:
+        """What somebody else has changed: reason and sentence; empty: nothing."""
+        for move in moves:
+            pod = self._picture.pod(move.pod)
+            if pod is None or move.pod.uid not in {"", pod.uid} or pod.terminating:
+                return "PodGone", f"pod {move.pod} has left node {move.origin} by itself"
+            if pod.node != move.origin:
+                return "PodMoved", f"pod {move.pod} is on node {pod.node or 'none'} now"
+        return "", ""
+
+    def _beneficiary(self) -> tuple[PlanPhase, str, str] | None:
+        """Why its pod needs no more room: it has it, or is not what it was."""
+        wanted = self._plan.pod
+        if wanted is None:
+            return None
+        pod = self._picture.pod(wanted)
+        if pod is None or wanted.uid not in {"", pod.uid}:
+            return PlanPhase.FAILED, "BeneficiaryGone", f"pod {wanted} is not there any more"
+        if pod.node and pod.node == self._plan.node and self._plan.status.began:
+            return PlanPhase.DONE, "", f"{wanted} has node {pod.node}"
+        if pod.node:
+            return PlanPhase.ABORTED, "NotNeeded", f"pod {wanted} has node {pod.node} already"
+        return None
+
+    # Steps.
+
+    def pending(self) -> PlanStep:
+        """Find the moves, where nobody has named them."""
+        if not self._plan.moves:
+            return PlanStep(self._plan.status, (FindMoves(),))
+        return self._become(PlanPhase.CHECKING, "", f"to {self._plan.goal}")
+
+    def checking(self) -> PlanStep:
+        """Whether all moves could be made now; of a plan in shadow this is all."""
+        plan = self._plan
+        if plan.status.reason == "Shadow" and not plan.acts:
+            return PlanStep(plan.status)
+        if (over := self._beneficiary()) is not None:
+            return self.end(*over)
+        reason, why = self._changed(plan.moves)
+        if not reason:
+            reason, why = self._picture.check(plan)
+        if reason:
+            return self.fail(reason, why)
+        count = _counted(len(plan.moves))
+        if not plan.acts:
+            text = f"{count} would {plan.goal}; set spec.mode to Act to make them"
+            return self._become(PlanPhase.CHECKING, "Shadow", text)
+        began = dataclasses.replace(plan.status, began=self._now, phase=PlanPhase.RESERVING)
+        text = f"room for {count} is looked for"
+        return PlanStep(
+            dataclasses.replace(began, reason="", message=text, moves=tuple(self._states))
+        )
+
+    def reserving(self) -> PlanStep:
+        """Hold room for all before anybody leaves (rule 2)."""
+        plan = self._plan
+        reason, why = self._changed(plan.moves)
+        over = self._beneficiary() or ((PlanPhase.FAILED, reason, why) if reason else None)
+        if over is not None:
+            return self.end(*over)
+        actions: list[Action] = []
+        lacking = [*self._roomless(actions), *self._placeless(actions)]
+        lost = next((s for s in self._states if s.phase is MovePhase.FAILED), None)
+        if lost is not None:
+            return self.fail("NoRoom", lost.message)
+        if not lacking:
+            return self._become(PlanPhase.MOVING, "", f"room for {_counted(len(plan.moves))}")
+        if self._now - plan.status.began >= ROOM_SECONDS:
+            refusal = self._picture.refusals.get(plan.uid, "")
+            return self.fail("NoRoom", "; ".join(filter(None, (refusal, *lacking)))[:_LONGEST])
+        return self._become(plan.status.phase, "", plan.status.message, *actions)
+
+    def _roomless(self, actions: list[Action]) -> Iterator[str]:
+        """The moves that have no room yet, but for those that come after others."""
+        for place, move in enumerate(self._plan.moves):
+            if move.after:
+                continue
+            job = self._picture.job(self._plan.job(place))
+            if job is None:
+                actions.append(MakeJob(place))
+            else:
+                self._see(place, job)
+            if job is None or not job.status.node:
+                why = "" if job is None else job.status.message
+                yield _of(move, why or f"no room on node {move.target} yet")
+
+    def _placeless(self, actions: list[Action]) -> Iterator[str]:
+        """The pod that is to fit, while its place is not there."""
+        plan = self._plan
+        if plan.pod is None:
+            return
+        held = self._picture.room(place_name(plan))
+        if held is None:
+            actions.append(HoldPlace())
+        if held is None or not held.node or held.phase.over:
+            why = "" if held is None else held.message
+            yield f"{plan.pod}: {why or f'no place on node {plan.node} yet'}"
+
+    def moving(self) -> PlanStep:
+        """Let one move after the other begin (rule 3)."""
+        plan, count = self._plan, len(self._plan.moves)
+        for place, move in enumerate(plan.moves):
+            state = self._states[place]
+            if state.phase is MovePhase.DONE:
+                continue
+            job = self._picture.job(plan.job(place))
+            if (job is None or job.waits) and (over := self._stops(move)) is not None:
+                return self.end(*over)
+            text = f"move {place + 1} of {count}: {move.pod}"
+            if job is None:
+                if not move.after or state.phase is not MovePhase.WAITING:
+                    return self.fail("JobGone", _of(move, "somebody deleted its job"))
+                return self._become(PlanPhase.MOVING, "", text, MakeJob(place))
+            self._see(place, job)
+            if job.status.phase is Phase.SUCCEEDED:
+                continue
+            if job.status.phase.over:
+                return self.fail(job.status.reason, _of(move, job.status.message))
+            why = job.status.message if job.status.reason == "FailedEvict" else ""
+            actions = [ReleaseJob(job)] if job.waits else []
+            return self._become(PlanPhase.MOVING, "", f"{text}: {why}" if why else text, *actions)
+        return self._arrived()
+
+    def _stops(self, move: PlanMove) -> tuple[PlanPhase, str, str] | None:
+        """Why the next move is not made: the world is another."""
+        over = self._beneficiary()
+        if over is not None:
+            return over
+        reason, why = self._changed((move,))
+        return (PlanPhase.FAILED, reason, why) if reason else None
+
+    def _arrived(self) -> PlanStep:
+        """All moves are made: its pod takes the room."""
+        plan, over = self._plan, self._beneficiary()
+        if plan.pod is None:
+            return self.end(PlanPhase.DONE, "", f"node {plan.node} has no pods that could move")
+        if over is not None:
+            return self.end(*over)
+        return self._become(PlanPhase.MOVING, "", f"{plan.pod} waits for its place")
+
+    def _see(self, place: int, job: MigrationJob) -> None:
+        """The state of a move, by its job."""
+        status = job.status
+        phase = MovePhase.WAITING
+        if status.phase is Phase.SUCCEEDED:
+            phase = MovePhase.DONE
+        elif status.phase.over:
+            phase = MovePhase.FAILED
+        elif _holds(job, flow.BOUND):
+            phase = MovePhase.REPLACED
+        elif status.condition(flow.EVICTION) is not None:
+            phase = MovePhase.EVICTING
+        elif status.node:
+            phase = MovePhase.RESERVED
+        self._states[place] = MoveState(
+            phase=phase,
+            job=job.name,
+            node=status.node,
+            replacement="" if status.pod is None else str(status.pod),
+            message=status.message if phase is MovePhase.FAILED else "",
+        )
+
+
+def _holds(job: MigrationJob, kind: str) -> bool:
+    condition = job.status.condition(kind)
+    return condition is not None and condition.status
+
+
+def _of(move: PlanMove, text: str) -> str:
+    return f"{move.pod}: {text}"
+
+
+def _counted(count: int) -> str:
+    return "1 move" if count == 1 else f"{count} moves"

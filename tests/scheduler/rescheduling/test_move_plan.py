@@ -1,0 +1,108 @@
+"""A MovePlan as an object: what is read is what was written, and bad ones name the field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from koordlet.kubeapi import kinds
+from koordlet.report.crds import move_plan as schema
+from koordlet.scheduler.migration.job import PodRef
+from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.rescheduling import move_plan
+from koordlet.scheduler.rescheduling.move_plan import (
+    MovePhase,
+    MoveState,
+    PlanMove,
+    PlanPhase,
+    PlanStatus,
+)
+
+BIG = PodRef("d", "big", "u")
+MOVES = (
+    PlanMove(PodRef("d", "a", "u-a"), "n1", "n2"),
+    PlanMove(PodRef("d", "b", "u-b"), "n3", "n1", after=(0,)),
+)
+
+
+def test_what_is_written_is_what_is_read_and_what_the_definition_takes() -> None:
+    """Request, the moves that are found, the status."""
+    body = move_plan.request("p", pod=PodRef("d", "big"), reason="train", ttl_seconds=60)
+    spec = {**body["spec"], **move_plan.moves_patch("n1", MOVES, BIG)["spec"]}
+    states = (
+        MoveState(phase=MovePhase.DONE, job="p-0", node="n2", replacement="d/a-2"),
+        MoveState(),
+    )
+    status = PlanStatus(
+        phase=PlanPhase.MOVING, message="move 2 of 2", began=1_800_000_000.0, moves=states
+    )
+    whole = {**body, "spec": spec, "status": status.body()}
+    plan = move_plan.decode(whole)
+    assert (plan.moves, plan.pod, plan.node, plan.status) == (MOVES, BIG, "n1", status)
+    assert (plan.acts, plan.reason, plan.ttl, plan.aborts) == (True, "train", 60.0, False)
+    written = {key: value for key, value in whole["status"].items() if value is not None}
+    schema.MovePlanSchema.model_validate({"spec": spec, "status": written})
+
+
+def test_a_plan_only_shows_unless_it_says_that_it_acts() -> None:
+    """The object's default; and a time of its own."""
+    plan = move_plan.decode({"metadata": {"name": "p"}, "spec": {}})
+    assert (plan.acts, plan.ttl, plan.pod, plan.status.phase) == (False, 900.0, None, "Pending")
+
+
+MOVE: dict[str, Any] = {"pod": {"namespace": "d", "name": "a"}, "from": "n1", "to": "n2"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"mode": "act"}, "spec.mode 'act' is none of Act, Shadow"),
+        ({"for": {}}, "spec.for.pod needs a namespace and a name"),
+        ({"for": {"pod": {"name": "a"}}}, "spec.for.pod needs a namespace and a name"),
+        ({"node": "n1"}, "spec.node needs spec.moves"),
+        ({"for": {"pod": MOVE["pod"]}, "moves": [MOVE]}, "needs spec.node, where it is to fit"),
+        ({"moves": [{**MOVE, "to": "n1"}]}, "spec.moves[0] needs from and to, which are two nodes"),
+        ({"moves": [{**MOVE, "after": [0]}]}, "spec.moves[0].after names places of moves before"),
+        ({"moves": [MOVE, MOVE]}, "spec.moves[1]: pod d/a is moved by another move"),
+        ({"moves": [{**MOVE, "pod": {}}]}, "spec.moves[0].pod needs a namespace and a name"),
+        ({"ttl": "0s"}, "spec.ttl: a time above 0 is needed"),
+        ({"ttl": "soon"}, "spec.ttl: "),
+        ({"moves": "all"}, "moves is not a list"),
+    ],
+)
+def test_what_cannot_be_carried_out_names_the_field(spec: dict[str, Any], words: str) -> None:
+    """It is read all the same, with its fault, so that its status can say so."""
+    body = {"metadata": {"name": "p", "uid": "u"}, "spec": spec}
+    with pytest.raises(BadObjectError) as raised:
+        move_plan.decode(body)
+    assert words in str(raised.value)
+    plan = move_plan.read(body)
+    assert (plan.name, plan.uid, words in plan.fault) == ("p", "u", True)
+
+
+def test_more_moves_than_one_plan_may_have_are_refused() -> None:
+    """As the definition has it."""
+    several = [
+        {**MOVE, "pod": {"namespace": "d", "name": f"a{n}"}} for n in range(kinds.MOST_MOVES + 1)
+    ]
+    plan = move_plan.read({"metadata": {"name": "p"}, "spec": {"moves": several}})
+    assert plan.fault == "spec.moves has more than 32 moves"
+
+
+def test_its_jobs_have_names_of_their_own_for_each_plan_that_ever_had_the_name() -> None:
+    """A plan that is made again takes up no job of the one before it."""
+    first, second = (move_plan.MovePlan(name="p" * 253, uid=f"{n}2345678-x") for n in range(2))
+    assert first.job(0) != second.job(0) != second.job(1)
+    assert len(first.job(31)) < 253
+
+
+def test_a_document_has_each_move_with_its_state() -> None:
+    """Also while nobody has looked at it."""
+    plan = move_plan.MovePlan(name="p", uid="u", moves=MOVES, node="n1", pod=BIG)
+    document = move_plan.document(plan)
+    assert (document["for"], document["node"], document["phase"]) == ("d/big", "n1", "Pending")
+    assert [(m["pod"], m["from"], m["to"], m["after"], m["phase"]) for m in document["moves"]] == [
+        ("d/a", "n1", "n2", [], "Waiting"),
+        ("d/b", "n3", "n1", [0], "Waiting"),
+    ]
