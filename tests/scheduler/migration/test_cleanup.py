@@ -1,11 +1,13 @@
-"""What is left of jobs goes: old jobs, and reservations that nobody will use."""
+"""What is forgotten of jobs that are over, and which reservations nobody holds any more."""
 
 from __future__ import annotations
 
 from koordlet.scheduler.migration import cleanup
-from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase
+from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
-from tests.scheduler.migration.test_flow import NOW, REF
+
+NOW = 1_800_000_000.0
+REF = PodRef("d", "web-1", "u-1")
 
 
 def test_jobs_are_forgotten_and_failed_ones_kept_for_a_day() -> None:
