@@ -1,8 +1,8 @@
 """The agent as a DRA driver on a real node: kube-scheduler allocates, the kubelet has it prepared.
 
-Covers: containerd and CRI-O with NRI; slices as the server takes them; kills of agent, kubelet and
-runtime between the steps; the static CPU policy.
-Does not cover: cache ways and several NUMA nodes (``tests.agent.test_dra_driver``).
+Covers: containerd with NRI; slices as the server takes them; kills of agent, kubelet and runtime
+between the steps; the static CPU policy.
+Does not cover: CRI-O; cache ways and several NUMA nodes (``tests.agent.test_dra_driver``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ONE_CPU = {"cpu": "1", "memory": "16Mi"}
 #: A kubelet tries to prepare a claim again when it syncs the pod, by default after 60 to 90 s.
 SOON = {"syncFrequency": "5s"}
 #: Runtime and kubelet settings of a node. Tests of one node share it, and leave no pod on it.
-CONTAINERD, CRIO = ("containerd", SOON), ("crio", SOON)
+CONTAINERD = ("containerd", SOON)
 STATIC = ("containerd", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
 
 
@@ -224,9 +224,7 @@ def registrations(agent: live.Running) -> int:
     return agent.err.count("dra_driver.registered")
 
 
-@pytest.mark.parametrize(
-    "node", [CONTAINERD, pytest.param(CRIO, marks=pytest.mark.soak)], indirect=True
-)
+@pytest.mark.parametrize("node", [CONTAINERD], indirect=True)
 def test_the_shipped_manifests_are_enough(node: kubelet_node.Node) -> None:
     """Installed by the overlay: mounts, role and admission policies let a claim be prepared."""
     agent = installed.install(node, "", OVERLAY)
