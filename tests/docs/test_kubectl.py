@@ -63,7 +63,7 @@ NOT_RUN = {
 #: Named in a sentence, without an object.
 BARE = {
     ("get",), ("describe",), ("delete", "pod"), ("get", "-o", "yaml"), ("get", "-o", "json"),
-    ("auth", "can-i"), ("apply", "-k"),
+    ("auth", "can-i"), ("apply", "-k"), ("patch",),
 }  # fmt: skip
 
 
