@@ -1,7 +1,7 @@
 """Elastic quotas on a real API server, with the account of the deployed scheduler.
 
 Covers: a pod that waits for its quota, what is written back, the built-in quotas, the condition of
-an invalid one, what the role allows. Does not cover: the arithmetic
+an invalid one, what the role allows, calling back. Does not cover: the arithmetic
 (``tests.scheduler.quotas``).
 """
 
@@ -32,6 +32,12 @@ _PROFILES = (
     f"{kinds.ELASTIC_QUOTA_PROFILES.plural}"
 )
 _BUILT_IN = f"/apis/{_KIND.api_version}/namespaces/koordinator-system/{_KIND.plural}"
+_SETS = "/apis/apps/v1/namespaces/default/replicasets"
+MONITORED = CONFIG.replace(
+    "{schedulerName: koordlet-scheduler}",
+    "{schedulerName: koordlet-scheduler,"
+    " pluginConfig: [{name: ElasticQuota, args: {monitorAllQuotas: true}}]}",
+)
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -74,7 +80,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """A control plane with the definition, one hollow node, and one scheduler of ours."""
     folder = tmp_path_factory.mktemp("quotas")
     with k8s_lab.cluster(folder / "k8s", nodes=1, audit=True) as lab:
-        cluster = Deployed(lab, folder, CONFIG)
+        cluster = Deployed(lab, folder, MONITORED)
         try:
             cluster.install(nodes=1)
             for kind in (_KIND, kinds.ELASTIC_QUOTA_PROFILES):
@@ -177,6 +183,12 @@ def test_the_worked_example_is_written_back_to_the_thousandth(deployed: Deployed
 
     expected = ["5", "31667m", "53333m", "10"]
     deadline.until(lambda: runtimes() == expected, "the runtimes of the example")
+    for name in "abc":
+        admin.need("DELETE", f"{PODS}/example-{name}?gracePeriodSeconds=0")
+    for name in (*"abcd", "example"):
+        admin.need("DELETE", f"{QUOTAS}/{name}")
+    # No machine answers for it: half of the nodes would not be ready, and nobody be evicted.
+    admin.need("DELETE", "/api/v1/nodes/big")
 
 
 def test_a_profile_gets_its_tree_id_and_its_root_with_the_deployed_role(
@@ -203,5 +215,49 @@ def test_a_profile_gets_its_tree_id_and_its_root_with_the_deployed_role(
     assert meta["labels"][f"{KEY}tree-id"] == tree_id
     labels = admin.need("GET", f"{_PROFILES}/pool")["metadata"]["labels"]
     assert labels == {f"{KEY}tree-id": tree_id}
+    codes = {event["responseStatus"]["code"] for event in deployed.audit()}
+    assert http.HTTPStatus.FORBIDDEN not in codes
+
+
+@pytest.mark.soak
+def test_what_was_lent_is_called_back_with_the_defaults_and_runs_again(deployed: Deployed) -> None:
+    """Two minutes after the owner came; the ReplicaSet's next pods wait, and run when it leaves."""
+    admin = deployed.admin
+    _create(deployed, quota("shared", {"cpu": "2"}, {"cpu": "2"}, is_parent=True))
+    for name, least in (("owner", "1500m"), ("guest", "0")):
+        _create(deployed, quota(name, {"cpu": least}, {"cpu": "2"}, parent="shared"))
+
+    def member(name: str, team: str) -> Body:
+        body = pod(name, ACCOUNT, terminationGracePeriodSeconds=0)
+        body["metadata"]["labels"] = {f"{KEY}name": team}
+        body["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "500m"
+        return body
+
+    template = member("guest", "guest")
+    selector = {"matchLabels": template["metadata"]["labels"]}
+    spec = {"replicas": 4, "selector": selector, "template": template}
+    admin.need("POST", _SETS, {"metadata": {"name": "guest"}, "spec": spec})
+
+    def running(team: str, *, seconds: int, number: int) -> None:
+        selected = f"{PODS}?labelSelector={KEY}name%3D{team}"
+
+        def enough() -> bool:
+            pods = admin.need("GET", selected)["items"]
+            return sum("nodeName" in each["spec"] for each in pods) == number
+
+        deadline.until(enough, f"{number} pods of {team} run", seconds=seconds)
+
+    running("guest", number=4, seconds=30)
+    owners = [f"owner-{place}" for place in range(3)]
+    for name in owners:
+        admin.need("POST", PODS, member(name, "owner"))
+    running("owner", number=3, seconds=180)
+    running("guest", number=1, seconds=30)
+    events = admin.need("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+    told = [each["regarding"]["kind"] for each in events if each["reason"] == "QuotaRevoked"]
+    assert sorted(told) == [*["ElasticQuota"] * 3, *["Pod"] * 3]
+    for name in owners:
+        admin.need("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
+    running("guest", number=4, seconds=60)
     codes = {event["responseStatus"]["code"] for event in deployed.audit()}
     assert http.HTTPStatus.FORBIDDEN not in codes
