@@ -294,6 +294,7 @@ def test_killed_again_and_again_it_ends_right(machine: Machine, tmp_path: Path) 
     assert machine.held() == []
 
 
+@pytest.mark.soak
 def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(
     machine: Machine, tmp_path: Path
 ) -> None:
