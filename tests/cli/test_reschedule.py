@@ -57,11 +57,11 @@ def test_plans_of_a_cluster_are_made_shown_followed_and_ended(
             assert world.serving is not None
             where = ["--kubeconfig", str(world.serving.kubeconfig(ram / "k"))]
 
-            async def told(*words: str, status: int = 0) -> str:
+            async def printed(*words: str, status: int = 0) -> str:
                 assert await asyncio.to_thread(cli.main, [*words, *where]) == status
                 return capsys.readouterr().out
 
-            waiting = asyncio.ensure_future(told("reschedule", "d/big", "--wait", status=1))
+            waiting = asyncio.ensure_future(printed("reschedule", "d/big", "--wait", status=1))
             known = await world.until(lambda known: len(known) == 1, PLANS)
             (name,) = known
             ref = objects.Ref(PLANS, name)
@@ -74,14 +74,14 @@ def test_plans_of_a_cluster_are_made_shown_followed_and_ended(
                 ref, objects.Merge({"status": status.body()}), subresource="status"
             )
             assert "Message:  it left" in await waiting
-            (_, row) = (await told("get", "plans")).splitlines()
+            (_, row) = (await printed("get", "plans")).splitlines()
             assert row.split()[:4] == [name, "Act", "Failed", "PodGone"]
-            shown = await told("describe", "plan", name)
+            shown = await printed("describe", "plan", name)
             assert "Phase:    Failed: PodGone" in shown
             assert shown.splitlines()[-1].split()[:4] == ["1", "d/a", "n1", "n2"]
-            await told("reschedule", "--undo", name)
+            await printed("reschedule", "--undo", name)
             body = await world.store.get(ref)
             assert move_plan.decode(body).aborts
-            await told("reschedule", "--undo", "nobody", status=1)
+            await printed("reschedule", "--undo", "nobody", status=1)
 
     schedulers.run(body())

@@ -46,10 +46,11 @@ def test_the_table_is_a_picture(ram: Path) -> None:
 def test_the_drawing_is_well_formed(ram: Path) -> None:
     """A rectangle for each way of each group and cache, and one for each bar."""
     now = seen("amd", ram)
-    found = now.resctrl
-    assert found is not None
-    tree = ET.fromstring(resctrl_svg.render(found, resctrl_json.labels(now)))  # noqa: S314 -- our own text
-    drawn = [one for one in tree.iter() if one.tag.endswith("rect")]
+    resctrl = now.resctrl
+    assert resctrl is not None
+    drawing = resctrl_svg.render(resctrl, resctrl_json.labels(now))
+    tree = ET.fromstring(drawing)  # noqa: S314 -- our own text
+    drawn = [element for element in tree.iter() if element.tag.endswith("rect")]
 
     assert len(drawn) == 4 * 2 * 16 + 4 * 2 * 2
 

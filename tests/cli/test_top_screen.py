@@ -73,19 +73,19 @@ def test_a_place_of_the_screen_is_what_is_shown_there(size: tuple[int, int]) -> 
     console.Console(file=out, width=size[0]).print(top_screen.screen(many, show))
     lines = out.getvalue().splitlines()
 
-    def found(column: int, line: int) -> dict[str, Any]:
+    def clicked(column: int, line: int) -> dict[str, Any]:
         return dict(top_screen.pointed(many, show, (column, line)))
 
     [head] = [n for n, line in enumerate(lines) if "CPUv" in line]
-    assert found(lines[head].index("CPUv"), head) == {"sort": "c"}
-    assert found(lines[head].index("workload"), head) == {"sort": "n"}
+    assert clicked(lines[head].index("CPUv"), head) == {"sort": "c"}
+    assert clicked(lines[head].index("workload"), head) == {"sort": "n"}
     names = [str(row["name"]) for row in top_screen.chosen(many, show)]
     below = range(head + 1, len(lines) - 1, 5)
-    assert [names[found(0, n)["row"]] in lines[n] for n in below] == [True] * len(below)
+    assert [names[clicked(0, n)["row"]] in lines[n] for n in below] == [True] * len(below)
     [grid] = [n for n, line in enumerate(lines) if line.startswith("CPUs ")]
     columns = range(10, len(lines[grid].rstrip()))
-    assert [found(column, grid) for column in columns] == [{"cpu": n} for n in range(7)]
-    assert found(0, 0) == found(3, 999) == {}
+    assert [clicked(column, grid) for column in columns] == [{"cpu": n} for n in range(7)]
+    assert clicked(0, 0) == clicked(3, 999) == {}
 
 
 def test_an_explanation_takes_the_place_of_the_workloads() -> None:

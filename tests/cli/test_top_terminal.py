@@ -108,17 +108,17 @@ def test_another_size(opened: typing.Callable[..., Terminal]) -> None:
 
 def test_a_click_is_heard(opened: typing.Callable[..., Terminal]) -> None:
     """The terminal is asked for clicks; one on the help closes it, as it closes no program."""
-    one = opened("--every", "3600", rows=40, columns=100)
-    one.until("sort c m t")
-    one.press(b"h")
-    one.until("choose a workload or CPU, once more")
-    one.text = ""
-    one.press(b"\x1b[<0;3;3M\x1b[<0;3;3m")
-    one.until("no workloads declared")
-    one.press(b"q")
+    terminal = opened("--every", "3600", rows=40, columns=100)
+    terminal.until("sort c m t")
+    terminal.press(b"h")
+    terminal.until("choose a workload or CPU, once more")
+    terminal.text = ""
+    terminal.press(b"\x1b[<0;3;3M\x1b[<0;3;3m")
+    terminal.until("no workloads declared")
+    terminal.press(b"q")
 
-    assert one.end() == 0
-    assert "\x1b[?1006l\x1b[?1000l" in one.text
+    assert terminal.end() == 0
+    assert "\x1b[?1006l\x1b[?1000l" in terminal.text
 
 
 def test_another_alphabet(opened: typing.Callable[..., Terminal]) -> None:

@@ -71,6 +71,19 @@ class Machine:
             self._process.wait()
             self._process = None
 
+    def killed_between(self, *, writes: tuple[int, ...], folder: Path) -> Iterator[None]:
+        """Lives of the descheduler: each makes so many writes, and is killed at its next."""
+        account, probe = (
+            ":koordlet-descheduler",
+            (JOBS, job.request(job.PodRef("default", "probe"))),
+        )
+        with write_gate.serving(self.admin, folder, account, probe) as gate:
+            for landed in writes:
+                self.start(functools.partial(gate.arm, landed))
+                self.until(gate.closed.is_set, "it is killed at the next write")
+                self.kill()
+                yield
+
     @property
     def log(self) -> str:
         """What it said."""
@@ -272,14 +285,9 @@ def test_killed_again_and_again_it_ends_right(machine: Machine, tmp_path: Path) 
     def over() -> bool:
         return all(map(machine.over, jobs))
 
-    account, probe = ":koordlet-descheduler", (JOBS, job.request(job.PodRef("default", "probe")))
-    with write_gate.serving(machine.admin, tmp_path, account, probe) as gate:
-        # Of sixteen writes at least these land; at each of the next a process ends.
-        for landed in (3, 4, 1, 3, 2):
-            machine.start(functools.partial(gate.arm, landed))
-            machine.until(gate.closed.is_set, "it is killed at the next write")
-            machine.kill()
-            assert not over()
+    # Of sixteen writes at least these land; at each of the next a process ends.
+    for _ in machine.killed_between(writes=(3, 4, 1, 3, 2), folder=tmp_path):
+        assert not over()
     machine.start()
     try:
         machine.until(over, "the jobs are over")
@@ -311,14 +319,9 @@ def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(
     def over() -> bool:
         return machine.plan("p").get("phase") in {"Done", "Failed", "Aborted"}
 
-    account, probe = ":koordlet-descheduler", (JOBS, job.request(job.PodRef("default", "probe")))
-    with write_gate.serving(machine.admin, tmp_path, account, probe) as gate:
-        # Fewer than a plan of three makes: at each of the next a process ends.
-        for landed in (2, 4, 7, 5, 9):
-            machine.start(functools.partial(gate.arm, landed))
-            machine.until(gate.closed.is_set, "it is killed at the next write")
-            machine.kill()
-            assert not over()
+    # Fewer than a plan of three makes: at each of the next a process ends.
+    for _ in machine.killed_between(writes=(2, 4, 7, 5, 9), folder=tmp_path):
+        assert not over()
     machine.start()
     try:
         machine.until(over, "the plan is over")

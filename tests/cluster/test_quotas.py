@@ -254,8 +254,8 @@ def test_what_was_lent_is_called_back_with_the_defaults_and_runs_again(deployed:
     running("owner", number=3, seconds=180)
     running("guest", number=1, seconds=30)
     events = admin.need("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]
-    told = [each["regarding"]["kind"] for each in events if each["reason"] == "QuotaRevoked"]
-    assert sorted(told) == [*["ElasticQuota"] * 3, *["Pod"] * 3]
+    regarded = [each["regarding"]["kind"] for each in events if each["reason"] == "QuotaRevoked"]
+    assert sorted(regarded) == [*["ElasticQuota"] * 3, *["Pod"] * 3]
     for name in owners:
         admin.need("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
     running("guest", number=4, seconds=60)

@@ -99,26 +99,14 @@ class EventBuilder:
     def about_migration(
         self, job: MigrationJob, reason: str, text: str, *, warning: bool = False
     ) -> Body:
-        """An event about a PodMigrationJob, which has no namespace: it goes to the default one."""
-        kind = kinds.POD_MIGRATION_JOBS
-        regarding = {
-            "apiVersion": kind.api_version,
-            "kind": kind.name,
-            "name": job.name,
-            "uid": job.uid,
-        }
+        """An event about a PodMigrationJob."""
+        regarding = _without_namespace(kinds.POD_MIGRATION_JOBS, job)
         severity = "Warning" if warning else "Normal"
         return self._body(regarding, "koordlet-descheduler", "Migrating", reason, severity, text)
 
     def about_plan(self, plan: MovePlan, reason: str, text: str, *, warning: bool = False) -> Body:
-        """An event about a MovePlan, which has no namespace: it goes to the default one."""
-        kind = kinds.MOVE_PLANS
-        regarding = {
-            "apiVersion": kind.api_version,
-            "kind": kind.name,
-            "name": plan.name,
-            "uid": plan.uid,
-        }
+        """An event about a MovePlan."""
+        regarding = _without_namespace(kinds.MOVE_PLANS, plan)
         severity = "Warning" if warning else "Normal"
         return self._body(regarding, "koordlet-descheduler", "Planning", reason, severity, text)
 
@@ -207,3 +195,13 @@ def cut(text: str) -> str:
     if len(raw) <= _LONGEST:
         return text
     return raw[: _LONGEST - 4].decode(errors="ignore") + " ..."
+
+
+def _without_namespace(kind: kinds.Kind, about: MigrationJob | MovePlan) -> Body:
+    """An object without a namespace: its events go to the default one."""
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "name": about.name,
+        "uid": about.uid,
+    }

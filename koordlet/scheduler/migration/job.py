@@ -185,7 +185,7 @@ def decode(body: Body) -> MigrationJob:
         name=wire.name(meta),
         uid=wire.text(meta, "uid"),
         revision=wire.text(meta, "resourceVersion"),
-        created=_time(meta.get("creationTimestamp"), "metadata.creationTimestamp") or 0.0,
+        created=wire.instant(meta.get("creationTimestamp"), "metadata.creationTimestamp") or 0.0,
         pod=_pod(wire.mapping(spec, "podRef")),
         mode=mode,
         ttl=_ttl(spec),
@@ -218,15 +218,6 @@ def _ttl(spec: Body) -> float | None:
         return max(0.0, moment.duration(spec["ttl"])) or None
     except ValueError as error:
         raise BadObjectError(f"spec.ttl: {error}") from error
-
-
-def _time(spelled: object, where: str) -> float | None:
-    if spelled is None:
-        return None
-    try:
-        return moment.parse(spelled)
-    except ValueError as error:
-        raise BadObjectError(f"{where}: {error}") from error
 
 
 def _status(status: Body) -> JobStatus:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from koordlet.model import quantity
+from koordlet.model import moment, quantity
 
 Body = Mapping[str, Any]
 _T = TypeVar("_T")
@@ -35,6 +35,16 @@ def mapping(body: Body, key: str) -> Body:
     if not isinstance(field, _MAPPING):
         raise BadObjectError(f"{key} is not an object: {show(field)}")
     return field
+
+
+def instant(spelled: object, where: str) -> float | None:
+    """A moment, in seconds since 1970; ``None`` where it is missing."""
+    if spelled is None:
+        return None
+    try:
+        return moment.parse(spelled)
+    except ValueError as error:
+        raise BadObjectError(f"{where}: {error}") from error
 
 
 def sequence(body: Body, key: str) -> Sequence[Any]:

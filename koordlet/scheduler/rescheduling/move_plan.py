@@ -185,7 +185,7 @@ def decode(body: Body) -> MovePlan:
         name=wire.name(meta),
         uid=wire.text(meta, "uid"),
         revision=wire.text(meta, "resourceVersion"),
-        created=_time(meta.get("creationTimestamp"), "metadata.creationTimestamp"),
+        created=wire.instant(meta.get("creationTimestamp"), "metadata.creationTimestamp") or 0.0,
         reason=wire.text(spec, "reason"),
         acts=mode == ACT,
         ttl=_ttl(spec),
@@ -235,15 +235,6 @@ def _ttl(spec: Body) -> float:
     return seconds
 
 
-def _time(spelled: object, where: str) -> float:
-    if spelled is None:
-        return 0.0
-    try:
-        return moment.parse(spelled)
-    except ValueError as error:
-        raise BadObjectError(f"{where}: {error}") from error
-
-
 def _status(status: Body) -> PlanStatus:
     phase = wire.text(status, "phase") or PlanPhase.PENDING
     if phase not in set(PlanPhase):
@@ -252,7 +243,7 @@ def _status(status: Body) -> PlanStatus:
         phase=PlanPhase(phase),
         reason=wire.text(status, "reason"),
         message=wire.text(status, "message"),
-        began=_time(status.get("began"), "status.began"),
+        began=wire.instant(status.get("began"), "status.began") or 0.0,
         moves=tuple(map(_state, wire.bodies(status, "moves"))),
     )
 

@@ -68,7 +68,7 @@ def read(body: Body) -> ReservationSpec:
     labels = wire.labels(meta)
     allocatable, decimal = _allocatable(template, annotations)
     owners, fault = _owners(spec)
-    created = _moment(meta, "creationTimestamp")
+    created = wire.instant(meta.get("creationTimestamp"), "creationTimestamp")
     pre = _pre_allocation(spec, labels, wire.labels(wire.mapping(template, "metadata")))
     policy = _policy(spec)
     if pre is not None and policy is AllocatePolicy.DEFAULT:
@@ -88,7 +88,7 @@ def read(body: Body) -> ReservationSpec:
         template=template,
         owners=owners,
         ttl=_ttl(spec),
-        expires=_moment(spec, "expires"),
+        expires=wire.instant(spec.get("expires"), "expires"),
         once=wire.flag(spec, "allocateOnce", default=True),
         policy=policy,
         pre_allocation=pre,
@@ -220,15 +220,6 @@ def _ttl(spec: Body) -> float | None:
     return duration or None
 
 
-def _moment(body: Body, key: str) -> float | None:
-    if body.get(key) is None:
-        return None
-    try:
-        return moment.parse(body[key])
-    except ValueError as error:
-        raise BadObjectError(f"{key}: {error}") from error
-
-
 def _policy(spec: Body) -> AllocatePolicy:
     spelled = wire.text(spec, "allocatePolicy") or AllocatePolicy.DEFAULT
     if spelled not in set(AllocatePolicy):
@@ -323,7 +314,7 @@ def condition(body: Body) -> Condition:
     """One condition of a status."""
 
     def at(key: str) -> str:
-        seconds = _moment(body, key)
+        seconds = wire.instant(body.get(key), key)
         return moment.spell(seconds) if seconds is not None else ""
 
     return Condition(

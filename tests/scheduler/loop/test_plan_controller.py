@@ -109,7 +109,7 @@ class Planned:
     async def nothing_left(self) -> None:
         """Wait until nothing is held."""
         async with asyncio.timeout(schedulers.PATIENCE):
-            while await self.left() != ([], []):  # noqa: ASYNC110
+            while await self.left() != ([], []):  # noqa: ASYNC110 -- asks the store
                 await asyncio.sleep(0.1)
 
 

@@ -97,7 +97,7 @@ class Moving:
     async def comes(self, wanted: tuple[list[str], list[str], bool]) -> None:
         """Wait until that is left: the phase of a reservation is written a moment later."""
         async with asyncio.timeout(schedulers.PATIENCE):
-            while await self.left() != wanted:  # noqa: ASYNC110
+            while await self.left() != wanted:  # noqa: ASYNC110 -- asks the store
                 await asyncio.sleep(0.1)
 
 

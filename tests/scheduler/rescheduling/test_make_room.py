@@ -33,10 +33,10 @@ def waiting(**wanted: Any) -> Any:
     return Decoder({}).decode(clusters.pod("big", **wanted), 0)
 
 
-def moves(found: RoomPlan | str) -> list[tuple[str, str, str]]:
+def moves(answer: RoomPlan | str) -> list[tuple[str, str, str]]:
     """Pod, origin and target of each move."""
-    assert isinstance(found, RoomPlan), found
-    return [(each.pod.name, each.origin, each.target) for each in found.moves]
+    assert isinstance(answer, RoomPlan), answer
+    return [(each.pod.name, each.origin, each.target) for each in answer.moves]
 
 
 def test_the_fewest_pods_move_and_the_cheapest_of_them() -> None:
@@ -49,12 +49,12 @@ def test_the_fewest_pods_move_and_the_cheapest_of_them() -> None:
         *(pod(f"b{n}", "b", cpu="1500m") for n in range(2)),
         pod("c0", "c", cpu="2"),
     ]
-    found = plan(*bodies, cpu="2500m")
-    assert moves(found) == [("b0", "b", "c")]
-    assert isinstance(found, RoomPlan)
-    assert found.node == "b"
+    answer = plan(*bodies, cpu="2500m")
+    assert moves(answer) == [("b0", "b", "c")]
+    assert isinstance(answer, RoomPlan)
+    assert answer.node == "b"
     # 1, no priority, the only replica that is known of, 1.5 of 4 CPUs
-    assert found.cost == pytest.approx(1 + 1 / 2 + 0.375 - (1 / 2 - 1 / 6))
+    assert answer.cost == pytest.approx(1 + 1 / 2 + 0.375 - (1 / 2 - 1 / 6))
 
 
 def test_each_mover_has_its_own_place() -> None:
@@ -67,8 +67,8 @@ def test_each_mover_has_its_own_place() -> None:
         pod("b0", "b", cpu="2"),
         pod("c0", "c", cpu="2"),
     ]
-    found = plan(*bodies, cpu="4")
-    assert len({target for *_, target in moves(found)}) == len(moves(found))
+    answer = plan(*bodies, cpu="4")
+    assert len({target for *_, target in moves(answer)}) == len(moves(answer))
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_who_may_not_move_is_not_planned_with(change: Body, words: str) -> None:
     """More important, with data, protected, of the node itself; without that there is a plan."""
     rest = [node("a"), node("b", cpu="1500m"), pod("b0", "b", cpu="1")]
     assert moves(plan(*rest, node("c", cpu="1"), pod("a0", "a", cpu="1"), cpu="2"))
-    found = plan(*rest, node("c", cpu="1"), pod("a0", "a", cpu="1", **change), cpu="2")
-    assert isinstance(found, str)
-    assert words in found
+    answer = plan(*rest, node("c", cpu="1"), pod("a0", "a", cpu="1", **change), cpu="2")
+    assert isinstance(answer, str)
+    assert words in answer
 
 
 def test_what_fits_already_and_what_nothing_helps_is_said() -> None:
     """A plan is no answer to either."""
     assert plan(node("a"), cpu="1") == "d/big fits on node a as it is"
-    found = plan(node("a"), nodeSelector={"disk": "ssd"}, cpu="1")
-    assert isinstance(found, str)
-    assert found.startswith("no move helps d/big: 0/1 nodes are available: 1 node(s) didn't match")
+    answer = plan(node("a"), nodeSelector={"disk": "ssd"}, cpu="1")
+    assert isinstance(answer, str)
+    assert answer.startswith("no move helps d/big: 0/1 nodes are available: 1 node(s) didn't match")
 
 
 def test_the_node_that_is_cheapest_to_empty_is_emptied() -> None:
@@ -106,8 +106,8 @@ def test_the_node_that_is_cheapest_to_empty_is_emptied() -> None:
         pod("agent", "b", owner="DaemonSet/agent"),
         *(pod(f"c{n}", "c", cpu="500m") for n in range(2)),
     ]
-    found = plan(*bodies)
-    assert moves(found) == [("b0", "b", "c")]
+    answer = plan(*bodies)
+    assert moves(answer) == [("b0", "b", "c")]
     full = [node("a"), node("b"), pod("a0", "a", cpu="2"), pod("b0", "b", cpu="2")]
     assert plan(*full) == (
         "of 2 nodes whose pods may move, none has room for all of them elsewhere"
@@ -139,14 +139,14 @@ def test_no_prefix_of_a_plan_exceeds_a_node_and_the_pod_fits_in_the_end(seed: in
     scene = LimitedDump(bodies, NOW)
     before = rooms(scene)
     big = waiting(cpu=f"{max(left.values()) + chance.choice((250, 500, 1000))}m")
-    found = RoomPlanner(scene.state, scene.limiter).make_room(big)
+    answer = RoomPlanner(scene.state, scene.limiter).make_room(big)
     assert rooms(scene) == before
-    if isinstance(found, str) or any(move.after for move in found.moves):
+    if isinstance(answer, str) or any(move.after for move in answer.moves):
         return
     columns = scene.state.columns
     held = []
-    for move in found.moves:
-        assert move.origin == found.node != move.target
+    for move in answer.moves:
+        assert move.origin == answer.node != move.target
         assert move.pod.priority <= big.priority
         row = columns.rows[move.target]
         held.append((columns.vectors(move.pod.pod_class)[0], row))
@@ -154,10 +154,10 @@ def test_no_prefix_of_a_plan_exceeds_a_node_and_the_pod_fits_in_the_end(seed: in
         assert (columns.requested <= columns.allocatable).all()  # room first, all still run
     for amounts, row in held:
         columns.requested[: amounts.size, row] -= amounts
-    for move in found.moves:
+    for move in answer.moves:
         columns.remove(move.pod)
     cycle = Cycle(columns, scene.state.profile("default-scheduler"))
-    assert cycle.choose(big) == columns.rows[found.node]
+    assert cycle.choose(big) == columns.rows[answer.node]
     assert np.count_nonzero(columns.requested < 0) == 0
 
 
@@ -201,13 +201,13 @@ def chain(b0: str, c0: str) -> list[Body]:
 
 def test_a_pod_without_a_place_takes_that_of_another_which_has_one() -> None:
     """The small pod first; the room of the second is held after it."""
-    found = plan(*chain("600m", "1200m"), nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
-    assert moves(found) == [("b0", "b", "c"), ("a0", "a", "b")]
-    assert isinstance(found, RoomPlan)
-    assert [move.after for move in found.moves] == [(), (0,)]
+    answer = plan(*chain("600m", "1200m"), nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
+    assert moves(answer) == [("b0", "b", "c"), ("a0", "a", "b")]
+    assert isinstance(answer, RoomPlan)
+    assert [move.after for move in answer.moves] == [(), (0,)]
     # Nobody else has a place: there is no chain.
-    found = plan(*chain("600m", "1500m"), nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
-    assert isinstance(found, str)
+    answer = plan(*chain("600m", "1500m"), nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
+    assert isinstance(answer, str)
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ def test_who_may_not_move_gives_nobody_his_place(change: Body) -> None:
     """A chain asks of each what a plan asks."""
     bodies = chain("600m", "1200m")
     bodies[4] = pod("b0", "b", cpu="600m", **change)
-    found = plan(*bodies, nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
-    assert isinstance(found, str)
+    answer = plan(*bodies, nodeSelector={"kubernetes.io/hostname": "a"}, cpu="2")
+    assert isinstance(answer, str)
 
 
 def crowded(chance: random.Random) -> list[Body]:
@@ -254,14 +254,14 @@ def test_no_step_of_any_plan_overcommits_a_node_or_breaks_a_budget() -> None:
         scene = LimitedDump(bodies, NOW)
         before = rooms(scene)
         big = waiting(cpu=f"{random.Random(seed).choice((2000, 2500, 3000, 3500))}m")
-        found = RoomPlanner(scene.state, scene.limiter).make_room(big)
+        answer = RoomPlanner(scene.state, scene.limiter).make_room(big)
         assert rooms(scene) == before
-        if isinstance(found, str):
+        if isinstance(answer, str):
             continue
         columns = scene.state.columns
-        guarded = [m for m in found.moves if m.pod.pod_class.labels["tier"] == "x"]
+        guarded = [m for m in answer.moves if m.pod.pod_class.labels["tier"] == "x"]
         assert len(guarded) <= bodies[-1]["spec"]["limits"][0]["count"]
-        chained += any(move.after for move in found.moves)
+        chained += any(move.after for move in answer.moves)
         held: dict[str, tuple[Any, int]] = {}
 
         def hold(move: Any, columns: Any = columns, held: Any = held) -> None:
@@ -270,17 +270,17 @@ def test_no_step_of_any_plan_overcommits_a_node_or_breaks_a_budget() -> None:
             columns.requested[: amounts.size, row] += amounts
             assert (columns.requested <= columns.allocatable).all()
 
-        for move in found.moves:
+        for move in answer.moves:
             if not move.after:
                 hold(move)
-        for move in found.moves:
+        for move in answer.moves:
             if move.after:
                 hold(move)
             columns.remove(move.pod)
-        for move in found.moves:
+        for move in answer.moves:
             amounts, row = held[move.pod.uid]
             columns.requested[: amounts.size, row] -= amounts
             columns.place(landing.ghost(move.pod), row)
         cycle = Cycle(columns, scene.state.profile("default-scheduler"))
-        assert cycle.choose(big) == columns.rows[found.node]
+        assert cycle.choose(big) == columns.rows[answer.node]
     assert chained >= 5

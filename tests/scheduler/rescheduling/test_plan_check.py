@@ -34,9 +34,9 @@ def test_moves_of_somebody_else_are_checked(change: Body, reason: str, words: st
         PlanMove(PodRef("default", "a1"), change.get("origin", "a"), change.get("target", "c")),
     ]
     check = PlanCheck(scene.state, scene.limiter)
-    found = check.objection(waiting(cpu="4"), change.get("node", "a"), several)
-    assert found[0] == reason
-    assert words in found[1]
+    objection = check.objection(waiting(cpu="4"), change.get("node", "a"), several)
+    assert objection[0] == reason
+    assert words in objection[1]
     assert rooms(scene) == before
 
 
