@@ -6,8 +6,9 @@ CPUs a claim gets (``policy.cpu.exclusive_cpus``), the socket (``rpc.dra_plugin`
 (``report.slice_row``).
 
 Rules:
-1. A claim is prepared when a pass has granted all that it asks for, and the files of all others say
-   so. What a pass refuses is given up again, and the kubelet is told why; it tries again.
+1. A claim is prepared when a pass has granted all that it asks for, the files of all others say so,
+   and the kernel can hold its containers to it. Else it is given up again, and the kubelet is told
+   why; it tries again.
 2. Which containers use a claim is in the pods: a claim is prepared once its pods are known here, so
    that their containers are right before the first instruction. Waiting for them is cheaper than a
    refusal: the kubelet tries again when it syncs the pod, after ``syncFrequency`` (60 to 90 s).
@@ -32,7 +33,7 @@ from pathlib import Path
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import decision, errors, pod, prepared_claim
 from koordlet.model.record import dataclass
-from koordlet.policy.cpu import dra_driver
+from koordlet.policy.cpu import claimed_cpus, dra_driver
 from koordlet.policy.framework import saved_state
 from koordlet.state import checkpoint, disk
 from koordlet.workloads import claim_status
@@ -334,7 +335,7 @@ class DraDriver:
         there = view.snapshot.resctrl
         if claim.caches and (there is None or claim.control_group not in there.groups):
             return "the kernel has no control group for it: see koordlet audit"
-        return ""
+        return claimed_cpus.unconfined(replace(view.snapshot, ledger=view.plan.ledger), claim)
 
     # After another agent --------------------------------------------------------------------------
 

@@ -240,6 +240,30 @@ def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
     play(ram, body, rdt="intel")
 
 
+def test_a_claim_whose_cpus_no_cpuset_can_hold_is_refused_until_one_can(ram: Path) -> None:
+    """On v2 somebody took the cpuset controller from the pod's containers: the reason names it.
+
+    Nothing is held meanwhile; handed down again, the next attempt has all.
+    """
+
+    async def body(scene: Scene) -> None:
+        host, box = scene.site.host, "p/" + "a" * 64
+        switch = host.at(f"{scene.top}/p/cgroup.subtree_control")
+        host.write(switch, b"-cpuset")
+        scene.sources.say(pods=(LS, using("a")))
+        async with scene.agent() as driver:
+            await make(scene, status("a", result("numa-1", cpu="2")))
+            told = await scene.ask("Prepare", "a")
+            assert "claim t/a: container main of t/p cannot be held to CPUs 4-5" in told["a"]
+            assert f"the cpuset controller is not enabled for cgroup {box}; write +c" in told["a"]
+            assert (scene.holds(), driver.counted()["claims"]) == ({}, 0)
+            host.write(switch, b"+cpuset")
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            assert scene.sets() == {"ls": "1-3,6-7", "p": "4-5", box: "4-5"}
+
+    play(ram, body, version="v2")
+
+
 def test_killed_at_any_change_nothing_is_lost_and_nothing_is_left(ram: Path) -> None:
     """Preparing and unpreparing CPUs with ways: killed before each change of the machine.
 

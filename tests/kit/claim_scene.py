@@ -23,9 +23,9 @@ from koordlet.scheduler.store import adapter
 from koordlet.workloads import gatherer
 from tests.kit import agents, moments, prepared_claims, resctrl, trees
 from tests.kit.kernel import Machine
+from tests.kit.kernel.machine import Cgroup
 
 PLUGIN = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
-TOP = trees.top("v1")
 CONFIG = """
 node: {name: n1}
 policies:
@@ -59,6 +59,8 @@ class Scene:
     site: agents.Site
     folder: Path
     store: adapter.Store
+    #: Where the tree with the sets is mounted.
+    top: str
     sources: Sources = field(default_factory=Sources)
     driver: dra_driver.DraDriver | None = None
     who: lifecycle.Agent | None = None
@@ -113,7 +115,7 @@ class Scene:
     def sets(self) -> dict[str, str]:
         """The cpusets of the groups."""
         return {
-            path: self.site.host.text(self.site.host.at(f"{TOP}/{path}/cpuset.cpus")).strip()
+            path: self.site.host.text(self.site.host.at(f"{self.top}/{path}/cpuset.cpus")).strip()
             for path in ("ls", "p", "p/" + "a" * 64)
         }
 
@@ -140,18 +142,28 @@ def using(*claims: str) -> pod.Pod:
 LS = moments.workload("ls", kube_qos=qos.KubeQos.BURSTABLE, group=None)
 
 
-def play(ram: Path, body: Callable[[Scene], Awaitable[None]], *, rdt: str | None = None) -> None:
+def play(
+    ram: Path,
+    body: Callable[[Scene], Awaitable[None]],
+    *,
+    rdt: str | None = None,
+    version: Cgroup = "v1",
+) -> None:
     """On a machine of two nodes with four CPUs each, of which one is reserved."""
-    host = Machine("0-7", {0: "0-3", 1: "4-7"}, cgroup="v1", threads=1, rdt=rdt)
+    host = Machine("0-7", {0: "0-3", 1: "4-7"}, cgroup=version, threads=1, rdt=rdt)
+    top = trees.top(version)
     if rdt is not None:
         host.mount("resctrl", host.at(resctrl.PLACE), "resctrl", "")
     for path in ("ls", "p", "p/" + "a" * 64):
-        host.mkdir(host.at(f"{TOP}/{path}"))
-        for name in ("cpuset.cpus", "cpuset.mems"):
-            above = f"{TOP}/{path}".rpartition("/")[0]
+        above = f"{top}/{path}".rpartition("/")[0]
+        if version == "v2":
+            host.write(host.at(f"{above}/cgroup.subtree_control"), b"+cpuset")
+        host.mkdir(host.at(f"{top}/{path}"))
+        for name in ("cpuset.cpus", "cpuset.mems") if version == "v1" else ():
             text = host.read(host.at(f"{above}/{name}"))
-            host.write(host.at(f"{TOP}/{path}/{name}"), text)
-        host.spawn(f"{TOP}/{path}")
+            host.write(host.at(f"{top}/{path}/{name}"), text)
+        if version == "v1" or path != "p":
+            host.spawn(f"{top}/{path}")
 
     async def run() -> None:
         store = adapter.Store(ram / "store.db")
@@ -162,7 +174,7 @@ def play(ram: Path, body: Callable[[Scene], Awaitable[None]], *, rdt: str | None
             host, ram / "state", config=config, sources=cast("gatherer.Gatherer", sources)
         )
         try:
-            await asyncio.wait_for(body(Scene(site, ram, store, sources)), 60)
+            await asyncio.wait_for(body(Scene(site, ram, store, top, sources)), 60)
         finally:
             await store.close()
 

@@ -1,6 +1,7 @@
 """CPUs of resource claims: which a claim gets, which containers they are for. Pure.
 
-Covers: choosing CPUs inside of the devices that a claim was allocated, the containers of a claim.
+Covers: choosing CPUs inside of the devices that a claim was allocated, the containers of a claim,
+whether the kernel holds them to those CPUs.
 Does not cover: the devices (``dra_driver``), when a claim has its turn (``exclusive_cpus``), files
 (``shared_pools``).
 
@@ -9,13 +10,15 @@ Rules:
    same device; otherwise it keeps the rest, and a condition says so.
 2. A claim that is being prepared gets all of its CPUs, or a refusal: the kubelet tries again.
 3. Containers that use one claim share its CPUs, as Kubernetes has it for all devices.
+4. CPUs that no cpuset can hold a container to are no claim's. A kubelet and its runtime hand the
+   controller down to all groups of pods, on v2 too; where it is missing, somebody took it away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from koordlet.model import cpuset, ledger, prepared_claim, snapshot
+from koordlet.model import cgroup, cpuset, knob, ledger, prepared_claim, snapshot
 from koordlet.model import pod as pods
 from koordlet.policy.cpu import accumulator, allocation, cpuset_files, grants, requests, shape
 from koordlet.policy.cpu.holdings import Origin
@@ -79,6 +82,39 @@ def wanted(
                 reason=f"{pod.key} {box.name}: CPUs of its claim" if box.name in claimed else why,
                 boxes={box.name: box.group or ""},
             )
+
+
+def unconfined(now: snapshot.Snapshot, claim: prepared_claim.PreparedClaim) -> str:
+    """The reason that the kernel does not hold its containers to its CPUs (rule 4).
+
+    Empty where it does, and where it will: a container that is still to come has a pod with sets.
+    """
+    for pod, box in users(now, claim):
+        cpus = by_container(now, pod).get(box.name, cpuset.CPUSet())
+        group = now.groups.get(box.group) if box.group is not None else None
+        runs = None if group is None else group.effective()
+        if why := _lacks_sets(now, box.group or pod.group):
+            return f"container {box.name} of {pod.key} cannot be held to CPUs {cpus}: {why}"
+        if runs is not None and not runs <= cpus:
+            why = f"a refused write or another writer: see koordlet explain pod {pod.key}"
+            return f"container {box.name} of {pod.key} runs on CPUs {runs}, not on {cpus}; {why}"
+    return ""
+
+
+def _lacks_sets(now: snapshot.Snapshot, path: str | None) -> str:
+    """Why a group has no set of its own; of one that does not exist, why the one above has none.
+
+    The root is not asked: who makes groups below it hands the controller down.
+    """
+    above = (path, *cgroup.ancestors(path)) if path else ()
+    seen = next((now.groups[group] for group in above if group and group in now.groups), None)
+    if seen is None or knob.CPUSET_CPUS.name in seen.values:
+        return ""
+    return (
+        f"the cpuset controller is not enabled for cgroup {seen.path}; write +cpuset into"
+        " cgroup.subtree_control of every group above it, or set"
+        " policies.shared_pools.enableControllers: true"
+    )
 
 
 def grant(given: grants.Grants, claims: Sequence[prepared_claim.PreparedClaim]) -> None:

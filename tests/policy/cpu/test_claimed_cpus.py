@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, pod, prepared_claim, qos, snapshot
-from koordlet.policy.cpu import exclusive_cpus, holdings, shared_pools
+from koordlet.model import cgroup, cpuset, decision, ledger, pod, prepared_claim, qos, snapshot
+from koordlet.policy.cpu import claimed_cpus, exclusive_cpus, holdings, shared_pools
 from tests.kit import moments, prepared_claims
 from tests.kit.prepared_claims import claim, cpus
 from tests.policy.cpu.test_shared_pools import sets
@@ -163,6 +164,38 @@ def test_a_container_gets_its_cpus_before_it_starts() -> None:
         "x": "0-1",
         "side": "2-7",
     }
+
+
+BARE = cgroup.Group(path="p", inode=7)
+
+
+@pytest.mark.parametrize(
+    ("groups", "why"),
+    [
+        ([moments.group("p", "0-1"), moments.group("p/x", "0-1")], ""),
+        # Offline, or held tighter: what it runs on is the claim's.
+        ([moments.group("p", "0-1"), moments.group("p/x", "1")], ""),
+        # It is still to come, and its pod as well.
+        ([moments.group("p", "0-7")], ""),
+        ([moments.group("", "0-7")], ""),
+        ([moments.group("p", "0-7"), moments.group("p/x", "0-2")], "runs on CPUs 0-2, not on 0-1"),
+        ([BARE], "not enabled for cgroup p;"),
+        ([moments.group("p", "0-1"), dataclasses.replace(BARE, path="p/x")], "for cgroup p/x;"),
+    ],
+)
+def test_whether_the_kernel_holds_containers_to_their_claim(
+    groups: list[cgroup.Group], why: str
+) -> None:
+    """On what they run, and whether they have sets at all: the reason names container and group."""
+    user = prepared_claims.using("p", {"x": ("a",), "side": ()})
+    wanted = claim("a", cpus("0-3", 2))
+    now = moments.moment(TWO, [user], groups=groups)
+    held = now.ledger.with_(given(now, [wanted]).claims)
+    seen = dataclasses.replace(now, claims=(wanted,), ledger=held)
+
+    answer = claimed_cpus.unconfined(seen, wanted)
+    assert (why in answer, bool(answer)) == (True, bool(why))
+    assert not why or "container x of t/p " in answer
 
 
 COUNTS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 4)), max_size=5)
