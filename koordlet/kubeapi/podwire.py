@@ -117,6 +117,15 @@ class WireCondition(msgspec.Struct, gc=False):
     reason: str | None = None
 
 
+class WireExtended(msgspec.Struct, rename="camel", gc=False):
+    """``extendedResourceClaimStatus``, and one entry of its ``requestMappings``."""
+
+    resource_claim_name: str = ""
+    request_mappings: list[WireExtended] | None = None
+    container_name: str = ""
+    request_name: str = ""
+
+
 class WireStatus(msgspec.Struct, rename="camel", gc=False):
     """``status``."""
 
@@ -134,6 +143,8 @@ class WireStatus(msgspec.Struct, rename="camel", gc=False):
     ephemeral_container_statuses: list[ContainerStatus] | None = None
     #: Claims that were made of templates.
     resource_claim_statuses: list[WireClaim] | None = None
+    #: The claim for its extended resources that device classes serve (KEP-5004).
+    extended_resource_claim_status: WireExtended | None = None
 
 
 class WirePod(msgspec.Struct, gc=False):

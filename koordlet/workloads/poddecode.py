@@ -13,7 +13,7 @@ pod, but the kubelet deletes what calls itself a mirror and is none.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from koordlet.kubeapi import classes, pod_amounts, pod_annotations, podwire, shapes
 from koordlet.model import pod, qos, resources
@@ -60,9 +60,13 @@ def decode(wire: podwire.WirePod, source: str, problems: list[str]) -> pod.Pod:
     resize = pod_amounts.resize(status)
     key, decoder = pod_annotations.EXTENDED_RESOURCES, pod_annotations.extended
     extended = pod_annotations.read(key, notes, decoder, problems) or {}
-    claims = _claims(spec, status)
+    named = _named(spec, status)
     containers = tuple(
-        _container(row, pod_amounts.of_container(row, extended, resize, problems), claims)
+        _container(
+            row,
+            pod_amounts.of_container(row, extended, resize, problems),
+            (*_claims(row, named), *_served(row, status)),
+        )
         for row in pod_amounts.containers(spec, status)
     )
     own, overhead = pod_amounts.of_pod(spec, status, containers, problems)
@@ -159,17 +163,32 @@ def _identity(meta: podwire.Meta, notes: Mapping[str, str], source: str) -> tupl
     return known_by, static
 
 
-def _claims(spec: podwire.WireSpec, status: podwire.WireStatus) -> Mapping[str, str]:
+def _named(spec: podwire.WireSpec, status: podwire.WireStatus) -> Mapping[str, str]:
     """The pod's own names of resource claims to the names of the objects."""
     listed = (*(spec.resource_claims or ()), *(status.resource_claim_statuses or ()))
     return {claim.name: name for claim in listed if (name := claim.resource_claim_name)}
 
 
+def _claims(row: pod_amounts.Row, named: Mapping[str, str]) -> Iterator[str]:
+    """The claims that a container names, as ``pod.Container.claims`` has them."""
+    resources = row[0].resources
+    for claim in (resources.claims if resources is not None else None) or ():
+        if name := named.get(claim.name):
+            yield f"{name}/{claim.request}" if claim.request else name
+
+
+def _served(row: pod_amounts.Row, status: podwire.WireStatus) -> Iterator[str]:
+    """The same of its extended resources that device classes serve."""
+    made = status.extended_resource_claim_status or podwire.WireExtended()
+    for part in made.request_mappings or ():
+        if part.container_name == row[0].name:
+            yield f"{made.resource_claim_name}/{part.request_name}"
+
+
 def _container(
-    row: pod_amounts.Row, demand: pod_amounts.Demand, claims: Mapping[str, str]
+    row: pod_amounts.Row, demand: pod_amounts.Demand, claims: tuple[str, ...]
 ) -> pod.Container:
     container, status, kind = row
-    used = (container.resources.claims if container.resources is not None else None) or ()
     url = (status.container_id or "") if status is not None else ""
     runtime, _, known_as = url.rpartition("://")
     return pod.Container(
@@ -181,9 +200,5 @@ def _container(
         refused=refused_starts.of(status),
         requests=demand[0],
         limits=demand[1],
-        claims=tuple(
-            f"{claims[claim.name]}/{claim.request}" if claim.request else claims[claim.name]
-            for claim in used
-            if claim.name in claims
-        ),
+        claims=claims,
     )

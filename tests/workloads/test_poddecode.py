@@ -252,3 +252,19 @@ def test_containers_name_the_objects_of_their_claims() -> None:
     ]
 
     assert decode(body).containers[0].claims == ("db", "web-1-x/cpus")
+
+
+def test_containers_have_the_requests_of_their_extended_resources() -> None:
+    """A device class serves them: the scheduler's claim, and which of its requests are whose."""
+    body = pods.pod()
+    [box] = body["spec"]["containers"]
+    mappings = [
+        {"containerName": box["name"], "resourceName": "example.com/x", "requestName": "r-0"},
+        {"containerName": "other", "resourceName": "example.com/x", "requestName": "r-1"},
+    ]
+    body["status"]["extendedResourceClaimStatus"] = {
+        "resourceClaimName": "web-extended-resources-x",
+        "requestMappings": mappings,
+    }
+
+    assert decode(body).containers[0].claims == ("web-extended-resources-x/r-0",)
