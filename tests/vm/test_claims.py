@@ -1,0 +1,52 @@
+"""Resource claims with CPUs, cache ways and bandwidth on the real resctrl, cgroup v2 and two nodes.
+
+They need an emulator that has resctrl (``KOORDLET_RDT_QEMU``). Each boots a machine of its own.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from koordlet.model import cpuset, schemata
+from tests.vm import fixtures
+
+pytestmark = [pytest.mark.vm, pytest.mark.soak]
+
+RESCTRL = "/sys/fs/resctrl"
+
+
+@pytest.mark.parametrize("wish", ["amd", "intel"])
+def test_a_claim_has_its_ways_and_leaves_nothing_wherever_the_agent_is_killed(wish: str) -> None:
+    """A core of node 1, and four ways of its cache that no other group has; then all is as before.
+
+    The agent is killed before each of the first changes of preparing and of unpreparing: the next
+    agent ends what was begun.
+    """
+    words = ["python3", "-m", "tests.vm.probes.claims", "3"]
+    with fixtures.fresh(rdt=wish) as guest:
+        said = json.loads(guest.run(words, timeout=600).check().stdout)
+    free, held, boxes = said["free"], said["held"], said["boxes"]
+
+    assert said["answers"] == [""] * 6, said["log"]
+    assert (said["wrong"], said["left"], said["status"]) == ([], {}, 0), said["log"]
+    assert said["tried"] == {"Prepare": 3, "Unprepare": 3}
+    sets = {name: cpuset.CPUSet.parse(held[f"{box}/cpuset.cpus"]) for name, box in boxes.items()}
+    assert str(sets["p"]) in {"4-5", "6-7"}
+    assert str(sets["ls"]) == str(cpuset.CPUSet.parse("1-7") - sets["p"])
+    assert held[f"{said['group']}/tasks"] == held[f"{boxes['p']}/cgroup.procs"] != ""
+    masks = {
+        path.rpartition("/")[0]: schemata.parse(text).get("L3", said["cache"]) or 0
+        for path, text in held.items()
+        if path.endswith("/schemata") and path != f"{RESCTRL}/schemata"
+    }
+    ways = masks.pop(said["group"])
+    assert ways.bit_count() == 4
+    assert [name for name, mask in masks.items() if mask & ways] == []
+    assert len(masks) == 3
+    before, after = (
+        schemata.parse(files[path]).get("MB", said["cache"]) or 0
+        for files, path in ((free, f"{RESCTRL}/LS/schemata"), (held, f"{said['group']}/schemata"))
+    )
+    assert after < before
