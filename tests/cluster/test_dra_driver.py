@@ -1,8 +1,8 @@
 """The agent as a DRA driver on a real node: kube-scheduler allocates, the kubelet has it prepared.
 
-Covers: containerd with NRI; slices as the server takes them; kills of agent, kubelet and runtime
-between the steps; the static CPU policy.
-Does not cover: CRI-O; cache ways and several NUMA nodes (``tests.agent.test_dra_driver``).
+Covers: containerd and CRI-O with NRI; slices as the server takes them; health of devices; extended
+resources; kills of agent, kubelet and runtime between the steps; the static CPU policy.
+Does not cover: cache ways and several NUMA nodes (``tests.vm.test_claims``).
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ CONFIG = "policies: {dra_driver: {mode: enforce}}\n"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 ONE_CPU = {"cpu": "1", "memory": "16Mi"}
+#: A core of the class, without a claim in the pod: the scheduler makes one.
+CORE = "deviceclass.resource.kubernetes.io/cpu.koordlet.io"
 #: A kubelet tries to prepare a claim again when it syncs the pod, by default after 60 to 90 s.
 SOON = {"syncFrequency": "5s"}
 #: Runtime and kubelet settings of a node. Tests of one node share it, and leave no pod on it.
 CONTAINERD = ("containerd", SOON)
+CRIO = pytest.param(("crio", SOON), marks=pytest.mark.soak)
 STATIC = ("containerd", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
 
 
@@ -128,19 +131,27 @@ def ended(node: kubelet_node.Node, *names: str) -> None:
     deadline.until(lambda: not any(map(node.pod, names)), f"{names} are gone")
 
 
+def health(node: kubelet_node.Node, name: str) -> Any:
+    """What the kubelet tells of the devices of a pod's container; nothing before it knows."""
+    [box] = node.pod(name)["status"]["containerStatuses"]
+    return box.get("allocatedResourcesStatus")
+
+
 def printed(node: kubelet_node.Node, name: str) -> str:
     """The CPUs that a container's first command was on."""
     return deadline.until(lambda: node.first_cpus(name), f"the first command of {name}")
 
 
-@pytest.mark.parametrize("node", [CONTAINERD], indirect=True)
+@pytest.mark.parametrize("node", [CONTAINERD, CRIO], indirect=True)
 def test_a_claim_is_prepared_before_the_first_instruction_and_restored_after_its_pod(
     node: kubelet_node.Node, place: Path
 ) -> None:
     """First instruction on the claim's CPU, others off it; afterwards everybody everywhere.
 
     The pod is older than its driver: no slice lets it be placed before the kubelet has the driver.
-    Slices are written once, and a claim costs one request; the driver goes with a final stop.
+    The kubelet has its health from the driver. A claim that the scheduler made for an extended
+    resource is prepared in the same way. Slices are written once, and a claim costs one request;
+    the driver goes with a final stop.
     """
     claim(node, "one", 1)
     start(node, "claimed", "one")
@@ -154,7 +165,15 @@ def test_a_claim_is_prepared_before_the_first_instruction_and_restored_after_its
         assert made["nodeName"] == node.name
         assert [device["name"] for device in made["devices"]] == ["numa-0"]
         assert printed(node, "claimed") == "0"
+        healthy = {"resourceID": f"koordlet.cpu/{node.name}/numa-0", "health": "Healthy"}
+        told = [{"name": "claim:own", "resources": [healthy]}]
+        deadline.until(lambda: health(node, "claimed") == told, "the kubelet tells of its health")
         ended(node, "claimed", "ls")
+        resources = {"requests": ONE_CPU, "limits": {CORE: "1"}}
+        node.begin("served", {"nodeName": None, "containers": [{"resources": resources}]}, {})
+        settled(node, {"served": "0"})
+        assert printed(node, "served") == "0"
+        ended(node, "served")
         node.start("late", "LS", requests={"memory": "8Mi"})
         settled(node, {"late": "0-1"})
         counts = asked(node) - before
