@@ -1,15 +1,15 @@
 """Runs in the machine: the driver of resource claims on the real resctrl and cgroups.
 
 Covers: a claim with CPUs of one node and ways and bandwidth of its cache, asked for over the socket
-as a kubelet asks; SIGKILL before each change of preparing and of unpreparing, with the next agent
-after it; a final stop.
+as a kubelet asks; SIGKILL before a change of preparing and before one of unpreparing, with the next
+agent after it; a final stop.
 Does not cover: what must be seen (``tests.vm.test_claims``), a real kubelet, and the API server,
 which is the embedded store.
 
-    python3 -m tests.vm.probes.claims CHANGES
+    python3 -m tests.vm.probes.claims CHANGE …
 
-Prints JSON: the control files without the claim, with it, and what was wrong after each kill. Of
-each verb as many changes are tried as CHANGES says.
+Prints JSON: the control files without the claim, with it, and what was wrong after each kill. Both
+verbs are cut short before each CHANGE, counted from 1.
 """
 
 from __future__ import annotations
@@ -30,18 +30,26 @@ from koordlet import log
 from koordlet.agent import dra_driver, lifecycle, tick
 from koordlet.host.fs import root
 from koordlet.kubeapi import kinds, objects
-from koordlet.model import observed, pod, qos, snapshot
+from koordlet.model import kubelet, observed, pod, qos, snapshot
 from koordlet.rpc import services
 from koordlet.rpc.gen import dra_pb2
 from koordlet.scheduler.store import adapter
 from koordlet.state import paths
-from tests.kit import agents, claim_scene, deadline, dying, images, prepared_claims
+from tests.kit import agents, deadline, dying, images
 
 GROUPS, PLACE = pathlib.Path("/sys/fs/cgroup"), pathlib.Path("/sys/fs/resctrl")
 TIER = "kubepods/burstable"
 WORK = pathlib.Path("/run/claims")
-SOCKET = WORK / f"{prepared_claims.DRIVER}-reg.sock"
-CONFIG = f"{claim_scene.CONFIG}  resctrl: {{mode: enforce, mount: true}}\n"
+NODE, DRIVER = "n1", "koordlet.cpu"
+SOCKET = WORK / f"{DRIVER}-reg.sock"
+PLUGIN = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+CONFIG = """
+node: {name: n1}
+policies:
+  dra_driver: {mode: enforce}
+  reserved_cpus: {cpus: '0'}
+  resctrl: {mode: enforce, mount: true}
+"""
 LOG = WORK / "log"
 GONE = "the driver is gone"
 NEVER = 10**9
@@ -61,6 +69,11 @@ class DyingHost(dying.DyingHost):
             raise
 
 
+def identity(name: str) -> str:
+    """The id of its container."""
+    return name[0].encode().hex() * 32
+
+
 def listed(name: str) -> pod.Pod:
     """One of the kubelet's pods; ``p`` waits for its claim."""
     claims = ("a",) if name == "p" else ()
@@ -78,9 +91,18 @@ def listed(name: str) -> pod.Pod:
     )
 
 
-def identity(name: str) -> str:
-    """The id of its container."""
-    return name[0].encode().hex() * 32
+class Sources:
+    """What kubelet and API server say."""
+
+    newest = observed.Observed(
+        node=snapshot.NodeInfo(name=NODE),
+        kubelet=kubelet.Kubelet(configuration=kubelet.Configuration()),
+        pods=tuple(map(listed, PODS)),
+    )
+
+    def take(self) -> observed.Observed:
+        """The newest."""
+        return self.newest
 
 
 async def serve(change: int) -> None:
@@ -88,10 +110,7 @@ async def serve(change: int) -> None:
     host = DyingHost(root.LiveHost(), NEVER)
     store = adapter.Store(WORK / "store.db")
     await store.open()
-    node = snapshot.NodeInfo(name=prepared_claims.NODE)
-    sources: Any = claim_scene.Sources(
-        observed.Observed(node=node, kubelet=prepared_claims.KUBELET, pods=tuple(map(listed, PODS)))
-    )
+    sources: Any = Sources()
     made = tick.Tick(host, agents.effective(CONFIG), base="", take=sources.take)
     state = paths.choose({}, root=True, state_dir=str(WORK / "state"))
     who = lifecycle.Agent(made, state, enforce=True)
@@ -160,7 +179,7 @@ def ask(verb: str, uid: str) -> str:
     async def call() -> None:
         request = getattr(dra_pb2, f"Node{verb}ResourcesRequest")()
         request.claims.add(namespace="t", name="a", uid=uid)
-        method = f"{claim_scene.PLUGIN}/Node{verb}Resources"
+        method = f"{PLUGIN}/Node{verb}Resources"
         answer = await services.ask(str(SOCKET), method, request, 120)
         parsed = getattr(dra_pb2, f"Node{verb}ResourcesResponse").FromString(answer)
         path.write_text(parsed.claims[uid].error)
@@ -197,42 +216,48 @@ def cache_of() -> int:
     return int(CACHE_OF.read_text())
 
 
+def part(**more: Any) -> dict[str, Any]:
+    """What the claim got of one device."""
+    return {"driver": DRIVER, "pool": NODE, **more}
+
+
 async def make() -> str:
     """The claim, allocated; its UID."""
-    cache = f"cache-{cache_of()}"
-    results = (
-        prepared_claims.result("numa-1", cpu="2"),
-        prepared_claims.result(cache, "cache", ways="4", groups="1", mbaPercent="20"),
-    )
-    body = prepared_claims.status("a", *results)
+    results = [
+        part(device="numa-1", request="cpus", consumedCapacity={"cpu": "2"}),
+        part(
+            device=f"cache-{cache_of()}",
+            request="cache",
+            consumedCapacity={"ways": "4", "groups": "1", "mbaPercent": "20"},
+        ),
+    ]
+    status = {
+        "allocation": {"devices": {"results": results}},
+        "reservedFor": [{"resource": "pods", "name": "p", "uid": "uid-p"}],
+    }
+    meta = {"name": "a", "namespace": "t"}
     store = adapter.Store(WORK / "store.db")
     await store.open()
-    made = await store.create(kinds.RESOURCE_CLAIMS, {**body, "status": {}})
+    made = await store.create(kinds.RESOURCE_CLAIMS, {"metadata": meta, "spec": {}})
     ref = objects.ref(kinds.RESOURCE_CLAIMS, made)
-    await store.patch(ref, objects.Merge({"status": body["status"]}), subresource="status")
+    await store.patch(ref, objects.Merge({"status": status}), subresource="status")
     await store.close()
     return objects.text(made, "uid")
 
 
-def killed(changes: int, uid: str, expected: dict[str, dict[str, str]]) -> tuple[Any, list[str]]:
-    """How often each verb was cut short, and what was wrong once the next agent had ended it."""
-    tried, wrong = dict.fromkeys(expected, 0), []
-    for change in range(1, changes + 1):
-        for verb, after in expected.items():
-            victim = agent(change)
-            died = ask(verb, uid) == GONE
-            tried[verb] += died
-            # Its own end is waited for, or it is killed after its answer.
-            os.waitpid(victim, 0) if died else ended(victim, signal.SIGKILL)
-            following = agent()
-            answer = ask(verb, uid)
-            ended(following, signal.SIGKILL)
-            unlike = images.difference(after, image())
-            if answer or unlike:
-                wrong.append(f"{verb}, killed at change {change}: {answer} {unlike}")
-        if max(tried.values()) < change:
-            break
-    return tried, wrong
+def killed(change: int, verb: str, uid: str, expected: dict[str, str]) -> str:
+    """What was wrong once the next agent had ended what one began that was killed before it."""
+    victim = agent(change)
+    told = ask(verb, uid)
+    if told != GONE:
+        ended(victim, signal.SIGKILL)
+        return f"{verb} made fewer than {change} changes, and said {told!r}"
+    os.waitpid(victim, 0)
+    following = agent()
+    answer = ask(verb, uid)
+    ended(following, signal.SIGKILL)
+    unlike = images.difference(expected, image())
+    return f"{verb}, killed at change {change}: {answer} {unlike}" if answer or unlike else ""
 
 
 def main() -> None:
@@ -252,7 +277,11 @@ def main() -> None:
     answers += [ask("Prepare", uid), ask("Unprepare", uid), ask("Unprepare", uid)]
     restored = images.difference(free, image())
     ended(first, signal.SIGKILL)
-    tried, wrong = killed(int(sys.argv[1]), uid, {"Prepare": held, "Unprepare": free})
+    wrong = [
+        killed(change, verb, uid, expected)
+        for change in map(int, sys.argv[1:])
+        for verb, expected in (("Prepare", held), ("Unprepare", free))
+    ]
     last = agent()
     answers += [ask("Prepare", uid), ask("Unprepare", uid)]
     status = ended(last, signal.SIGTERM)
@@ -263,8 +292,7 @@ def main() -> None:
         "answers": answers,
         "free": free,
         "held": held,
-        "tried": tried,
-        "wrong": [*wrong, *([str(restored)] if restored else [])],
+        "wrong": [each for each in (*wrong, str(restored or "")) if each],
         "status": status,
         "left": images.difference(bare, image()),
         "log": LOG.read_text()[-4000:],
