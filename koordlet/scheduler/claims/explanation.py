@@ -32,7 +32,16 @@ def lines(
     keys = ", ".join(wanted.claim.key for wanted in claims)
     names = sorted({name for wanted in claims for name in _attributes(wanted)})
     rules = f" or agree on {', '.join(names)}" if names else ""
-    return [*unsound, f"claims {keys}: each request could be served alone, but not together{rules}"]
+    alone = [wish for wanted in claims for wishes in wanted.requests for wish in wishes]
+    why = f"claims {keys}: each request could be served alone, but not together{rules}"
+    if len(alone) == 1:
+        asked = f"request {alone[0].name}: asks for {_asked(alone[0])}"
+        why = f"claim {keys}, {asked}, but no devices or shares have room together{rules}"
+    return [*unsound, why]
+
+
+def _asked(wanted: RequestDemand) -> str:
+    return "all" if wanted.takes_all else str(wanted.request.count)
 
 
 def _short(
@@ -70,10 +79,9 @@ def _request(
     elif usable >= wanted.request.count or shared:
         # How many shares there are is seen together only.
         return ""
-    asked = "all" if wanted.takes_all else str(wanted.request.count)
     rules = "".join(f", {number} {rule}" for rule, number in sorted(kept_off.items()))
     return (
-        f"claim {wanted.claim}, request {wanted.name}: asks for {asked},"
+        f"claim {wanted.claim}, request {wanted.name}: asks for {_asked(wanted)},"
         f" {usable} of {len(node.devices)} devices usable{rules}"
     )
 

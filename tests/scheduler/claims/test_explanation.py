@@ -101,7 +101,8 @@ def test_requests_that_could_be_served_alone_compete_or_disagree() -> None:
     """Constraints are named, because they may be the reason."""
     claim = kit.claim(kit.request(count=2), constraints=[{"matchAttribute": f"{kit.DRIVER}/numa"}])
     together = "claims d/c: each request could be served alone, but not together"
-    assert lines(claim) == [f"{together} or agree on gpu.example/numa"]
+    apart = "claim d/c, request r: asks for 2, but no devices or shares have room together"
+    assert lines(claim) == [f"{apart} or agree on gpu.example/numa"]
     assert lines(kit.claim(kit.request(count=2), kit.request("s"))) == [together]
 
 
