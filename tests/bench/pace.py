@@ -1,8 +1,8 @@
 """The pace of this machine just now: a fixed piece of Python, by what it costs at full speed.
 
-Covers: budgets in CPU seconds. Measured alone they would tell the machine's clock, its neighbours and
-the other thread of its core: one loop costs 1 to 2 times as much on one host from minute to minute.
-Does not cover: budgets in seconds that pass; a slow machine must hold these, too.
+Covers: budgets in CPU seconds. Measured alone they would tell the machine's clock, its neighbours
+and the other thread of its core: one host needs up to twice as long for the same from minute to
+minute. Does not cover: budgets in seconds that pass; a slow machine must hold these, too.
 """
 
 from __future__ import annotations
