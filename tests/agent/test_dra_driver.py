@@ -243,7 +243,8 @@ def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
 def test_a_claim_whose_cpus_no_cpuset_can_hold_is_refused_until_one_can(ram: Path) -> None:
     """On v2 somebody took the cpuset controller from the pod's containers: the reason names it.
 
-    Nothing is held meanwhile; handed down again, the next attempt has all.
+    Nothing is held meanwhile; handed down again, the next attempt has all. Taken away once more,
+    the device that was given is not healthy.
     """
 
     async def body(scene: Scene) -> None:
@@ -260,6 +261,10 @@ def test_a_claim_whose_cpus_no_cpuset_can_hold_is_refused_until_one_can(ram: Pat
             host.write(switch, b"+cpuset")
             assert await scene.ask("Prepare", "a") == {"a": ""}
             assert scene.sets() == {"ls": "1-3,6-7", "p": "4-5", box: "4-5"}
+            assert driver.health() == {"numa-0": "", "numa-1": ""}
+            host.write(switch, b"-cpuset")
+            scene.one_pass()
+            assert driver.health()["numa-1"] == told["a"].partition(" (")[0]
 
     play(ram, body, version="v2")
 
