@@ -16,7 +16,7 @@ from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
-from tests.kit import deadline, schedulers
+from tests.kit import deadline, reservations, schedulers
 from tests.scheduler.loop.test_descheduler import FREE, OWNER, READY
 from tests.scheduler.loop.test_gangs import both
 from tests.scheduler.loop.test_migration_controller import JOBS, settings
@@ -54,9 +54,11 @@ class Planned:
     async def pod(self, app: str, on: str = "") -> None:
         """One more pod of a workload; up, where it has a node."""
         self._next += 1
-        placed = {"on": on} if on else {}
-        name = f"{app}-{self._next}"
-        ref = await self.world.pod(name, meta=owner(app), cpu="1", labels={"app": app}, **placed)
+        placed: dict[str, Any] = {"on": on} if on else {}
+        name, meta = f"{app}-{self._next}", owner(app)
+        if on:  # It has come by an earlier move, as its annotation says for good.
+            meta["annotations"] = reservations.drawn("past")
+        ref = await self.world.pod(name, meta=meta, cpu="1", labels={"app": app}, **placed)
         if on:
             await self.up(ref)
 
