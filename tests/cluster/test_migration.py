@@ -112,7 +112,20 @@ class Machine:
             self.tend()
             return good()
 
-        return deadline.until(attempt, what, seconds=120)
+        try:
+            return deadline.until(attempt, what, seconds=120)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{json.dumps(self.state(), indent=1)}") from error
+
+    def state(self) -> dict[str, Any]:
+        """How far everything is, for whoever reads a failure."""
+        kinds = {"plans": PLANS, "jobs": JOBS, "reservations": RESERVATIONS}
+        known = {
+            kind: {body["metadata"]["name"]: body.get("status") for body in self.admin.items(path)}
+            for kind, path in kinds.items()
+        }
+        pods = {body["metadata"]["name"]: body for body in self.admin.items(PODS)}
+        return {**known, "pods": pods}
 
     def workload(self, name: str) -> str:
         """A ReplicaSet whose pods are up; one of them."""

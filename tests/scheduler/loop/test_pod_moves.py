@@ -266,3 +266,42 @@ def test_one_pod_is_evicted_and_its_workload_avoids_the_node(ram: Path, *, over_
                 await cluster.moves(node="n9", by="drain/n9").run()
 
     schedulers.run(body())
+
+
+class Faltering:
+    """A store that fails at the first reads of pods, and at the first new jobs."""
+
+    def __init__(self, store: objects.Objects, failures: int) -> None:
+        self._store, self._left = store, {kinds.PODS: failures, JOBS: failures}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def _fail(self, kind: kinds.Kind) -> None:
+        if self._left.get(kind, 0):
+            self._left[kind] -= 1
+            raise refusals.Failed("the disk is slow", culprit=kind.name)
+
+    async def get(self, ref: objects.Ref) -> objects.Object:
+        """Read one object."""
+        self._fail(ref.kind)
+        return await self._store.get(ref)
+
+    async def create(self, kind: kinds.Kind, body: objects.Object, **more: Any) -> objects.Object:
+        """A new object."""
+        self._fail(kind)
+        return await self._store.create(kind, body, **more)
+
+
+def test_a_request_that_fails_for_a_while_ends_no_drain(ram: Path) -> None:
+    """Reads of pods and new jobs are tried again, and the reason is told meanwhile."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=False, pods=2) as cluster:
+            cluster.world.client = Faltering(cluster.world.client, 3)
+            drain = cluster.moves()
+            assert await drain.run() is True
+            assert ("d/web-1", "Waiting") in cluster.told
+            assert {state.state for state in drain.states.values()} == {"Moved"}
+
+    schedulers.run(body())
