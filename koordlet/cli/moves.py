@@ -19,15 +19,14 @@ from koordlet.state import paths
 
 if TYPE_CHECKING:
     from koordlet.rpc import client as rpc_client
-    from koordlet.scheduler.loop import pod_moves
 
 Document = dict[str, Any]
 _OPTIONS = {
     "--reason TEXT": "why, as events and the pod's annotation say it",
     "--timeout SECONDS": "give up after so long (default: never)",
     "--without-room": "pods of schedulers that make no reservations are evicted all the same",
-    "--state-dir DIR": "of a standalone scheduler, which is asked without --kubeconfig: the DIR that"
-    " it was started with",
+    "--state-dir DIR": "without --kubeconfig: the DIR that the standalone scheduler was started"
+    " with",
 }
 
 

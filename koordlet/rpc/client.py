@@ -175,7 +175,9 @@ class MovesClient(RpcClient):
         """Uncordon a node, and end what is under way; how many moves that were."""
         request = scheduler_pb2.UndoDrainRequest(node=node)
         try:
-            answer = self.call("Moves/UndoDrain", request, scheduler_pb2.UndoDrainResponse, _SECONDS)
+            answer = self.call(
+                "Moves/UndoDrain", request, scheduler_pb2.UndoDrainResponse, _SECONDS
+            )
         except grpc.RpcError as error:
             raise _refused(error, "UndoDrain", self.address) from error
         return int(answer.ended)

@@ -124,7 +124,14 @@ class Machine:
             kind: {body["metadata"]["name"]: body.get("status") for body in self.admin.items(path)}
             for kind, path in kinds.items()
         }
-        pods = {body["metadata"]["name"]: body for body in self.admin.items(PODS)}
+        pods = {
+            body["metadata"]["name"]: [
+                body["spec"].get("nodeName"),
+                body["metadata"].get("annotations"),
+                body["status"].get("conditions"),
+            ]
+            for body in self.admin.items(PODS)
+        }
         return {**known, "pods": pods}
 
     def workload(self, name: str) -> str:

@@ -160,13 +160,16 @@ class PlanController:
             job=known.get,
             room=self._room,
             check=self._check,
+            worth=lambda plan: self._checker().worth(plan.node, plan.moves),
             refusals=self._refusals,
         )
 
     def _check(self, plan: MovePlan) -> tuple[str, str]:
         wanted = None if plan.pod is None else self._pod(plan.pod)
-        check = PlanCheck(self._state(), self._watched.disruptions.limiter)
-        return check.objection(wanted, plan.node, plan.moves)
+        return self._checker().objection(wanted, plan.node, plan.moves)
+
+    def _checker(self) -> PlanCheck:
+        return PlanCheck(self._state(), self._watched.disruptions.limiter)
 
     # What is done.
 
@@ -199,7 +202,7 @@ class PlanController:
             if wanted.node:
                 await self._end(plan, "NotNeeded", f"pod {plan.pod} has node {wanted.node} already")
                 return
-            made = planner.make_room(wanted)
+            made = self._unhelped(wanted) or planner.make_room(wanted)
         if isinstance(made, str):
             await self._end(plan, "NoPlan", made)
             return
@@ -209,6 +212,23 @@ class PlanController:
         pod = None if wanted is None else _ref(wanted)
         patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod), plan.revision)
         await self._store.patch(self._ref(plan), patch)
+
+    def _unhelped(self, pod: Pod) -> str:
+        """Why room for one pod would not help it: its gang needs room for more."""
+        entry = self._watched.core.gangs.book.of(pod)
+        known = None if entry is None else entry.gang
+        lacks = 0 if entry is None or known is None else known.min - len(entry.bound)
+        if known is None or lacks < 2:
+            return ""
+        return f"room for {pod.key} alone does not help: its gang {known.id} lacks {lacks} members"
+
+    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+        """The number of plans in each phase."""
+        counts = dict.fromkeys(PlanPhase, 0.0)
+        for plan in self.source.snapshot.values():
+            counts[plan.status.phase] += 1
+        name = "koordlet_move_plans"
+        return {(name, (("phase", phase.value),)): count for phase, count in counts.items()}
 
     async def _end(self, plan: MovePlan, reason: str, message: str) -> None:
         await self._write(plan, PlanStatus(phase=PlanPhase.FAILED, reason=reason, message=message))

@@ -91,6 +91,29 @@ class MoveState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanWorth:
+    """What a plan gains, and what it costs, as its status spells it."""
+
+    #: The part of its node that the moves free, of the resource of which that is most.
+    improvement: str
+    #: How many pods leave, and what they ask for.
+    pods: int
+    cpu: str
+    memory: str
+    #: The sum that the search for moves makes least (``plan_check.MoveCosts``).
+    disruption: str
+
+    def cost(self) -> dict[str, Any]:
+        """The entry ``cost`` of a status."""
+        return {
+            "pods": self.pods,
+            "cpu": self.cpu,
+            "memory": self.memory,
+            "disruption": self.disruption,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStatus:
     """The stored status."""
 
@@ -100,6 +123,8 @@ class PlanStatus:
     #: When it began to hold room, seconds since 1970; 0: it has not.
     began: float = 0.0
     moves: tuple[MoveState, ...] = ()
+    #: Once its moves were checked.
+    worth: PlanWorth | None = None
 
     def body(self) -> dict[str, Any]:
         """As the object has it; ``None`` removes what is not so any more."""
@@ -109,6 +134,8 @@ class PlanStatus:
             "message": self.message or None,
             "began": moment.spell(self.began) if self.began else None,
             "moves": [move.body() for move in self.moves] or None,
+            "improvement": None if self.worth is None else self.worth.improvement,
+            "cost": None if self.worth is None else self.worth.cost(),
         }
 
 
@@ -245,6 +272,21 @@ def _status(status: Body) -> PlanStatus:
         message=wire.text(status, "message"),
         began=wire.instant(status.get("began"), "status.began") or 0.0,
         moves=tuple(map(_state, wire.bodies(status, "moves"))),
+        worth=_worth(status),
+    )
+
+
+def _worth(status: Body) -> PlanWorth | None:
+    cost = wire.mapping(status, "cost")
+    if not cost:
+        return None
+    cpu, memory, disruption = wire.texts(cost, "cpu", "memory", "disruption")
+    return PlanWorth(
+        improvement=wire.text(status, "improvement"),
+        pods=wire.integer(cost, "pods"),
+        cpu=cpu,
+        memory=memory,
+        disruption=disruption,
     )
 
 
@@ -309,6 +351,8 @@ def document(plan: MovePlan) -> dict[str, Any]:
         "created": moment.spell(plan.created),
         "began": moment.spell(status.began) if status.began else None,
         "ttlSeconds": plan.ttl,
+        "improvement": None if status.worth is None else status.worth.improvement,
+        "cost": None if status.worth is None else status.worth.cost(),
         "moves": [
             {
                 "pod": str(move.pod),

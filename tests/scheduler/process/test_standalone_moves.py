@@ -1,4 +1,4 @@
-"""Drains of a standalone scheduler over its socket: the command, an end in between, the way back."""
+"""Drains of a standalone scheduler over its socket: the command, an early end, the way back."""
 
 from __future__ import annotations
 
@@ -108,17 +108,17 @@ def test_what_cannot_be_moved_is_named(ram: Path) -> None:
     async def body() -> None:
         async with standalone(ram, pods=1) as (cluster, where):
 
-            def ask(**wanted: str) -> None:
+            def ask(node: str, pod: str) -> None:
                 with rpc_client.MovesClient(where) as client:
-                    list(client.move(moving.MoveRequest(**wanted)))
+                    list(client.move(moving.MoveRequest(node=node, pod=pod)))
 
-            for wanted, words in (
-                ({"node": "n9"}, "n9"),
-                ({"pod": "d/nobody"}, "no such pod has a node"),
-                ({}, "a node or a pod is moved"),
+            for node, pod, words in (
+                ("n9", "", "n9"),
+                ("", "d/nobody", "no such pod has a node"),
+                ("", "", "a node or a pod is moved"),
             ):
                 with pytest.raises(errors.HostError, match=words):
-                    await asyncio.to_thread(ask, **wanted)
+                    await asyncio.to_thread(ask, node, pod)
             await cluster.comes(([], [], False))
 
     schedulers.run(body())
