@@ -263,13 +263,13 @@ def test_a_replacement_that_was_placed_before_the_scheduler_knew_of_its_room_end
         cluster.turn()
     other = pod("other", "u-3", on="n3", at=cluster.now, up=True)
     other.draws_on = "of-another-job"
-    cluster.pods |= {"other": other, "web-2": pod("web-2", "u-2", on="n3", at=cluster.now)}
+    cluster.pods |= {"other": other, "web-9": pod("web-9", "u-2", on="n3", at=cluster.now)}
     cluster.play(3)
     assert cluster.job.active
-    cluster.pods["web-2"] = pod("web-2", "u-2", on="n3", at=cluster.now, up=True)
+    cluster.pods["web-9"] = pod("web-9", "u-2", on="n3", at=cluster.now, up=True)
     ended = cluster.play(3)
     assert ended.status.phase is Phase.SUCCEEDED
-    assert ended.status.message == 'Pod "d/web-2" is ready on node "n3"'
+    assert ended.status.message == 'Pod "d/web-9" is ready on node "n3"'
 
 
 def test_nobody_is_evicted_before_the_watch_shows_that_the_room_is_open() -> None:
