@@ -1,7 +1,7 @@
 """Migration jobs on a real API server, with the accounts and roles of the manifests.
 
 Covers: a whole life beside ReplicaSets of a real controller, a budget that refuses, kill -9 of the
-descheduler at many moments, plans of several moves. Does not cover: each step
+descheduler at many moments, plans of several moves, a drain. Does not cover: each step
 (``tests.scheduler``).
 """
 
@@ -11,6 +11,7 @@ import functools
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -366,3 +367,49 @@ def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(
         and write_gate.NAME not in each["responseStatus"].get("message", "")
     ]  # fmt: skip
     assert denied == []
+
+
+def test_a_drain_waits_for_a_budget_empties_the_node_and_its_undo_gives_it_back(
+    machine: Machine,
+) -> None:
+    """Cordoned; room first; the budget's refusal is a line of the progress; no descheduler runs."""
+    pod = machine.workload("drained")
+    node = machine.admin.need("GET", f"{PODS}/{pod}")["spec"]["nodeName"]
+    selector = {"matchLabels": {"app": "drained"}}
+    spec = {"minAvailable": REPLICAS, "selector": selector}
+    machine.admin.need("POST", BUDGETS, {"metadata": {"name": "drained"}, "spec": spec})
+    command = [sys.executable, "-m", "koordlet", "drain", node]
+    command += ["--kubeconfig", str(machine.deployed.lab.kubeconfig)]
+    progress: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as drain:
+
+        def follow() -> None:
+            assert drain.stdout is not None
+            for line in drain.stdout:
+                progress.append(line)  # noqa: PERF402 -- each is looked at as it comes
+
+        reader = threading.Thread(target=follow)
+        reader.start()
+        try:
+
+            def refused() -> bool:
+                return any(f" default/{pod} " in line and "PDB: " in line for line in progress)
+
+            machine.until(refused, "the budget's refusal is shown")
+            assert machine.fewest["drained"] == REPLICAS
+            assert machine.admin.need("GET", f"/api/v1/nodes/{node}")["spec"]["unschedulable"]
+            opened = {"spec": {"minAvailable": REPLICAS - 1}}
+            machine.admin.need("PATCH", f"{BUDGETS}/drained", opened, MERGE)
+            machine.until(lambda: drain.poll() is not None, "the drain is over")
+        finally:
+            drain.kill()
+            reader.join()
+    assert drain.returncode == 0, progress
+    assert [b for b in machine.admin.items(PODS) if b["spec"].get("nodeName") == node] == []
+    states = [line.split()[0] for line in progress if f" default/{pod} " in line]
+    assert (states[0], states[-1]) == ("Waiting", "Moved")
+    assert machine.fewest["drained"] == REPLICAS - 1
+    machine.until(lambda: machine.held() == [], "nothing is held")
+    subprocess.run([*command, "--undo"], check=True)
+    spec = machine.admin.need("GET", f"/api/v1/nodes/{node}")["spec"]
+    assert "unschedulable" not in spec
