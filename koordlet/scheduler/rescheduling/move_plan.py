@@ -21,6 +21,8 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 #: Seconds, where a plan does not say.
 TTL = 900.0
 ACT, SHADOW = "Act", "Shadow"
+#: Who began a plan, where no person did: an annotation, and the component as the limiter knows it.
+STARTED_BY, STARTER = "koordlet.io/started-by", "defragment"
 
 
 class PlanPhase(enum.StrEnum):
@@ -159,9 +161,16 @@ class MovePlan:
     moves: tuple[PlanMove, ...] = ()
     #: Somebody wants it to end.
     aborts: bool = False
+    #: ``STARTER`` where it began by itself.
+    starter: str = ""
     #: Why the object cannot be carried out.
     fault: str = ""
     status: PlanStatus = field(default_factory=PlanStatus)
+
+    @property
+    def mover(self) -> str:
+        """Who its evictions are by, as the limiter knows movers."""
+        return f"{STARTER if self.starter == STARTER else 'plan'}/{self.name}"
 
     @property
     def goal(self) -> str:
@@ -220,6 +229,7 @@ def decode(body: Body) -> MovePlan:
         node=node,
         moves=moves,
         aborts=wire.mapping(meta, "annotations").get(ABORT) == "true",
+        starter=str(wire.mapping(meta, "annotations").get(STARTED_BY) or ""),
         status=_status(wire.mapping(body, "status")),
     )
 
@@ -310,6 +320,7 @@ def request(
     acts: bool = True,
     reason: str = "",
     ttl_seconds: float = TTL,
+    starter: str = "",
 ) -> dict[str, Any]:
     """A new plan for a store, whose moves are found by whoever carries it out."""
     spec: dict[str, Any] = {"mode": ACT if acts else SHADOW, "ttl": duration.text(ttl_seconds)}
@@ -320,7 +331,10 @@ def request(
     return {
         "apiVersion": kinds.MOVE_PLANS.api_version,
         "kind": kinds.MOVE_PLANS.name,
-        "metadata": {"name": name},
+        "metadata": {
+            "name": name,
+            **({"annotations": {STARTED_BY: starter}} if starter else {}),
+        },
         "spec": spec,
     }
 

@@ -233,10 +233,10 @@ class _PlanStep:
     def checking(self) -> PlanStep:
         """Whether all moves could be made now; of a plan in shadow this is all."""
         plan = self._plan
-        if plan.status.reason == "Shadow" and not plan.acts:
-            return PlanStep(plan.status)
         if (over := self._beneficiary()) is not None:
             return self.end(*over)
+        if plan.status.reason == "Shadow" and not plan.acts:
+            return PlanStep(plan.status)
         reason, why = self._changed(plan.moves)
         if not reason:
             reason, why = self._picture.check(plan)
