@@ -4,8 +4,8 @@ Covers: when one is due. Does not cover: finding its moves (``make_room``), writ
 (``loop.plan_controller``), the configuration (``disruption.settings``).
 
 Rules:
-1. A pod is made room for that its scheduler has refused for ``plans.makeRoomAfter``, as seen here: a
-   restart begins to count anew. The one that has waited longest comes first.
+1. A pod is made room for that its scheduler has refused for ``plans.makeRoomAfter``, as seen here;
+   a restart begins to count anew. The one that has waited longest comes first.
 2. A node is emptied each ``plans.consolidateEvery``, while no pod waits.
 3. While a plan of its own moves pods, no other begins. A pod that had a plan waits as long again
    for another, whatever came of it; one in shadow stands until its pod has a node.
