@@ -9,7 +9,8 @@ Rules:
 2. The jobs are carried out here, whoever else carries out jobs: each step is written against the
    revision that was decided on, so that two do nothing twice.
 3. Whatever ends it (all is done, the time is over, an interrupt) leaves no job and no reservation
-   behind: jobs that have not evicted their pod are ended, and give their room back. A cordoned node
+   behind: jobs that have not evicted their pod are ended, and give their room back; one whose pod
+   is terminating keeps it for the replacement. A cordoned node
    stays so, unless it was cordoned here and nobody has left it.
 4. Pods that come to the node meanwhile go, too: those that tolerate that it is cordoned.
 5. A request that fails for a while (``_PASSING``) costs one pod a look, and is made again; a pod
@@ -292,7 +293,7 @@ class PodMoves:
         """End the jobs that have evicted nobody, and wait until their room is free (rule 3)."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GIVE_BACK):
-                while left := list(filter(_held, self._mine())):
+                while left := list(filter(self._gives_back, self._mine())):
                     for job in left:
                         if not job.aborts:
                             with contextlib.suppress(*_PASSING):
@@ -302,9 +303,18 @@ class PodMoves:
             if job.status.phase is Phase.ABORTED:
                 with contextlib.suppress(refusals.NotFound, *_PASSING):
                     await self._store.delete(objects.Ref(kinds.RESERVATIONS, job.uid))
-        moved = any(map(cleanup.has_evicted, self._mine()))
+        moved = any(cleanup.has_evicted(job) or self._leaves(job) for job in self._mine())
         if self._cordoned and not moved and any(s.state != "Stays" for s in self.states.values()):
             await uncordon(self._store, self._options.node)
+
+    def _gives_back(self, job: MigrationJob) -> bool:
+        return _held(job) and not self._leaves(job)
+
+    def _leaves(self, job: MigrationJob) -> bool:
+        """Whether the eviction of a job's pod was accepted: its replacement needs the room."""
+        pod = self._watch.core.pod_cache.get(str(job.pod))
+        asked = job.status.condition(flow.EVICTION) is not None
+        return asked and pod is not None and pod.uid == job.pod.uid and pod.terminating
 
 
 def _progress(pod: Pod, state: str, message: str = "") -> Progress:

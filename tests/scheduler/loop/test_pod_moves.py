@@ -32,6 +32,8 @@ class Moving:
         self.told: list[tuple[str, str]] = []
         #: Fewest pods that were up at any time.
         self.fewest = 99
+        #: What kubelets and the controller do, while it is under way.
+        self.living: asyncio.Future[None]
         self._next = 0
 
     async def pod(self, *, on: str = "", **more: Any) -> str:
@@ -113,12 +115,12 @@ async def moving(ram: Path, *, over_http: bool, pods: int = 3) -> AsyncGenerator
             await world.node(name)
         for _ in range(pods):
             await cluster.pod(on="n1")
-        living = asyncio.ensure_future(cluster.live())
+        cluster.living = asyncio.ensure_future(cluster.live())
         try:
             yield cluster
         finally:
-            living.cancel()
-            await asyncio.gather(living, return_exceptions=True)
+            cluster.living.cancel()
+            await asyncio.gather(cluster.living, return_exceptions=True)
 
 
 @both
@@ -303,5 +305,31 @@ def test_a_request_that_fails_for_a_while_ends_no_drain(ram: Path) -> None:
             assert await drain.run() is True
             assert ("d/web-1", "Waiting") in cluster.told
             assert {state.state for state in drain.states.values()} == {"Moved"}
+
+    schedulers.run(body())
+
+
+def test_an_interrupted_drain_keeps_the_room_of_a_pod_that_is_leaving(ram: Path) -> None:
+    """Its eviction was accepted, and its containers take their time: the node stays cordoned."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=False, pods=1) as cluster:
+            cluster.living.cancel()  # no kubelet ends anybody
+            drain = cluster.moves()
+            work = asyncio.ensure_future(drain.run())
+
+            def leaves(known: Any) -> bool:
+                return "deletionTimestamp" in known["web-1"]["metadata"]
+
+            await cluster.world.until(leaves)
+            pod = drain._watch.core.pod_cache.get
+            await deadline.comes(
+                lambda: (known := pod("d/web-1")) is not None and known.terminating,
+                seconds=schedulers.PATIENCE,
+            )
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            active, held, cordoned = await cluster.left()
+            assert (len(active), len(held), cordoned) == (1, 1, True)
 
     schedulers.run(body())
