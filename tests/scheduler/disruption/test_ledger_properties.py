@@ -54,6 +54,8 @@ class Walk:
         """Time passes; somebody asks, a pod is gone, or one becomes ready."""
         cluster, choose = self.cluster, self._random
         cluster.at += choose.choice((0.0, 1.0, 20.0, 150.0))
+        if choose.random() < 0.1:
+            cluster.limiter.settle(cluster.now())  # what limits nothing any more is forgotten
         pods = list(cluster.pods.values())
         pod = choose.choice(pods)
         if pod.terminating:
