@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ EXAMPLES = """\
 koordlet drain node-1 --kubeconfig admin.conf --dry-run    which pod can go when, and where to
 koordlet drain node-1 --kubeconfig admin.conf              do it; Ctrl-C gives back what is held
 koordlet drain node-1 --kubeconfig admin.conf --undo       uncordon it, and end what is under way
+koordlet drain node-1                                      of a standalone scheduler
 kubectl get nodes,pods,rs,pdb -A -o json > all.json; koordlet drain node-1 all.json
 """
 HELP = (
@@ -42,21 +42,14 @@ def run(args: argparse.Namespace) -> int:
     if not args.node:
         raise errors.UsageError("has no name", culprit="NODE", fix="kubectl get nodes lists them")
     if args.undo:
-        if args.kubeconfig is None or args.dry_run or args.files:
-            raise errors.UsageError(
-                "uncordons a node of a cluster",
-                culprit="--undo",
-                fix="--kubeconfig FILE and no more",
-            )
-        ended = asyncio.run(moves.undo(args))
+        if args.dry_run or args.files:
+            fix = "leave out FILE and --dry-run"
+            raise errors.UsageError("uncordons a node", culprit="--undo", fix=fix)
+        ended = moves.undo(args)
         text = f"{args.node} is uncordoned, {ended} moves are ended"
         return output.show(args.output, {"node": args.node, "ended": ended}, [text])
     if args.files or args.dry_run:
         return _calendar(args)
-    if args.kubeconfig is None:
-        raise errors.UsageError(
-            "whose node?", fix="name the cluster with --kubeconfig, or FILE for its calendar"
-        )
     return moves.run(args, by=f"drain/{args.node}", node=args.node)
 
 

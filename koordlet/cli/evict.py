@@ -11,6 +11,7 @@ EXAMPLES = """\
 koordlet evict shop/web-0 --kubeconfig admin.conf --reason 'noisy neighbour'
 koordlet evict shop/web-0 --kubeconfig admin.conf --dry-run   may it go now, and where to
 koordlet evict shop/web-0 all.json
+koordlet evict shop/web-0                                     of a standalone scheduler
 """
 HELP = "move one pod: room elsewhere first, then its eviction, as every budget and rate allows"
 _OPTIONS = {
@@ -37,8 +38,6 @@ def run(args: argparse.Namespace) -> int:
             raise errors.ConfigError("no such pod has a node", culprit=key)
         output.show(args.output, document, [_line(document)])
         return 0 if document["allowed"] else 1
-    if args.kubeconfig is None:
-        raise errors.UsageError("whose pod?", fix="name the cluster with --kubeconfig")
     return moves.run(args, by="evict", pod=key)
 
 

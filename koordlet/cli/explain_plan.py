@@ -57,7 +57,8 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     ]
     yield from output.table(rows, head=("", "POD", "FROM", "TO", "COST", "WAITS FOR"))
     goal = f"for {document['for']}" if document["for"] else "to be emptied"
-    yield f"node {document['node']} {goal}, at a cost of {document['cost']}"
+    gain = f"{document['improvement']} of it freed"
+    yield f"node {document['node']} {goal}: {gain}, at a cost of {document['cost']}"
     yield "Why it is safe:"
     yield from (f"  {line}" for line in document["proof"])
     yield "Nothing is moved. To move them, room for all first, one after the other:"

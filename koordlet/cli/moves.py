@@ -10,18 +10,23 @@ import argparse
 import asyncio
 import os
 import socket
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from koordlet import log
 from koordlet.cli import options, output, scheduler
+from koordlet.state import paths
 
 if TYPE_CHECKING:
-    from koordlet.scheduler.loop import pod_moves
+    from koordlet.rpc import client as rpc_client
 
+Document = dict[str, Any]
 _OPTIONS = {
     "--reason TEXT": "why, as events and the pod's annotation say it",
     "--timeout SECONDS": "give up after so long (default: never)",
     "--without-room": "pods of schedulers that make no reservations are evicted all the same",
+    "--state-dir DIR": "without --kubeconfig: the DIR that the standalone scheduler was started"
+    " with",
 }
 
 
@@ -32,7 +37,70 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, *, by: str, node: str = "", pod: str = "") -> int:
     """Move, and print; exit 1 where somebody stays who was to go."""
-    from koordlet.scheduler.loop import pod_moves  # noqa: PLC0415 -- numpy: 170 ms of a `--help`
+    if args.kubeconfig is None:
+        done, several = _followed(args, node, pod)
+    else:
+        done, several = asyncio.run(_moved(args, by, node, pod))
+    if args.output == "json":
+        output.print_json({"by": by, "done": done, "pods": several})
+    else:
+        moved = sum(each["state"] == "Moved" for each in several)
+        output.say(f"{moved} moved, {len(_left(several))} left")
+    return 0 if done else 1
+
+
+def _left(several: Iterable[Document]) -> list[Document]:
+    return [each for each in several if each["state"] not in {"Moved", "Stays"}]
+
+
+def _tell(args: argparse.Namespace, progress: Document) -> None:
+    message = f": {progress['message']}" if progress["message"] else ""
+    text = f"{progress['state']:<9} {progress['pod']} {progress['node']}{message}"
+    if args.output == "json":
+        output.say(text)
+    else:
+        print(output.visible(text), flush=True)
+
+
+def _client(args: argparse.Namespace) -> rpc_client.MovesClient:
+    from koordlet.rpc import client as rpc_client  # noqa: PLC0415 -- gRPC: 70 ms of a `--help`
+
+    where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
+    return rpc_client.MovesClient(where.scheduler_socket)
+
+
+def _followed(args: argparse.Namespace, node: str, pod: str) -> tuple[bool, list[Document]]:
+    """Have a standalone scheduler do it."""
+    from koordlet.rpc import moving  # noqa: PLC0415 -- with gRPC
+
+    wanted = moving.MoveRequest(
+        node=node,
+        pod=pod,
+        reason=args.reason,
+        loses_data=args.delete_local_data,
+        timeout=args.timeout,
+    )
+    states: dict[str, Document] = {}
+    with _client(args) as client:
+        try:
+            for move in client.move(wanted):
+                states[move.pod] = {
+                    "pod": move.pod, "state": move.state,
+                    "node": move.node, "message": move.message,
+                }  # fmt: skip
+                _tell(args, states[move.pod])
+        except KeyboardInterrupt:
+            output.say("the scheduler gives back what is held")
+            return False, list(states.values())
+    return not _left(states.values()), list(states.values())
+
+
+async def _moved(
+    args: argparse.Namespace, by: str, node: str, pod: str
+) -> tuple[bool, list[Document]]:
+    """Do it here, on a cluster."""
+    from koordlet.scheduler.loop import configuration, pod_moves  # noqa: PLC0415 -- numpy: 170 ms
+    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- with it
 
     wanted = pod_moves.MoveOptions(
         by=by,
@@ -43,35 +111,9 @@ def run(args: argparse.Namespace, *, by: str, node: str = "", pod: str = "") -> 
         without_room=args.without_room,
         timeout=args.timeout,
     )
-    done, states = asyncio.run(_moved(args, wanted))
-    if args.output == "json":
-        several = [state.body() for state in states]
-        output.print_json({"by": by, "done": done, "pods": several})
-    else:
-        moved = sum(state.state == "Moved" for state in states)
-        left = [state for state in states if state.state not in {"Moved", "Stays"}]
-        output.say(f"{moved} moved, {len(left)} left")
-    return 0 if done else 1
-
-
-async def _moved(
-    args: argparse.Namespace, wanted: pod_moves.MoveOptions
-) -> tuple[bool, list[pod_moves.Progress]]:
-    from koordlet.scheduler.loop import configuration, pod_moves  # noqa: PLC0415 -- as above
-    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- as above
-
     chosen = scheduler.read_configuration(args.config) or configuration.usual()
     stop = lifecycle.stopping()
     log.configure("error", "auto")  # progress is what there is to read
-
-    def tell(progress: pod_moves.Progress) -> None:
-        message = f": {progress.message}" if progress.message else ""
-        text = f"{progress.state:<9} {progress.pod} {progress.node}{message}"
-        if args.output == "json":
-            output.say(text)
-        else:
-            print(output.visible(text), flush=True)
-
     async with lifecycle.cluster(args.kubeconfig, args.context, "koordlet") as store:
         moving = pod_moves.PodMoves(
             store,
@@ -79,7 +121,7 @@ async def _moved(
             chosen.profiles,
             chosen.disruption,
             instance=f"{socket.gethostname()}_{os.getpid()}",
-            tell=tell,
+            tell=lambda progress: _tell(args, progress.body()),
         )
         work, stopped = asyncio.ensure_future(moving.run()), asyncio.ensure_future(stop.wait())
         await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -90,12 +132,19 @@ async def _moved(
         done: Any = (await asyncio.gather(work, return_exceptions=True))[0]
         if isinstance(done, Exception):
             raise done
-        return done is True, list(moving.states.values())
+        return done is True, [state.body() for state in moving.states.values()]
 
 
-async def undo(args: argparse.Namespace) -> int:
-    """Uncordon, and end what is under way."""
-    from koordlet.scheduler.loop import pod_moves  # noqa: PLC0415 -- numpy: 170 ms of a `--help`
+def undo(args: argparse.Namespace) -> int:
+    """Uncordon, and end what is under way; how many moves that were."""
+    if args.kubeconfig is not None:
+        return asyncio.run(_undone(args))
+    with _client(args) as client:
+        return client.undo_drain(args.node)
+
+
+async def _undone(args: argparse.Namespace) -> int:
+    from koordlet.scheduler.loop import pod_moves  # noqa: PLC0415 -- as above
     from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- as above
 
     async with lifecycle.cluster(args.kubeconfig, args.context, "koordlet") as store:

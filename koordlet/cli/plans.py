@@ -44,11 +44,25 @@ def table(plans: Sequence[Document], now: float | None = None) -> list[str]:
             plan["for"] or "-",
             plan["node"] or "-",
             f"{sum(move['phase'] == 'Done' for move in plan['moves'])}/{len(plan['moves'])}",
+            plan["improvement"] or "-",
+            (plan["cost"] or {}).get("disruption") or "-",
             plan["message"] or "-",
         )
         for plan in plans
     ]
-    head = ("NAME", "MODE", "PHASE", "REASON", "AGE", "FOR", "NODE", "MOVED", "MESSAGE")
+    head = (
+        "NAME",
+        "MODE",
+        "PHASE",
+        "REASON",
+        "AGE",
+        "FOR",
+        "NODE",
+        "MOVED",
+        "GAIN",
+        "COST",
+        "MESSAGE",
+    )
     return output.table(rows, head=head) if rows else []
 
 
@@ -63,6 +77,8 @@ def detail(plan: Document) -> Iterator[str]:
         "Why": plan["why"],
         "Began": plan["began"],
         "TTL": f"{plan['ttlSeconds']:g} s",
+        "Gain": _gain(plan),
+        "Cost": _cost(plan),
         "Message": plan["message"],
     }
     for name, value in shown.items():
@@ -85,3 +101,15 @@ def detail(plan: Document) -> Iterator[str]:
     for move in plan["moves"]:
         if move["message"]:
             yield f"{move['pod']}: {move['message']}"
+
+
+def _gain(plan: Document) -> str:
+    return f"frees {plan['improvement']} of {plan['node']}" if plan["improvement"] else ""
+
+
+def _cost(plan: Document) -> str:
+    cost = plan["cost"]
+    if not cost:
+        return ""
+    pods = "1 pod" if cost["pods"] == 1 else f"{cost['pods']} pods"
+    return f"{cost['disruption']}: {pods}, cpu {cost['cpu']}, memory {cost['memory']}"

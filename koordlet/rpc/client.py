@@ -155,15 +155,43 @@ class PlacingClient(RpcClient):
         try:
             return self.call(f"Scheduler/{method}", request, answer_class, _SECONDS)
         except grpc.RpcError as error:
-            status: Any = error
-            if status.code() is grpc.StatusCode.UNAVAILABLE:
-                raise errors.HostError(
-                    "no scheduler listens on this socket",
-                    culprit=self.address.removeprefix("unix:"),
-                    fix="start one: koordlet scheduler --standalone",
-                ) from error
-            culprit = f"{method} ({status.code().name})"
-            raise errors.HostError(f"{status.details()}", culprit=culprit) from error
+            raise _refused(error, method, self.address) from error
+
+
+class MovesClient(RpcClient):
+    """Has a standalone scheduler move pods, and follows it."""
+
+    def move(self, wanted: scheduler_pb2.MovePodsRequest) -> Iterator[scheduler_pb2.PodMove]:
+        """Each change of a pod's state; whoever ends the iteration ends the moves."""
+        answers: Any = self.follow("Moves/MovePods", wanted, scheduler_pb2.PodMove)
+        try:
+            yield from answers
+        except grpc.RpcError as error:
+            raise _refused(error, "MovePods", self.address) from error
+        finally:
+            answers.cancel()
+
+    def undo_drain(self, node: str) -> int:
+        """Uncordon a node, and end what is under way; how many moves that were."""
+        request = scheduler_pb2.UndoDrainRequest(node=node)
+        try:
+            answer = self.call(
+                "Moves/UndoDrain", request, scheduler_pb2.UndoDrainResponse, _SECONDS
+            )
+        except grpc.RpcError as error:
+            raise _refused(error, "UndoDrain", self.address) from error
+        return int(answer.ended)
+
+
+def _refused(error: Any, method: str, address: str) -> errors.HostError:
+    """Why a standalone scheduler did not do it. gRPC's errors are calls as well."""
+    if error.code() is grpc.StatusCode.UNAVAILABLE:
+        return errors.HostError(
+            "no scheduler listens on this socket",
+            culprit=address.removeprefix("unix:"),
+            fix="start one: koordlet scheduler --standalone",
+        )
+    return errors.HostError(f"{error.details()}", culprit=f"{method} ({error.code().name})")
 
 
 #: Bytes of manifests in one request: what a server takes, less what the message adds.

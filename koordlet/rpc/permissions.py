@@ -81,6 +81,8 @@ METHODS: Mapping[str, MethodPermission] = {
     "grpc.health.v1.Health/List": _ANY,
     "grpc.health.v1.Health/Watch": _ANY,
     "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": _ANY,
+    "koordlet.v1.Moves/MovePods": _row(About.ALL),
+    "koordlet.v1.Moves/UndoDrain": _row(About.ALL),
     "koordlet.v1.NodeFeed/GetNode": _FEED,
     "koordlet.v1.NodeFeed/WatchNode": _FEED,
     "koordlet.v1.NodeIngest/Report": _row(About.STREAM, Right.REPORT),

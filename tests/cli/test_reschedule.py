@@ -12,7 +12,13 @@ from koordlet import cli
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
-from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.move_plan import (
+    MovePlan,
+    PlanMove,
+    PlanPhase,
+    PlanStatus,
+    PlanWorth,
+)
 from tests.kit import schedulers
 
 PLANS = kinds.MOVE_PLANS
@@ -69,15 +75,21 @@ def test_plans_of_a_cluster_are_made_shown_followed_and_ended(
             plan = MovePlan(name=name, uid="u", node="n1", moves=(move,))
             patch = move_plan.moves_patch(plan.node, plan.moves, None)
             await world.store.patch(ref, objects.Merge(patch))
-            status = PlanStatus(phase=PlanPhase.FAILED, reason="PodGone", message="it left")
+            worth = PlanWorth(improvement="0.25", pods=1, cpu="2", memory="1Gi", disruption="1.750")
+            status = PlanStatus(
+                phase=PlanPhase.FAILED, reason="PodGone", message="it left", worth=worth
+            )
             await world.store.patch(
                 ref, objects.Merge({"status": status.body()}), subresource="status"
             )
             assert "Message:  it left" in await waiting
             (_, row) = (await printed("get", "plans")).splitlines()
             assert row.split()[:4] == [name, "Act", "Failed", "PodGone"]
+            assert row.split()[6:10] == ["n1", "0/1", "0.25", "1.750"]
             shown = await printed("describe", "plan", name)
             assert "Phase:    Failed: PodGone" in shown
+            assert "Gain:     frees 0.25 of n1" in shown
+            assert "Cost:     1.750: 1 pod, cpu 2, memory 1Gi" in shown
             assert shown.splitlines()[-1].split()[:4] == ["1", "d/a", "n1", "n2"]
             await printed("reschedule", "--undo", name)
             body = await world.store.get(ref)

@@ -40,7 +40,7 @@ def test_the_deschedulers_role_is_what_it_asks_for() -> None:
         needed(kinds.RESERVATIONS, "create delete get patch"),
         needed(kinds.POD_MIGRATION_JOBS, "create delete list patch watch"),
         needed(kinds.POD_MIGRATION_JOBS, "patch", "status"),
-        needed(kinds.MOVE_PLANS, "delete list patch watch"),
+        needed(kinds.MOVE_PLANS, "create delete list patch watch"),
         needed(kinds.MOVE_PLANS, "patch", "status"),
         needed(kinds.EVENTS, "create"),
         needed(kinds.LEASES, "create get patch"),

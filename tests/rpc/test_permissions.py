@@ -19,6 +19,7 @@ from koordlet.model import errors
 from koordlet.rpc import (
     access,
     ingest,
+    moving,
     node_feed,
     permissions,
     placing,
@@ -32,6 +33,7 @@ from koordlet.rpc.gen import feed_pb2, ingest_pb2, reservations_pb2, scheduler_p
 from koordlet.rpc.permissions import About, Right
 from tests.kit import loops, views
 from tests.kit.apiserver import pki
+from tests.rpc.test_moving import Backend
 from tests.rpc.test_placing import Desk
 from tools.docs import grpc_api
 
@@ -55,7 +57,8 @@ def offered() -> list[Any]:
     reports = ingest.Ingest(lambda _: None, speaks=speakers.Names(DOMAIN))
     backend: Any = NoReservations()
     kept = reservations.Reservations(backend)
-    return [feed, reports, placing.PlacingService(Desk()), kept]
+    moves = moving.MovingService(Backend())
+    return [feed, reports, placing.PlacingService(Desk()), kept, moves]
 
 
 def named(node: str) -> dict[str, bytes]:

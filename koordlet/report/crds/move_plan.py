@@ -67,6 +67,18 @@ class MoveStateSchema(fields.Open):
     message: str | None = None
 
 
+class PlanCostSchema(fields.Open):
+    """What the moves cost."""
+
+    pods: fields.Int32 = Field(description="Pods that leave.")
+    cpu: str = Field(description="What they ask for together.")
+    memory: str
+    disruption: str = Field(
+        description="Sum over the moves of 1, the priority in thousands of millions, one share of"
+        " the replicas, and the share of the node's CPU."
+    )
+
+
 class MovePlanStatusSchema(fields.Open):
     """Observed state of the plan."""
 
@@ -77,6 +89,10 @@ class MovePlanStatusSchema(fields.Open):
     message: str | None = None
     began: fields.Time | None = fields.about("When it began to hold room.")
     moves: list[MoveStateSchema] | None = None
+    improvement: str | None = fields.about(
+        "Part of the node that the moves free, of the resource of which that is most, from 0 to 1."
+    )
+    cost: PlanCostSchema | None = None
 
 
 class MovePlanSchema(fields.Closed):

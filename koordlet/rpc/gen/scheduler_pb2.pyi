@@ -10,6 +10,44 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class MovePodsRequest(_message.Message):
+    __slots__ = ("node", "pod", "reason", "loses_data", "timeout")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    POD_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    LOSES_DATA_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    pod: str
+    reason: str
+    loses_data: bool
+    timeout: float
+    def __init__(self, node: _Optional[str] = ..., pod: _Optional[str] = ..., reason: _Optional[str] = ..., loses_data: _Optional[bool] = ..., timeout: _Optional[float] = ...) -> None: ...
+
+class PodMove(_message.Message):
+    __slots__ = ("pod", "state", "node", "message")
+    POD_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    pod: str
+    state: str
+    node: str
+    message: str
+    def __init__(self, pod: _Optional[str] = ..., state: _Optional[str] = ..., node: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class UndoDrainRequest(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    def __init__(self, node: _Optional[str] = ...) -> None: ...
+
+class UndoDrainResponse(_message.Message):
+    __slots__ = ("ended",)
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    ended: int
+    def __init__(self, ended: _Optional[int] = ...) -> None: ...
+
 class DeleteQuotaRequest(_message.Message):
     __slots__ = ("name", "force")
     NAME_FIELD_NUMBER: _ClassVar[int]

@@ -59,6 +59,9 @@ class ReservationObserver(Protocol):
     def find(self, uid: str) -> Any:
         """The reservation, or the pod in operating mode, of a UID."""
 
+    def drawn(self, pod: Pod) -> Any:
+        """The reservation that a pod draws on."""
+
 
 class Columns:
     """The cluster state that decisions are made on: one row for each node."""
@@ -109,9 +112,7 @@ class Columns:
 
     def drawn_reservation(self, pod: Pod) -> Any:
         """The reservation that a pod draws on; ``None`` where it draws on none."""
-        if self._reservations is None or not pod.draws_on:
-            return None
-        return self._reservations.find(pod.draws_on)
+        return None if self._reservations is None else self._reservations.drawn(pod)
 
     def chosen(self, row: int) -> Node:
         """The node of a row that a decision chose among those that have a node."""

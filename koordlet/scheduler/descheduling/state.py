@@ -63,6 +63,8 @@ class ClusterState:
     #: Why a pod may not be chosen, of what is under way: a migration job that exists. The seam for
     #: whoever makes jobs instead of evictions.
     held: Callable[[Resident], str] = nothing
+    #: Why a pod may not leave without others, as its gang needs it there.
+    belongs_with: Callable[[Resident], str] = nothing
     _owned: Counter[str] | None = None
     #: By row, how often anything about its pods was another, and its residents.
     _residents: dict[int, tuple[int, list[Resident]]] = field(default_factory=dict)

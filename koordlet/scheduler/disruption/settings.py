@@ -69,6 +69,16 @@ class LimiterSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSettings:
+    """Which plans of moves begin by themselves; 0 seconds: none."""
+
+    make_room_after: float = 0.0
+    consolidate_every: float = 0.0
+    #: They move pods, and do not only show which they would.
+    acts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionSettings:
     """Everything that is configured about disruptions."""
 
@@ -77,6 +87,7 @@ class DisruptionSettings:
     defaults: tuple[DefaultRate, ...] = ()
     floor: RateFloor | None = None
     limiter: LimiterSettings = field(default_factory=LimiterSettings)
+    plans: PlanSettings = field(default_factory=PlanSettings)
     #: Replacements at the front of the queue come before pods of a higher priority, too.
     front_across_priorities: bool = False
 
@@ -114,6 +125,12 @@ def _whole(value: object) -> int:
 
 def _priority(value: object) -> int:
     return int(shapes.integer(-(2**31), 2**31 - 1)(value, []))
+
+
+def _acts(value: object) -> bool:
+    if value not in {"Shadow", "Act"}:
+        raise ValueError(f"expected one of Shadow, Act, found {shapes.shown(value)}")
+    return value == "Act"
 
 
 def _flag(value: object) -> bool:
@@ -250,6 +267,21 @@ KEYS = (
         " `aggressiveness` gives.", _names, "background",
     ),
     SettingKey(
+        "plans.makeRoomAfter", "duration", "never",
+        "A pod that its scheduler has refused for so long gets a plan of moves that would make room"
+        " for it.", disruption_rates.seconds, "make_room_after",
+    ),
+    SettingKey(
+        "plans.consolidateEvery", "duration", "never",
+        "So often a plan of moves that would empty a node is made, while no pod waits.",
+        disruption_rates.seconds, "consolidate_every",
+    ),
+    SettingKey(
+        "plans.mode", "`Shadow`, `Act`", "`Shadow`",
+        "Whether plans that begin by themselves move pods, or only show which they would.", _acts,
+        "acts",
+    ),
+    SettingKey(
         "queue.frontAcrossPriorities", "`true`, `false`", "`false`",
         "Whether replacements of pods that were moved come before pods of a higher priority, too,"
         " and not before their equals alone.", _flag, "front_across_priorities",
@@ -265,7 +297,7 @@ def read(body: Mapping[str, Any], where: str) -> DisruptionSettings:
         )
     flat = _flattened(body, where)
     top: dict[str, Any] = {}
-    limiter: dict[str, Any] = {}
+    sections: dict[str, dict[str, Any]] = {"limiter": {}, "plans": {}}
     for key in KEYS:
         if flat.get(key.path) is None:
             continue
@@ -273,8 +305,12 @@ def read(body: Mapping[str, Any], where: str) -> DisruptionSettings:
             value = key.reader(flat[key.path])
         except ValueError as error:
             raise errors.ConfigError(str(error), culprit=f"{where}: {key.path}") from error
-        (limiter if key.path.startswith("limiter.") else top)[key.name] = value
-    return DisruptionSettings(**top, limiter=LimiterSettings(**limiter))
+        sections.get(key.path.partition(".")[0], top)[key.name] = value
+    return DisruptionSettings(
+        **top,
+        limiter=LimiterSettings(**sections["limiter"]),
+        plans=PlanSettings(**sections["plans"]),
+    )
 
 
 def _flattened(body: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -283,7 +319,7 @@ def _flattened(body: Mapping[str, Any], where: str) -> dict[str, Any]:
     for key, value in body.items():
         if key in {"apiVersion", "kind", "metadata"}:
             continue
-        if key not in {"disruption", "limiter", "queue"}:
+        if key not in {"disruption", "limiter", "plans", "queue"}:
             flat[key] = value
         elif isinstance(value, Mapping):
             flat |= {f"{key}.{inner}": item for inner, item in value.items()}

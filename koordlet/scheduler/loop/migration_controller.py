@@ -286,12 +286,8 @@ class MigrationController:
             return ""
         if job.whole_gang:
             return "" if job.reserves else f"gang {entry.gang.id} moves whole with room held only"
-        if len(entry.bound) > entry.gang.min:
-            return ""
-        return (
-            f"gang {entry.gang.id} has {len(entry.bound)} members on nodes and needs"
-            f" {entry.gang.min}: one alone cannot be moved; {jobs.GANG} on the job moves them all"
-        )
+        why = gang.keeps(entry.gang, len(entry.bound))
+        return f"{why}; {jobs.GANG} on the job moves them all" if why else ""
 
     def _plan(self, job: MigrationJob) -> gang.GangPlan:
         """How far the gang of a job is."""

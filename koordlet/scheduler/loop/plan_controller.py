@@ -1,8 +1,10 @@
 """Carries out MovePlans: finds their moves, makes and releases their jobs, gives room back.
 
-Covers: watching plans, writing what a step decides, plans that are over for long. Does not cover:
-what a step is (``rescheduling.plan_flow``), which moves (``rescheduling.make_room``), the life of a
-job (``migration_controller``): no pod is evicted here.
+Covers: watching plans, beginning those that are due, writing what a step decides, plans that are
+over for long. Does not cover:
+what a step is (``rescheduling.plan_flow``), which moves (``rescheduling.make_room``), when one is
+due (``rescheduling.plan_start``), the life of a job (``migration_controller``): no pod is evicted
+here.
 
 Rules:
 1. The state is in the objects: after a restart all goes on from there.
@@ -30,12 +32,14 @@ from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.rescheduling import move_plan, plan_flow, plan_room
-from koordlet.scheduler.rescheduling.make_room import RoomPlanner
+from koordlet.scheduler.rescheduling import move_plan, plan_flow, plan_room, plan_start
+from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 
 LOOK, _SWEEP = 0.2, 5.0
+#: How often it is looked whether a plan should begin by itself.
+STARTS = 2.0
 #: A job is given up somewhat later than its plan, which says why.
 _LONGER = 60.0
 #: Plans that are over are kept for so long, for whoever asks.
@@ -64,6 +68,7 @@ class PlanController:
         self._due: dict[str, float] = {}
         self._refusals: dict[str, str] = {}
         self._swept = 0.0
+        self._start, self._started = plan_start.PlanStart(), 0.0
 
     def plans(self) -> list[MovePlan]:
         """All plans, the oldest first."""
@@ -94,9 +99,39 @@ class PlanController:
         for plan in plans:
             if picture is not None and now.steady >= self._due.get(plan.uid, now.steady):
                 await self._advance(plan, picture, now)
+        if now.steady - self._started >= STARTS:
+            self._started = now.steady
+            await self._begin(plans, now)
         if now.steady - self._swept >= _SWEEP:
             self._swept = now.steady
             await self._sweep({plan.uid: plan for plan in plans}, now)
+
+    async def _begin(self, plans: list[MovePlan], now: Clock) -> None:
+        """Let a plan begin by itself where one is due and there are moves for it."""
+        limiter, pods = self._watched.disruptions.limiter, self._watched.sources.informers
+        wanted = limiter.settings.plans
+        if not (wanted.make_room_after or wanted.consolidate_every):
+            return
+        due = self._start.due(pods[kinds.PODS].snapshot.values(), plans, wanted, now)
+        if due is None:
+            return
+        pod, planner = due.pod, RoomPlanner(self._state(), limiter)
+        made = planner.empty_node() if pod is None else self._for_pod(planner, pod)
+        if isinstance(made, str):
+            log.get().info("move_plan.none", pod="" if pod is None else pod.key, detail=made)
+            return
+        body = move_plan.request(
+            f"{'empty-node' if pod is None else f'room-{pod.uid[:8]}'}-{int(now.wall)}",
+            pod=None if pod is None else _ref(pod),
+            acts=wanted.acts,
+            reason="no node has room for it" if pod is not None else "to need fewer nodes",
+            starter=move_plan.STARTER,
+        )
+        with contextlib.suppress(refusals.ObjectsError):  # the next time it is due again
+            await self._create(kinds.MOVE_PLANS, body)
+
+    def _for_pod(self, planner: RoomPlanner, pod: Pod) -> RoomPlan | str:
+        return self._unhelped(pod) or planner.make_room(pod)
 
     async def _advance(self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock) -> None:
         try:
@@ -160,13 +195,16 @@ class PlanController:
             job=known.get,
             room=self._room,
             check=self._check,
+            worth=lambda plan: self._checker().worth(plan.node, plan.moves),
             refusals=self._refusals,
         )
 
     def _check(self, plan: MovePlan) -> tuple[str, str]:
         wanted = None if plan.pod is None else self._pod(plan.pod)
-        check = PlanCheck(self._state(), self._watched.disruptions.limiter)
-        return check.objection(wanted, plan.node, plan.moves)
+        return self._checker().objection(wanted, plan.node, plan.moves)
+
+    def _checker(self) -> PlanCheck:
+        return PlanCheck(self._state(), self._watched.disruptions.limiter)
 
     # What is done.
 
@@ -199,7 +237,7 @@ class PlanController:
             if wanted.node:
                 await self._end(plan, "NotNeeded", f"pod {plan.pod} has node {wanted.node} already")
                 return
-            made = planner.make_room(wanted)
+            made = self._for_pod(planner, wanted)
         if isinstance(made, str):
             await self._end(plan, "NoPlan", made)
             return
@@ -209,6 +247,23 @@ class PlanController:
         pod = None if wanted is None else _ref(wanted)
         patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod), plan.revision)
         await self._store.patch(self._ref(plan), patch)
+
+    def _unhelped(self, pod: Pod) -> str:
+        """Why room for one pod would not help it: its gang needs room for more."""
+        entry = self._watched.core.gangs.book.of(pod)
+        known = None if entry is None else entry.gang
+        lacks = 0 if entry is None or known is None else known.min - len(entry.bound)
+        if known is None or lacks < 2:
+            return ""
+        return f"room for {pod.key} alone does not help: its gang {known.id} lacks {lacks} members"
+
+    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+        """The number of plans in each phase."""
+        counts = dict.fromkeys(PlanPhase, 0.0)
+        for plan in self.source.snapshot.values():
+            counts[plan.status.phase] += 1
+        name = "koordlet_move_plans"
+        return {(name, (("phase", phase.value),)): count for phase, count in counts.items()}
 
     async def _end(self, plan: MovePlan, reason: str, message: str) -> None:
         await self._write(plan, PlanStatus(phase=PlanPhase.FAILED, reason=reason, message=message))
@@ -233,7 +288,7 @@ class PlanController:
             move.pod if move.pod.uid or pod is None else _ref(pod),
             ttl_seconds=plan.ttl + _LONGER,
             reason=plan.reason or f"to {plan.goal}",
-            by=f"plan/{plan.name}",
+            by=plan.mover,
             node=move.target,
             plan=plan.uid,
         )

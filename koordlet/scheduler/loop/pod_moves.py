@@ -9,9 +9,12 @@ Rules:
 2. The jobs are carried out here, whoever else carries out jobs: each step is written against the
    revision that was decided on, so that two do nothing twice.
 3. Whatever ends it (all is done, the time is over, an interrupt) leaves no job and no reservation
-   behind: jobs that have not evicted their pod are ended, and give their room back. A cordoned node
+   behind: jobs that have not evicted their pod are ended, and give their room back; one whose pod
+   is terminating keeps it for the replacement. A cordoned node
    stays so, unless it was cordoned here and nobody has left it.
 4. Pods that come to the node meanwhile go, too: those that tolerate that it is cordoned.
+5. A request that fails for a while (``_PASSING``) costs one pod a look, and is made again; a pod
+   that cannot be read blocks. Neither ends the moves of the others.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop.binder import ref
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.migration_controller import MigrationController
+from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import cleanup, flow
 from koordlet.scheduler.migration import job as jobs
@@ -48,6 +52,8 @@ from koordlet.scheduler.rescheduling.drain import belongs
 
 _LOOK, _GIVE_BACK = 0.2, 15.0
 _DIRECTLY = "EvictDirectly"
+#: Another try may pass.
+_PASSING = (refusals.Unavailable, refusals.TooMany, refusals.Conflict)
 #: Every job begins at once: each waits for its own room, and for budgets and rates.
 _UNBOUNDED = MigrationSettings(
     max_per_node=None,
@@ -104,12 +110,13 @@ class PodMoves:
         *,
         instance: str,
         tell: Callable[[Progress], None],
-        clocks: Clocks | None = None,
+        watched: WatchedCluster | None = None,
     ) -> None:
+        """``watched``: what is watched already, such as a scheduler; ``None``: all is, here."""
         self._store, self._options, self._tell = store, options, tell
-        self._clocks = Clocks() if clocks is None else clocks
-        self._watch = ClusterWatch(
-            store, profiles, disruption, self._clocks, instance=instance, leads=lambda: True
+        self._watches = watched is None
+        self._watch: WatchedCluster = watched or ClusterWatch(
+            store, profiles, disruption, Clocks(), instance=instance, leads=lambda: True
         )
         self._reserving = frozenset(profiles)
         settings = dataclasses.replace(_UNBOUNDED, scheduler_names=self._reserving)
@@ -129,7 +136,7 @@ class PodMoves:
 
     async def run(self) -> bool:
         """Move them; whether nobody is left who was to go."""
-        parts = [asyncio.ensure_future(self._watch.sources.run())]
+        parts = [asyncio.ensure_future(self._watch.sources.run())] if self._watches else []
         try:
             await self._check_jobs()
             await self._cordon()
@@ -212,29 +219,28 @@ class PodMoves:
         for pod in sorted(self._chosen(), key=lambda pod: (pod.priority, pod.key)):
             if pod.uid in self._made or pod.terminating:
                 continue
-            known = await self._learn(pod)
-            if known is None:
+            try:
+                await self._ask_for(pod)
+            except refusals.NotFound:
                 waiting = True
-                continue
-            if why := belongs(Resident(pod, known, -1)):
-                self._note(Progress(pod=pod.key, state="Stays", node=pod.node, message=why))
-            elif why := self._forbids(pod, known):
-                self._note(Progress(pod=pod.key, state="Blocked", node=pod.node, message=why))
-            else:
-                await self._request(pod)
+            except _PASSING as error:
+                waiting = True
+                self._note(_progress(pod, "Waiting", str(error)))
+            except BadObjectError as error:
+                self._note(_progress(pod, "Blocked", str(error)))
         return waiting
 
-    async def _learn(self, pod: Pod) -> PodTraits | None:
+    async def _ask_for(self, pod: Pod) -> None:
+        """Make the job of a pod, unless it stays."""
         known = self._traits.get(pod.uid)
         if known is None:
-            try:
-                known = traits.decode(await self._store.get(ref(pod)))
-            except refusals.NotFound:
-                return None
-            except BadObjectError as error:
-                raise errors.ConfigError(str(error), culprit=f"pod {pod.key}") from error
-            self._traits[pod.uid] = known
-        return known
+            known = self._traits[pod.uid] = traits.decode(await self._store.get(ref(pod)))
+        if why := belongs(Resident(pod, known, -1)):
+            self._note(_progress(pod, "Stays", why))
+        elif why := self._forbids(pod, known):
+            self._note(_progress(pod, "Blocked", why))
+        else:
+            await self._request(pod)
 
     def _forbids(self, pod: Pod, known: PodTraits) -> str:
         if known.local_storage and not self._options.loses_data:
@@ -257,7 +263,7 @@ class PodMoves:
         )
         made = await self._store.create(kinds.POD_MIGRATION_JOBS, body)
         self._made[pod.uid] = objects.text(made, "uid")
-        self._note(Progress(pod=pod.key, state="Waiting", node=pod.node))
+        self._note(_progress(pod, "Waiting"))
 
     # What is told.
 
@@ -285,19 +291,34 @@ class PodMoves:
 
     async def _give_back(self) -> None:
         """End the jobs that have evicted nobody, and wait until their room is free (rule 3)."""
-        for job in filter(_held, self._mine()):
-            await _end(self._store, job)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GIVE_BACK):
-                while any(map(_held, self._mine())):  # noqa: ASYNC110 -- the watch shows it
+                while left := list(filter(self._gives_back, self._mine())):
+                    for job in left:
+                        if not job.aborts:
+                            with contextlib.suppress(*_PASSING):
+                                await _end(self._store, job)
                     await asyncio.sleep(_LOOK)
         for job in self._mine():
             if job.status.phase is Phase.ABORTED:
-                with contextlib.suppress(refusals.NotFound):
+                with contextlib.suppress(refusals.NotFound, *_PASSING):
                     await self._store.delete(objects.Ref(kinds.RESERVATIONS, job.uid))
-        moved = any(map(cleanup.has_evicted, self._mine()))
+        moved = any(cleanup.has_evicted(job) or self._leaves(job) for job in self._mine())
         if self._cordoned and not moved and any(s.state != "Stays" for s in self.states.values()):
             await uncordon(self._store, self._options.node)
+
+    def _gives_back(self, job: MigrationJob) -> bool:
+        return _held(job) and not self._leaves(job)
+
+    def _leaves(self, job: MigrationJob) -> bool:
+        """Whether the eviction of a job's pod was accepted: its replacement needs the room."""
+        pod = self._watch.core.pod_cache.get(str(job.pod))
+        asked = job.status.condition(flow.EVICTION) is not None
+        return asked and pod is not None and pod.uid == job.pod.uid and pod.terminating
+
+
+def _progress(pod: Pod, state: str, message: str = "") -> Progress:
+    return Progress(pod=pod.key, state=state, node=pod.node, message=message)
 
 
 def _held(job: MigrationJob) -> bool:

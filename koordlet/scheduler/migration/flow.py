@@ -22,9 +22,10 @@ Rules:
 1. The status is written before its actions are done, and each action may be done twice: killed
    anywhere, a job ends the same.
 2. Room before disruption: nothing is evicted unless a reservation on another node is there for
-   the replacement, and open to it for at least ``room.LEAST`` seconds.
+   the replacement, and the watch shows that it is open for at least ``room.LEAST`` seconds.
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
-4. A sibling that took the reservation is no failure if the replacement is up elsewhere.
+4. A sibling that took the reservation is no failure if the replacement is up elsewhere; nor is a
+   replacement that a scheduler placed before it knew that the reservation was open to it.
 5. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
 
@@ -323,17 +324,18 @@ class _Step:
         if self._refusal and not pod.terminating:
             reason, text = "FailedEvict", self._refusal
         self._note(EVICTION, reason, text, holds=False)
-        actions: list[Action] = []
         if held is not None and held.job and held.owner is None and held.ends_soon(self._now):
-            actions.append(OpenReservation(held))
-        if not pod.terminating:
-            actions.append(EvictPod(pod))
-        return self._stay(*actions)
+            return self._stay(OpenReservation(held))
+        return self._stay(*([] if pod.terminating else [EvictPod(pod)]))
 
     def _replaced(self, held: JobReservation) -> Step:
         """The pod is gone: wait for the one that comes instead."""
         owner = held.owner
         if owner is None or owner.uid == self._job.pod.uid:
+            # One that draws on a reservation came for another pod that has left.
+            elsewhere = [pod for pod in self._siblings(held, owner) if not pod.draws_on]
+            if held.opened and elsewhere and all(pod.up for pod in elsewhere):
+                return self._bound(held, elsewhere[0])
             self._note(BOUND, "WaitForPodBindReservation", holds=False)
             opens = held.job and owner is None and held.ends_soon(self._now)
             return self._stay(*([OpenReservation(held)] if opens else []))
@@ -347,13 +349,14 @@ class _Step:
         self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
         return self._stay()
 
-    def _siblings(self, held: JobReservation, owner: PodRef) -> Iterator[Pod]:
+    def _siblings(self, held: JobReservation, owner: PodRef | None) -> Iterator[Pod]:
         """The pods that were created for the one that left, the first of them first."""
         if held.controller is None:
             return
         several = self._picture.members(held.controller)
         for pod in sorted(several, key=lambda pod: (pod.created, pod.key)):
-            if _after(pod, held.opened) and pod.uid not in {owner.uid, self._job.pod.uid}:
+            known = {self._job.pod.uid, "" if owner is None else owner.uid}
+            if _after(pod, held.opened) and pod.uid not in known:
                 yield pod
 
     def _bound(self, held: JobReservation, pod: Pod) -> Step:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from koordlet.model.record import dataclass
+from koordlet.scheduler.gangs.gang import Gang
 from koordlet.scheduler.migration.job import EVICTION, SCHEDULED, MigrationJob, Phase
 from koordlet.scheduler.objects.pods import Pod
 
@@ -59,6 +60,23 @@ def follow(job: MigrationJob, jobs: Mapping[str, MigrationJob], leading: Pod | N
     if asked is not None and (leading is None or leading.terminating):
         return ALONE
     return GangPlan(waits=f'the pod of job "{leader.name}" goes first')
+
+
+def keeps(gang: Gang, bound: int) -> str:
+    """Why a gang cannot do without one of its members on nodes; empty where it can."""
+    if bound > gang.min:
+        return ""
+    return (
+        f"gang {gang.id} has {bound} members on nodes and needs {gang.min}: one alone cannot be"
+        " moved"
+    )
+
+
+def leaves_alone(gang: Gang, bound: int) -> str:
+    """Why no single member of a gang may be moved by a plan; empty where one may."""
+    if gang.gathers or gang.topology_key:
+        return f"gang {gang.id} is placed together: one that moves alone would leave its topology"
+    return keeps(gang, bound)
 
 
 def _has_room(job: MigrationJob) -> bool:

@@ -256,9 +256,9 @@ async def _speaking(
     if not alone and options.remote is None:
         return None
     # gRPC is loaded where it is spoken.
-    from koordlet.rpc import ingest, placing, reservations, speakers, tls  # noqa: PLC0415
+    from koordlet.rpc import ingest, moving, placing, reservations, speakers, tls  # noqa: PLC0415
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
-    from koordlet.scheduler.process import standalone_api  # noqa: PLC0415
+    from koordlet.scheduler.process import standalone_api, standalone_moves  # noqa: PLC0415
 
     listener = options.remote
     domain = listener.trust_domain if listener is not None else ""
@@ -273,6 +273,15 @@ async def _speaking(
         offered += [
             reservations.Reservations(service.ReservationService(store)),
             placing.PlacingService(standalone_api.StandaloneApi(store, scheduler)),
+            moving.MovingService(
+                standalone_moves.StandaloneMoves(
+                    store,
+                    scheduler,
+                    options.configuration.profiles,
+                    options.configuration.disruption,
+                    instance=scheduler.instance,
+                )
+            ),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
     remote = None

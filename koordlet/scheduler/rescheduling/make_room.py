@@ -10,10 +10,10 @@ Rules:
    in place. Nobody goes to the node that is to have room. So each target holds its replacements
    while everything else is where it was: a plan that stops anywhere leaves nothing worse.
 3. Nobody moves who is more important than the pod that waits, belongs to its node, would lose data,
-   or may not be evicted now for a reason that waiting for others does not end. Nor do several of
-   whom one, once the others have gone, would have to wait for long (``plan_check.PATIENCE``).
-4. The cost of a move: 1, and its priority in thousands of millions, and one share of the replicas,
-   and its share of the node's CPU. The least sum wins; of equal ones the first name.
+   moves already, is needed by its gang, or may not be evicted now for a reason that waiting for
+   others does not end. Nor do several of whom one, once the others have gone, would have to wait
+   for long (``plan_check.PATIENCE``).
+4. The least sum of the costs (``plan_check.MoveCosts``) wins; of equal ones the first name.
 5. Only where nobody has a plan without: a pod that has no place may take that of another, which
    moves on to a place of its own first. Chains have two links; two pods that change places do so by
    a third node. ``_CHAINS`` are tried for one pod.
@@ -33,10 +33,9 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Allow, Answer, Defer
 from koordlet.scheduler.disruption.limiter import Limiter
-from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
-from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling import plan_check
 from koordlet.scheduler.rescheduling.drain import belongs
 from koordlet.scheduler.rescheduling.plan_check import CAUSE, MOVER
@@ -46,7 +45,6 @@ MOST_MOVES, CANDIDATES = 5, 12
 _CHAINS = 256
 #: Nodes that are tried for being emptied, and pods that one may have.
 _TRIED, _MOST_PODS = 64, 32
-_PRIORITY = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +106,9 @@ class RoomPlanner:
     def __init__(self, state: ClusterState, limiter: Limiter) -> None:
         self._state, self._limiter = state, limiter
         self._columns, self._landing = state.columns, Landing(state)
-        #: What the limiter says, by UID, and the pods that each workload wants.
+        self._costs = plan_check.MoveCosts(state.columns, limiter)
+        #: What the limiter says, by UID.
         self._answers: dict[str, Answer] = {}
-        self._expected: dict[Signature, int] = {}
 
     # For a pod.
 
@@ -173,26 +171,14 @@ class RoomPlanner:
 
     def _candidates(self, row: int, priority: int) -> Iterator[_Candidate]:
         """The pods of a node that may move but for the limiter (rule 3)."""
-        whole = max(1, int(self._columns.allocatable[0, row]))
         for resident in self._state.residents(row):
             pod = resident.pod
             if belongs(resident) or resident.traits.local_storage or pod.priority > priority:
                 continue
+            if self._state.held(resident) or self._state.belongs_with(resident):
+                continue
             amounts = self._columns.vectors(pod.pod_class)[0]
-            share = int(amounts[0]) / whole
-            replicas = self._replicas(pod.pod_class)
-            cost = 1 + max(0, pod.priority) / _PRIORITY + 1 / replicas + share
-            yield _Candidate(resident, cost, amounts)
-
-    def _replicas(self, pod_class: PodClass) -> int:
-        signature = self._limiter.workloads.signature(pod_class)
-        if signature is None:
-            return 1
-        known = self._expected.get(signature)
-        if known is None:
-            members = self._limiter.workloads.members(signature)
-            known = self._expected[signature] = self._limiter.workloads.expected(members)
-        return max(1, known)
+            yield _Candidate(resident, self._costs.of(pod, row), amounts)
 
     def _allowed(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
         """Those that may be evicted now, or once others have done something."""

@@ -21,6 +21,8 @@ from koordlet.scheduler.objects.wire import BadObjectError, Body
 #: Seconds, where a plan does not say.
 TTL = 900.0
 ACT, SHADOW = "Act", "Shadow"
+#: Who began a plan, where no person did: an annotation, and the component as the limiter knows it.
+STARTED_BY, STARTER = "koordlet.io/started-by", "defragment"
 
 
 class PlanPhase(enum.StrEnum):
@@ -91,6 +93,29 @@ class MoveState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanWorth:
+    """What a plan gains, and what it costs, as its status spells it."""
+
+    #: The part of its node that the moves free, of the resource of which that is most.
+    improvement: str
+    #: How many pods leave, and what they ask for.
+    pods: int
+    cpu: str
+    memory: str
+    #: The sum that the search for moves makes least (``plan_check.MoveCosts``).
+    disruption: str
+
+    def cost(self) -> dict[str, Any]:
+        """The entry ``cost`` of a status."""
+        return {
+            "pods": self.pods,
+            "cpu": self.cpu,
+            "memory": self.memory,
+            "disruption": self.disruption,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStatus:
     """The stored status."""
 
@@ -100,6 +125,8 @@ class PlanStatus:
     #: When it began to hold room, seconds since 1970; 0: it has not.
     began: float = 0.0
     moves: tuple[MoveState, ...] = ()
+    #: Once its moves were checked.
+    worth: PlanWorth | None = None
 
     def body(self) -> dict[str, Any]:
         """As the object has it; ``None`` removes what is not so any more."""
@@ -109,6 +136,8 @@ class PlanStatus:
             "message": self.message or None,
             "began": moment.spell(self.began) if self.began else None,
             "moves": [move.body() for move in self.moves] or None,
+            "improvement": None if self.worth is None else self.worth.improvement,
+            "cost": None if self.worth is None else self.worth.cost(),
         }
 
 
@@ -132,9 +161,16 @@ class MovePlan:
     moves: tuple[PlanMove, ...] = ()
     #: Somebody wants it to end.
     aborts: bool = False
+    #: ``STARTER`` where it began by itself.
+    starter: str = ""
     #: Why the object cannot be carried out.
     fault: str = ""
     status: PlanStatus = field(default_factory=PlanStatus)
+
+    @property
+    def mover(self) -> str:
+        """Who its evictions are by, as the limiter knows movers."""
+        return f"{STARTER if self.starter == STARTER else 'plan'}/{self.name}"
 
     @property
     def goal(self) -> str:
@@ -193,6 +229,7 @@ def decode(body: Body) -> MovePlan:
         node=node,
         moves=moves,
         aborts=wire.mapping(meta, "annotations").get(ABORT) == "true",
+        starter=str(wire.mapping(meta, "annotations").get(STARTED_BY) or ""),
         status=_status(wire.mapping(body, "status")),
     )
 
@@ -245,6 +282,21 @@ def _status(status: Body) -> PlanStatus:
         message=wire.text(status, "message"),
         began=wire.instant(status.get("began"), "status.began") or 0.0,
         moves=tuple(map(_state, wire.bodies(status, "moves"))),
+        worth=_worth(status),
+    )
+
+
+def _worth(status: Body) -> PlanWorth | None:
+    cost = wire.mapping(status, "cost")
+    if not cost:
+        return None
+    cpu, memory, disruption = wire.texts(cost, "cpu", "memory", "disruption")
+    return PlanWorth(
+        improvement=wire.text(status, "improvement"),
+        pods=wire.integer(cost, "pods"),
+        cpu=cpu,
+        memory=memory,
+        disruption=disruption,
     )
 
 
@@ -268,6 +320,7 @@ def request(
     acts: bool = True,
     reason: str = "",
     ttl_seconds: float = TTL,
+    starter: str = "",
 ) -> dict[str, Any]:
     """A new plan for a store, whose moves are found by whoever carries it out."""
     spec: dict[str, Any] = {"mode": ACT if acts else SHADOW, "ttl": duration.text(ttl_seconds)}
@@ -278,7 +331,10 @@ def request(
     return {
         "apiVersion": kinds.MOVE_PLANS.api_version,
         "kind": kinds.MOVE_PLANS.name,
-        "metadata": {"name": name},
+        "metadata": {
+            "name": name,
+            **({"annotations": {STARTED_BY: starter}} if starter else {}),
+        },
         "spec": spec,
     }
 
@@ -309,6 +365,8 @@ def document(plan: MovePlan) -> dict[str, Any]:
         "created": moment.spell(plan.created),
         "began": moment.spell(status.began) if status.began else None,
         "ttlSeconds": plan.ttl,
+        "improvement": None if status.worth is None else status.worth.improvement,
+        "cost": None if status.worth is None else status.worth.cost(),
         "moves": [
             {
                 "pod": str(move.pod),

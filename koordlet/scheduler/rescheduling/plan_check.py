@@ -1,13 +1,18 @@
-"""Whether moves could be made now, in their order: budgets, filters, who may move.
+"""Whether moves could be made now, in their order: budgets, filters, who may move; their worth.
 
-Covers: moves that somebody else has chosen, the limiter's answers in a row. Does not cover:
-choosing (``make_room``), carrying out (``plan_flow``).
+Covers: moves that somebody else has chosen, the limiter's answers in a row, the cost of a move.
+Does not cover: choosing (``make_room``), carrying out (``plan_flow``).
+
+Two pods cannot change places where neither fits beside the other, however their room is held: when
+the first has left, its room is still the other's, and where the plan stops then, its replacement
+has no place. A third node with room for one of them makes it a plan of two moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from koordlet.model import resources
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.descheduling.landing import Landing
@@ -15,16 +20,47 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Clock, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
+from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
-from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.rescheduling.drain import belongs
-from koordlet.scheduler.rescheduling.move_plan import PlanMove
+from koordlet.scheduler.rescheduling.move_plan import PlanMove, PlanWorth
 
 CAUSE = "Defragmented"
 MOVER = Mover(name="plan", acts=True)
 #: Seconds for which a plan may wait for the budgets of a move.
 PATIENCE = 600.0
+_PRIORITY = 1e9
+
+
+class MoveCosts:
+    """The cost of moves: 1, the priority, one share of the replicas, the share of the node's CPU.
+
+    Priorities count in thousands of millions.
+    """
+
+    def __init__(self, columns: Columns, limiter: Limiter) -> None:
+        self._columns, self._workloads = columns, limiter.workloads
+        #: The pods that each workload wants.
+        self._expected: dict[Signature, int] = {}
+
+    def of(self, pod: Pod, row: int) -> float:
+        """What it costs that a pod leaves its node."""
+        whole = max(1, int(self._columns.allocatable[0, row]))
+        share = int(self._columns.vectors(pod.pod_class)[0][0]) / whole
+        replicas = self._replicas(pod.pod_class)
+        return 1 + max(0, pod.priority) / _PRIORITY + 1 / replicas + share
+
+    def _replicas(self, pod_class: PodClass) -> int:
+        signature = self._workloads.signature(pod_class)
+        if signature is None:
+            return 1
+        known = self._expected.get(signature)
+        if known is None:
+            members = self._workloads.members(signature)
+            known = self._expected[signature] = self._workloads.expected(members)
+        return max(1, known)
 
 
 def fits(columns: Columns, view: View, row: int, leaving: Sequence[Pod]) -> bool:
@@ -78,11 +114,49 @@ class PlanCheck:
                 return "WorldChanged", f"{what} is not there, or not known yet"
             if why := belongs(resident):
                 return "Protected", f"pod {move.pod} belongs to its node: {why}"
+            if why := self._state.belongs_with(resident):
+                return "GangStays", f"pod {move.pod}: {why}"
             residents.append(resident)
         reason, why = rehearse(self._limiter, [each.pod for each in residents], self._state.now)
         if reason:
             return reason, why
         return self._no_place(pod, node, list(zip(residents, moves, strict=True)))
+
+    def worth(self, node: str, moves: Sequence[PlanMove]) -> PlanWorth:
+        """What moves gain and cost; those whose pod is not there count for nothing."""
+        columns, costs = self._columns, MoveCosts(self._state.columns, self._limiter)
+        asked: dict[str, int] = {}
+        freed: dict[str, int] = {}
+        disruption = 0.0
+        for move in moves:
+            row = columns.rows.get(move.origin, -1)
+            pod = None if row < 0 else columns.pods[row].get(str(move.pod))
+            if pod is None:
+                continue
+            amounts = pod.pod_class.requests.real
+            asked = resources.total((asked, amounts))
+            disruption += costs.of(pod, row)
+            if move.origin == node:
+                freed = resources.total((freed, amounts))
+        return PlanWorth(
+            improvement=f"{self._share(node, freed):.2f}",
+            pods=len(moves),
+            cpu=resources.text("cpu", asked.get("cpu", 0)),
+            memory=resources.text("memory", asked.get("memory", 0)),
+            disruption=f"{disruption:.3f}",
+        )
+
+    def _share(self, node: str, amounts: Mapping[str, int]) -> float:
+        """The part of a node that amounts are, of the resource of which it is most."""
+        columns, row = self._columns, self._columns.rows.get(node, -1)
+        if row < 0:
+            return 0.0
+        wholes = {
+            name: int(columns.allocatable[columns.resources[name], row])
+            for name in amounts
+            if name in columns.resources
+        }
+        return max((amounts[name] / whole for name, whole in wholes.items() if whole), default=0.0)
 
     def _no_place(
         self, pod: Pod | None, node: str, several: Sequence[tuple[Resident, PlanMove]]
@@ -102,7 +176,7 @@ class PlanCheck:
         try:
             for resident, move in several:
                 if not self._landing.fits(resident, columns.rows[move.target]):
-                    return "NoRoom", f"node {move.target} does not take {move.pod}"
+                    return _refusal(move, [each for _, each in several])
                 self._landing.depart(resident, columns.rows[move.target])
                 departed += 1
             return "", ""
@@ -110,3 +184,15 @@ class PlanCheck:
             self._landing.take_back(departed)
             if guest is not None:
                 columns.remove(guest)
+
+
+def _refusal(move: PlanMove, moves: Sequence[PlanMove]) -> tuple[str, str]:
+    """Why a node does not take a pod: it would have to change places, or there is no room."""
+    there = (move.target, move.origin)
+    other = next((each for each in moves if (each.origin, each.target) == there), None)
+    if other is None:
+        return "NoRoom", f"node {move.target} does not take {move.pod}"
+    return "SwapNeedsRoom", (
+        f"{move.pod} and {other.pod} would change places, and neither fits beside the other: when"
+        " one has left, the other still has its room; move one of them by a third node"
+    )

@@ -49,6 +49,7 @@ from koordlet.scheduler.rescheduling.move_plan import (
     PlanMove,
     PlanPhase,
     PlanStatus,
+    PlanWorth,
 )
 
 #: All room must be held within so many seconds.
@@ -115,6 +116,8 @@ class PlanPicture:
     room: Callable[[str], JobReservation | None]
     #: Why the moves of a plan could not be made now: reason and sentence; empty: they could.
     check: Callable[[MovePlan], tuple[str, str]]
+    #: What a plan gains and costs.
+    worth: Callable[[MovePlan], PlanWorth | None] = lambda _plan: None
     #: Why the last action of a plan was in vain, by its UID.
     refusals: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -230,20 +233,23 @@ class _PlanStep:
     def checking(self) -> PlanStep:
         """Whether all moves could be made now; of a plan in shadow this is all."""
         plan = self._plan
-        if plan.status.reason == "Shadow" and not plan.acts:
-            return PlanStep(plan.status)
         if (over := self._beneficiary()) is not None:
             return self.end(*over)
+        if plan.status.reason == "Shadow" and not plan.acts:
+            return PlanStep(plan.status)
         reason, why = self._changed(plan.moves)
         if not reason:
             reason, why = self._picture.check(plan)
         if reason:
             return self.fail(reason, why)
-        count = _counted(len(plan.moves))
+        count, worth = _counted(len(plan.moves)), self._picture.worth(plan)
         if not plan.acts:
             text = f"{count} would {plan.goal}; set spec.mode to Act to make them"
-            return self._become(PlanPhase.CHECKING, "Shadow", text)
-        began = dataclasses.replace(plan.status, began=self._now, phase=PlanPhase.RESERVING)
+            shown = self._become(PlanPhase.CHECKING, "Shadow", text)
+            return PlanStep(dataclasses.replace(shown.status, worth=worth))
+        began = dataclasses.replace(
+            plan.status, began=self._now, phase=PlanPhase.RESERVING, worth=worth
+        )
         text = f"room for {count} is looked for"
         return PlanStep(
             dataclasses.replace(began, reason="", message=text, moves=tuple(self._states))

@@ -89,6 +89,12 @@ class ReservationCache:
         """The reservation, or the pod in operating mode, of this UID."""
         return self.by_uid.get(uid) or self.operating.get(uid)
 
+    def drawn(self, pod: Pod) -> ReservationInfo | None:
+        """The reservation that a pod draws on; it may be over."""
+        if pod.draws_on:
+            return self.find(pod.draws_on)
+        return self._by_name.get(pod.drawn_name) if pod.drawn_name else None
+
     def of(self, reserve_pod: Pod) -> ReservationInfo | None:
         """The reservation of a reserve pod."""
         return self.by_uid.get(reserve_pod.reserve_pod_of)
@@ -280,7 +286,7 @@ class ReservationCache:
             self._operate(pod, row)
         if pod.reserve_pod_of:
             return
-        info = self._drawn(pod)
+        info = self.drawn(pod)
         if info is not None and info.row == row:
             info.owners[pod.key] = pod
             info.count()
@@ -296,18 +302,12 @@ class ReservationCache:
             if info is not None and info.row == row and info.reserve_pod is pod:
                 self._lose(info)
             return
-        info = self._drawn(pod)
+        info = self.drawn(pod)
         if info is not None and info.owners.pop(pod.key, None) is not None:
             self.touched.add(info.spec.uid)
             info.count()
             if info.row == row:
                 self._settle(info, info.not_held())
-
-    def _drawn(self, pod: Pod) -> ReservationInfo | None:
-        """The reservation that a pod draws on."""
-        if pod.draws_on:
-            return self.find(pod.draws_on)
-        return self._by_name.get(pod.drawn_name) if pod.drawn_name else None
 
     # The account.
 
@@ -342,7 +342,7 @@ class ReservationCache:
         info.owners = {
             pod.key: pod
             for pod in self.columns.pods[row].values()
-            if (pod.draws_on or pod.drawn_name) and self._drawn(pod) is info
+            if (pod.draws_on or pod.drawn_name) and self.drawn(pod) is info
         }
         info.count()
         if adopted:

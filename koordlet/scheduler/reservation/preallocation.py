@@ -11,6 +11,8 @@ Rules:
 4. One pod is adopted, the one that leaves least of the reservation unused; with ``enableMultiple``
    as many as it takes. In Cluster mode the priority annotation comes first.
 5. A reservation that names the pods (``keys.ADOPTS``) adopts of these, whatever their labels.
+6. A pod is not adopted while it draws on a reservation that holds room. One whose reservation is
+   over, as after each move of a pod, has its room to itself, and is as any other.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ class Adopter:
         return sorted(adoptable, key=lambda pod: (-worth(pod), pod.uid))
 
     def _may(self, pod: Pod, node_labels: Mapping[str, str]) -> bool:
-        if pod.reserve_pod_of or pod.draws_on or pod.drawn_name:
+        drawn = self._columns.drawn_reservation(pod)
+        if pod.reserve_pod_of or (drawn is not None and drawn.phase.holds):
             return False
         if self._named:
             return pod.uid in self._named

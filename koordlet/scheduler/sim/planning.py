@@ -12,8 +12,11 @@ from typing import Any
 from koordlet.model import resources
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
+from koordlet.scheduler.rescheduling.move_plan import PlanMove
+from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 from koordlet.scheduler.sim.drain import Body, LimitedDump
 
 
@@ -29,12 +32,16 @@ def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
     plan = planner.empty_node() if pod is None else planner.make_room(pod)
     wanted = {"for": None if pod is None else pod.key}
     if isinstance(plan, str):
-        return {**wanted, "node": None, "why": plan, "cost": None, "moves": [], "proof": []}
+        nothing: dict[str, Any] = {"cost": None, "improvement": None, "moves": [], "proof": []}
+        return {**wanted, "node": None, "why": plan, **nothing}
+    moves = [PlanMove(_named(move.pod), move.origin, move.target) for move in plan.moves]
+    worth = PlanCheck(scene.state, scene.limiter).worth(plan.node, moves)
     return {
         **wanted,
         "node": plan.node,
         "why": None,
         "cost": round(plan.cost, 3),
+        "improvement": worth.improvement,
         "moves": [
             {
                 "pod": move.pod.key,
@@ -50,6 +57,10 @@ def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
         ],
         "proof": list(_proof(scene.state.columns, plan, pod)),
     }
+
+
+def _named(pod: Pod) -> PodRef:
+    return PodRef(pod.namespace, pod.name, pod.uid)
 
 
 def _proof(columns: Columns, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:

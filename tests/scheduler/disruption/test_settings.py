@@ -33,6 +33,7 @@ FULL: dict[str, Any] = {
         "shares": {"quota": "20%", "migrate": 100},
         "background": ["descheduler"],
     },
+    "plans": {"makeRoomAfter": "10m", "consolidateEvery": "1h", "mode": "Act"},
     "queue": {"frontAcrossPriorities": True},
 }
 
@@ -54,7 +55,9 @@ def test_every_key_of_the_reference_is_read_into_its_field() -> None:
     assert paths == {key.path for key in settings.KEYS}
     for key in settings.KEYS:
         of = [
-            each.limiter if key.path.startswith("limiter.") else each
+            getattr(each, key.path.partition(".")[0])
+            if key.path.startswith(("limiter.", "plans."))
+            else each
             for each in (configured, usual)
         ]
         assert getattr(of[0], key.name) != getattr(of[1], key.name), key.path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 import pytest
 
 from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
-from tests.kit import deadline, schedulers
+from tests.kit import deadline, reservations, schedulers
 from tests.scheduler.loop.test_descheduler import FREE, OWNER, READY
 from tests.scheduler.loop.test_gangs import both
 from tests.scheduler.loop.test_migration_controller import JOBS, settings
@@ -54,9 +56,11 @@ class Planned:
     async def pod(self, app: str, on: str = "") -> None:
         """One more pod of a workload; up, where it has a node."""
         self._next += 1
-        placed = {"on": on} if on else {}
-        name = f"{app}-{self._next}"
-        ref = await self.world.pod(name, meta=owner(app), cpu="1", labels={"app": app}, **placed)
+        placed: dict[str, Any] = {"on": on} if on else {}
+        name, meta = f"{app}-{self._next}", owner(app)
+        if on:  # It has come by an earlier move, as its annotation says for good.
+            meta["annotations"] = reservations.drawn("past")
+        ref = await self.world.pod(name, meta=meta, cpu="1", labels={"app": app}, **placed)
         if on:
             await self.up(ref)
 
@@ -136,11 +140,12 @@ async def planned(ram: Path, *, over_http: bool, works: bool = True) -> AsyncGen
 
 @asynccontextmanager
 async def working(
-    cluster: Planned,
+    cluster: Planned, plans: PlanSettings | None = None
 ) -> AsyncGenerator[descheduler.Descheduler]:
     """A descheduler at work."""
+    disruption = dataclasses.replace(FREE, plans=plans or PlanSettings())
     made = descheduler.Descheduler(
-        cluster.world.client, settings(), instance="one", disruption=FREE, profiles=PROFILES
+        cluster.world.client, settings(), instance="one", disruption=disruption, profiles=PROFILES
     )
     task = asyncio.ensure_future(made.run())
     try:
@@ -266,5 +271,34 @@ def test_plans_that_cannot_be_made_say_why_and_no_other_suffers_from_them(ram: P
                 assert (status.reason, words in status.message) == (reason, True)
             await cluster.ask()
             assert (await cluster.plan("Done", "Failed")).status.phase == "Done"
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize("acts", [False, True])
+def test_a_pod_that_has_waited_gets_a_plan_that_nobody_asked_for(ram: Path, *, acts: bool) -> None:
+    """It shows what it would move and moves nobody; to Act it is configured."""
+
+    async def body() -> None:
+        async with planned(ram, over_http=False, works=False) as cluster:
+            wanted = PlanSettings(make_room_after=0.1, acts=acts)
+            async with working(cluster, wanted) as made:
+
+                def done(known: Mapping[str, Any]) -> bool:
+                    several = [each.get("status", {}) for each in known.values()]
+                    return any(each.get("phase") == "Done" for each in several) or (
+                        not acts and any(each.get("reason") == "Shadow" for each in several)
+                    )
+
+                (name, body), *more = (await cluster.world.until(done, PLANS)).items()
+                plan = move_plan.decode(body)
+                assert (more, plan.starter, plan.acts) == ([], "defragment", acts)
+                assert name.startswith(f"room-{plan.pod.uid[:8]}-" if plan.pod else "?")
+                assert (plan.node, len(plan.moves), plan.status.worth is None) == ("n1", 3, False)
+                listing = await objects.collect(cluster.world.store.list(JOBS))
+                movers = {jobs.read(each).by for each in listing.items}
+                assert movers == ({f"defragment/{name}"} if acts else set())
+                assert 'koordlet_move_plans{phase="Reserving"} 0' in made.metrics()
+                assert ("big" in await cluster.world.placed()) is acts
 
     schedulers.run(body())

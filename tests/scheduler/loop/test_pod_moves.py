@@ -32,6 +32,8 @@ class Moving:
         self.told: list[tuple[str, str]] = []
         #: Fewest pods that were up at any time.
         self.fewest = 99
+        #: What kubelets and the controller do, while it is under way.
+        self.living: asyncio.Future[None]
         self._next = 0
 
     async def pod(self, *, on: str = "", **more: Any) -> str:
@@ -113,12 +115,12 @@ async def moving(ram: Path, *, over_http: bool, pods: int = 3) -> AsyncGenerator
             await world.node(name)
         for _ in range(pods):
             await cluster.pod(on="n1")
-        living = asyncio.ensure_future(cluster.live())
+        cluster.living = asyncio.ensure_future(cluster.live())
         try:
             yield cluster
         finally:
-            living.cancel()
-            await asyncio.gather(living, return_exceptions=True)
+            cluster.living.cancel()
+            await asyncio.gather(cluster.living, return_exceptions=True)
 
 
 @both
@@ -264,5 +266,70 @@ def test_one_pod_is_evicted_and_its_workload_avoids_the_node(ram: Path, *, over_
                 await cluster.moves(by="evict", node="", pod="d/nobody").run()
             with pytest.raises(refusals.NotFound):
                 await cluster.moves(node="n9", by="drain/n9").run()
+
+    schedulers.run(body())
+
+
+class Faltering:
+    """A store that fails at the first reads of pods, and at the first new jobs."""
+
+    def __init__(self, store: objects.Objects, failures: int) -> None:
+        self._store, self._left = store, {kinds.PODS: failures, JOBS: failures}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def _fail(self, kind: kinds.Kind) -> None:
+        if self._left.get(kind, 0):
+            self._left[kind] -= 1
+            raise refusals.Failed("the disk is slow", culprit=kind.name)
+
+    async def get(self, ref: objects.Ref) -> objects.Object:
+        """Read one object."""
+        self._fail(ref.kind)
+        return await self._store.get(ref)
+
+    async def create(self, kind: kinds.Kind, body: objects.Object, **more: Any) -> objects.Object:
+        """A new object."""
+        self._fail(kind)
+        return await self._store.create(kind, body, **more)
+
+
+def test_a_request_that_fails_for_a_while_ends_no_drain(ram: Path) -> None:
+    """Reads of pods and new jobs are tried again, and the reason is told meanwhile."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=False, pods=2) as cluster:
+            cluster.world.client = Faltering(cluster.world.client, 3)
+            drain = cluster.moves()
+            assert await drain.run() is True
+            assert ("d/web-1", "Waiting") in cluster.told
+            assert {state.state for state in drain.states.values()} == {"Moved"}
+
+    schedulers.run(body())
+
+
+def test_an_interrupted_drain_keeps_the_room_of_a_pod_that_is_leaving(ram: Path) -> None:
+    """Its eviction was accepted, and its containers take their time: the node stays cordoned."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=False, pods=1) as cluster:
+            cluster.living.cancel()  # no kubelet ends anybody
+            drain = cluster.moves()
+            work = asyncio.ensure_future(drain.run())
+
+            def leaves(known: Any) -> bool:
+                return "deletionTimestamp" in known["web-1"]["metadata"]
+
+            await cluster.world.until(leaves)
+            pod = drain._watch.core.pod_cache.get
+            await deadline.comes(
+                lambda: (known := pod("d/web-1")) is not None and known.terminating,
+                seconds=schedulers.PATIENCE,
+            )
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            active, held, cordoned = await cluster.left()
+            assert (len(active), len(held), cordoned) == (1, 1, True)
 
     schedulers.run(body())

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from koordlet.kubeapi.pod_groups import GangForm
+from koordlet.scheduler.gangs.gang import Gang
 from koordlet.scheduler.migration import flow, gang, job
 from koordlet.scheduler.migration.flow import EvictPod, MakeFollowers
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
@@ -128,3 +130,22 @@ def test_the_job_of_a_follower_has_a_name_that_follows_and_no_time_of_its_own() 
     )  # fmt: skip
     leads = job.decode({"metadata": {"name": "x", **job.request(made.pod, gang=True)["metadata"]}})
     assert leads.whole_gang
+
+
+@pytest.mark.parametrize(
+    ("more", "bound", "words"),
+    [
+        ({}, 3, ""),
+        ({}, 2, "gang d/g has 2 members on nodes and needs 2"),
+        ({"gathers": True}, 3, "gang d/g is placed together"),
+        ({"topology_key": "rack"}, 3, "gang d/g is placed together"),
+    ],
+)
+def test_a_member_leaves_alone_where_neither_the_minimum_nor_a_topology_needs_it(
+    more: dict[str, Any], bound: int, words: str
+) -> None:
+    """A plan moves one pod after the other, each to where it finds room."""
+    known = Gang(id="d/g", key="d/g", source=GangForm.POD_GROUP, min=2, total=3, **more)
+    why = gang.leaves_alone(known, bound)
+    assert (why == "") is (words == "")
+    assert why.startswith(words)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.kit import reservations
 from tests.kit.clusters import node, pod
 from tests.kit.reservations import reservation, states
@@ -65,3 +67,19 @@ def test_several_are_adopted_cumulatively() -> None:
 
     assert [one["name"] for one in found["currentOwners"]] == ["one"]
     assert found["phase"] == "Waiting"
+
+
+@pytest.mark.parametrize(
+    ("state", "adopted"), [("Succeeded", ["old"]), ("Available", []), ("", ["old"])]
+)
+def test_a_pod_is_adopted_unless_its_own_reservation_still_holds_room(
+    state: str, adopted: list[str]
+) -> None:
+    """A moved pod names the reservation that it came by for good: over, or deleted by now."""
+    old = web("old", on="n", cpu="2", meta={"annotations": reservations.drawn("past")})
+    status = {"phase": state, "nodeName": "n"}
+    past = reservation("past", cpu="2", status=status, allocateOnce=False)
+    promised = reservation("r", cpu="4", preAllocation=True)
+    found = states(node("n", cpu="4"), old, *([past] if state else []), promised)["r"]
+
+    assert [owner["name"] for owner in found.get("currentOwners", ())] == adopted

@@ -17,6 +17,7 @@ from koordlet.scheduler.rescheduling.move_plan import (
     PlanMove,
     PlanPhase,
     PlanStatus,
+    PlanWorth,
 )
 
 BIG = PodRef("d", "big", "u")
@@ -34,8 +35,13 @@ def test_what_is_written_is_what_is_read_and_what_the_definition_takes() -> None
         MoveState(phase=MovePhase.DONE, job="p-0", node="n2", replacement="d/a-2"),
         MoveState(),
     )
+    worth = PlanWorth(improvement="0.50", pods=2, cpu="3", memory="4Gi", disruption="2.500")
     status = PlanStatus(
-        phase=PlanPhase.MOVING, message="move 2 of 2", began=1_800_000_000.0, moves=states
+        phase=PlanPhase.MOVING,
+        message="move 2 of 2",
+        began=1_800_000_000.0,
+        moves=states,
+        worth=worth,
     )
     whole = {**body, "spec": spec, "status": status.body()}
     plan = move_plan.decode(whole)

@@ -7,10 +7,11 @@ import pytest
 from koordlet.scheduler.disruption.answers import Clock, Deny, Mover
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import plan_check
+from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import PlanMove
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 from koordlet.scheduler.sim.drain import LimitedDump
-from tests.kit.descheduling import NOW
+from tests.kit.descheduling import NOW, node, pod
 from tests.scheduler.rescheduling.test_make_room import RATE, SHARED, Body, rooms, waiting
 
 
@@ -55,3 +56,38 @@ def test_a_rehearsal_leaves_no_trace_and_a_plan_is_bound_by_budgets_alone() -> N
         assert isinstance(answer, Deny)
         assert answer.reason == "CoolDown"
         assert plan_check.rehearse(limiter, pods[1:], now) == ("", "")
+
+
+def test_two_pods_that_neither_fit_beside_each_other_do_not_change_places() -> None:
+    """By whatever order: once one has left, its replacement would wait for the other's room."""
+    bodies = [node("a", cpu="2"), node("b", cpu="2"), pod("a0", "a", cpu="2")]
+    scene = LimitedDump((*bodies, pod("b0", "b", cpu="1500m")), NOW)
+    swap = [
+        PlanMove(PodRef("default", "a0"), "a", "b"),
+        PlanMove(PodRef("default", "b0"), "b", "a", after=(0,)),
+    ]
+    reason, message = PlanCheck(scene.state, scene.limiter).objection(None, "a", swap)
+    assert reason == "SwapNeedsRoom"
+    assert message.startswith("default/a0 and default/b0 would change places, and neither fits")
+
+
+def test_the_worth_of_moves_is_what_their_node_gets_and_what_leaves() -> None:
+    """Moves from other nodes cost, and free nothing there."""
+    bodies = [node("a", cpu="4"), node("b", cpu="4"), node("c", cpu="4")]
+    pods = [pod("a0", "a", cpu="1"), pod("a1", "a", cpu="2"), pod("b0", "b", cpu="1")]
+    scene = LimitedDump((*bodies, *pods), NOW)
+    moves = [PlanMove(PodRef("default", name), name[0], "c") for name in ("a0", "a1", "b0", "gone")]
+    worth = PlanCheck(scene.state, scene.limiter).worth("a", moves[:3])
+    assert (worth.improvement, worth.pods, worth.cpu) == ("0.75", 3, "4")
+    # Each 1, a third of its workload's replicas, and its share of four CPUs.
+    assert float(worth.disruption) == pytest.approx(3 * (1 + 1 / 3) + 1, abs=1e-3)
+
+
+def test_a_pod_that_its_gang_needs_is_no_move_of_a_plan() -> None:
+    """It is refused by name, and the search passes it over."""
+    scene = LimitedDump(SHARED, NOW)
+    scene.state.belongs_with = lambda resident: f"gang g needs {resident.pod.name}"
+    several = [PlanMove(PodRef("default", "a0"), "a", "c")]
+    objection = PlanCheck(scene.state, scene.limiter).objection(None, "a", several)
+    assert objection == ("GangStays", "pod default/a0: gang g needs a0")
+    assert isinstance(RoomPlanner(scene.state, scene.limiter).make_room(waiting(cpu="4")), str)

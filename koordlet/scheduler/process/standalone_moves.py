@@ -1,0 +1,73 @@
+"""Drains and evictions of a standalone scheduler, for whoever follows them over its socket.
+
+Covers: one call. Does not cover: the moves (``loop.pod_moves``), messages (``rpc.moving``).
+
+Rules:
+1. The moves work on what the scheduler sees, and ask its limiter: there is one ledger.
+2. When the caller goes, the moves end as by Ctrl-C, and what is held is given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+
+from koordlet.kubeapi import objects
+from koordlet.model import errors
+from koordlet.rpc import moving
+from koordlet.scheduler.disruption.settings import DisruptionSettings
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.loop import pod_moves
+from koordlet.scheduler.loop.migration_writer import WatchedCluster
+
+
+class StandaloneMoves:
+    """Moves pods of one standalone scheduler."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        watched: WatchedCluster,
+        profiles: Mapping[str, Profile],
+        disruption: DisruptionSettings,
+        *,
+        instance: str,
+    ) -> None:
+        self._store, self._watched, self._instance = store, watched, instance
+        self._profiles, self._disruption = profiles, disruption
+
+    async def move(self, wanted: moving.MoveRequest) -> AsyncIterator[moving.PodMove]:
+        """Move; each change of a pod's state."""
+        if bool(wanted.node) is bool(wanted.pod):
+            raise errors.UsageError("a node or a pod is moved", fix="name one of them")
+        told: asyncio.Queue[pod_moves.Progress | None] = asyncio.Queue()
+        options = pod_moves.MoveOptions(
+            by=f"drain/{wanted.node}" if wanted.node else "evict",
+            reason=wanted.reason,
+            node=wanted.node,
+            pod=wanted.pod,
+            loses_data=wanted.loses_data,
+            timeout=wanted.timeout or None,
+        )
+        moves = pod_moves.PodMoves(
+            self._store,
+            options,
+            self._profiles,
+            self._disruption,
+            instance=self._instance,
+            tell=told.put_nowait,
+            watched=self._watched,
+        )
+        work = asyncio.ensure_future(moves.run())
+        work.add_done_callback(lambda _: told.put_nowait(None))
+        try:
+            while (progress := await told.get()) is not None:
+                yield moving.PodMove(**progress.body())
+            work.result()
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def undo_drain(self, node: str) -> int:
+        """Uncordon a node, and end what is under way."""
+        return await pod_moves.undo(self._store, node)

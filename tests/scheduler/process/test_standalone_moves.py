@@ -1,0 +1,124 @@
+"""Drains of a standalone scheduler over its socket: the command, an early end, the way back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import errors
+from koordlet.rpc import client as rpc_client
+from koordlet.rpc import moving, server
+from koordlet.scheduler.disruption.settings import DisruptionSettings
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.process import standalone_moves
+from koordlet.state import paths
+from tests.kit import schedulers
+from tests.scheduler.loop.test_pod_moves import KINDS, Moving
+
+
+@asynccontextmanager
+async def standalone(ram: Path, *, pods: int) -> AsyncGenerator[tuple[Moving, Path]]:
+    """Pods on n1 of three nodes, a scheduler, its socket."""
+    profiles = {schedulers.NAME: profile.default(schedulers.NAME)}
+    where = paths.choose(os.environ, root=True, state_dir=str(ram)).scheduler_socket
+    where.parent.mkdir(parents=True, exist_ok=True)
+    async with (
+        schedulers.world(ram, over_http=False, custom=KINDS) as world,
+        schedulers.scheduler(world.client) as loop,
+    ):
+        moves = standalone_moves.StandaloneMoves(
+            world.store, loop, profiles, DisruptionSettings(), instance="one"
+        )
+        serving = server.RpcServer(where, (moving.MovingService(moves),))
+        await serving.start()
+        cluster = Moving(world)
+        for name in ("n1", "n2", "n3"):
+            await world.node(name)
+        for _ in range(pods):
+            await cluster.pod(on="n1")
+        living = asyncio.ensure_future(cluster.live())
+        try:
+            yield cluster, where
+        finally:
+            living.cancel()
+            await asyncio.gather(living, return_exceptions=True)
+            await serving.stop()
+
+
+def test_the_command_empties_a_node_and_its_undo_gives_it_back(
+    ram: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of a cluster: cordoned, room first, a line for each change; then uncordoned."""
+
+    async def body() -> None:
+        async with standalone(ram, pods=2) as (cluster, _):
+            words = "n1", "--state-dir", str(ram)
+            assert await asyncio.to_thread(cli.main, ["drain", *words]) == 0
+            out, err = capsys.readouterr()
+            lines = [line for line in out.splitlines() if " d/web-1 " in line]
+            assert (lines[0], lines[-1].split()[0]) == ("Waiting   d/web-1 n1", "Moved")
+            assert "2 moved, 0 left" in err
+            assert "n1" not in (await cluster.world.placed()).values()
+            await cluster.comes(([], [], True))
+            assert await asyncio.to_thread(cli.main, ["drain", "--undo", *words]) == 0
+            await cluster.comes(([], [], False))
+
+    schedulers.run(body())
+
+
+def test_when_the_caller_goes_what_is_held_is_given_back(ram: Path) -> None:
+    """A budget lets none go: both have room, the connection ends, all is as it was."""
+
+    async def body() -> None:
+        async with standalone(ram, pods=2) as (cluster, where):
+            meta = {"name": "web", "namespace": "d"}
+            spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
+            store, budgets = cluster.world.store, kinds.POD_DISRUPTION_BUDGETS
+            await store.create(budgets, {"metadata": meta, "spec": spec})
+            status = {"disruptionsAllowed": 0, "observedGeneration": 1}
+            ref = objects.Ref(budgets, "web", "d")
+            await store.patch(ref, objects.Merge({"status": status}), subresource="status")
+
+            def follow() -> None:
+                reserved = set()
+                with rpc_client.MovesClient(where) as client:
+                    for move in client.move(moving.MoveRequest(node="n1")):
+                        if move.state == "Reserved":
+                            reserved.add(move.pod)
+                        if len(reserved) == 2:
+                            return
+
+            await asyncio.to_thread(follow)
+            await cluster.comes(([], [], False))
+            assert set((await cluster.world.placed()).values()) == {"n1"}
+
+    schedulers.run(body())
+
+
+def test_what_cannot_be_moved_is_named(ram: Path) -> None:
+    """No such node, no such pod, neither: the scheduler's words, and nothing is cordoned."""
+
+    async def body() -> None:
+        async with standalone(ram, pods=1) as (cluster, where):
+
+            def ask(node: str, pod: str) -> None:
+                with rpc_client.MovesClient(where) as client:
+                    list(client.move(moving.MoveRequest(node=node, pod=pod)))
+
+            for node, pod, words in (
+                ("n9", "", "n9"),
+                ("", "d/nobody", "no such pod has a node"),
+                ("", "", "a node or a pod is moved"),
+            ):
+                with pytest.raises(errors.HostError, match=words):
+                    await asyncio.to_thread(ask, node, pod)
+            await cluster.comes(([], [], False))
+
+    schedulers.run(body())
