@@ -1,4 +1,5 @@
-// Quotas as a tree: what each uses and may use now, who lends to whom, what would be called back.
+// Quotas as a tree: what each uses and may use now, who lends to whom, what would be called back,
+// and which are not in force.
 // Amounts are those of cluster.js: CPUs in thousandths, bytes.
 "use strict";
 
@@ -51,10 +52,10 @@ function loans(quota) {
     bad.length && well.length ? "; " : "", well.join("; ")] : ["–"]));
 }
 function drawQuotas(state) {
-  at("shares").hidden = !state.quotaCount;
+  at("shares").hidden = !state.quotaCount && !state.idleQuotaCount;
   const hidden = state.quotaCount - state.quotas.length;
   at("share-count").textContent = `${counted(state.quotaCount, "quota")}, ${state.quotasOver} over ${state.quotasOver === 1 ? "its" : "their"} runtime.${
-    hidden > 0 ? ` ${hidden} are not shown: those over come first, then those that wait.` : ""}`;
+    hidden > 0 ? ` ${hidden} are not shown: those over come first, then invalid ones, then those that wait.` : ""}`;
   at("share-warning").hidden = !state.overcommitted;
   at("share-warning").textContent = state.overcommitted;
   const scale = quotaScales(state.quotas);
@@ -65,6 +66,10 @@ function drawQuotas(state) {
     return make("tr", {}, name, quotaBar(quota, "cpu", scale(quota, "cpu")), quotaBar(quota, "memory", scale(quota, "memory")),
       make("td", { class: "number" }, String(quota.pods)), loans(quota));
   }));
+  at("idle").hidden = !state.idleQuotaCount;
+  at("idle-title").textContent = `Not in force: ${counted(state.idleQuotaCount, "quota")}`;
+  at("idle-quotas").replaceChildren(...state.idleQuotas.map((quota) => make("li", {}, make("b", {}, `${quota.namespace}/${quota.quota}`),
+    make("span", { class: "bad" }, ` ${quota.problem}`))));
   at("back").hidden = !state.calledBackCount;
   at("back-title").textContent = state.callsBack ? `Called back: ${counted(state.calledBackCount, "pod")}`
     : `Would be called back, if quotas were monitored: ${counted(state.calledBackCount, "pod")}`;

@@ -1,12 +1,12 @@
 """The quotas of a scheduler for its page: amounts for bars, who lends to whom, who is called back.
 
-Covers: the panel's part of the document, the choice among many quotas.
+Covers: the panel's part of the document, the choice among many quotas, those not in force.
 Does not cover: drawing it (``report/page/quotas.js``), the documents of commands
 (``quotas.summary``).
 
 Who lends is among siblings: what one may not use of its minimum now, others beyond theirs have.
-Of many quotas those are told that are above their runtime, then those that wait, with all above
-them.
+Of many quotas those are told that are above their runtime, then invalid ones, then those that wait,
+with all above them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from koordlet.scheduler.quotas.revoke import RevokeWatch
 from koordlet.scheduler.quotas.summary import beyond
 from koordlet.scheduler.quotas.tree import QuotaNode
 
-#: Of quotas, and of pods that are called back.
+#: Of quotas, of those that are not in force, and of pods that are called back.
 MOST = 200
 #: Of names on the other side of a loan.
 _NAMES = 5
@@ -39,11 +39,16 @@ def panel(book: QuotaBook) -> Body:
         for revocation in (RevokeWatch(-1.0).look(book, 0.0) if over else ())
         if (node := book.of(revocation.pod.pod_class)) is not None
     ]
+    idle = list(summary.idle(book))
     sides: dict[str, _Sides] = {}
     return {
-        "quotas": [_quota(book, node, sides) for node in _chosen(nodes, over)],
+        "quotas": [_quota(book, node, sides) for node in _chosen(book, nodes, over)],
         "quotaCount": len(nodes),
         "quotasOver": len(over),
+        "idleQuotas": [
+            {key: quota[key] for key in ("quota", "namespace", "problem")} for quota in idle[:MOST]
+        ],
+        "idleQuotaCount": len(idle),
         "calledBack": back[:MOST],
         "calledBackCount": len(back),
         "callsBack": book.settings.monitors and book.settings.uses_runtime,
@@ -55,11 +60,12 @@ def _over(book: QuotaBook, node: QuotaNode) -> dict[str, int]:
     return beyond(node.used, book.limit(node), bounded=True)
 
 
-def _chosen(nodes: list[QuotaNode], over: set[str]) -> Iterator[QuotaNode]:
+def _chosen(book: QuotaBook, nodes: list[QuotaNode], over: set[str]) -> Iterator[QuotaNode]:
     """The quotas that are told, in the order of the tree."""
 
-    def rank(node: QuotaNode) -> tuple[bool, bool, int]:
-        return node.name not in over, node.self_request == node.self_used, len(node.path)
+    def rank(node: QuotaNode) -> tuple[bool, bool, bool, int]:
+        calm = node.spec.id not in book.invalid, node.self_request == node.self_used
+        return node.name not in over, *calm, len(node.path)
 
     chosen = {above.name for node in sorted(nodes, key=rank)[:MOST] for above in node.path}
     return (node for node in nodes if node.name in chosen)

@@ -65,6 +65,34 @@ def test_of_many_quotas_those_over_and_those_that_wait_are_told_with_all_above()
     assert len(names) <= quota_json.MOST + 2
 
 
+def test_quotas_that_are_not_in_force_are_told_with_cause_and_remedy() -> None:
+    """Of no tree, so beside it; the tree and its count have those in force alone."""
+    scene = QuotaScene(
+        clusters.node("n0", cpu="10"),
+        quota("fine", {"cpu": 1}, {"cpu": 2}),
+        quota("wrong", {"cpu": 12}, {"cpu": 10}),
+    )
+    panel = quota_json.panel(scene.book)
+    names = {each["quota"] for each in panel["quotas"]}
+    assert ("fine" in names, "wrong" in names) == (True, False)
+    [idle] = panel["idleQuotas"]
+    assert panel["idleQuotaCount"] == 1
+    assert (idle["namespace"], idle["quota"]) == ("default", "wrong")
+    assert idle["problem"] == (
+        "resourceKey cpu of quota wrong min 12 > max 10;"
+        " write 10 or less, or raise spec.max.cpu; it is not in force"
+    )
+
+
+def test_of_many_quotas_an_invalid_one_is_told() -> None:
+    """In force below the root for want of its parent, among three hundred that are as they say."""
+    idle = [quota(f"idle{number:03}", {}, {"cpu": 1}) for number in range(300)]
+    orphan = quota("zebra", {"cpu": 1}, {"cpu": 1}, parent="nobody")
+    scene = QuotaScene(clusters.node("n0", cpu="10"), *idle, orphan)
+    told = {each["quota"]: each for each in quota_json.panel(scene.book)["quotas"]}
+    assert "no quota has that name" in told["zebra"]["problem"]
+
+
 def test_without_quotas_there_is_no_panel() -> None:
     """A cluster without quotas is told none, not even the built-in ones."""
     assert quota_json.panel(QuotaBook())["quotaCount"] == 0
