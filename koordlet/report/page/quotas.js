@@ -21,7 +21,7 @@ function quotaBar(quota, name, scale) {
   const v = quota.amounts[name];
   if (!v || (v.max === undefined && !v.used)) return make("td", { class: "soft" }, "–");
   const runtime = bounded(v), lent = quota.lends[name] ? v.min - runtime : 0;
-  const own = Math.min(v.used, v.min), over = quota.over[name] || 0, borrowed = Math.max(0, v.used - own - over);
+  const over = quota.over[name] || 0, borrowed = Math.max(0, (quota.borrows[name] || { amount: 0 }).amount - over), own = v.used - over - borrowed;
   const free = Math.max(0, runtime - v.used);
   const part = (cls, value) => {
     const piece = make("i", { class: cls });

@@ -5,6 +5,7 @@ Does not cover: drawing it (``report/page/quotas.js``), the documents of command
 (``quotas.summary``).
 
 Who lends is among siblings: what one may not use of its minimum now, others beyond theirs have.
+The default and the system quota have no siblings: nobody lends them anything.
 Of many quotas those are told that are above their runtime, then invalid ones, then those that wait,
 with all above them.
 """
@@ -40,7 +41,7 @@ def panel(book: QuotaBook) -> Body:
         if (node := book.of(revocation.pod.pod_class)) is not None
     ]
     idle = list(summary.idle(book))
-    sides: dict[str, _Sides] = {}
+    sides: dict[tuple[str, str], _Sides] = {}
     return {
         "quotas": [_quota(book, node, sides) for node in _chosen(book, nodes, over)],
         "quotaCount": len(nodes),
@@ -71,10 +72,10 @@ def _chosen(book: QuotaBook, nodes: list[QuotaNode], over: set[str]) -> Iterator
     return (node for node in nodes if node.name in chosen)
 
 
-def _quota(book: QuotaBook, node: QuotaNode, sides: dict[str, _Sides]) -> Body:
+def _quota(book: QuotaBook, node: QuotaNode, sides: dict[tuple[str, str], _Sides]) -> Body:
     shown = summary.document(book, node)
     kept = ("quota", "parent", "depth", "isParent", "pods", "waiting", "problem")
-    spec, above = node.spec, node.parent
+    spec, above, alone = node.spec, node.parent, node.tree is book.aside
     known = {
         "min": spec.min,
         "used": node.used,
@@ -83,11 +84,12 @@ def _quota(book: QuotaBook, node: QuotaNode, sides: dict[str, _Sides]) -> Body:
     }
     names = {name for amounts in (*known.values(), spec.max) for name in amounts}
     beside = _Sides()
-    if above is not None:
-        beside = sides.get(above.name) or sides.setdefault(above.name, _Sides.below(book, above))
+    if above is not None and not alone:
+        where = node.tree.id, above.name
+        beside = sides.get(where) or sides.setdefault(where, _Sides.below(book, above))
     return {
         **{key: shown[key] for key in kept},
-        "tree": shown["tree"] if node.tree is not book.aside else None,
+        "tree": None if alone else shown["tree"],
         "amounts": {
             name: {
                 **{what: amounts.get(name, 0) for what, amounts in known.items()},
@@ -95,7 +97,7 @@ def _quota(book: QuotaBook, node: QuotaNode, sides: dict[str, _Sides]) -> Body:
             }
             for name in sorted(names)
         },
-        "borrows": _with(beyond(node.used, spec.min), beside.lenders),
+        "borrows": {} if alone else _with(beyond(node.used, spec.min), beside.lenders),
         "lends": _with(summary.lent(book, node), beside.borrowers),
         "over": _over(book, node),
     }

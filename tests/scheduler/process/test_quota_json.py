@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from koordlet.kubeapi import elastic_quotas
 from koordlet.scheduler.process import quota_json
 from koordlet.scheduler.quotas.book import QuotaBook
 from tests.kit import clusters
 from tests.kit.quota_scene import QuotaScene
-from tests.kit.quotas import quota
+from tests.kit.quotas import KEY, quota
 
 
 def _lent() -> QuotaScene:
@@ -33,6 +34,24 @@ def test_a_lender_and_a_borrower_name_each_other() -> None:
         "runtime": 8000,
         "max": 10_000,
     }
+
+
+def test_nobody_lends_to_the_default_quota_and_trees_lend_apart() -> None:
+    """Pods without a quota borrow nothing; the lender of one tree's root is none of another's."""
+    tree = {f"{KEY}tree-id": "other", f"{KEY}is-root": "true"}
+    scene = QuotaScene(
+        clusters.node("n0", cpu="20"),
+        quota("a", {"cpu": 6}, {"cpu": 10}),
+        quota("apart", {"cpu": 1}, {"cpu": 10}, labels=tree),
+    )
+    for name, label in (("plain", ""), ("mine", "apart")):
+        for number in range(3):
+            scene.pod(f"{name}{number}", label, on="n0")
+    told = {each["quota"]: each for each in quota_json.panel(scene.book)["quotas"]}
+    assert told["a"]["lends"]["cpu"]["amount"] == 6000
+    assert told[elastic_quotas.DEFAULT]["amounts"]["cpu"]["used"] == 3000
+    assert told[elastic_quotas.DEFAULT]["borrows"] == {}
+    assert told["apart"]["borrows"] == {"cpu": {"amount": 2000, "with": [], "of": 0}}
 
 
 def test_pods_that_would_be_called_back_are_named_without_waiting() -> None:
