@@ -6,8 +6,9 @@ let shown = null, begun = false;
 const drawnOf = new Map();
 
 // Draws a panel where what it shows differs from the last time: what is being read or selected stays.
+// The past of quotas is on the timelines alone.
 function drawChanged(name, data, drawPanel) {
-  const text = JSON.stringify(data, (key, value) => (/Seconds$/.test(key) ? span(value)
+  const text = JSON.stringify(data, (key, value) => (key === "past" ? undefined : /Seconds$/.test(key) ? span(value)
     : key === "at" && typeof value === "number" ? Math.round(value) : value));
   if (drawnOf.get(name) === text) return;
   drawnOf.set(name, text);

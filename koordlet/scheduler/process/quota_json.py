@@ -1,6 +1,7 @@
 """The quotas of a scheduler for its page: amounts for bars, who lends to whom, who is called back.
 
-Covers: the panel's part of the document, the choice among many quotas, those not in force.
+Covers: the panel's part of the document, the choice among many quotas, those not in force, the
+past of each.
 Does not cover: drawing it (``report/page/quotas.js``), the documents of commands
 (``quotas.summary``).
 
@@ -12,13 +13,14 @@ with all above them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.quotas import summary
 from koordlet.scheduler.quotas.book import QuotaBook
+from koordlet.scheduler.quotas.history import QuotaHistory
 from koordlet.scheduler.quotas.revoke import RevokeWatch
 from koordlet.scheduler.quotas.summary import beyond
 from koordlet.scheduler.quotas.tree import QuotaNode
@@ -31,10 +33,10 @@ _NAMES = 5
 Body = dict[str, Any]
 
 
-def panel(book: QuotaBook) -> Body:
-    """What the page shows of quotas."""
+def panel(book: QuotaBook, history: QuotaHistory, wall: Callable[[float], float]) -> Body:
+    """What the page shows of quotas; ``wall``: a time of the loop's clock as Unix time."""
     nodes = list(summary.ordered(book)) if book else []
-    over = {node.name for node in nodes if _over(book, node)}
+    over = {node.name for node in nodes if summary.over(book, node)}
     back = [
         {"pod": revocation.pod.key, "quota": revocation.quota.name, "in": node.name}
         for revocation in (RevokeWatch(-1.0).look(book, 0.0) if over else ())
@@ -43,7 +45,10 @@ def panel(book: QuotaBook) -> Body:
     idle = list(summary.idle(book))
     sides: dict[tuple[str, str], _Sides] = {}
     return {
-        "quotas": [_quota(book, node, sides) for node in _chosen(book, nodes, over)],
+        "quotas": [
+            {**_quota(book, node, sides), "past": _past(history, node, wall)}
+            for node in _chosen(book, nodes, over)
+        ],
         "quotaCount": len(nodes),
         "quotasOver": len(over),
         "idleQuotas": [
@@ -55,10 +60,6 @@ def panel(book: QuotaBook) -> Body:
         "callsBack": book.settings.monitors and book.settings.uses_runtime,
         "overcommitted": book.overcommitted() if book else "",
     }
-
-
-def _over(book: QuotaBook, node: QuotaNode) -> dict[str, int]:
-    return beyond(node.used, book.limit(node), bounded=True)
 
 
 def _chosen(book: QuotaBook, nodes: list[QuotaNode], over: set[str]) -> Iterator[QuotaNode]:
@@ -99,7 +100,23 @@ def _quota(book: QuotaBook, node: QuotaNode, sides: dict[tuple[str, str], _Sides
         },
         "borrows": {} if alone else _with(beyond(node.used, spec.min), beside.lenders),
         "lends": _with(summary.lent(book, node), beside.borrowers),
-        "over": _over(book, node),
+        "over": summary.over(book, node),
+    }
+
+
+def _past(history: QuotaHistory, node: QuotaNode, wall: Callable[[float], float]) -> Body | None:
+    """When a quota was over, and whom it refused or called back."""
+    past = history.get(node.name)
+    if past is None:
+        return None
+    return {
+        "over": [
+            {"from": wall(began), "to": None if ended is None else wall(ended)}
+            for began, ended in past.over
+        ],
+        "marks": [
+            {"at": wall(mark.at), "what": mark.act.value, "pod": mark.pod} for mark in past.marks
+        ],
     }
 
 
