@@ -9,13 +9,12 @@ import sys
 from tests.kit import cast
 
 _PROGRAM = """
-import os, signal, sys
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 print("columns", os.get_terminal_size().columns, flush=True)
 print("enough", flush=True)
-try:
-    signal.pause()
-except KeyboardInterrupt:
-    print("undone", flush=True)
+signal.sigwait({signal.SIGINT})
+print("undone", flush=True)
 """
 
 
