@@ -1,6 +1,6 @@
 // Quotas as a tree: what each uses and may use now, who lends to whom, what would be called back,
 // and which are not in force.
-// Amounts are those of cluster.js: CPUs in thousandths, bytes.
+// Amounts are those of nodes.js: CPUs in thousandths, bytes.
 "use strict";
 
 // Bars of siblings have one scale: the most that any of them has, may use or is sure of.
@@ -23,11 +23,7 @@ function quotaBar(quota, name, scale) {
   const runtime = bounded(v), lent = quota.lends[name] ? v.min - runtime : 0;
   const over = quota.over[name] || 0, borrowed = Math.max(0, (quota.borrows[name] || { amount: 0 }).amount - over), own = v.used - over - borrowed;
   const free = Math.max(0, runtime - v.used);
-  const part = (cls, value) => {
-    const piece = make("i", { class: cls });
-    piece.style.width = `${((100 * Math.max(0, value)) / scale).toFixed(2)}%`;
-    return piece;
-  };
+  const part = (cls, value) => barPart(cls, value, scale);
   const mark = make("i", { class: "mark" });
   mark.style.left = `${Math.min(100, (100 * v.min) / scale).toFixed(2)}%`;
   const most = v.max === null || v.max === undefined ? "no maximum" : `max ${much(name, v.max)}`;
