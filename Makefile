@@ -171,8 +171,9 @@ format: $(DEVELOP) ## Rewrite the code in the project's format, and fix what ruf
 	@$(PY) -m ruff format --quiet .
 
 .PHONY: pictures
-pictures: $(DEVELOP) ## Draw and take the pictures of docs/images anew, of the running demo (needs Chromium)
+pictures: $(DEVELOP) ## Draw and take the pictures of docs/images and the recorded minute anew, of the running demo (needs Chromium)
 	@$(PY) -m tests.kit.pictures
+	@$(PY) -m tests.kit.cast
 	$(PY) -m tests.browser.pictures
 
 .PHONY: proto

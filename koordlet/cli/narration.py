@@ -100,6 +100,8 @@ class Comparing:
         self._changes: dict[tuple[str, str], str] = {}
         self._undone: dict[str, None] = {}
         self._machine, self._cpus = "", 0
+        #: Above the first row: much is printed between the beginning and the end of a phase.
+        self._head: tuple[str, ...] = (_HEAD,)
 
     def advance(self, now: view.ReportView, asked: list[intervals.Span]) -> Iterator[str]:
         """Take a view and what was measured, switch where a phase begins; lines to print."""
@@ -109,7 +111,6 @@ class Comparing:
             self._cpus = len(now.snapshot.topology.online)
             name = output.visible(now.snapshot.node.name)
             self._machine = f"{name} ({self._cpus} CPUs, {self._kernel()})"
-            yield _HEAD
         sensitive = [cores for key, cores in now.usage.items() if key != _BEST_EFFORT]
         use = comparison.Use(
             best_effort=now.usage.get(_BEST_EFFORT),
@@ -119,6 +120,8 @@ class Comparing:
         self._comparison.record(at, asked, self._play.gaps(), use)
         self._notice(now)
         for ended in self._comparison.ended(at):
+            yield from self._head
+            self._head = ()
             yield _row(_clock(now), ended, now)
         phase = self._comparison.phase(at)
         self._switch(on=phase is None or phase.on)

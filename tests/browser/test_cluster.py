@@ -72,6 +72,10 @@ def test_quotas_are_a_tree_that_says_who_lends_and_who_would_be_called_back(
     looking.expect_text(cluster_page, "#quotas", "over its runtime by")
     looking.expect_text(cluster_page, "#back-title", "Would be called back, if quotas were")
     looking.expect_text(cluster_page, "#called-back", " of b")
+    looking.expect_text(cluster_page, "#lanes", "over its runtime")
+    cluster.quota("wrong", "12", "10")
+    looking.expect_text(cluster_page, "#idle-title", "Not in force: 1 quota")
+    looking.expect_text(cluster_page, "#idle-quotas", "default/wrong resourceKey cpu of quota")
 
 
 def test_moves_are_a_plan_and_a_timeline(cluster_page: Page) -> None:

@@ -151,6 +151,16 @@ def test_a_comparison_switches_in_turn_and_ends_with_a_summary() -> None:
     assert "0.0% of the requests, which met a gap of the host" in text
 
 
+def test_the_head_of_the_phases_stands_right_above_the_first() -> None:
+    """What else is printed while the first phase lasts does not come between."""
+    play = Stage(off=0.1, on=0.01)
+    assert compared(play, seconds=3)[0] == ""
+    lines = compared(Stage(off=0.1, on=0.01))[0].splitlines()
+    assert lines[0].split() == ["TIME", "KOORDLET", "P50", "P99", "REFUSED", "BEST-EFFORT"]
+    assert lines[1].split()[1] == "off"
+    assert lines.count(lines[0]) == 1
+
+
 @pytest.mark.parametrize(
     ("off", "on", "words"),
     [

@@ -6,8 +6,9 @@ let shown = null, begun = false;
 const drawnOf = new Map();
 
 // Draws a panel where what it shows differs from the last time: what is being read or selected stays.
+// The past of quotas is on the timelines alone.
 function drawChanged(name, data, drawPanel) {
-  const text = JSON.stringify(data, (key, value) => (/Seconds$/.test(key) ? span(value)
+  const text = JSON.stringify(data, (key, value) => (key === "past" ? undefined : /Seconds$/.test(key) ? span(value)
     : key === "at" && typeof value === "number" ? Math.round(value) : value));
   if (drawnOf.get(name) === text) return;
   drawnOf.set(name, text);
@@ -89,7 +90,7 @@ function findAll(words) {
   });
   add(shown.reservations, (each) => each.name, "reservation", panel("held"));
   add(shown.gangs, (each) => each.gang, "gang", panel("together"));
-  add(shown.quotas, (each) => each.quota, "quota", panel("shares"));
+  add([...shown.quotas, ...shown.idleQuotas], (each) => each.quota, "quota", panel("shares"));
   add(shown.moves || [], (each) => each.pod, "move", panel("moving"));
   add([...document.querySelectorAll("main section:not([hidden]) .anchor")], (each) => each.textContent, "panel", (each) => panel(each.getAttribute("href").slice("#panel=".length))());
   return results.slice(0, 16);
@@ -105,7 +106,7 @@ listen("scheduler", "/api/v1/events", async (state) => {
   drawChanged("waiting", [state.queues, state.groups, state.groupCount], drawQueue);
   drawChanged("held", state.reservations, reservations);
   drawChanged("together", [state.gangs, state.gangCount, state.gangsWaiting], gangs);
-  drawChanged("shares", [state.quotas, state.quotaCount, state.calledBack, state.calledBackCount, state.callsBack, state.overcommitted], drawQuotas);
+  drawChanged("shares", [state.quotas, state.quotaCount, state.idleQuotas, state.idleQuotaCount, state.calledBack, state.calledBackCount, state.callsBack, state.overcommitted], drawQuotas);
   drawChanged("moving", [state.moves, state.plan], drawMoves);
   drawChanged("decided", state.decisions, decisions);
   drawLanes(state);

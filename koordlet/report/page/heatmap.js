@@ -140,6 +140,14 @@ function groupName(context, group, ink, rem) {
   context.textBaseline = "middle";
   context.fillText(`${group.name || "no zone"}: ${counted(group.count, "node")}`, 2, group.top - 0.7 * rem);
 }
+// Words that end with an ellipsis where they are wider than what they are written in.
+function fitted(context, words, width) {
+  const wide = (text) => context.measureText(text).width, whole = wide(words);
+  if (whole <= width) return words;
+  let count = Math.ceil((words.length * width) / whole);
+  while (count > 0 && wide(`${words.slice(0, count)}…`) > width) count -= 1;
+  return `${words.slice(0, count)}…`;
+}
 // What a cell says beside its colour, as its room allows: a digit or letters; then name, value and bar.
 function label(context, node, group, [x, y, w, h], text, rem) {
   const value = measured(node), sign = looks.measure === "pressure" ? node.pressure : group < 0 ? "?" : group === 6 ? "!" : String(Math.min(9, Math.floor(value * 10)));
@@ -158,10 +166,10 @@ function label(context, node, group, [x, y, w, h], text, rem) {
   context.textAlign = "left";
   context.textBaseline = "middle";
   context.font = `${rem * 0.75}px system-ui, sans-serif`;
-  const two = h > 2 * rem, words = looks.measure === "pressure" ? pressures(node) || "none" : percent(value);
-  context.fillText(two ? node.name : `${words} ${node.name}`, x + rem * 0.35, y + h * (two ? 0.3 : 0.5));
+  const room = w - rem * 0.6, two = h > 2 * rem, words = looks.measure === "pressure" ? pressures(node) || "none" : percent(value);
+  context.fillText(fitted(context, two ? node.name : `${words} ${node.name}`, room), x + rem * 0.35, y + h * (two ? 0.3 : 0.5));
   if (two) {
-    context.fillText(words + (node.state ? " ⊘" : ""), x + rem * 0.35, y + h * 0.62);
+    context.fillText(fitted(context, words + (node.state ? " ⊘" : ""), room), x + rem * 0.35, y + h * 0.62);
     if (value !== null && looks.measure !== "pressure") context.fillRect(x + 2, y + h - rem * 0.2, (w - 4) * Math.min(1, value), rem * 0.2);
   }
   context.restore();

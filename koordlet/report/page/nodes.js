@@ -15,6 +15,13 @@ const amounts = (several) => Object.entries(several).map(([name, value]) => (nam
 const span = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min`
   : seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} d`);
 
+// A part of a bar, as wide as its share.
+function barPart(cls, value, whole) {
+  const piece = make("i", { class: cls });
+  piece.style.width = `${Math.max(0, Math.min(100, (100 * value) / whole)).toFixed(2)}%`;
+  return piece;
+}
+
 // Measures -----------------------------------------------------------------------------------------
 
 const share = (part, whole) => (whole ? part / whole : null);

@@ -8,12 +8,7 @@ function shareCell(node, name) {
   const all = node[name], used = node[`${name}Used`], held = node[`${name}Reserved`], free = all - used - held;
   if (!all) return make("td", { class: "soft" }, "–");
   const words = `${much(name, used)} used, ${much(name, held)} reserved, ${much(name, free)} free`;
-  const part = (cls, value) => {
-    const piece = make("i", { class: cls });
-    piece.style.width = `${Math.max(0, Math.min(100, (100 * value) / all)).toFixed(1)}%`;
-    return piece;
-  };
-  return make("td", { title: words }, make("div", { class: "parts", role: "img", "aria-label": words }, part("used-part", used), part("reserved-part", held)),
+  return make("td", { title: words }, make("div", { class: "parts", role: "img", "aria-label": words }, barPart("used-part", used, all), barPart("reserved-part", held, all)),
     make("span", { class: free < 0 ? "bad" : "soft" }, free < 0 ? `${much(name, -free)} over` : `${percent((used + held) / all)}, ${much(name, free)}`));
 }
 const number = (words, bad = false) => make("td", { class: bad ? "number bad" : "number" }, words);

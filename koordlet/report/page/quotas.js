@@ -1,5 +1,6 @@
-// Quotas as a tree: what each uses and may use now, who lends to whom, what would be called back.
-// Amounts are those of cluster.js: CPUs in thousandths, bytes.
+// Quotas as a tree: what each uses and may use now, who lends to whom, what would be called back,
+// and which are not in force.
+// Amounts are those of nodes.js: CPUs in thousandths, bytes.
 "use strict";
 
 // Bars of siblings have one scale: the most that any of them has, may use or is sure of.
@@ -20,13 +21,9 @@ function quotaBar(quota, name, scale) {
   const v = quota.amounts[name];
   if (!v || (v.max === undefined && !v.used)) return make("td", { class: "soft" }, "–");
   const runtime = bounded(v), lent = quota.lends[name] ? v.min - runtime : 0;
-  const own = Math.min(v.used, v.min), over = quota.over[name] || 0, borrowed = Math.max(0, v.used - own - over);
+  const over = quota.over[name] || 0, borrowed = Math.max(0, (quota.borrows[name] || { amount: 0 }).amount - over), own = v.used - over - borrowed;
   const free = Math.max(0, runtime - v.used);
-  const part = (cls, value) => {
-    const piece = make("i", { class: cls });
-    piece.style.width = `${((100 * Math.max(0, value)) / scale).toFixed(2)}%`;
-    return piece;
-  };
+  const part = (cls, value) => barPart(cls, value, scale);
   const mark = make("i", { class: "mark" });
   mark.style.left = `${Math.min(100, (100 * v.min) / scale).toFixed(2)}%`;
   const most = v.max === null || v.max === undefined ? "no maximum" : `max ${much(name, v.max)}`;
@@ -51,10 +48,10 @@ function loans(quota) {
     bad.length && well.length ? "; " : "", well.join("; ")] : ["–"]));
 }
 function drawQuotas(state) {
-  at("shares").hidden = !state.quotaCount;
+  at("shares").hidden = !state.quotaCount && !state.idleQuotaCount;
   const hidden = state.quotaCount - state.quotas.length;
   at("share-count").textContent = `${counted(state.quotaCount, "quota")}, ${state.quotasOver} over ${state.quotasOver === 1 ? "its" : "their"} runtime.${
-    hidden > 0 ? ` ${hidden} are not shown: those over come first, then those that wait.` : ""}`;
+    hidden > 0 ? ` ${hidden} are not shown: those over come first, then invalid ones, then those that wait.` : ""}`;
   at("share-warning").hidden = !state.overcommitted;
   at("share-warning").textContent = state.overcommitted;
   const scale = quotaScales(state.quotas);
@@ -65,6 +62,10 @@ function drawQuotas(state) {
     return make("tr", {}, name, quotaBar(quota, "cpu", scale(quota, "cpu")), quotaBar(quota, "memory", scale(quota, "memory")),
       make("td", { class: "number" }, String(quota.pods)), loans(quota));
   }));
+  at("idle").hidden = !state.idleQuotaCount;
+  at("idle-title").textContent = `Not in force: ${counted(state.idleQuotaCount, "quota")}`;
+  at("idle-quotas").replaceChildren(...state.idleQuotas.map((quota) => make("li", {}, make("b", {}, `${quota.namespace}/${quota.quota}`),
+    make("span", { class: "bad" }, ` ${quota.problem}`))));
   at("back").hidden = !state.calledBackCount;
   at("back-title").textContent = state.callsBack ? `Called back: ${counted(state.calledBackCount, "pod")}`
     : `Would be called back, if quotas were monitored: ${counted(state.calledBackCount, "pod")}`;

@@ -329,7 +329,7 @@ class Core:
     def refuse(self, cycle: Cycle, pod: Pod, failure: framework.Failure, now: float) -> Refusal:
         """Park a pod that no node takes, or make room for it."""
         self.queue.failed(pod, now, failure.by)
-        self.quotas.refused(pod, failure)
+        self.quotas.refused(pod, failure, now)
         rescue = cycle.rescue(pod, failure)
         if rescue.node:
             pod.nominated = rescue.node

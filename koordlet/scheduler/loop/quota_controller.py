@@ -29,6 +29,7 @@ from koordlet.kubeapi import elastic_quotas, kinds, objects, refusals
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.event_messages import EventBuilder
+from koordlet.scheduler.quotas import summary
 from koordlet.scheduler.quotas.amounts import Amounts
 from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.tree import QuotaNode
@@ -78,7 +79,10 @@ class QuotaController:
         await self._write_conditions(book)
         await self._create_built_in(book)
         await self._write_pools(book)
-        due = self._due(book)
+        due, history = self._due(book), self._core.quotas.history
+        history.keep(book.nodes)
+        for node in due:
+            history.note_use(node.name, over=bool(summary.over(book, node)), now=self._steady())
         await asyncio.gather(*(self._follow(book, node) for node in due))
 
     async def _tell_notices(self, book: QuotaBook) -> None:

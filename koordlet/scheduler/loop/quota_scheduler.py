@@ -42,6 +42,7 @@ from koordlet.scheduler.quotas import admission
 from koordlet.scheduler.quotas import preemption as quota_preemption
 from koordlet.scheduler.quotas.amounts import Amounts, add, smallest
 from koordlet.scheduler.quotas.book import QuotaBook
+from koordlet.scheduler.quotas.history import QuotaAct, QuotaHistory
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from koordlet.scheduler.quotas.tree import QuotaNode
 from koordlet.scheduler.reservation.cache import ReservationCache
@@ -86,6 +87,7 @@ class QuotaScheduler:
         self.settings = self._arguments(several)
         self._served = {name for name, served in profiles.items() if served.find(self.plugin)}
         self.book = self._new_book()
+        self.history = QuotaHistory()
         #: Whether there is any quota (rule 1).
         self.active = False
         for plugin in several:
@@ -210,10 +212,11 @@ class QuotaScheduler:
         why = self._why(pod)
         return "" if why and self._may_draw(pod) else why
 
-    def refused(self, pod: Pod, failure: framework.Failure) -> None:
+    def refused(self, pod: Pod, failure: framework.Failure, now: float) -> None:
         """Count a pod that its quota refused."""
         if self.plugin.name in failure.by and (node := self.book.of(pod.pod_class)) is not None:
             self._core.measures.quota_refusals[node.name,] += 1
+            self.history.note_pod(node.name, pod.key, QuotaAct.REFUSED, now)
 
     def _may_draw(self, pod: Pod) -> bool:
         """Whether a pod is admitted with what some reservation gives it."""

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from koordlet.scheduler.disruption.answers import Allow, Deny, EvictionRate, Mover
 from koordlet.scheduler.loop import event_messages, evictions
+from koordlet.scheduler.quotas.history import QuotaAct, QuotaHistory
 from koordlet.scheduler.quotas.revoke import QuotaAmounts, Revocation, RevokeWatch
 from koordlet.scheduler.quotas.settings import QuotaSettings
 
@@ -31,8 +32,10 @@ class RevokeController:
         picture: Callable[[], QuotaAmounts],
         settings: QuotaSettings,
         evicting: evictions.Evictions,
+        history: QuotaHistory,
     ) -> None:
         self._picture, self._settings, self._evictions = picture, settings, evicting
+        self._history = history
         self._watch = RevokeWatch(
             settings.delay_evict_seconds,
             lambda pod: evicting.limiter.fairness(pod, evicting.now()),
@@ -96,6 +99,8 @@ class RevokeController:
             self._refused[pod.uid] = result.reason
             return
         self._evictions.measures.revoked[quota.name,] += 1
+        now = self._evictions.now().steady
+        self._history.note_pod(quota.name, pod.key, QuotaAct.CALLED_BACK, now)
         scheduler = pod.pod_class.scheduler
         text = f"pod {pod.key} is called back: {revocation.message}"
         message = event_messages.EventMessage(pod, CAUSE, "Evicting", text, warning=True)

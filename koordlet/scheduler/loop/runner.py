@@ -152,7 +152,7 @@ class Loop:
         )
         quotas = self.core.quotas
         self.revoke_controller = revoke_controller.RevokeController(
-            lambda: quotas.book, quotas.settings, self.evictions
+            lambda: quotas.book, quotas.settings, self.evictions, quotas.history
         )
         self.quota_controller = quota_controller.QuotaController(
             store, self.core, events, self.evictions.tell, steady

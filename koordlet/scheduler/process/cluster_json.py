@@ -86,7 +86,7 @@ def state(
         "reservations": reservations(cache)[:MOST],
         "reservationCount": len(cache.by_uid),
         **_gangs(core),
-        **quota_json.panel(core.quotas.book),
+        **quota_json.panel(core.quotas.book, core.quotas.history, now.at),
         "decisions": [_decision(decision, now, cache) for decision in decisions],
     }
 

@@ -1,28 +1,31 @@
 """The quotas of a scheduler for its page: amounts for bars, who lends to whom, who is called back.
 
-Covers: the panel's part of the document, the choice among many quotas.
+Covers: the panel's part of the document, the choice among many quotas, those not in force, the
+past of each.
 Does not cover: drawing it (``report/page/quotas.js``), the documents of commands
 (``quotas.summary``).
 
 Who lends is among siblings: what one may not use of its minimum now, others beyond theirs have.
-Of many quotas those are told that are above their runtime, then those that wait, with all above
-them.
+The default and the system quota have no siblings: nobody lends them anything.
+Of many quotas those are told that are above their runtime, then invalid ones, then those that wait,
+with all above them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.quotas import summary
 from koordlet.scheduler.quotas.book import QuotaBook
+from koordlet.scheduler.quotas.history import QuotaHistory
 from koordlet.scheduler.quotas.revoke import RevokeWatch
 from koordlet.scheduler.quotas.summary import beyond
 from koordlet.scheduler.quotas.tree import QuotaNode
 
-#: Of quotas, and of pods that are called back.
+#: Of quotas, of those that are not in force, and of pods that are called back.
 MOST = 200
 #: Of names on the other side of a loan.
 _NAMES = 5
@@ -30,20 +33,28 @@ _NAMES = 5
 Body = dict[str, Any]
 
 
-def panel(book: QuotaBook) -> Body:
-    """What the page shows of quotas."""
+def panel(book: QuotaBook, history: QuotaHistory, wall: Callable[[float], float]) -> Body:
+    """What the page shows of quotas; ``wall``: a time of the loop's clock as Unix time."""
     nodes = list(summary.ordered(book)) if book else []
-    over = {node.name for node in nodes if _over(book, node)}
+    over = {node.name for node in nodes if summary.over(book, node)}
     back = [
         {"pod": revocation.pod.key, "quota": revocation.quota.name, "in": node.name}
         for revocation in (RevokeWatch(-1.0).look(book, 0.0) if over else ())
         if (node := book.of(revocation.pod.pod_class)) is not None
     ]
-    sides: dict[str, _Sides] = {}
+    idle = list(summary.idle(book))
+    sides: dict[tuple[str, str], _Sides] = {}
     return {
-        "quotas": [_quota(book, node, sides) for node in _chosen(nodes, over)],
+        "quotas": [
+            {**_quota(book, node, sides), "past": _past(history, node, wall)}
+            for node in _chosen(book, nodes, over)
+        ],
         "quotaCount": len(nodes),
         "quotasOver": len(over),
+        "idleQuotas": [
+            {key: quota[key] for key in ("quota", "namespace", "problem")} for quota in idle[:MOST]
+        ],
+        "idleQuotaCount": len(idle),
         "calledBack": back[:MOST],
         "calledBackCount": len(back),
         "callsBack": book.settings.monitors and book.settings.uses_runtime,
@@ -51,24 +62,21 @@ def panel(book: QuotaBook) -> Body:
     }
 
 
-def _over(book: QuotaBook, node: QuotaNode) -> dict[str, int]:
-    return beyond(node.used, book.limit(node), bounded=True)
-
-
-def _chosen(nodes: list[QuotaNode], over: set[str]) -> Iterator[QuotaNode]:
+def _chosen(book: QuotaBook, nodes: list[QuotaNode], over: set[str]) -> Iterator[QuotaNode]:
     """The quotas that are told, in the order of the tree."""
 
-    def rank(node: QuotaNode) -> tuple[bool, bool, int]:
-        return node.name not in over, node.self_request == node.self_used, len(node.path)
+    def rank(node: QuotaNode) -> tuple[bool, bool, bool, int]:
+        calm = node.spec.id not in book.invalid, node.self_request == node.self_used
+        return node.name not in over, *calm, len(node.path)
 
     chosen = {above.name for node in sorted(nodes, key=rank)[:MOST] for above in node.path}
     return (node for node in nodes if node.name in chosen)
 
 
-def _quota(book: QuotaBook, node: QuotaNode, sides: dict[str, _Sides]) -> Body:
+def _quota(book: QuotaBook, node: QuotaNode, sides: dict[tuple[str, str], _Sides]) -> Body:
     shown = summary.document(book, node)
     kept = ("quota", "parent", "depth", "isParent", "pods", "waiting", "problem")
-    spec, above = node.spec, node.parent
+    spec, above, alone = node.spec, node.parent, node.tree is book.aside
     known = {
         "min": spec.min,
         "used": node.used,
@@ -77,11 +85,12 @@ def _quota(book: QuotaBook, node: QuotaNode, sides: dict[str, _Sides]) -> Body:
     }
     names = {name for amounts in (*known.values(), spec.max) for name in amounts}
     beside = _Sides()
-    if above is not None:
-        beside = sides.get(above.name) or sides.setdefault(above.name, _Sides.below(book, above))
+    if above is not None and not alone:
+        where = node.tree.id, above.name
+        beside = sides.get(where) or sides.setdefault(where, _Sides.below(book, above))
     return {
         **{key: shown[key] for key in kept},
-        "tree": shown["tree"] if node.tree is not book.aside else None,
+        "tree": None if alone else shown["tree"],
         "amounts": {
             name: {
                 **{what: amounts.get(name, 0) for what, amounts in known.items()},
@@ -89,9 +98,25 @@ def _quota(book: QuotaBook, node: QuotaNode, sides: dict[str, _Sides]) -> Body:
             }
             for name in sorted(names)
         },
-        "borrows": _with(beyond(node.used, spec.min), beside.lenders),
+        "borrows": {} if alone else _with(beyond(node.used, spec.min), beside.lenders),
         "lends": _with(summary.lent(book, node), beside.borrowers),
-        "over": _over(book, node),
+        "over": summary.over(book, node),
+    }
+
+
+def _past(history: QuotaHistory, node: QuotaNode, wall: Callable[[float], float]) -> Body | None:
+    """When a quota was over, and whom it refused or called back."""
+    past = history.get(node.name)
+    if past is None:
+        return None
+    return {
+        "over": [
+            {"from": wall(began), "to": None if ended is None else wall(ended)}
+            for began, ended in past.over
+        ],
+        "marks": [
+            {"at": wall(mark.at), "what": mark.act.value, "pod": mark.pod} for mark in past.marks
+        ],
     }
 
 

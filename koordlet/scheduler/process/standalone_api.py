@@ -1,13 +1,13 @@
 """What a standalone scheduler does that a cluster's API server and controllers would do.
 
 Covers: taking objects in (defaults, priority classes, overhead), what runs where, why.
-Does not cover: messages (``rpc.placing``), deciding (``scheduler.loop``).
+Does not cover: messages (``rpc.placing``), deciding (``scheduler.loop``), quotas
+(``standalone_quotas``).
 
 Rules:
 1. An object is taken in as it is, with what an API server would have added: namespace, priority,
    preemption policy, overhead, tolerations. What is there already is replaced in its wishes.
 2. One bad object costs itself, and says why.
-3. A quota is in force for the next object of a call, which may be below it, or stand before it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Any
 from koordlet.kubeapi import (
     classes,
     disruption_rates,
-    elastic_quotas,
     kinds,
     network_topology,
     node_avoidances,
@@ -41,15 +40,11 @@ from koordlet.scheduler.loop import runner
 from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.quotas import validation as quota_validation
+from koordlet.scheduler.process import standalone_quotas
 from koordlet.scheduler.rescheduling import move_plan
 from koordlet.scheduler.reservation import keys, parsing
 from koordlet.scheduler.standalone import taints
 
-_DELETE = (
-    "let its pods end and its children go first; or --force: pods move to the default quota,"
-    " children below the root"
-)
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TAKEN = {
     kind.name: kind
@@ -136,15 +131,16 @@ class StandaloneApi:
 
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
         """Take objects in, each by itself."""
-        taken = [await self._take(manifest, dry_run=dry_run) for manifest in manifests]
+        quotas = standalone_quotas.QuotaIntake(self._loop, dry_run=dry_run)
+        taken = [await self._take(manifest, quotas) for manifest in manifests]
         while refused := [place for place, each in enumerate(taken) if _may_be_early(each)]:
             for place in refused:
-                taken[place] = await self._take(manifests[place], dry_run=dry_run)
+                taken[place] = await self._take(manifests[place], quotas)
             if all(taken[place].error for place in refused):
                 break
         return taken
 
-    async def _take(self, manifest: str, *, dry_run: bool) -> placing.Taken:
+    async def _take(self, manifest: str, quotas: standalone_quotas.QuotaIntake) -> placing.Taken:
         kind, namespace, name = "", "", ""
         try:
             body = _decoded(manifest)
@@ -163,9 +159,9 @@ class StandaloneApi:
             if faults := validation.faults({**body, "metadata": meta}):
                 raise refusals.Invalid("; ".join(faults))
             body = await self._completed(known, body)
-            made = await self._written(known, body, dry_run=dry_run)
-            if not dry_run:
-                self._heed(known, made)
+            quotas.check(known, body)
+            made = await self._written(known, body, dry_run=quotas.dry_run)
+            quotas.take(known, made)
         except errors.KoordletError as error:
             return placing.Taken(kind=kind, namespace=namespace, name=name, error=str(error))
         return placing.Taken(
@@ -174,17 +170,6 @@ class StandaloneApi:
             name=objects.text(made, "name"),
             uid=objects.text(made, "uid"),
         )
-
-    def _heed(self, kind: kinds.Kind, made: objects.Object) -> None:
-        """Bring a quota into force before the watch shows it (rule 3)."""
-        quotas = self._loop.core.quotas
-        if kind == kinds.ELASTIC_QUOTAS:
-            quotas.put_quota(elastic_quotas.elastic_quota(made))
-        elif kind == kinds.ELASTIC_QUOTA_PROFILES:
-            quotas.put_profile(elastic_quotas.elastic_quota_profile(made))
-        else:
-            return
-        quotas.settle(self._loop.now())
 
     async def _written(
         self, kind: kinds.Kind, body: dict[str, Any], *, dry_run: bool
@@ -224,8 +209,6 @@ class StandaloneApi:
         network = kind == kinds.CLUSTER_NETWORK_TOPOLOGIES
         if network and (unused := network_topology.network_topology(body).unused):
             raise refusals.Invalid(unused)
-        if kind == kinds.ELASTIC_QUOTAS:
-            self._check_quota(elastic_quotas.elastic_quota(body))
         if kind == kinds.POD_GROUPS and pod_groups.pod_group(body).minimum is None:
             minimum = objects.part(body, "spec").get("minMember")
             raise refusals.Invalid(
@@ -254,13 +237,6 @@ class StandaloneApi:
                 culprit=name,
                 fix=f'label the namespace {_ADMIN_ACCESS}="true"',
             )
-
-    def _check_quota(self, quota: elastic_quotas.ElasticQuota) -> None:
-        """``Invalid`` where a quota would not be in force as it is written."""
-        book = self._loop.core.quotas.book
-        objection = next(book.objections(quota, book.spec(quota.name)), None)
-        if objection is not None:
-            raise refusals.Invalid(objection.message, fix=objection.fix)
 
     def _check_served(self, name: str) -> None:
         """``Invalid`` where no profile would ever try what asks for this scheduler."""
@@ -312,22 +288,8 @@ class StandaloneApi:
         return {**never, "priority": known.get("value", 0)}
 
     async def delete_quota(self, name: str, *, force: bool) -> None:
-        """Delete a quota; with pods or children in it only by force.
-
-        The root of a profile's tree goes with its profile, which would create it anew.
-        """
-        book = self._loop.core.quotas.book
-        profiles = [pool.profile for pool, _ in book.pools() if pool.profile.quota_name == name]
-        stored = book.stored(name)
-        several = [each for each in (*profiles, stored) if each is not None and each.uid]
-        if not several:
-            raise refusals.NotFound("no quota has this name", culprit=name)
-        why = quota_validation.deletion(book, name)
-        if why and (not force or name in elastic_quotas.BUILT_IN):
-            raise refusals.Invalid(why, fix=_DELETE)
-        for each in several:
-            ref = objects.Ref(each.kind, each.name, each.namespace)
-            await self._store.delete(ref, uid=each.uid)
+        """Delete a quota; with pods or children in it only by force."""
+        await standalone_quotas.delete(self._store, self._loop.core.quotas.book, name, force=force)
 
     def why(self, namespace: str, name: str) -> placing.Why:
         """Why a pod is where it is."""

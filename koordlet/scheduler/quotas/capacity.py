@@ -29,7 +29,7 @@ from koordlet.scheduler.quotas.book import QuotaBook
 from koordlet.scheduler.quotas.pools import Pool
 from koordlet.scheduler.quotas.settings import UNBOUNDED
 from koordlet.scheduler.quotas.tree import QuotaNode
-from koordlet.scheduler.quotas.validation import Objection
+from koordlet.scheduler.quotas.validation import Objection, QuotasInForce, Validation
 
 
 class CapacityBook(QuotaBook):
@@ -58,13 +58,16 @@ class CapacityBook(QuotaBook):
         return moved
 
     def objections(
-        self, quota: ElasticQuota, old: ElasticQuota | None = None
+        self,
+        quota: ElasticQuota,
+        old: ElasticQuota | None = None,
+        beside: QuotasInForce | None = None,
     ) -> Iterator[Objection]:
         oldest = next(iter(self._several(quota.namespace)), quota)
         if (oldest.id, oldest.kind) != (quota.id, quota.kind):
             words = f"quota {oldest.id} is the namespace's already"
             yield Objection(words, "metadata.namespace", "change that one")
-        yield from self._validation.objections(_in_force(quota), old)
+        yield from Validation(beside or self, self.settings.gates).objections(_in_force(quota), old)
 
     def put(self, pod: Pod) -> None:
         super().put(pod)

@@ -196,14 +196,17 @@ class QuotaRegistry:
         return (quota for versions in self._objects.values() for quota in versions.values())
 
     def objections(
-        self, quota: ElasticQuota, old: ElasticQuota | None = None
+        self,
+        quota: ElasticQuota,
+        old: ElasticQuota | None = None,
+        beside: validation.QuotasInForce | None = None,
     ) -> Iterator[Objection]:
-        """Why a quota would not be in force as it is written, in place of a version of it."""
-        rival = self._oldest(quota.name)
+        """Why a quota would not be in force as written, in place of a version, beside others."""
+        rival = old if old is not None and old.id != quota.id else self._oldest(quota.name)
         if rival is not None and rival.id != quota.id:
             words = f"quota {quota.name} is ignored: {rival.id} has its name"
             yield Objection(words, "metadata.name", "choose a name that no other quota has")
-        yield from self._validation.objections(quota, old)
+        yield from Validation(beside or self, self.settings.gates).objections(quota, old)
 
     def stored(self, name: str) -> ElasticQuota | None:
         """The object that says what a quota may use, and is told what it does."""

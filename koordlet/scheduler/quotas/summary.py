@@ -67,14 +67,11 @@ def _by_name(node: QuotaNode) -> list[QuotaNode]:
 
 def document(book: QuotaBook, node: QuotaNode) -> Document:
     """One quota."""
-    spec, above, limit = node.spec, node.parent, book.limit(node)
+    spec, above = node.spec, node.parent
     pods = list(book.counted(node))
     placed = sum(bool(each.usage.used) or bool(each.pod.node) for each in pods)
     owner = book.stored(spec.name)
-    others = (
-        *(beyond(node.used, spec.min), lent(book, node)),
-        beyond(node.used, limit, bounded=True),
-    )
+    others = beyond(node.used, spec.min), lent(book, node), over(book, node)
     return {
         **_document(
             spec,
@@ -180,6 +177,11 @@ def beyond(amounts: Amounts, bound: Amounts, *, bounded: bool = False) -> dict[s
 def lent(book: QuotaBook, node: QuotaNode) -> dict[str, int]:
     """What of its minimum a quota's siblings may use now."""
     return beyond(node.spec.min, book.limit(node)) if node.spec.lends else {}
+
+
+def over(book: QuotaBook, node: QuotaNode) -> dict[str, int]:
+    """What a quota uses beyond its runtime."""
+    return beyond(node.used, book.limit(node), bounded=True)
 
 
 def peer(book: QuotaBook, node: QuotaNode) -> Document:

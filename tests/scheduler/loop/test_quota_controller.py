@@ -10,6 +10,7 @@ from typing import Any
 from koordlet.kubeapi import elastic_quotas, kinds, objects
 from koordlet.scheduler.loop import configuration
 from koordlet.scheduler.quotas import pools
+from koordlet.scheduler.quotas.history import QuotaAct
 from tests.kit import deadline, schedulers
 from tests.kit.quotas import KEY, capacity_scheduling, quota
 from tests.scheduler.loop.test_gangs import both
@@ -203,5 +204,43 @@ def test_a_quota_of_a_namespace_is_told_what_runs_and_that_it_is_synced(
                 await world.until(
                     lambda known: "ElasticQuota d is more than Max" in str(known["b"]), kinds.PODS
                 )
+
+    schedulers.run(body())
+
+
+def test_it_is_recorded_since_when_a_quota_is_over_and_whom_it_refused(ram: Path) -> None:
+    """Over while the owner of what it borrowed waits, within again when nobody asks any more."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False, custom=CUSTOM) as world:
+            await world.node("n1", cpu="4")
+            for name in ("a", "b"):
+                each = quota(name, {"cpu": 2}, {"cpu": 3})
+                del each["metadata"]["uid"]
+                await world.store.create(kinds.ELASTIC_QUOTAS, each)
+            async with schedulers.scheduler(world.client) as loop:
+                await deadline.comes(lambda: loop.ready)
+                for name in ("b0", "b1", "b2"):
+                    await world.pod(name, cpu="1", labels={f"{KEY}name": "b"})
+                await world.until_placed("b0", "b1", "b2")
+                await world.pod("b3", cpu="1", labels={f"{KEY}name": "b"})
+                await world.until_told("b3")
+                history = loop.core.quotas.history
+
+                def over() -> list[bool]:
+                    """Of each period of the borrower, whether it has ended."""
+                    past = history.get("b")
+                    return [] if past is None else [end is not None for _, end in past.over]
+
+                past = history.get("b")
+                assert past is not None
+                assert [(mark.act, mark.pod) for mark in past.marks] == [
+                    (QuotaAct.REFUSED, "d/b3"),
+                ]
+                assert over() == []
+                await world.pod("a0", cpu="2", labels={f"{KEY}name": "a"})
+                await deadline.comes(lambda: over() == [False])
+                await world.store.delete(objects.Ref(kinds.PODS, "a0", "d"), grace_seconds=0)
+                await deadline.comes(lambda: over() == [True])
 
     schedulers.run(body())

@@ -13,6 +13,7 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.loop import configuration, evictions, revoke_controller, runner
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.quotas.amounts import Amounts
+from koordlet.scheduler.quotas.history import QuotaAct
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from koordlet.scheduler.quotas.tree import QuotaNode, QuotaTree, Usage
 from tests.kit import deadline, quotas, schedulers
@@ -77,6 +78,7 @@ class Scene:
             functools.partial(_same, Lent(loop, runtime)),
             QuotaSettings(delay_evict_seconds=1.0, max_revoke_per_minute=per_minute),
             evicting,
+            loop.core.quotas.history,
         )
 
     async def look(self, seconds: float) -> None:
@@ -264,5 +266,10 @@ def test_a_quota_that_borrowed_gives_back_when_the_owner_comes(
                 assert sorted(placed) == ["a0", "a1", "a2", "b0"]
                 revoked = loop.core.measures.revoked
                 assert dict(revoked) == {("b",): 3}
+                history = loop.core.quotas.history
+                past = history.get("b")
+                assert past is not None
+                acts = [mark.act for mark in past.marks]
+                assert acts.count(QuotaAct.CALLED_BACK) == 3
 
     schedulers.run(body())

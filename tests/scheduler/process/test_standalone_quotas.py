@@ -69,6 +69,51 @@ def test_a_file_of_quotas_is_taken_in_whatever_their_order(ram: Path) -> None:
     schedulers.run(body())
 
 
+def test_a_dry_run_answers_as_the_call_would_and_changes_nothing(ram: Path) -> None:
+    """A child beside its parent or its profile, in any order; what is wrong is refused alike."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            await world.node("n1", cpu="4", memory="8Gi")
+            book = loop.core.quotas.book
+            half, whole = {"cpu": "1"}, {"cpu": "2"}
+            known = quotas.quota("org", whole, whole, is_parent=True)
+            await desk.submit(_handed(clusters.stored(known)), dry_run=False)
+            await world.until(lambda stored: "org" in stored, kinds.ELASTIC_QUOTAS)
+            profile = {
+                "apiVersion": kinds.ELASTIC_QUOTA_PROFILES.api_version,
+                "kind": kinds.ELASTIC_QUOTA_PROFILES.name,
+                "metadata": {"name": "pool"},
+                "spec": {"quotaName": "pool-root"},
+            }
+            amounts = {"cpu": "1", "memory": "1Gi"}
+            several = [
+                quotas.quota("a", half, half, parent="new"),
+                quotas.quota("b", half, half, parent="org"),
+                quotas.quota("c", whole, whole, parent="org"),
+                quotas.quota("d", half, half, parent="nobody"),
+                quotas.quota("new", half, half, is_parent=True),
+                quotas.quota("new", half, half, namespace="other"),
+                quotas.quota("pooled", amounts, amounts, parent="pool-root"),
+                quotas.quota("greedy", {"cpu": "9"}, {"cpu": "9"}, parent="pool-root"),
+            ]
+            handed = [profile, *map(clusters.stored, several)]
+            rehearsed = await desk.submit(_handed(*handed), dry_run=True)
+            assert set(book.nodes) & {"a", "b", "new", "pooled", "pool-root"} == set()
+            taken = await desk.submit(_handed(*handed), dry_run=False)
+            errors = [each.error for each in taken]
+            assert [each.error for each in rehearsed] == errors
+            assert [bool(error) for error in errors] == [
+                *(False, False, False, True, True, False, True, False, True),
+            ]
+
+    schedulers.run(body())
+
+
 def test_a_quota_with_pods_is_deleted_only_by_force_and_its_pods_are_in_the_default_quota(
     ram: Path,
 ) -> None:
