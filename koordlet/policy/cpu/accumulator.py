@@ -240,7 +240,7 @@ class _Taking:
             self._claim(piece)
 
     def _by_preference(self, offer: int) -> list[cpu_shape.Core]:
-        """Cores with a CPU of the offer. What a socket and a node add is the same for all theirs."""
+        """Cores with a CPU of the offer. Those of one place share the first part of the key."""
         places: dict[tuple[int, int], tuple[int, ...]] = {}
         keyed = []
         for core in self.shape.cores:

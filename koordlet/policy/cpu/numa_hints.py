@@ -165,7 +165,7 @@ class _Search:
             )
             for zone in able
         )
-        #: By the first node that is left, then by resource: the sums of the richest 0, 1, 2 ... left.
+        #: By the first node that is left, then by resource: sums of the richest 0, 1, 2 ... nodes.
         self.richest = [
             [
                 (0, *itertools.accumulate(sorted(column, reverse=True)))
