@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 
+from koordlet import late_import
 from koordlet.agent import stop_signal
 
 
@@ -15,6 +16,7 @@ def main() -> None:
     # Importing makes much that stays and little garbage: looking for it is a tenth of the start.
     # The command line switches it on again.
     gc.disable()
+    late_import.install()
     # Ctrl-C while importing: nothing was done yet, and not every extension module survives an
     # exception there. The command line takes this back, too. A shell's background job ignores it.
     if sys.argv[1:2] == ["run"]:

@@ -16,14 +16,18 @@ from pathlib import Path
 BUDGET = Path(__file__).with_name("import_budget.txt")
 
 #: None of these may be loaded before the agent protects anybody.
-LATE = {"grpc", "google", "h11", "kubernetes", "prometheus_client", "psutil", "pyroute2", "rich"}
+LATE = {
+    *("google", "greenlet", "grpc", "h11", "hashlib", "kubernetes", "psutil", "pyroute2"),
+    *("rich", "ssl"),
+}
 
-#: Runs the command line, and leaves the names of all modules behind. structlog takes greenlet where
-#: it is, and only the checks have it (with the browser's driver).
+#: Runs the command line, and leaves the names of all modules behind.
 _RUN = """
 import atexit, pathlib, sys
-sys.modules["greenlet"] = None
-names = lambda: sorted({name.partition(".")[0] for name, one in sys.modules.items() if one})
+from koordlet import late_import
+late_import.install()
+loaded = lambda: {name for name, one in sys.modules.items() if one} - late_import.pending()
+names = lambda: sorted({name.partition(".")[0] for name in loaded()})
 atexit.register(lambda: pathlib.Path(sys.argv[1]).write_text(" ".join(names())))
 from koordlet import cli
 sys.exit(cli.main(sys.argv[2:]))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
 import typing
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -104,7 +104,7 @@ class Publisher:
         #: Endpoint to why it could not start.
         self._endpoint_problems: Mapping[str, str] = {}
         self._unanswered = UnansweredReads()
-        self._epoch = uuid.uuid4().hex
+        self._epoch = os.urandom(16).hex()
         self._revision = 0
         #: Plans carried out; the epoch and this number name a plan in the audit log.
         self._plans = 0

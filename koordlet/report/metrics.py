@@ -1,7 +1,7 @@
 """Prometheus text and OpenMetrics, from a view.
 
-Covers: writing our own families fast, and the agent's own ``process_*`` series.
-Does not cover: what the families say (``families``), HTTP (``http_api``).
+Covers: writing families fast. Does not cover: what the families say (``families``), the agent's own
+``process_*`` series (``process_metrics``), HTTP (``http_api``).
 
 Rules:
 1. The bulk is written by us: a line is a prefix that is kept from scrape to scrape, and a value.
@@ -44,12 +44,23 @@ OPENMETRICS = TextFormat(
 Events = Mapping[tuple[str, str], int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The lines of a family without their values."""
+
+    subjects: list[tuple[str, ...]]
+    prefixes: list[str]
+    unique: bool
+
+
 class MetricsWriter:
     """Writes families; keeps the prefixes of their lines."""
 
     def __init__(self) -> None:
         #: By sample name and label values.
         self._prefixes: dict[str, dict[tuple[str, ...], str]] = {}
+        #: By sample name; from scrape to scrape mostly the same subjects are there.
+        self._blocks: dict[str, _Block] = {}
 
     @property
     def kept(self) -> int:
@@ -76,29 +87,42 @@ class MetricsWriter:
             return _histogram(family, now)
         sample = f"{family.name}_total" if family.type == families.COUNTER else family.name
         shown = sample if form.total_in_name else family.name
-        kept = self._prefixes.setdefault(sample, {})
         printed, finite = family.form, math.isfinite
-        # By prefix: two labels that are one after escaping and cutting are one series.
-        values: dict[str, float] = {}
-        for labels, value in family.rows(now):
-            if value is not None and finite(value):
-                prefix = kept.get(labels)
-                if prefix is None:
-                    prefix = kept[labels] = _prefix(sample, family.labels, labels)
-                if prefix not in values:
-                    values[prefix] = value
-        if len(kept) > 2 * len(values) + _SPARE:
-            self._prefixes[sample] = {
-                labels: prefix for labels, prefix in kept.items() if prefix in values
-            }
-        lost = len(values) - family.most
-        rows = list(values.items())[: family.most]
+        rows = [row for row in family.rows(now) if row[1] is not None and finite(row[1])]
+        subjects = [labels for labels, _ in rows]
+        block = self._blocks.get(sample)
+        if block is None or block.subjects != subjects:
+            block = self._blocks[sample] = self._block(sample, family.labels, subjects)
+        prefixes = block.prefixes
+        if not block.unique:
+            # Two labels that are one after escaping and cutting are one series.
+            firsts = dict(zip(reversed(prefixes), reversed(rows), strict=True))
+            prefixes = list(dict.fromkeys(prefixes))
+            rows = [firsts[prefix] for prefix in prefixes]
+        lost = len(rows) - family.most
         lines = [
             f"# HELP {shown} {_help(family.help)}",
             f"# TYPE {shown} {family.type}",
-            *[prefix + printed % value for prefix, value in rows],
+            *[
+                prefix + printed % value
+                for prefix, (_, value) in zip(prefixes[: family.most], rows, strict=False)
+            ],
         ]
         return lines, max(0, lost)
+
+    def _block(
+        self, sample: str, names: tuple[str, ...], subjects: list[tuple[str, ...]]
+    ) -> _Block:
+        kept = self._prefixes.setdefault(sample, {})
+        prefixes = []
+        for labels in subjects:
+            prefix = kept.get(labels)
+            if prefix is None:
+                prefix = kept[labels] = _prefix(sample, names, labels)
+            prefixes.append(prefix)
+        if len(kept) > 2 * len(subjects) + _SPARE:
+            self._prefixes[sample] = dict(zip(subjects, prefixes, strict=True))
+        return _Block(subjects, prefixes, unique=len(set(prefixes)) == len(prefixes))
 
 
 def _histogram(family: families.Family, now: view.ReportView) -> tuple[list[str], int]:
@@ -191,21 +215,3 @@ def _value(text: str) -> str:
 
 def _help(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-class ProcessMetrics:
-    """The agent's own ``process_*`` series, by ``prometheus_client``; imported when it is made."""
-
-    def __init__(self) -> None:
-        import prometheus_client  # noqa: PLC0415 - 50 ms that the first tick must not wait for
-        from prometheus_client.openmetrics import exposition  # noqa: PLC0415 - part of it
-
-        self._registry = prometheus_client.CollectorRegistry()
-        prometheus_client.ProcessCollector(registry=self._registry)
-        self._text = prometheus_client.generate_latest
-        self._openmetrics = exposition.generate_latest
-
-    def render(self, form: TextFormat) -> bytes:
-        """The series, without the end mark of the format."""
-        written = (self._text if form is TEXT else self._openmetrics)(self._registry)
-        return written.removesuffix(b"# EOF\n")

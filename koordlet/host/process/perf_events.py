@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import struct
 from collections.abc import Sequence
 
@@ -60,7 +59,7 @@ class PerfEvents:
 
     def __init__(self, pair: tuple[Event, Event] = (CYCLES, INSTRUCTIONS)) -> None:
         self._pair = pair
-        self._number = _NUMBERS.get(platform.machine())
+        self._number = _NUMBERS.get(os.uname().machine)
         self._call = ctypes.CDLL(None, use_errno=True).syscall
 
     def open(self, group: str, cpu: int) -> tuple[int, ...]:

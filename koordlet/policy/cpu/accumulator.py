@@ -33,6 +33,8 @@ koordlet replaces them; the L3 domain and the distance only break what they leav
 from __future__ import annotations
 
 import enum
+import itertools
+import operator
 from collections.abc import Iterable, Iterator
 
 from koordlet.model.record import dataclass
@@ -107,10 +109,7 @@ def usable(shape: cpu_shape.Shape, free: int, bind: Bind) -> int:
     """Free CPUs that a required bind policy can use."""
     if bind is Bind.FULL_CORES:
         return shape.whole(free)
-    bits = 0
-    for core in shape.cores:
-        bits |= cpu_shape.lowest(core.bits & free, 1)
-    return bits
+    return _firsts(shape, free)
 
 
 def satisfies(shape: cpu_shape.Shape, taken: int, bind: Bind) -> bool:
@@ -151,8 +150,7 @@ class _Taking:
         alone = self.free & ~self._repelled
         offers = [alone, self.free]
         if not self._full:
-            firsts = (cpu_shape.lowest(core.bits & alone, 1) for core in self.shape.cores)
-            offers.insert(0, sum(firsts))
+            offers.insert(0, _firsts(self.shape, alone))
         yield from dict.fromkeys(offers)
 
     # One domain ----------------------------------------------------------------------------------
@@ -183,7 +181,7 @@ class _Taking:
         return self._sign * (bits & self.free).bit_count()
 
     def _whole_cores(self, offer: int, count: int) -> int | None:
-        whole = self.shape.whole(offer)
+        whole = self.shape.whole(offer) if offer.bit_count() >= count else 0
         if whole.bit_count() < count:
             return None
         domains = (domain & whole for domain in self.shape.l3)
@@ -195,17 +193,18 @@ class _Taking:
         """The lowest cores first, and of the last one the lowest CPUs."""
         taken = 0
         for core in self.shape.cores:
-            missing = count - taken.bit_count()
-            if missing <= 0:
-                break
-            taken |= cpu_shape.lowest(core.bits & bits, missing)
+            part = core.bits & bits
+            if part.bit_count() >= count:
+                return taken | cpu_shape.lowest(part, count)
+            taken |= part
+            count -= part.bit_count()
         return taken
 
     def _spread(self, offer: int, count: int) -> int | None:
         if offer.bit_count() < count:
             return None
         order = _round_robin(core.bits & offer for core in self.shape.cores)
-        return sum(bit for bit, _ in zip(order, range(count), strict=False))
+        return sum(itertools.islice(order, count))
 
     # Several domains -----------------------------------------------------------------------------
 
@@ -232,26 +231,35 @@ class _Taking:
     def _scattered(self, count: int) -> None:
         """From anywhere, one CPU of each core before the second of any."""
         for whole in tuple(self._offers()):
+            if count <= 0:
+                return
             offer = whole & self.free
-            cores = sorted(
-                (core for core in self.shape.cores if core.bits & offer), key=self._core_key
-            )
-            for bit in _round_robin(core.bits & offer for core in cores):
-                if count <= 0:
-                    return
-                self._claim(bit)
-                count -= 1
+            order = _round_robin(core.bits & offer for core in self._by_preference(offer))
+            piece = sum(itertools.islice(order, count))
+            count -= piece.bit_count()
+            self._claim(piece)
 
-    def _core_key(self, core: cpu_shape.Core) -> tuple[int, ...]:
+    def _by_preference(self, offer: int) -> list[cpu_shape.Core]:
+        """Cores with a CPU of the offer. Those of one place share the first part of the key."""
+        places: dict[tuple[int, int], tuple[int, ...]] = {}
+        keyed = []
+        for core in self.shape.cores:
+            if core.bits & offer:
+                place = places.get((core.socket, core.node))
+                if place is None:
+                    place = places[core.socket, core.node] = self._place_key(core)
+                free = (core.bits & self.free).bit_count()
+                keyed.append(((place, free, core.socket, core.number), core))
+        keyed.sort(key=operator.itemgetter(0))
+        return [core for _, core in keyed]
+
+    def _place_key(self, core: cpu_shape.Core) -> tuple[int, ...]:
         socket = self.shape.sockets[core.socket]
         return (
             -(socket & self.taken).bit_count(),
             self._weigh(socket),
             self._weigh(self.shape.nodes[core.node]),
             self._nearness(core.node),
-            (core.bits & self.free).bit_count(),
-            core.socket,
-            core.number,
         )
 
     def _nearness(self, node: int) -> int:
@@ -272,6 +280,15 @@ def _repelled(shape: cpu_shape.Shape, repelling: int, exclusive: Exclusive) -> i
     for domain in domains:
         if domain & repelling:
             bits |= domain
+    return bits
+
+
+def _firsts(shape: cpu_shape.Shape, free: int) -> int:
+    """The lowest free CPU of each core."""
+    bits = 0
+    for core in shape.cores:
+        part = core.bits & free
+        bits |= part & -part
     return bits
 
 

@@ -23,6 +23,8 @@ and the best of what was found is taken. 2^k sets are never enumerated.
 from __future__ import annotations
 
 import enum
+import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
@@ -86,6 +88,7 @@ def choose(
     sizes = 1 if policy is NumaPolicy.SINGLE else len(zones)
     asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
     search = _Search(zones, asked, taste)
+    far = functools.cache(far)
     for size in range(1, sizes + 1):
         fitting = list(filter(taste.serves, search.sets(size)))
         able = [nodes for nodes in fitting if not taste.barred(nodes)]
@@ -162,6 +165,14 @@ class _Search:
             )
             for zone in able
         )
+        #: By the first node that is left, then by resource: sums of the richest 0, 1, 2 ... nodes.
+        self.richest = [
+            [
+                (0, *itertools.accumulate(sorted(column, reverse=True)))
+                for column in zip(*self.free[start:], strict=True)
+            ]
+            for start in range(len(self.free))
+        ]
         self.budget = BUDGET if len(zones) > EXACT else None
 
     def sets(self, size: int) -> Iterator[tuple[int, ...]]:
@@ -187,11 +198,8 @@ class _Search:
 
     def _reachable(self, start: int, size: int, missing: tuple[int, ...]) -> bool:
         """Whether ``size`` more of the nodes that are left could add what is missing."""
-        for number, much in enumerate(missing):
-            richest = sorted((row[number] for row in self.free[start:]), reverse=True)[:size]
-            if sum(richest) < much:
-                return False
-        return True
+        sums = zip(self.richest[start], missing, strict=True)
+        return all(richest[size] >= much for richest, much in sums)
 
 
 def _is_zoned(name: str, zones: Sequence[Zone]) -> bool:
@@ -199,4 +207,4 @@ def _is_zoned(name: str, zones: Sequence[Zone]) -> bool:
 
 
 def _spread(nodes: tuple[int, ...], far: Callable[[int, int], int]) -> int:
-    return sum(far(node, other) for node in nodes for other in nodes if node != other)
+    return sum(itertools.starmap(far, itertools.permutations(nodes, 2)))

@@ -1,0 +1,90 @@
+"""A module that waits is executed once, whole, by its first use, whichever thread comes first."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_PROGRAM = """
+import sys, threading
+from koordlet import late_import
+late_import.install()
+import asyncio, hashlib, ssl
+"""
+
+
+def _run(program: str) -> str:
+    # A process of its own: this one has executed ssl long ago.
+    words = [sys.executable, "-c", f"{_PROGRAM}{program}"]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def test_an_event_loop_that_serves_a_socket_executes_no_tls() -> None:
+    """Whoever executes _ssl or _hashlib has libcrypto in its memory."""
+    program = """
+import os, socket, tempfile
+def ask(path):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+        client.send(b"answer\\n")
+        return client.makefile().readline()
+async def serve(path):
+    async def echo(reader, writer):
+        writer.write(await reader.readline())
+        writer.close()
+    async with await asyncio.start_unix_server(echo, path):
+        return await asyncio.to_thread(ask, path)
+with tempfile.TemporaryDirectory() as directory:
+    print(asyncio.run(serve(os.path.join(directory, "s"))).strip())
+print(sorted(late_import.pending()), "_ssl" in sys.modules, "_hashlib" in sys.modules)
+"""
+
+    answer, modules = _run(program).splitlines()
+
+    assert answer == "answer"
+    assert modules == "['asyncio.sslproto', 'hashlib', 'ssl'] False False"
+
+
+def test_first_attribute_executes_the_module() -> None:
+    """Everything is there afterwards, in the module that others have already imported."""
+    program = """
+from asyncio import base_events
+print(base_events.ssl is ssl, isinstance(ssl.create_default_context(), ssl.SSLContext))
+print(base_events.sslproto.SSLProtocol.__mro__[1].__name__, hashlib.sha256(b"").hexdigest()[:8])
+print(sorted(late_import.pending()))
+"""
+
+    assert _run(program).splitlines() == ["True True", "BufferedProtocol e3b0c442", "[]"]
+
+
+def test_absent_attribute_is_an_attribute_error_that_names_the_module() -> None:
+    """Also names of the import system: who looks through sys.modules executes nothing."""
+    program = """
+print(hasattr(ssl, "__path__"), sorted(late_import.pending()))
+try:
+    ssl.no_such_name
+except AttributeError as error:
+    print(error)
+"""
+
+    assert _run(program).splitlines() == [
+        "False ['asyncio.sslproto', 'hashlib', 'ssl']",
+        "module 'ssl' has no attribute 'no_such_name'",
+    ]
+
+
+def test_threads_that_come_together_all_find_the_whole_module() -> None:
+    """One executes it, the others wait."""
+    program = """
+at = threading.Barrier(8)
+seen = []
+def use():
+    at.wait()
+    seen.append(ssl.get_server_certificate.__module__)
+threads = [threading.Thread(target=use) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(seen)
+"""
+
+    assert _run(program).strip() == str(["ssl"] * 8)
