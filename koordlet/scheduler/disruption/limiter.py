@@ -96,6 +96,9 @@ class Limiter:
         self.settings, self.workloads = settings, known
         self.rates, self.pace = RateBook(settings, known), Pace()
         self._budgets, self._health = budgets, health
+        #: What the cluster's bounds were last asked for, and their answer.
+        self._cluster_key: object = None
+        self._cluster_answer: Answer | None = None
         self._checks = (
             self._gone, self._protected, self._rates, self._budget, self._cluster, self._node,
             self._namespace, self._controller, self._share, self._cool_down, self._unhealthy,
@@ -188,7 +191,7 @@ class Limiter:
 
     def _gone(self, question: _Question) -> Answer | None:
         pod = question.pod
-        if pod.terminating or pod.uid in self.pace.leaving:
+        if pod.terminating or self.pace.leaves(pod.uid):
             return Deny("Gone", f"{pod.key} ends already, or its eviction is asked for")
         return None
 
@@ -236,20 +239,23 @@ class Limiter:
         return None
 
     def _cluster(self, question: _Question) -> Answer | None:
+        """One answer for a mover at one moment, whichever pod it is about."""
+        key = question.mover, question.now, self.settings, self.pace.revision
+        if key != self._cluster_key:
+            self._cluster_key, self._cluster_answer = key, self._of_cluster(question)
+        return self._cluster_answer
+
+    def _of_cluster(self, question: _Question) -> Answer | None:
         mover, now, shadow = question.mover, question.now, question.shadow
-        bounds = self.settings.limiter
+        bounds, limit = self.settings.limiter, question.mover.limit
         rate, whose = EvictionRate(self.settings.per_minute, _MINUTE), "the cluster"
-        if mover.limit is not None:
-            rate, whose = mover.limit, mover.name
-        times = self.pace.since(
-            now.steady - rate.window_seconds,
-            shadow=shadow,
-            where=lambda each: (
-                each.mover.name == mover.name
-                if mover.limit is not None
-                else each.mover.limit is None
-            ),
-        )
+        if limit is not None:
+            rate, whose = limit, mover.name
+
+        def counts(each: Eviction) -> bool:
+            return each.mover.limit is None if limit is None else each.mover.name == mover.name
+
+        times = self.pace.since(now.steady - rate.window_seconds, shadow=shadow, where=counts)
         if (refusal := _rate("GlobalRate", whose, times, rate, now)) is not None:
             return refusal
         flying = self.pace.in_flight(now.steady, shadow=shadow)

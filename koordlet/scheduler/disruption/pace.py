@@ -78,6 +78,8 @@ class Pace:
         self._replacements: set[str] = set()
         self._moved: OrderedDict[tuple[Signature, bool], float] = OrderedDict()
         self._disrupted: OrderedDict[Signature, deque[float]] = OrderedDict()
+        #: Another one whenever evictions come, go, end or are replaced.
+        self.revision = 0
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._by_uid
@@ -94,8 +96,14 @@ class Pace:
             uid for uid, each in self._by_uid.items() if each.gone is None and not each.shadow
         )
 
+    def leaves(self, uid: str) -> bool:
+        """Whether a pod is one of those that are leaving."""
+        eviction = self._by_uid.get(uid)
+        return eviction is not None and eviction.gone is None and not eviction.shadow
+
     def begin(self, eviction: Eviction) -> None:
         """An eviction is asked for."""
+        self.revision += 1
         if eviction.shadow:
             eviction.end(eviction.since.steady)  # nothing goes: as if it were gone at once
         self._recent.append(eviction)
@@ -111,6 +119,7 @@ class Pace:
         eviction = self._by_uid.pop(uid, None)
         if eviction is None:
             return
+        self.revision += 1
         self._recent.remove(eviction)
         signature = eviction.signature
         if signature is not None:
@@ -124,6 +133,7 @@ class Pace:
 
     def gone(self, uid: str, now: float) -> None:
         """A pod is gone."""
+        self.revision += 1
         self._replacements.discard(uid)
         eviction = self._by_uid.get(uid)
         if eviction is not None:
@@ -141,6 +151,7 @@ class Pace:
             # Objects have whole seconds.
             after = created >= int(eviction.since.wall)
             if eviction.signature == signature and not eviction.replaced and after:
+                self.revision += 1
                 eviction.replace()
                 self._replacements.add(pod.uid)
                 return

@@ -113,6 +113,7 @@ class Descheduler:
             instance=instance,
             grace_seconds=settings.grace_seconds,
             leads=lambda: self.leading,
+            in_plan=lambda job: self.plans.has_made(job),  # noqa: PLW0108 -- made below
         )
         self.plans = plan_controller.PlanController(
             store, watched, self.migrations, self.state, leads=lambda: self.leading

@@ -60,8 +60,12 @@ class MigrationController:
         grace_seconds: int | None = None,
         leads: Callable[[], bool] = lambda: True,
         only: Callable[[MigrationJob], bool] | None = None,
+        in_plan: Callable[[MigrationJob], bool] = lambda _job: False,
     ) -> None:
-        """``only``: the jobs that are carried out, where others are somebody else's."""
+        """``only``: the jobs that are carried out, where others are somebody else's.
+
+        ``in_plan``: whether a plan that is under way has made a job.
+        """
         self._only = only
         self._store, self._watched, self._settings = store, watched, settings
         self._instance, self._leads = instance, leads
@@ -71,7 +75,7 @@ class MigrationController:
         )
         #: Jobs under way by the pod that they name, those that were just made included.
         self._by_pod: dict[tuple[str, str], str] = {}
-        self._writer = JobWriter(store, watched, settings)
+        self._writer = JobWriter(store, watched, settings, in_plan)
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._swept = 0.0
         #: The UIDs of jobs that were made here and are not over.
@@ -254,8 +258,15 @@ class MigrationController:
         if pod is not None and job.pod.uid not in {"", pod.uid}:
             pod = None
         known = PodTraits() if memory is None or memory.traits is None else memory.traits
-        resident = None if pod is None else Resident(pod, known, -1)
-        return Candidate(job=job, resident=resident, signature=self._signature(job, pod))
+        signature = self._signature(job, pod)
+        if pod is None:
+            return Candidate(job=job, signature=signature)
+        return Candidate(
+            job=job,
+            resident=Resident(pod, known, -1),
+            signature=signature,
+            unproved=self._writer.unproved(job, pod),
+        )
 
     def _signature(self, job: MigrationJob, pod: Pod | None) -> Signature | None:
         if pod is not None:
@@ -267,10 +278,8 @@ class MigrationController:
         job, limiter = candidate.job, self._watched.disruptions.limiter
         pod = candidate.resident.pod if candidate.resident else None
         assert pod is not None  # noqa: S101 -- nobody is asked about a pod that is gone
-        return limiter.may_evict(
-            pod, cause(job),
-            mover(job.by, self._settings, acts=True, follows=bool(job.leader)), self._now(),
-        )  # fmt: skip
+        moved_by = mover(job.by, self._settings, acts=True)
+        return limiter.may_evict(pod, cause(job), moved_by, self._now())
 
     def _gang(self, candidate: Candidate) -> str:
         """Why the gang of a pod cannot do without it."""
@@ -279,7 +288,8 @@ class MigrationController:
         if job.leader:
             leader = self.source.get(job.leader)
             leading = self._target(leader) if leader is not None and leader.whole_gang else None
-            if leading is None or self._watched.core.gangs.book.of(leading) is not entry:
+            whole = None if leading is None else self._watched.core.gangs.book.of(leading)
+            if entry is None or whole is not entry:
                 return f'job "{job.leader}" does not move the gang of this pod'
             return ""
         if entry is None or entry.gang is None:

@@ -8,12 +8,14 @@ Rules:
    that carry out one job, one is told no and does nothing.
 2. A reservation has the UID of its job as its name: there is never a second one.
 3. What failed is tried again after ``PAUSE`` seconds; it is all that is remembered of a job.
+4. Whoever may create a job may write into it that it is of a drain or of a plan, which pass bounds.
+   Such a job waits until the cluster shows it: the node is cordoned, the plan has this job.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from koordlet import log
@@ -82,9 +84,14 @@ class JobWriter:
     """Writes of the jobs of one cluster."""
 
     def __init__(
-        self, store: objects.Objects, watched: WatchedCluster, settings: EvictorSettings
+        self,
+        store: objects.Objects,
+        watched: WatchedCluster,
+        settings: EvictorSettings,
+        in_plan: Callable[[MigrationJob], bool],
     ) -> None:
         self._store, self._watched, self._settings = store, watched, settings
+        self._in_plan = in_plan
         #: What is remembered of jobs, by UID.
         self.memory: dict[str, JobMemory] = {}
 
@@ -181,8 +188,24 @@ class JobWriter:
             with contextlib.suppress(refusals.AlreadyExists):
                 await self._store.create(kinds.POD_MIGRATION_JOBS, body)
 
+    def unproved(self, job: MigrationJob, pod: Pod) -> tuple[str, str]:
+        """What a job says of itself and the cluster does not show (rule 4)."""
+        by = mover(job.by, self._settings, acts=True)
+        if by.drains:
+            node = self._watched.sources.informers[kinds.NODES].get(pod.node)
+            if node is None or not node.unschedulable or job.by != f"drain/{pod.node}":
+                text = f"the job is of {job.by}, and its pod is on node {pod.node}, which is not"
+                return "NotDrained", f"{text} cordoned, or another one: cordon the node first"
+        elif (by.planned or job.plan) and not self._in_plan(job):
+            return "NotInPlan", f"the job is of {job.by}, and no plan under way has made it"
+        return "", ""
+
     async def _evict(self, job: MigrationJob, pod: Pod) -> bool:
         memory = self.of(job)
+        reason, why = self.unproved(job, pod)
+        if reason:
+            memory.pause(self._now().steady + PAUSE, f"{reason}: {why}")
+            return False
         known = memory.traits or PodTraits()
         moved_by = mover(job.by, self._settings, acts=True, follows=bool(job.leader))
         result = await self._watched.evictions.evict(

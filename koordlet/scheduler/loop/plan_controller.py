@@ -74,6 +74,15 @@ class PlanController:
         """All plans, the oldest first."""
         return sorted(self.source.snapshot.values(), key=lambda plan: (plan.created, plan.name))
 
+    def has_made(self, job: MigrationJob) -> bool:
+        """Whether a job is that of a move of a plan under way, and not only says so."""
+        return any(
+            job.name == plan.job(place) and str(job.pod) == str(move.pod)
+            for plan in self.source.snapshot.values()
+            if plan.uid == job.plan and not plan.status.phase.over
+            for place, move in enumerate(plan.moves)
+        )
+
     def _now(self) -> Clock:
         return self._watched.disruptions.now()
 

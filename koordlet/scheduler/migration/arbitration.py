@@ -35,6 +35,8 @@ class Candidate:
     job: MigrationJob
     resident: Resident | None = None
     signature: Signature | None = None
+    #: What the job says of itself and the cluster does not show: reason and sentence.
+    unproved: tuple[str, str] = ("", "")
 
     @property
     def pod(self) -> PodRef:
@@ -200,6 +202,8 @@ class Arbiter:
             return  # nothing runs yet: its place is all that changes
         if why := self._forbids(candidate, resident) or self._gang(candidate):
             yield FORBIDDEN, why
+        if candidate.unproved[0]:
+            yield candidate.unproved
         answer = self._asks(candidate)
         reason = "" if isinstance(answer, Allow) else answer.reason
         message = "" if isinstance(answer, Allow) else answer.message

@@ -9,7 +9,8 @@ Rules:
 2. What is as it should be is not written. Amounts offered to best-effort work change all the time,
    and are written every ``_OFFERS`` seconds at most.
 3. A node that has never reported is its owner's: only its taints follow its conditions.
-4. One object that cannot be read or written costs itself; the next second tries again.
+4. No kubelet says that a pod has ended: one that is deleted is gone when its grace period is over.
+5. One object that cannot be read or written costs itself; the next second tries again.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Controllers:
         await self._claims.once(pods)
 
     async def _guarded(self, name: str, doing: Any) -> None:
-        """Run a step; what fails costs only itself (rule 4)."""
+        """Run a step; what fails costs only itself (rule 5)."""
         try:
             await doing
         except refusals.Conflict:
@@ -134,12 +135,17 @@ class Controllers:
             await self._store.patch(objects.Ref(kinds.NODES, name), patch)
 
     async def _judged(self, pod: Body) -> None:
-        """Delete pods that do not tolerate a NoExecute taint, when their time is up."""
+        """Delete pods that do not tolerate a NoExecute taint, when their time is up (rule 4)."""
         spec, meta = wire.mapping(pod, "spec"), objects.metadata(pod)
-        node = self._nodes.get(wire.text(spec, "nodeName"))
-        if node is None or meta.get("deletionTimestamp") is not None or budgets.ended(pod):
+        node, now = self._nodes.get(wire.text(spec, "nodeName")), self._wall()
+        ends = wire.instant(meta.get("deletionTimestamp"), "metadata.deletionTimestamp")
+        if ends is not None:
+            if ends <= now:
+                where = objects.ref(kinds.PODS, pod)
+                await self._store.delete(where, uid=objects.text(pod, "uid"), grace_seconds=0)
             return
-        now = self._wall()
+        if node is None or budgets.ended(pod):
+            return
         end = taints.leaves(pod, wire.bodies(wire.mapping(node, "spec"), "taints"), now)
         if end is None or end > now:
             return

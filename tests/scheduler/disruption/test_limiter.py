@@ -277,18 +277,17 @@ def test_nobody_is_moved_in_a_cluster_that_is_not_well(health: Any, *, refused: 
     assert reason(cluster.ask(pod, RECLAIMS)) == ("Unhealthy" if health.not_ready == 3 else "")
 
 
-def test_the_first_check_that_refuses_gives_the_reason() -> None:
-    """Each is taken away in turn, and the next one speaks."""
-    cluster = Picture(
-        {
-            "limiter": {
-                "perMinute": 0,
-                "perNodeInFlight": 0,
-                "perNamespaceInFlight": 0,
-                "coolDown": "1h",
-            }
-        }
-    )
+@pytest.mark.parametrize(
+    ("bounds", "more"),
+    [(11, {}), (4, {"follows": True}), (4, {"name": "plan/p"}), (4, {"name": "drain/n1"})],
+)
+def test_the_first_check_that_refuses_gives_the_reason(bounds: int, more: Any) -> None:
+    """Each is taken away in turn, and the next one speaks.
+
+    What is one with a move before it is bound by the first four alone, and by each of them.
+    """
+    bound = {"perMinute": 0, "perNodeInFlight": 0, "perNamespaceInFlight": 0, "coolDown": "1h"}
+    cluster = Picture({"limiter": bound})
     cluster.controller("web", 1)
     chosen = selector({"selector": {"matchLabels": {"app": "web"}}}, "selector")
     cluster.budgets.put("b", DisruptionBudget("d", chosen, 0))
@@ -312,10 +311,10 @@ def test_the_first_check_that_refuses_gives_the_reason() -> None:
     cluster.pods["d/p"].terminating = True
     seen = []
     for _, fix in fixes:
-        seen.append(reason(cluster.ask(cluster.pods["d/p"])))
+        seen.append(reason(cluster.ask(cluster.pods["d/p"], dataclasses.replace(ACTS, **more))))
         fix()
-    assert seen == [name for name, _ in fixes]
-    assert reason(cluster.ask(cluster.pods["d/p"])) == ""
+    assert seen == [name if place < bounds else "" for place, (name, _) in enumerate(fixes)]
+    assert reason(cluster.ask(cluster.pods["d/p"], dataclasses.replace(ACTS, **more))) == ""
 
 
 def _earlier(cluster: Picture) -> Any:

@@ -11,15 +11,17 @@ from typing import Any
 
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.descheduling import configuration
+from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job
-from koordlet.scheduler.migration.job import PodRef
+from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from tests.kit import deadline, descheduling, schedulers
 from tests.scheduler.loop.test_descheduler import FREE, OWNER, READY
 from tests.scheduler.loop.test_gangs import both
 
 JOBS = kinds.POD_MIGRATION_JOBS
 APP = {"app": "web"}
+WEB_2 = PodRef("d", "web-2")
 BUDGET = {
     "metadata": {"name": "b", "namespace": "d"},
     "spec": {"selector": {"matchLabels": APP}, "minAvailable": 2},
@@ -117,11 +119,11 @@ async def scene(
 
 @asynccontextmanager
 async def working(
-    world: schedulers.World, **arguments: Any
+    world: schedulers.World, disruption: DisruptionSettings = FREE, **arguments: Any
 ) -> AsyncGenerator[descheduler.Descheduler]:
     """A descheduler at work."""
     made = descheduler.Descheduler(
-        world.client, settings(**arguments), instance="one", disruption=FREE
+        world.client, settings(**arguments), instance="one", disruption=disruption
     )
     task = asyncio.ensure_future(made.run())
     try:
@@ -235,6 +237,13 @@ def test_what_cannot_be_moved_is_refused_at_once(ram: Path) -> None:
             await cluster.job(first, "Running")
             status = await cluster.job(await cluster.ask(), "Failed")
             assert status["message"] == f'pod d/web-1 is migrated by job "{first}"'
+            # Neither pod is in a gang: to follow would pass the bounds of moves.
+            note = {"metadata": {"annotations": {job.GANG: "true"}}}
+            await cluster.world.store.patch(objects.Ref(JOBS, first), objects.Merge(note))
+            body = job.following(MigrationJob(name=first, uid="", pod=PodRef("", "")), WEB_2)
+            await cluster.world.store.create(JOBS, body)
+            status = await cluster.job(f"{first}.web-2", "Failed")
+            assert status["message"] == f'job "{first}" does not move the gang of this pod'
 
     schedulers.run(body())
 
@@ -301,82 +310,5 @@ def test_a_strategy_moves_its_pod_by_a_job_and_chooses_it_once(ram: Path) -> Non
             await task
             assert len(await cluster.world.until(bool, JOBS)) == 1
             assert 'koordlet_migration_jobs{phase="Succeeded"} 1' in made.metrics()
-
-    schedulers.run(body())
-
-
-GANG = {
-    "gang.scheduling.koordinator.sh/name": "g", "gang.scheduling.koordinator.sh/min-available": "3",
-}  # fmt: skip
-
-
-async def _gang(cluster: Cluster, *names: str) -> None:
-    """Workers of one gang, up on the first node."""
-    for name in names:
-        pod = await cluster.world.pod(name, on="n1", meta={**OWNER, "annotations": GANG}, cpu="1")
-        await cluster.up(pod)
-
-
-def _leaving(pods: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [name for name, body in pods.items() if "deletionTimestamp" in body["metadata"]]
-
-
-@both
-def test_a_gang_leaves_whole_once_room_is_held_for_each_member(
-    ram: Path, *, over_http: bool
-) -> None:
-    """One job asks for all, where two at once were the bound; without its word the gang stays."""
-    old, new = ("w-1", "w-2", "w-3"), ("w-4", "w-5", "w-6")
-
-    async def body() -> None:
-        async with scene(ram, over_http=over_http) as cluster:
-            await _gang(cluster, *old)
-            status = await cluster.job(await cluster.ask("w-1"), "Failed")
-            assert status["reason"] == "ForbiddenMigratePod"
-            assert "one alone cannot be moved" in status["message"]
-            name = await cluster.ask("w-1", gang=True, ttl_seconds=300)
-            pods = await cluster.world.until(lambda known: len(_leaving(known)) == 3)
-            assert sorted(_leaving(pods)) == list(old)
-            held = (await cluster.reservations()).values()
-            assert [each["status"]["phase"] for each in held] == ["Available"] * 3
-            assert all(each["status"]["nodeName"] != "n1" for each in held)
-            for pod in old:
-                await cluster.gone(pod)
-            for pod in new:
-                meta = {**OWNER, "annotations": GANG}
-                await cluster.world.pod(pod, meta=meta, cpu="1")
-            placed = await cluster.world.until_placed(*new)
-            for pod in new:
-                assert placed[pod] != "n1"
-                await cluster.up(objects.Ref(kinds.PODS, pod, "d"))
-            for each in (name, f"{name}.w-2", f"{name}.w-3"):
-                assert (await cluster.job(each, "Succeeded", "Failed"))["phase"] == "Succeeded"
-
-    schedulers.run(body())
-
-
-def test_a_gang_of_which_one_finds_no_room_stays_whole_and_gives_all_room_back(ram: Path) -> None:
-    """Until its leader's time is over, and then nobody has left."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=False) as cluster:
-            await _gang(cluster, "w-1", "w-2")
-            large = {**OWNER, "annotations": GANG}
-            await cluster.up(await cluster.world.pod("w-3", on="n1", meta=large, cpu="100"))
-            name = await cluster.ask("w-1", gang=True)
-
-            def waits(known: Mapping[str, Any]) -> bool:
-                message = known[name].get("status", {}).get("message")
-                return bool(message == "1 of 2 others of its gang have room")
-
-            body = (await cluster.world.until(waits, JOBS))[name]
-            assert body["status"]["reason"] == "WaitForGang"
-            note = {"metadata": {"annotations": {job.ABORT: "true"}}}
-            await cluster.world.store.patch(objects.Ref(JOBS, name), objects.Merge(note))
-            for number in (2, 3):
-                status = await cluster.job(f"{name}.w-{number}", "Failed")
-                assert status["message"] == f'job "{name}", which moves the gang, is over'
-            await cluster.world.until(lambda known: not known, kinds.RESERVATIONS)
-            assert _leaving(await cluster.world.pods()) == []
 
     schedulers.run(body())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.kubeapi import kinds, objects
-from koordlet.model import cpuset, decision, ledger, nodereport
+from koordlet.model import cpuset, decision, ledger, moment, nodereport
 from koordlet.scheduler.standalone import controllers, registration
 from tests.kit import schedulers, views
 
@@ -103,7 +103,7 @@ def test_who_hands_in_a_node_keeps_his_amounts(ram: Path) -> None:
 
 
 def test_pods_leave_a_node_that_drives_them_away(ram: Path) -> None:
-    """Who bears the taint stays."""
+    """Who bears the taint stays; who leaves is gone when its grace period is over, not before."""
 
     async def body(scene: Scene) -> None:
         taint = {"key": "k", "effect": "NoExecute"}
@@ -117,6 +117,12 @@ def test_pods_leave_a_node_that_drives_them_away(ram: Path) -> None:
         )
         pods = await scene.world.pods()
         assert "deletionTimestamp" not in pods["stays"]["metadata"]
+        ends = moment.parse(pods["leaves"]["metadata"]["deletionTimestamp"])
+        scene.now = ends - 1
+        await scene.steward.once()
+        assert sorted(await scene.world.pods()) == ["leaves", "stays"]
+        scene.now = ends
+        await scene.until(lambda pods: sorted(pods) == ["stays"], kinds.PODS)
 
     play(ram, body)
 
