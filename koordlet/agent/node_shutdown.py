@@ -24,7 +24,7 @@ import json
 import os
 import time
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -91,6 +91,7 @@ class NodeShutdown:
         self._keeping: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._lock: int | None = None
+        self._times: dict[str, float] = {}
         #: Why a shutdown is delayed less than the configuration says; empty: it is not.
         self._gap = ""
 
@@ -123,6 +124,10 @@ class NodeShutdown:
                 decision.Condition(type="ShutdownNotDelayed", reason="Limit", message=self._gap)
             )
         return tuple(conditions)
+
+    def times(self) -> Mapping[str, float]:
+        """Return when the newest shutdown began, and when all workloads had ended."""
+        return dict(self._times)
 
     async def _keep(self) -> None:
         while True:
@@ -190,15 +195,16 @@ class NodeShutdown:
 
     async def _shut_down(self) -> None:
         log.get().warning("node_shutdown.begins", seconds=self._seconds, acting=self._acting)
-        started = time.time()
-        self._write(started, None)
+        self._times = {"start": time.time()}
+        self._write()
         try:
             ended: frozenset[str] = frozenset()
             for place, row in enumerate(self._table):
                 due = node_shutdown.due(self._workloads(), self._table, place, ended)
                 ended |= {workload.uid for workload in due}
                 await self._end_row(row, due)
-            self._write(started, time.time())
+            self._times["end"] = time.time()
+            self._write()
             log.get().warning("node_shutdown.over", workloads=len(ended))
         finally:
             self._give_back()
@@ -236,11 +242,11 @@ class NodeShutdown:
             with contextlib.suppress(OSError):
                 os.close(lock)
 
-    def _write(self, began: float, ended: float | None) -> None:
+    def _write(self) -> None:
         """Record the shutdown, for who looks after the next boot."""
         if not self._acting:
             return
-        body = json.dumps({"startTime": began, "endTime": ended}) + "\n"
+        body = json.dumps({f"{name}Time": at for name, at in self._times.items()}) + "\n"
         try:
             ownfiles.directory(self._record.parent)
             checkpoint.write_atomically(self._record, body.encode())

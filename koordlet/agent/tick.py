@@ -300,6 +300,7 @@ class Tick:
             ),
             runtime={} if runtime is None else runtime.counted(),
             driver={} if driver is None else driver.counted(),
+            shutdown={} if stations.shutdown is None else stations.shutdown.times(),
             kubelet_seconds={} if sources is None else sources.took(),
         )
         stations.publisher.record_pass(made, results, beside)

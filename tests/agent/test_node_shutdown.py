@@ -15,6 +15,7 @@ from koordlet.apply import evictor
 from koordlet.host.systemd import bus
 from koordlet.model import eviction, pod, qos, result
 from koordlet.policy.eviction import node_shutdown as order
+from tests.kit import deadline
 
 BATCH = pod.Pod(uid="1", namespace="host", name="batch", qos=qos.Qos.BE, source="test")
 WEB = pod.Pod(uid="2", namespace="host", name="web", qos=qos.Qos.LS, source="test")
@@ -40,7 +41,7 @@ class Login:
     def __enter__(self) -> Self:
         """Stay."""
         self._ears = list(os.pipe())
-        os.set_blocking(self._ears[0], False)  # noqa: FBT003 -- the module's own signature
+        os.set_blocking(self._ears[0], False)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -57,11 +58,11 @@ class Login:
         """As it is set."""
         return self.most
 
-    def delay_shutdown(self, who: str, why: str) -> int:
+    def delay_shutdown(self, *_: str) -> int:
         """One end of a pipe."""
         self.asked += 1
         self._held, lock = os.pipe()
-        os.set_blocking(self._held, False)  # noqa: FBT003 -- the module's own signature
+        os.set_blocking(self._held, False)
         return lock
 
     def say(self, *signals: str) -> None:
@@ -111,13 +112,6 @@ class Stage(NamedTuple):
     ends: Ends
 
 
-async def until(true: Callable[[], bool]) -> None:
-    """Let the others go on until it is so."""
-    async with asyncio.timeout(30):
-        while not true():
-            await asyncio.sleep(0.001)
-
-
 def played(
     tmp_path: Path,
     scene: Callable[[Stage], Awaitable[None]],
@@ -156,15 +150,15 @@ def test_best_effort_work_ends_first_and_the_lock_goes_when_all_have_ended(tmp_p
     """A second signal in between changes nothing; the record has both times."""
 
     async def scene(on: Stage) -> None:
-        await until(lambda: on.login.locked)
+        await deadline.comes(lambda: on.login.locked)
         assert on.shutdown.conditions() == ()
         on.login.say("begins")
-        await until(lambda: bool(on.ends.asked))
+        await deadline.comes(lambda: bool(on.ends.asked))
         on.login.say("begins")
         assert (on.ends.asked, on.login.locked) == (["host/batch"], True)
         assert [condition.reason for condition in on.shutdown.conditions()] == ["NodeShutdown"]
         on.ends.may.set()
-        await until(lambda: not on.login.locked)
+        await deadline.comes(lambda: not on.login.locked)
         assert on.ends.asked == ["host/batch", "host/web"]
 
     reported = played(tmp_path, scene)
@@ -180,9 +174,9 @@ def test_what_does_not_end_delays_no_longer_than_its_row(tmp_path: Path) -> None
     """The next row begins, the lock goes, and who was left is reported."""
 
     async def scene(on: Stage) -> None:
-        await until(lambda: on.login.locked)
+        await deadline.comes(lambda: on.login.locked)
         on.login.say("begins")
-        await until(lambda: not on.login.locked)
+        await deadline.comes(lambda: not on.login.locked)
 
     reported = played(tmp_path, scene, rows=(order.Row(0, 0), order.Row(9000, 0)))
     assert [(one.target, one.verdict) for one in reported] == [
@@ -197,12 +191,12 @@ def test_a_shutdown_that_is_given_up_ends_nobody_more_and_the_lock_is_taken_anew
     """The node takes work again, and the next shutdown is delayed like the first."""
 
     async def scene(on: Stage) -> None:
-        await until(lambda: on.login.locked)
+        await deadline.comes(lambda: on.login.locked)
         on.login.say("begins")
-        await until(lambda: bool(on.ends.asked))
+        await deadline.comes(lambda: bool(on.ends.asked))
         on.login.say("given up")
-        await until(lambda: on.login.asked == 2)
-        await until(lambda: on.login.locked)
+        await deadline.comes(lambda: on.login.asked == 2)
+        await deadline.comes(lambda: on.login.locked)
         assert (on.ends.asked, on.shutdown.conditions()) == (["host/batch"], ())
 
     played(tmp_path, scene)
@@ -212,9 +206,9 @@ def test_where_it_only_observes_it_takes_no_lock_and_ends_nobody(tmp_path: Path)
     """The condition is there all the same: the node does shut down."""
 
     async def scene(on: Stage) -> None:
-        await until(lambda: bool(on.login._ears))
+        await deadline.comes(lambda: bool(on.login._ears))
         on.login.say("begins")
-        await until(lambda: bool(on.shutdown.conditions()))
+        await deadline.comes(lambda: bool(on.shutdown.conditions()))
         assert (on.login.asked, on.ends.asked) == (0, [])
 
     assert played(tmp_path, scene, acting=False) == []
@@ -230,7 +224,7 @@ def test_a_limit_that_is_too_low_is_raised(tmp_path: Path) -> None:
         login.most = float(seconds)
 
     async def scene(on: Stage) -> None:
-        await until(lambda: on.login.locked)
+        await deadline.comes(lambda: on.login.locked)
         assert on.shutdown.conditions() == ()
 
     played(tmp_path, scene, login=login, raise_limit=raised)
@@ -244,7 +238,7 @@ def test_a_limit_that_cannot_be_raised_is_told_with_both_numbers(tmp_path: Path)
         raise OSError(30, "Read-only file system", "/run/x")
 
     async def scene(on: Stage) -> None:
-        await until(lambda: on.login.locked)
+        await deadline.comes(lambda: on.login.locked)
         [condition] = on.shutdown.conditions()
         assert condition.type == "ShutdownNotDelayed"
         assert "needs 120 s" in condition.message
@@ -258,14 +252,14 @@ def test_a_lost_connection_is_made_again(tmp_path: Path) -> None:
     """A login manager that was restarted has forgotten its locks; it is asked anew."""
 
     async def scene(on: Stage) -> None:
-        await until(lambda: on.login.locked)
+        await deadline.comes(lambda: on.login.locked)
         on.login.lost = True
         on.login.say()
-        await until(lambda: not on.login._ears)
+        await deadline.comes(lambda: not on.login._ears)
         assert [condition.type for condition in on.shutdown.conditions()] == ["ShutdownNotDelayed"]
         on.login.lost = False
-        await until(lambda: on.login.asked == 2)
-        await until(lambda: on.login.locked)
-        await until(lambda: on.shutdown.conditions() == ())
+        await deadline.comes(lambda: on.login.asked == 2)
+        await deadline.comes(lambda: on.login.locked)
+        await deadline.comes(lambda: on.shutdown.conditions() == ())
 
     played(tmp_path, scene)
