@@ -137,7 +137,8 @@ class LoginManager(bus.BusConnection):
     def _read(self) -> bytes:
         data, handles, _, _ = socket.recv_fds(self._socket, 1 << 16, _MOST_HANDLES)
         for handle in handles:
-            os.set_inheritable(handle, False)  # Python passes no MSG_CMSG_CLOEXEC on
+            # Python passes no MSG_CMSG_CLOEXEC on.
+            os.set_inheritable(handle, False)  # noqa: FBT003 -- the module's own signature
         self._handles += handles
         return data
 
