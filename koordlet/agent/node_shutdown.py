@@ -44,7 +44,7 @@ _FIRST_LOOK, _LOOKS = 0.1, 5
 _WHO, _WHY = "koordlet", "workloads end in the order of their priority"
 
 
-class LoginManager(Protocol):
+class LoginConnection(Protocol):
     """The connection to the login manager."""
 
     def __enter__(self) -> Self:
@@ -78,7 +78,7 @@ class NodeShutdown:
         report: Callable[[result.Result], None],
         acting: bool,
         record: Path,
-        connect: Callable[[], LoginManager] = login_manager.LoginManager,
+        connect: Callable[[], LoginConnection] = login_manager.LoginManager,
         raise_limit: Callable[[int], None] = login_manager.raise_limit,
     ) -> None:
         self._table = tuple(table)
@@ -155,12 +155,12 @@ class NodeShutdown:
             finally:
                 loop.remove_reader(handle)
 
-    async def _take(self, login: LoginManager) -> None:
+    async def _take(self, login: LoginConnection) -> None:
         if self._acting and self._lock is None:
             self._lock = await asyncio.to_thread(self._delay, login)
         self._heard.set()  # a signal may have come before an answer
 
-    def _delay(self, login: LoginManager) -> int:
+    def _delay(self, login: LoginConnection) -> int:
         """Take the lock. May wait, so it runs in a thread of its own."""
         most, problem = login.most_delay_seconds(), ""
         if most < self._seconds:
@@ -185,7 +185,7 @@ class NodeShutdown:
         if self._ending is None:
             self._ending = asyncio.create_task(self._shut_down())
 
-    async def _give_up(self, login: LoginManager) -> None:
+    async def _give_up(self, login: LoginConnection) -> None:
         ending, self._ending = self._ending, None
         if ending is not None:
             ending.cancel()

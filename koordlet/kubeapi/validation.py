@@ -27,8 +27,8 @@ _WISHES = "preferredDuringSchedulingIgnoredDuringExecution"
 _TOLERATES = {"": True, "Equal": True, "Exists": False, "Gt": True, "Lt": True}
 #: Those that compare numbers.
 _COMPARES = ("Gt", "Lt")
-#: The bound of a number with 64 bits, and how long one is at most.
-_MOST, _LONGEST = 1 << 63, 20
+#: The first number that 64 bits do not hold, and its length.
+_TOO_MUCH, _LONGEST = 1 << 63, 19
 #: Operators of a node selector to the least and the most values.
 _SELECTS = {
     "In": (1, None), "NotIn": (1, None), "Exists": (0, 0), "DoesNotExist": (0, 0),
@@ -109,15 +109,9 @@ def _toleration(body: Body, path: str) -> Iterator[str]:
 
 
 def _is_integer(value: str) -> bool:
-    """Whether it is a decimal number of 64 bits, spelled as numbers are printed."""
-    return len(value) <= _LONGEST and value == str(_number(value)) and -_MOST <= int(value) < _MOST
-
-
-def _number(value: str) -> int | None:
-    try:
-        return int(value)
-    except ValueError:
-        return None
+    """Whether it is a number of 64 bits as numbers are printed; a sign is no value of a label."""
+    digits = value.isascii() and value.isdigit() and len(value) <= _LONGEST
+    return digits and str(int(value)) == value and int(value) < _TOO_MUCH
 
 
 def _ports(spec: Body) -> Iterator[str]:

@@ -29,7 +29,7 @@ def _node_term(**wanted: Any) -> Body:
     [
         {"tolerations": [{"operator": "Exists"}, {"key": "a", "value": "b"}]},
         {"tolerations": [{"key": "a", "operator": "Gt", "value": "5", "effect": "NoSchedule"}]},
-        {"tolerations": [{"key": "a", "operator": "Lt", "value": "-7", "effect": "NoExecute"}]},
+        {"tolerations": [{"key": "a", "operator": "Lt", "value": "0", "effect": "NoExecute"}]},
         _ports({"containerPort": 80, "hostPort": 80}, {"containerPort": 80, "hostPort": 81}),
         _ports(
             {"containerPort": 80, "hostPort": 80},
@@ -61,7 +61,7 @@ def test_what_an_api_server_takes_has_no_faults(spec: Body) -> None:
                 },
                 f"spec.tolerations[0].value: {v!r} is no integer",
             )
-            for v in ("", "x", "05", "+5", "1.5", "1_0", "-0", str(1 << 63))
+            for v in ("", "x", "05", "1.5", "1_0", str(1 << 63), "9" * 63)
         ),
         (
             {"tolerations": [{"key": "a", "operator": "Gt", "value": "5"}]},
