@@ -27,7 +27,7 @@ from koordlet.policy.framework import declaration, registry
 from koordlet.state import last_config, paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.agent import claim_driver, container_runtime, lifecycle
+    from koordlet.agent import claim_driver, container_runtime, lifecycle, node_shutdown
     from koordlet.apply import evictor
     from koordlet.config import eviction_sections
     from koordlet.model import observed
@@ -194,6 +194,7 @@ def wire(
         runtime=functools.partial(_runtime, config, alone=alone) if nri else None,
         driver=_driver(config, sources),
         evictor=functools.partial(_evictor, sources),
+        shutdown=functools.partial(_shutdown, config, alone=alone) if where.live else None,
     )
 
 
@@ -229,6 +230,28 @@ def _driver(
         )
 
     return late
+
+
+def _shutdown(
+    config: sourced.Effective, agent: lifecycle.Agent, *, alone: bool
+) -> node_shutdown.NodeShutdown | None:
+    """Choose what delays shutdowns: nothing, unless the configuration says how long."""
+    section = config.config.node_shutdown
+    if not (section.seconds or section.by_priority):
+        return None
+    from koordlet.agent import node_shutdown  # noqa: PLC0415 -- only where it is configured
+    from koordlet.apply import local_eviction  # noqa: PLC0415 -- as the evictor's
+    from koordlet.policy.eviction import node_shutdown as order  # noqa: PLC0415 -- the same
+
+    listed = ((row.priority, row.seconds) for row in section.by_priority)
+    return node_shutdown.NodeShutdown(
+        order.rows(section.seconds, section.critical_seconds, listed),
+        workloads=lambda: () if (now := agent.publisher.view) is None else now.snapshot.pods,
+        end=local_eviction.LocalEviction(agent.tick.host, agent.tick.observer.layout),
+        report=agent.publisher.record_alone,
+        acting=alone and agent.enforce,
+        record=agent.paths.node_shutdown,
+    )
 
 
 def _evictor(

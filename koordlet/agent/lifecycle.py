@@ -24,7 +24,7 @@ from koordlet.model.record import dataclass
 from koordlet.state import audit, checkpoint, disk, handover, journal, lock, ownfiles, paths
 
 if typing.TYPE_CHECKING:
-    from koordlet.agent import claim_driver, container_runtime
+    from koordlet.agent import claim_driver, container_runtime, node_shutdown
     from koordlet.apply import evictor
     from koordlet.workloads import gatherer
 
@@ -43,6 +43,8 @@ class Wiring:
     runtime: Callable[[Agent], container_runtime.Runtime] | None = None
     #: Makes the driver of resource claims.
     driver: Callable[[Agent], claim_driver.ClaimDriver] | None = None
+    #: Makes what delays shutdowns; nothing delays them without.
+    shutdown: Callable[[Agent], node_shutdown.NodeShutdown | None] | None = None
     #: Makes the evictor; without one, evictions wait.
     evictor: Callable[[ticks.Tick, evictor.Report], evictor.Evictor] | None = None
 
@@ -59,6 +61,7 @@ class Agent(ticks.Stations):
         wired: Wiring | None = None,
     ) -> None:
         self.tick = tick
+        self.paths = where
         self.enforce = enforce
         self.wired = Wiring() if wired is None else wired
         # In memory nothing blocks.
@@ -89,6 +92,7 @@ class Agent(ticks.Stations):
         )
         self.runtime = None if self.wired.runtime is None else self.wired.runtime(self)
         self.driver = None if self.wired.driver is None else self.wired.driver(self)
+        self.shutdown = None if self.wired.shutdown is None else self.wired.shutdown(self)
 
     @property
     def _base(self) -> str:

@@ -121,7 +121,7 @@ class Loop:
                 await self.endpoints.stop(final=self._final)
         finally:
             await self.agent.close_evictor()
-            for neighbour in (self.child, self.agent.driver, self.sources):
+            for neighbour in (self.agent.shutdown, self.child, self.agent.driver, self.sources):
                 if neighbour is not None:
                     await neighbour.stop()
             self._end()
@@ -173,6 +173,8 @@ class Loop:
     async def _start_endpoints(self) -> None:
         if self.agent.driver is not None:
             self.agent.driver.start(self._pass)
+        if self.agent.shutdown is not None:
+            self.agent.shutdown.start()
         addresses = await self.endpoints.start(lambda: self.publisher.view)
         self.publisher.set_ready(self.endpoints.problems)
         self._listen()

@@ -82,6 +82,7 @@ class Beside:
     conditions: tuple[decision.Condition, ...]
     runtime: Mapping[str, float]
     driver: Mapping[str, float]
+    shutdown: Mapping[str, float]
     #: How long the kubelet took to answer, by path and status.
     kubelet_seconds: Mapping[tuple[str, str], spread.Spread]
 
@@ -284,6 +285,7 @@ class Publisher:
             scaled=self._scaled.passed(results, seen.groups),
             runtime=beside.runtime,
             driver=beside.driver,
+            shutdown=beside.shutdown,
             took=beside.kubelet_seconds,
         )
 

@@ -35,7 +35,7 @@ from koordlet.policy.framework import admission, chain, declaration, registry
 from koordlet.state import checkpoint, disk, journal
 
 if typing.TYPE_CHECKING:
-    from koordlet.agent import claim_driver, container_runtime
+    from koordlet.agent import claim_driver, container_runtime, node_shutdown
     from koordlet.apply import evictor
     from koordlet.apply import trace as traces
     from koordlet.config import sourced
@@ -58,6 +58,7 @@ class Stations:
     sources: gatherer.Gatherer | None = None
     runtime: container_runtime.Runtime | None = None
     driver: claim_driver.ClaimDriver | None = None
+    shutdown: node_shutdown.NodeShutdown | None = None
     evictor: evictor.Evictor | None = None
 
 
@@ -283,6 +284,7 @@ class Tick:
         machine.step_aside()
         self.flush_checkpoints(stations)
         sources, runtime, driver = stations.sources, stations.runtime, stations.driver
+        neighbours = (runtime, driver, stations.shutdown)
         beside = publisher.Beside(
             seconds=time.process_time() - started,
             lateness=lateness,
@@ -290,12 +292,15 @@ class Tick:
             disk=disk.hanging(stations.disks),
             unanswered=self.host.silence.so_far(),
             evictions={} if stations.evictor is None else dict(stations.evictor.counts),
-            conditions=(
-                *(() if runtime is None else runtime.conditions()),
-                *(() if driver is None else driver.conditions()),
+            conditions=tuple(
+                condition
+                for neighbour in neighbours
+                if neighbour is not None
+                for condition in neighbour.conditions()
             ),
             runtime={} if runtime is None else runtime.counted(),
             driver={} if driver is None else driver.counted(),
+            shutdown={} if stations.shutdown is None else stations.shutdown.times(),
             kubelet_seconds={} if sources is None else sources.took(),
         )
         stations.publisher.record_pass(made, results, beside)

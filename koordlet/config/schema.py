@@ -222,6 +222,8 @@ class Config(Section):
     guard: Guard
     report: Annotated[Report, sections.AT_START]
     eviction: eviction_sections.Eviction
+    #: How workloads end before this machine shuts down, where no kubelet does it.
+    node_shutdown: Annotated[eviction_sections.NodeShutdown, sections.AT_START]
     state: State
     log: Log
 

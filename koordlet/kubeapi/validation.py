@@ -25,6 +25,10 @@ _NEEDS = "requiredDuringSchedulingIgnoredDuringExecution"
 _WISHES = "preferredDuringSchedulingIgnoredDuringExecution"
 #: Operators of a toleration to whether they compare a value.
 _TOLERATES = {"": True, "Equal": True, "Exists": False, "Gt": True, "Lt": True}
+#: Those that compare numbers.
+_COMPARES = ("Gt", "Lt")
+#: The first number that 64 bits do not hold, and its length.
+_TOO_MUCH, _LONGEST = 1 << 63, 19
 #: Operators of a node selector to the least and the most values.
 _SELECTS = {
     "In": (1, None), "NotIn": (1, None), "Exists": (0, 0), "DoesNotExist": (0, 0),
@@ -91,12 +95,23 @@ def _toleration(body: Body, path: str) -> Iterator[str]:
         yield f"{path}.value: must be empty with operator {operator}"
     elif not key and operator != "Exists":
         yield f"{path}.operator: must be Exists where there is no key"
+    if operator in _COMPARES:
+        if not _is_integer(value):
+            yield f"{path}.value: {value[:100]!r} is no integer, as operator {operator} needs"
+        if not effect:
+            yield f"{path}.effect: must be set with operator {operator}"
     if fault := (labels.key_fault(key) if key else "") or labels.value_fault(value):
         yield f"{path}: {fault}"
     if effect and effect not in _EFFECTS:
         yield f"{path}.effect: {str(effect)[:100]!r} is none of {', '.join(_EFFECTS)}"
     if body.get("tolerationSeconds") is not None and effect != "NoExecute":
         yield f"{path}.effect: must be NoExecute where tolerationSeconds is set"
+
+
+def _is_integer(value: str) -> bool:
+    """Whether it is a number of 64 bits as numbers are printed; a sign is no value of a label."""
+    digits = value.isascii() and value.isdigit() and len(value) <= _LONGEST
+    return digits and str(int(value)) == value and int(value) < _TOO_MUCH
 
 
 def _ports(spec: Body) -> Iterator[str]:

@@ -132,6 +132,25 @@ def koordlet_dra_driver_asked(now: view.ReportView) -> families.Rows:
             yield (outcome,), now.driver[outcome]
 
 
+# Shutdown -----------------------------------------------------------------------------------------
+
+SHUTDOWN = families.Families()
+
+
+@SHUTDOWN.family(form="%.3f")
+def koordlet_node_shutdown_start_time_seconds(now: view.ReportView) -> families.Rows:
+    """When the shutdown of this node began, which workloads end for; Unix time."""
+    if "start" in now.shutdown:
+        yield (), now.shutdown["start"]
+
+
+@SHUTDOWN.family(form="%.3f")
+def koordlet_node_shutdown_end_time_seconds(now: view.ReportView) -> families.Rows:
+    """When all workloads had ended, or their time was over; Unix time."""
+    if "end" in now.shutdown:
+        yield (), now.shutdown["end"]
+
+
 # Resource control ---------------------------------------------------------------------------------
 
 RESCTRL = families.Families()

@@ -143,6 +143,7 @@ _FAMILIES = (
     *peer_families.FAMILIES,
     *feature_families.RUNTIME,
     *feature_families.CLAIMS,
+    *feature_families.SHUTDOWN,
     *feature_families.RESCTRL,
 )
 

@@ -121,6 +121,8 @@ class ReportView:
     runtime: Mapping[str, float] = field(default_factory=dict)
     #: What was counted of resource claims, by name; empty where no driver can run.
     driver: Mapping[str, float] = field(default_factory=dict)
+    #: Unix times of the shutdown under way: ``start``, and ``end`` once all workloads have ended.
+    shutdown: Mapping[str, float] = field(default_factory=dict)
     #: How long the kubelet's answers took, by path and status.
     took: Mapping[tuple[str, str], spread.Spread] = field(default_factory=dict)
 

@@ -50,6 +50,11 @@ class Paths:
         return self.lib / "handover.json"
 
     @property
+    def node_shutdown(self) -> Path:
+        """When the last shutdown began, and when all workloads had ended."""
+        return self.lib / "node-shutdown.json"
+
+    @property
     def scheduler_socket(self) -> Path:
         """The gRPC socket of a standalone scheduler."""
         return self.run / "scheduler.sock"

@@ -29,6 +29,7 @@ def _node_term(**wanted: Any) -> Body:
     [
         {"tolerations": [{"operator": "Exists"}, {"key": "a", "value": "b"}]},
         {"tolerations": [{"key": "a", "operator": "Gt", "value": "5", "effect": "NoSchedule"}]},
+        {"tolerations": [{"key": "a", "operator": "Lt", "value": "0", "effect": "NoExecute"}]},
         _ports({"containerPort": 80, "hostPort": 80}, {"containerPort": 80, "hostPort": 81}),
         _ports(
             {"containerPort": 80, "hostPort": 80},
@@ -51,6 +52,21 @@ def test_what_an_api_server_takes_has_no_faults(spec: Body) -> None:
     [
         ({"tolerations": [{"operator": "Exist"}]}, "spec.tolerations[0].operator: 'Exist' is none"),
         ({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}, "must be empty"),
+        *(
+            (
+                {
+                    "tolerations": [
+                        {"key": "a", "operator": "Lt", "effect": "NoExecute", "value": v}
+                    ]
+                },
+                f"spec.tolerations[0].value: {v!r} is no integer",
+            )
+            for v in ("", "x", "05", "1.5", "1_0", str(1 << 63), "9" * 63)
+        ),
+        (
+            {"tolerations": [{"key": "a", "operator": "Gt", "value": "5"}]},
+            "spec.tolerations[0].effect: must be set with operator Gt",
+        ),
         ({"tolerations": [{"value": "b"}]}, "must be Exists where there is no key"),
         ({"tolerations": [{"key": "a/b/c"}]}, "spec.tolerations[0]: the prefix of 'a/b/c'"),
         ({"tolerations": [{"key": "a", "effect": "Never"}]}, ".effect: 'Never' is none of"),

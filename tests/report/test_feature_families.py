@@ -46,3 +46,13 @@ def test_what_is_counted_of_the_runtime_is_shown_and_without_one_nothing() -> No
         "koordlet_nri_checked": [(("verified",), 7)],
     }
     assert [row for one in feature_families.RUNTIME for row in one.rows(views.view())] == []
+
+
+def test_a_shutdown_has_times_and_no_shutdown_has_none() -> None:
+    """The end is there once all workloads have ended."""
+    shutdowns = ({}, {"start": 1.5}, {"start": 1.5, "end": 2.0})
+    shown = [
+        [value for one in feature_families.SHUTDOWN for _, value in one.rows(now)]
+        for now in (replace(views.view(), shutdown=times) for times in shutdowns)
+    ]
+    assert shown == [[], [1.5], [1.5, 2.0]]

@@ -6,7 +6,8 @@ Does not cover: the bytes (``dbus``), which property stands for which file
 
 Rules:
 1. Every errand ends by its deadline, whatever the other side does or sends.
-2. Connections are not kept: systemd sends signals to whoever stays, and drops who does not read.
+2. Connections are not kept: systemd sends signals to whoever stays, and drops who does not read
+   (``login_manager`` stays, and reads).
 3. ``NoSystemdError``: nobody answers, or not in time, or not in D-Bus. ``OSError`` with an errno:
    systemd has understood and says no.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
 import time
 from collections.abc import Iterable, Sequence
@@ -90,6 +92,10 @@ class BusConnection:
         """Set properties of a unit until the next boot."""
         self._call(*_MANAGER, "SetUnitProperties", "sba(sv)", (unit, True, list(values)))
 
+    def reload_process(self, unit: str) -> None:
+        """Send SIGHUP to the main process of a unit."""
+        self._call(*_MANAGER, "KillUnit", "ssi", (unit, "main", signal.SIGHUP))
+
     # The conversation ----------------------------------------------------------------------------
 
     def _open(self, paths: Sequence[str]) -> None:
@@ -110,14 +116,21 @@ class BusConnection:
         raise NoSystemdError(problem)
 
     def _authenticate(self) -> None:
-        self._send(dbus.hello(os.geteuid()))
-        while b"\r\n" not in self._data:
-            if len(self._data) > _LINE:
-                raise NoSystemdError("no answer to the authentication")
-            self._receive()
-        line, _, self._data = self._data.partition(b"\r\n")
-        if not line.startswith(b"OK "):
-            raise NoSystemdError(f"authentication refused: {line[:80].decode('ascii', 'replace')}")
+        greeting = self._greeting()
+        self._send(greeting)
+        # The last line of a greeting, BEGIN, has no answer.
+        for wanted in (b"OK ", b"AGREE_UNIX_FD")[: greeting.count(b"\r\n") - 1]:
+            while b"\r\n" not in self._data:
+                if len(self._data) > _LINE:
+                    raise NoSystemdError("no answer to the authentication")
+                self._receive()
+            line, _, self._data = self._data.partition(b"\r\n")
+            if not line.startswith(wanted):
+                told = line[:80].decode("ascii", "replace")
+                raise NoSystemdError(f"authentication refused: {told}")
+
+    def _greeting(self) -> bytes:
+        return dbus.hello(os.geteuid())
 
     def _call(
         self,
@@ -175,12 +188,15 @@ class BusConnection:
     def _receive(self) -> None:
         try:
             self._socket.settimeout(self._left())
-            more = self._socket.recv(1 << 16)
+            more = self._read()
         except OSError as error:
             raise NoSystemdError(str(error)) from error
         if not more:
             raise NoSystemdError("the connection was closed")
         self._data += more
+
+    def _read(self) -> bytes:
+        return self._socket.recv(1 << 16)
 
 
 def _refusal(answer: dbus.Message, member: str) -> OSError:

@@ -32,7 +32,7 @@ _FIXED = 16
 
 #: Type to (struct code, size) of the numbers.
 _NUMBERS = {"y": ("B", 1), "n": ("h", 2), "q": ("H", 2), "i": ("i", 4), "u": ("I", 4),
-            "b": ("I", 4), "x": ("q", 8), "t": ("Q", 8), "d": ("d", 8)}  # fmt: skip
+            "b": ("I", 4), "h": ("I", 4), "x": ("q", 8), "t": ("Q", 8), "d": ("d", 8)}  # fmt: skip
 _TEXTS = {"s": 4, "o": 4, "g": 1}
 _ALIGN = {"(": 8, "{": 8, "a": 4, "v": 1, **_TEXTS, **{key: n for key, (_, n) in _NUMBERS.items()}}
 
@@ -287,10 +287,13 @@ def _order(data: bytes) -> str:
 BEGIN = b"BEGIN\r\n"
 
 
-def hello(uid: int) -> bytes:
+def hello(uid: int, *, handles: bool = False) -> bytes:
     """Opening of a client: authentication by the socket's credentials, then begin.
+
+    ``handles``: file descriptors may come with messages.
 
     In one piece, and no message before the answer: systemd reads all that is there while it lets
     somebody in, and looks at a message which came along only when the next one arrives.
     """
-    return b"\0AUTH EXTERNAL " + str(uid).encode().hex().encode() + b"\r\n" + BEGIN
+    more = b"NEGOTIATE_UNIX_FD\r\n" if handles else b""
+    return b"\0AUTH EXTERNAL " + str(uid).encode().hex().encode() + b"\r\n" + more + BEGIN

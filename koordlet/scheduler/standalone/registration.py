@@ -16,6 +16,8 @@ from koordlet.scheduler.plugins import pressure
 MARK = "koordlet.io/enrolled"
 #: As many as a kubelet takes unless told otherwise.
 _PODS = "110"
+#: The condition of an agent whose machine is about to shut down, and the reason here.
+_SHUTDOWN = "NodeShutdown"
 _WITHHELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
 
 
@@ -49,12 +51,15 @@ def conditions(
     states, reason = {"Ready": "Unknown"}, "AgentSilent"
     if report is not None:
         short, reason = pressure.conditions(report.pressures), "AgentReports"
-        states = {"Ready": "True", **{name: str(name in short) for name in pressure.TAINTS}}
+        leaving = _SHUTDOWN in report.pressures
+        states = {"Ready": str(not leaving)}
+        states |= {name: str(name in short) for name in pressure.TAINTS}
     conditions = []
     for name, status in states.items():
         known = before.get(name, {})
         since = known.get("lastTransitionTime") if known.get("status") == status else now
+        why = _SHUTDOWN if (name, status) == ("Ready", "False") else reason
         conditions.append(
-            {"type": name, "status": status, "reason": reason, "lastTransitionTime": since or now}
+            {"type": name, "status": status, "reason": why, "lastTransitionTime": since or now}
         )
     return conditions

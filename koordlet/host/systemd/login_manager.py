@@ -1,0 +1,167 @@
+"""systemd's login manager: holding a shutdown back for a while, and hearing that one begins.
+
+Covers: delay locks and how long they hold, raising that limit, the signal PrepareForShutdown.
+Does not cover: what is done meanwhile (``agent.node_shutdown``).
+
+Rules:
+1. Unlike an errand, the connection stays: the signal comes over it. A call ends by its deadline.
+2. A lock is a file descriptor: it is given back by closing it, also by the end of the process.
+3. The limit is raised until the next boot, by a file that an operator can see and remove.
+
+The interface: org.freedesktop.login1(5), systemd-logind's inhibitor locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import time
+from pathlib import Path
+
+from koordlet.host.systemd import bus, dbus
+
+#: The limit is raised here. /run: after a boot without koordlet it is the operator's again.
+LIMIT_FILE = Path("/run/systemd/logind.conf.d/99-koordlet.conf")
+_UNIT = "systemd-logind.service"
+_NAME = "org.freedesktop.login1"
+_PATH, _INTERFACE = "/org/freedesktop/login1", f"{_NAME}.Manager"
+_BUS = ("/org/freedesktop/DBus", "org.freedesktop.DBus")
+_SIGNAL = "PrepareForShutdown"
+_MATCH = f"type='signal',sender='{_NAME}',interface='{_INTERFACE}',member='{_SIGNAL}'"
+_MICROSECONDS = 1_000_000
+#: Seconds for one call.
+_PATIENCE = 5.0
+#: File descriptors in one message; an answer has one.
+_MOST_HANDLES = 4
+
+
+class LoginManager(bus.BusConnection):
+    """A connection that hears of shutdowns from its beginning."""
+
+    def __init__(self, path: str = bus.BUS, *, patience: float = _PATIENCE) -> None:
+        self._patience = patience
+        self._handles: list[int] = []
+        self._beginning: list[bool] = []
+        super().__init__(path, patience=patience)
+        try:
+            self._call(*_BUS, "AddMatch", "s", (_MATCH,), destination=_BUS[1])
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """Become readable when there may be signals."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Hear no more. Locks that were taken stay with those who have them."""
+        self._drop_handles()
+        self._socket.close()
+
+    def most_delay_seconds(self) -> float:
+        """Ask how long a lock delays a shutdown at most."""
+        body = self._ask(
+            "org.freedesktop.DBus.Properties", "Get", _INTERFACE, "InhibitDelayMaxUSec"
+        )
+        value = body[0] if body else None
+        if not isinstance(value, dbus.Variant) or not isinstance(value.value, int):
+            raise bus.NoSystemdError("InhibitDelayMaxUSec: the answer is not a number")
+        return value.value / _MICROSECONDS
+
+    def delay_shutdown(self, who: str, why: str) -> int:
+        """Take a delay lock: the descriptor that gives it back when it is closed."""
+        self._ask(_INTERFACE, "Inhibit", "shutdown", who, why, "delay")
+        if not self._handles:
+            raise bus.NoSystemdError("Inhibit: the answer has no lock")
+        lock = self._handles.pop(0)
+        self._drop_handles()
+        return lock
+
+    def shutdowns(self) -> list[bool]:
+        """Take the signals that came: ``True``: one begins; ``False``: it was given up.
+
+        Never waits. ``NoSystemdError`` where the connection is lost, after the last of them.
+        """
+        self._end = time.monotonic() + self._patience
+        lost: bus.NoSystemdError | None = None
+        try:
+            while self._readable():
+                self._receive()
+        except bus.NoSystemdError as error:
+            lost = error
+        while (size := self._size()) is not None and len(self._data) >= size:
+            self._message()
+        heard, self._beginning = self._beginning, []
+        if lost is not None and not heard:
+            raise lost
+        return heard
+
+    def _ask(self, interface: str, member: str, *body: str) -> tuple[object, ...]:
+        self._end = time.monotonic() + self._patience
+        return self._call(_PATH, interface, member, "s" * len(body), body, destination=_NAME)
+
+    def _size(self) -> int | None:
+        try:
+            return dbus.size_of(self._data)
+        except dbus.DBusFormatError as error:
+            raise bus.NoSystemdError(f"not D-Bus: {error}") from None
+
+    def _readable(self) -> bool:
+        self._socket.setblocking(False)  # noqa: FBT003 -- the module's own signature
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise bus.NoSystemdError(str(error)) from error
+        return True  # also at the end, which ``_receive`` reports
+
+    def _greeting(self) -> bytes:
+        return dbus.hello(os.geteuid(), handles=True)
+
+    def _message(self) -> dbus.Message:
+        message = super()._message()
+        if (message.type, message.interface, message.member) == (
+            dbus.SIGNAL,
+            _INTERFACE,
+            _SIGNAL,
+        ):
+            self._beginning += [bool(value) for value in message.body[:1]]
+        return message
+
+    def _read(self) -> bytes:
+        data, handles, _, _ = socket.recv_fds(self._socket, 1 << 16, _MOST_HANDLES)
+        for handle in handles:
+            # Python passes no MSG_CMSG_CLOEXEC on.
+            os.set_inheritable(handle, False)  # noqa: FBT003 -- the module's own signature
+        self._handles += handles
+        return data
+
+    def _drop_handles(self) -> None:
+        handles, self._handles = self._handles, []
+        for handle in handles:
+            with contextlib.suppress(OSError):
+                os.close(handle)
+
+
+def raise_limit(seconds: int) -> None:
+    """Let locks delay a shutdown for so long; the login manager reads the file a moment later.
+
+    ``OSError`` where the file cannot be written; ``bus.NoSystemdError``: nobody answers.
+    """
+    text = (
+        "# By koordlet, for its setting shutdown; gone after the next boot.\n"
+        f"[Login]\nInhibitDelayMaxSec={seconds}\n"
+    )
+    try:
+        LIMIT_FILE.parent.mkdir(parents=True, exist_ok=True)
+        LIMIT_FILE.write_text(text, encoding="ascii")
+    except OSError as error:
+        raise OSError(error.errno or errno.EIO, error.strerror or "", str(LIMIT_FILE)) from None
+    with bus.BusConnection() as manager:
+        manager.reload_process(_UNIT)

@@ -1,0 +1,265 @@
+"""Before a shutdown workloads end row after row, and never longer than the configuration says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from koordlet.agent import node_shutdown
+from koordlet.apply import evictor
+from koordlet.host.systemd import bus
+from koordlet.model import eviction, pod, qos, result
+from koordlet.policy.eviction import node_shutdown as order
+from tests.kit import deadline
+
+BATCH = pod.Pod(uid="1", namespace="host", name="batch", qos=qos.Qos.BE, source="test")
+WEB = pod.Pod(uid="2", namespace="host", name="web", qos=qos.Qos.LS, source="test")
+ROWS = (order.Row(0, 60), order.Row(9000, 60))
+
+
+class Login:
+    """A login manager in memory: whoever holds no lock is not waited for."""
+
+    def __init__(self, most: float = 120.0) -> None:
+        self.most = most
+        self.asked = 0
+        self._signals: list[bool] = []
+        self._ears: list[int] = []
+        #: The other end of the newest lock.
+        self._held = -1
+        self.lost = False
+
+    def connect(self) -> Self:
+        """Come in."""
+        return self
+
+    def __enter__(self) -> Self:
+        """Stay."""
+        self._ears = list(os.pipe())
+        os.set_blocking(self._ears[0], False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave."""
+        for handle in self._ears:
+            os.close(handle)
+        self._ears = []
+
+    def fileno(self) -> int:
+        """One end of a pipe."""
+        return self._ears[0]
+
+    def most_delay_seconds(self) -> float:
+        """As it is set."""
+        return self.most
+
+    def delay_shutdown(self, *_: str) -> int:
+        """One end of a pipe."""
+        self.asked += 1
+        self._held, lock = os.pipe()
+        os.set_blocking(self._held, False)
+        return lock
+
+    def say(self, *signals: str) -> None:
+        """Say it to who listens."""
+        self._signals += [signal == "begins" for signal in signals]
+        os.write(self._ears[1], b"x")
+
+    def shutdowns(self) -> list[bool]:
+        """Give what was said."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._ears[0], 4096)
+        if self.lost:
+            raise bus.NoSystemdError("the connection was closed")
+        signals, self._signals = self._signals, []
+        return signals
+
+    @property
+    def locked(self) -> bool:
+        """Whether somebody holds the newest lock."""
+        try:
+            return os.read(self._held, 1) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+
+class Ends:
+    """Ends workloads when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.may = asyncio.Event()
+
+    async def __call__(self, victim: eviction.Eviction) -> evictor.Outcome:
+        """One workload."""
+        self.asked.append(victim.pod)
+        await self.may.wait()
+        return evictor.Outcome(done=True, detail="terminated", gone=True)
+
+
+class Stage(NamedTuple):
+    """Who plays."""
+
+    shutdown: node_shutdown.NodeShutdown
+    login: Login
+    ends: Ends
+
+
+def played(
+    tmp_path: Path,
+    scene: Callable[[Stage], Awaitable[None]],
+    *,
+    rows: tuple[order.Row, ...] = ROWS,
+    login: Login | None = None,
+    acting: bool = True,
+    raise_limit: Callable[[int], None] = lambda _: None,
+) -> list[result.Result]:
+    """Play a scene; what was reported of workloads."""
+    reported: list[result.Result] = []
+    asked = Login() if login is None else login
+
+    async def play() -> None:
+        ends = Ends()
+        shutdown = node_shutdown.NodeShutdown(
+            rows,
+            workloads=lambda: (WEB, BATCH),
+            end=ends,
+            report=reported.append,
+            acting=acting,
+            record=tmp_path / "node-shutdown.json",
+            connect=asked.connect,
+            raise_limit=raise_limit,
+        )
+        shutdown.start()
+        await scene(Stage(shutdown, asked, ends))
+        await shutdown.stop()
+        assert not asked.locked, "an agent that is gone delays nothing"
+
+    asyncio.run(play())
+    return reported
+
+
+def test_best_effort_work_ends_first_and_the_lock_goes_when_all_have_ended(tmp_path: Path) -> None:
+    """A second signal in between changes nothing; the record has both times."""
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        assert on.shutdown.conditions() == ()
+        on.login.say("begins")
+        await deadline.comes(lambda: bool(on.ends.asked))
+        on.login.say("begins")
+        assert (on.ends.asked, on.login.locked) == (["host/batch"], True)
+        assert [condition.reason for condition in on.shutdown.conditions()] == ["NodeShutdown"]
+        on.ends.may.set()
+        await deadline.comes(lambda: not on.login.locked)
+        assert on.ends.asked == ["host/batch", "host/web"]
+
+    reported = played(tmp_path, scene)
+    assert [(one.target, one.verdict) for one in reported] == [
+        ("pod/host/batch", result.Verdict.DONE),
+        ("pod/host/web", result.Verdict.DONE),
+    ]
+    record = json.loads((tmp_path / "node-shutdown.json").read_text())
+    assert record["startTime"] <= record["endTime"]
+
+
+def test_what_does_not_end_delays_no_longer_than_its_row(tmp_path: Path) -> None:
+    """The next row begins, the lock goes, and who was left is reported."""
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        on.login.say("begins")
+        await deadline.comes(lambda: not on.login.locked)
+
+    reported = played(tmp_path, scene, rows=(order.Row(0, 0), order.Row(9000, 0)))
+    assert [(one.target, one.verdict) for one in reported] == [
+        ("pod/host/batch", result.Verdict.LEFT),
+        ("pod/host/web", result.Verdict.LEFT),
+    ]
+
+
+def test_a_shutdown_that_is_given_up_ends_nobody_more_and_the_lock_is_taken_anew(
+    tmp_path: Path,
+) -> None:
+    """The node takes work again, and the next shutdown is delayed like the first."""
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        on.login.say("begins")
+        await deadline.comes(lambda: bool(on.ends.asked))
+        on.login.say("given up")
+        await deadline.comes(lambda: on.login.asked == 2)
+        await deadline.comes(lambda: on.login.locked)
+        assert (on.ends.asked, on.shutdown.conditions()) == (["host/batch"], ())
+
+    played(tmp_path, scene)
+
+
+def test_where_it_only_observes_it_takes_no_lock_and_ends_nobody(tmp_path: Path) -> None:
+    """The condition is there all the same: the node does shut down."""
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: bool(on.login._ears))
+        on.login.say("begins")
+        await deadline.comes(lambda: bool(on.shutdown.conditions()))
+        assert (on.login.asked, on.ends.asked) == (0, [])
+
+    assert played(tmp_path, scene, acting=False) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_limit_that_is_too_low_is_raised(tmp_path: Path) -> None:
+    """To the sum of the rows; then nothing is to be said of it."""
+    login, wanted = Login(most=5.0), list[int]()
+
+    def raised(seconds: int) -> None:
+        wanted.append(seconds)
+        login.most = float(seconds)
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        assert on.shutdown.conditions() == ()
+
+    played(tmp_path, scene, login=login, raise_limit=raised)
+    assert wanted == [120]
+
+
+def test_a_limit_that_cannot_be_raised_is_told_with_both_numbers(tmp_path: Path) -> None:
+    """The lock is taken all the same: some delay is better than none."""
+
+    def refused(_: int) -> None:
+        raise OSError(30, "Read-only file system", "/run/x")
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        [condition] = on.shutdown.conditions()
+        assert condition.type == "ShutdownNotDelayed"
+        assert "needs 120 s" in condition.message
+        assert "allows 5 s" in condition.message
+        assert "Read-only file system" in condition.message
+
+    played(tmp_path, scene, login=Login(most=5.0), raise_limit=refused)
+
+
+def test_a_lost_connection_is_made_again(tmp_path: Path) -> None:
+    """A login manager that was restarted has forgotten its locks; it is asked anew."""
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        on.login.lost = True
+        on.login.say()
+        await deadline.comes(lambda: not on.login._ears)
+        assert [condition.type for condition in on.shutdown.conditions()] == ["ShutdownNotDelayed"]
+        on.login.lost = False
+        await deadline.comes(lambda: on.login.asked == 2)
+        await deadline.comes(lambda: on.login.locked)
+        await deadline.comes(lambda: on.shutdown.conditions() == ())
+
+    played(tmp_path, scene)

@@ -1,0 +1,99 @@
+"""The login manager's lock is a descriptor that comes with an answer, and its signals are heard."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from pathlib import Path
+
+import pytest
+
+from koordlet.host.systemd import bus, dbus, login_manager
+from tests.host.systemd import test_bus as buses
+
+_MICROSECONDS = ("v", [dbus.Variant("t", 5_000_000)])
+
+
+def signal(*, begins: bool, member: str = "PrepareForShutdown") -> bytes:
+    """A signal of the login manager, from a call: the type is another."""
+    raw = bytearray(
+        dbus.call(
+            7,
+            "/org/freedesktop/login1",
+            "org.freedesktop.login1.Manager",
+            member,
+            signature="b",
+            body=[begins],
+        )
+    )
+    raw[1] = dbus.SIGNAL
+    return bytes(raw)
+
+
+class Server:
+    """A login manager that gives one lock, and then says what it is told to say."""
+
+    def __init__(self, *said: bytes, lock: bool = True) -> None:
+        self.said, self.lock = said, lock
+        self.asked: list[tuple[str, tuple[object, ...]]] = []
+        self.reader, self._writer = os.pipe()
+
+    def __call__(self, peer: socket.socket) -> None:
+        """Serve one connection."""
+        assert b"NEGOTIATE_UNIX_FD\r\n" in peer.recv(4096)
+        peer.sendall(b"OK 0123\r\nAGREE_UNIX_FD\r\n")
+        data = b""
+        answers = (("s", [":1.1"]), ("", []), _MICROSECONDS, ("h", [0]))
+        for signature, body in answers:
+            while (size := dbus.size_of(data)) is None or len(data) < size:
+                data += peer.recv(4096)
+            asked, data = dbus.parse(data[:size]), data[size:]
+            self.asked.append((asked.member, asked.body))
+            # A signal that comes before the answer is not lost.
+            early = signal(begins=True) if asked.member == "Inhibit" else b""
+            reply = early + buses.reply(asked.serial, signature, list(body), "")
+            with_it = [self._writer] if self.lock and asked.member == "Inhibit" else []
+            socket.send_fds(peer, [reply], with_it)
+        os.close(self._writer)
+        for message in self.said:
+            peer.sendall(message)
+
+
+def test_a_lock_lasts_until_it_is_closed_and_shutdowns_are_heard(ram: Path) -> None:
+    """Also one that begins before the lock is there, and one in two pieces; others are no news."""
+    whole = signal(begins=False)
+    server = Server(signal(begins=True, member="PrepareForSleep"), whole[:20], whole[20:])
+    heard: list[bool] = []
+    with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
+        most = login.most_delay_seconds()
+        lock = login.delay_shutdown("koordlet", "order")
+        while len(heard) < 2:
+            select.select([login], [], [], 10)
+            heard += login.shutdowns()
+
+    assert (most, heard) == (5.0, [True, False])
+    assert server.asked[3] == ("Inhibit", ("shutdown", "koordlet", "order", "delay"))
+    assert not os.get_inheritable(lock), "a child would hold the shutdown back"
+    assert not select.select([server.reader], [], [], 0)[0]
+    os.close(lock)
+    assert os.read(server.reader, 1) == b"", "nobody holds the other end any more"
+
+
+def test_an_answer_without_a_lock_is_no_lock(ram: Path) -> None:
+    """Then nothing is delayed, and that is known."""
+    with buses.server(ram, Server(lock=False)) as path, login_manager.LoginManager(path) as login:
+        login.most_delay_seconds()
+        with pytest.raises(bus.NoSystemdError, match="no lock"):
+            login.delay_shutdown("koordlet", "order")
+
+
+def test_a_lost_connection_is_an_error(ram: Path) -> None:
+    """Whoever waits for signals learns that none will come."""
+    with buses.server(ram, Server()) as path, login_manager.LoginManager(path) as login:
+        login.most_delay_seconds()
+        os.close(login.delay_shutdown("koordlet", "order"))
+        select.select([login], [], [], 10)
+        assert login.shutdowns() == [True], "what was said before"
+        with pytest.raises(bus.NoSystemdError, match="closed"):
+            login.shutdowns()
