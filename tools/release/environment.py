@@ -44,13 +44,20 @@ sys.exit(main())
 
 def build(into: Path, prefix: str, wheel: Path) -> Path:
     """Fill a folder as if it were ``/``; the folder of packages in it."""
-    top = into / prefix.lstrip("/")
-    site = top / f"lib/python{PYTHON}/site-packages"
-    site.mkdir(parents=True)
+    site = frame(into, prefix)
     _install(site)
     _leave_out(site)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
+    compiled(site, f"{prefix}/lib/python{PYTHON}/site-packages")
+    return site
+
+
+def frame(into: Path, prefix: str) -> Path:
+    """Everything but the packages: interpreter, command, the folder where packages go."""
+    top = into / prefix.lstrip("/")
+    site = top / f"lib/python{PYTHON}/site-packages"
+    site.mkdir(parents=True)
     (top / "bin").mkdir()
     (top / "bin/python").symlink_to(os.path.relpath(f"/usr/bin/python{PYTHON}", f"{prefix}/bin"))
     script = top / "bin/koordlet"
@@ -58,7 +65,6 @@ def build(into: Path, prefix: str, wheel: Path) -> Path:
     script.chmod(0o755)
     home = f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON}\n"
     (top / "pyvenv.cfg").write_text(home)
-    compiled(site, f"{prefix}/lib/python{PYTHON}/site-packages")
     return site
 
 
