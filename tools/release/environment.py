@@ -18,6 +18,11 @@ from pathlib import Path
 from tools.release import commands
 
 PYTHON = "3.11"
+#: Debian's names of the machines; what wheels call each.
+AMD64, ARM64 = "amd64", "arm64"
+_WHEELS = {AMD64: "x86_64", ARM64: "aarch64"}
+#: Debian 12 has glibc 2.36; wheels are made for 2.17 and later.
+_GLIBC = (17, 37)
 #: Below ``site-packages``, with the reason. Each is found by nobody who imports koordlet.
 LEFT_OUT = {
     "kubernetes/aio": "the library once more, for asyncio; koordlet.kube has its own",
@@ -42,10 +47,10 @@ sys.exit(main())
 """
 
 
-def build(into: Path, prefix: str, wheel: Path) -> Path:
+def build(into: Path, prefix: str, wheel: Path, machine: str = AMD64) -> Path:
     """Fill a folder as if it were ``/``; the folder of packages in it."""
     site = frame(into, prefix)
-    _install(site)
+    _install(site, machine)
     _leave_out(site)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
@@ -68,11 +73,12 @@ def frame(into: Path, prefix: str) -> Path:
     return site
 
 
-def _install(site: Path) -> None:
+def _install(site: Path, machine: str) -> None:
     """Wheels of the lock file, each checked against its hash; nothing is compiled."""
     words = ("--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:")
     abis = (f"--abi={abi}" for abi in ("cp311", "abi3", "none"))
-    python = (f"--python-version={PYTHON}", "--implementation=cp", *abis)
+    glibc = (f"--platform=manylinux_2_{n}_{_WHEELS[machine]}" for n in range(*_GLIBC))
+    python = (f"--python-version={PYTHON}", "--implementation=cp", *abis, *glibc)
     lock = commands.REPO / "requirements.lock"
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     commands.run(*pip, *words, *python, f"--target={site}", "-r", lock)
