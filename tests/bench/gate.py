@@ -11,6 +11,7 @@ Rules:
 3. A measurement below the resolution of its clock is an error, not a pass.
 4. A budget that is not held yet is a goal: what is measured is printed beside it, and a limit above
    it is held, so that it comes no worse.
+5. A budget in CPU seconds holds at this machine's pace of the same minutes (``pace``).
 """
 
 from __future__ import annotations

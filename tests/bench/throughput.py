@@ -248,7 +248,7 @@ def beside_kube_scheduler() -> gate.Ratio:
 
 def preemption_beside_kube_scheduler() -> gate.Ratio:
     """The same of pods that each take the place of three less important ones."""
-    return _beside("PreemptionBasic", 400, 200, PREEMPTORS_LIMIT)
+    return _beside("PreemptionBasic", 300, 150, PREEMPTORS_LIMIT)
 
 
 def _beside(shape: str, nodes: int, pods: int, limit: float) -> gate.Ratio:

@@ -155,6 +155,7 @@ def test_watchdog(scene: Scene) -> None:
     assert seen["agent"] == ["active", "running"]
 
 
+@pytest.mark.soak  # tests.state.test_handover has the deadline
 def test_crash_loop(scene: Scene) -> None:
     """Nobody becomes ready: all is put back at the deadline, not before; a good start recovers."""
     seen = scene("crash_loop")
@@ -184,13 +185,13 @@ def test_a_typing_error_costs_itself(scene: Scene) -> None:
     assert "in force: the last good configuration" in seen["status"]
 
 
+@pytest.mark.soak  # minutes each: nothing runs until the deadline
 @pytest.mark.parametrize(
     "name",
     [
         "half_upgraded",
-        # Other ways to the same: that nothing of the unit runs is what the timer is for.
-        pytest.param("out_of_memory", marks=pytest.mark.soak),
-        pytest.param("cut_off_stop", marks=pytest.mark.soak),
+        "out_of_memory",
+        "cut_off_stop",
     ],
 )
 def test_where_nothing_of_the_unit_can_run(scene: Scene, name: str) -> None:
@@ -204,6 +205,7 @@ def test_where_nothing_of_the_unit_can_run(scene: Scene, name: str) -> None:
     assert not seen["journal"], "nothing is looked after any more"
 
 
+@pytest.mark.soak  # test_final_stop has the clean stop
 def test_a_workload_that_is_a_slice(scene: Scene, boot: Boot) -> None:
     """A clean stop is one, although systemd has taken the file away before we could clean it up."""
     seen = scene("stopped_slice")
@@ -215,9 +217,9 @@ def test_a_workload_that_is_a_slice(scene: Scene, boot: Boot) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "stopped",
         "stopped_while_away",
-        # From there the same way back: the stage has giving up and waiting in tests of their own.
+        # From there the same way back.
+        pytest.param("stopped", marks=pytest.mark.soak),
         pytest.param("stopped_after_giving_up", marks=pytest.mark.soak),
         pytest.param("stopped_while_waiting", marks=pytest.mark.soak),
     ],
