@@ -225,7 +225,7 @@ deb: $(BUILD) ## Build the Debian package into dist/, with the list of its parts
 image: $(BUILD) ## Build the container image into dist/, without a daemon and without root
 	@.venv/build/bin/python -m tools.release image $(ARGS)
 
-release: $(BUILD) ## Build everything into dist/: wheel, sdist, chart, package, image, parts, checksums
+release: $(BUILD) ## Build everything into dist/: wheel, sdist, chart, package, images, parts, checksums
 	@.venv/build/bin/python -m tools.release $(ARGS)
 
 .PHONY: clean

@@ -7,7 +7,9 @@ before, a switch that changes no pod. Does not cover: pods that run (``test_node
 from __future__ import annotations
 
 import http.client
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -181,3 +183,32 @@ def test_a_switch_for_all_and_a_stage_that_is_taken_back(cluster: Cluster) -> No
 
 
 _BOTH = ("koordlet", "koordlet-canary")
+
+
+@pytest.mark.soak  # The definitions are of others: fetch deploy/crds of cert-manager for it.
+def test_cert_manager_knows_every_field_of_the_certificates(cluster: Cluster) -> None:
+    """Its own definitions take them strictly, and refuse one with a field that they have not."""
+    folder = os.environ.get(_DEFINITIONS)
+    if not folder:
+        pytest.skip(f"{_DEFINITIONS} names no folder with the definitions of cert-manager")
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for path in sorted(Path(folder).glob("*.yaml")):
+        cluster.admin.need("POST", crds, yaml.safe_load(path.read_text()))
+    space = f"/apis/cert-manager.io/v1/namespaces/{helm.SPACE}"
+    lists = [f"{space}/{resource}" for resource in ("issuers", "certificates")]
+
+    def served() -> bool:
+        return all(cluster.admin.ask("GET", path)[0] == http.client.OK for path in lists)
+
+    deadline.until(served, "the definitions are served")
+    every = helm.rendered("components.reporting=true", "tls.certManager=true")
+    asked = [d for d in every if d["apiVersion"].startswith("cert-manager.io/")]
+    answers = [k8s_lab.strict(cluster.admin, document) for document in asked]
+    asked[-1]["spec"]["renewAfter"] = "1h"
+
+    assert len(asked) == 5
+    assert [status for status, _ in answers] == [http.client.CREATED] * 5, answers
+    assert k8s_lab.strict(cluster.admin, asked[-1])[0] == http.client.BAD_REQUEST
+
+
+_DEFINITIONS = "KOORDLET_CERT_MANAGER_CRDS"

@@ -3,7 +3,7 @@
 Covers: that a runtime takes the archive, that the agent enforces from it with what the manifest
 gives it, the command of the documents, and what it leaves.
 Does not cover: what the agent decides (``test_node_life``), that two builds are one image
-(``tests.tools.release.test_image``).
+(``tests.tools.release.test_release``).
 """
 
 from __future__ import annotations

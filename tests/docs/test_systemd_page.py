@@ -26,8 +26,8 @@ _HERE = ("install", "rm", "systemctl enable", "systemctl disable")
 ELSEWHERE = {
     "python3.11 -m venv": "CONTRIBUTING's `make` makes an environment of the same lock file",
     "/opt/koordlet/bin/python -m pip": "the same; an index would be asked",
-    "make deb": "tests/tools/release/test_package.py looks into its parts",
-    "apt-get install": "needs the package, which takes minutes to build",
+    "make deb": "tests/vm/test_package.py, a soak",
+    "apt-get install": "tests/vm/test_package.py installs it by dpkg, a soak",
     "make wheel": "the environment's own build: tests/test_dependencies.py looks into it",
     "systemctl stop": "needs a running systemd: tests/vm/test_systemd.py",
     "systemctl daemon-reload": "needs a running systemd: tests/vm/test_systemd.py",

@@ -7,14 +7,22 @@ Does not cover: publishing them.
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tools.release import commands, environment, image, layers, package, parts, sbom
 
-PARTS = ("wheel", "chart", "deb", "image", "notes")
+PARTS = ("wheel", "chart", "deb", "image", "image-arm64", "notes")
+#: Those that have parts of others, which are listed beside each.
+_BUILDERS: dict[str, Callable[[Path, Path], tuple[Path, list[parts.Part]]]] = {
+    "deb": package.build,
+    "image": image.build,
+    "image-arm64": functools.partial(image.build, machine=environment.ARM64),
+}
 
 
 def main(words: list[str]) -> int:
@@ -45,7 +53,7 @@ def _build(chosen: tuple[str, ...] | list[str], into: Path) -> list[Path]:
         made += _wheel(into, version, epoch)
     if "chart" in chosen:
         made.append(_chart(into, version, epoch))
-    for name, build in (("deb", package.build), ("image", image.build)):
+    for name, build in _BUILDERS.items():
         if name in chosen:
             path, several = build(into, wheel)
             made += [path, _listed(path, version, several, epoch)]

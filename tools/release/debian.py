@@ -26,7 +26,7 @@ _LEFT_OUT = (
     *("usr/share/man", "usr/share/lintian", "usr/share/locale", "usr/share/info", "usr/share/bug"),
     *("usr/share/python3", "usr/share/binfmts", "usr/share/applications", "usr/share/pixmaps"),
     # Modules of other character sets, and what a person uses at a prompt.
-    *("usr/lib/x86_64-linux-gnu/gconv", "usr/lib/python3.11/pydoc_data"),
+    *("usr/lib/*-linux-gnu/gconv", "usr/lib/python3.11/pydoc_data"),
     *("usr/lib/python3.11/lib2to3", "usr/lib/python3.11/idlelib", "usr/lib/python3.11/turtledemo"),
 )
 #: Who runs: root on nodes, and somebody without rights beside the control plane.
@@ -40,25 +40,24 @@ _FILES = {
 }
 
 
-def build(into: Path) -> list[parts.Part]:
-    """Fill a folder as if it were ``/``; what it is made of."""
+def build(into: Path, machine: str) -> list[parts.Part]:
+    """Fill a folder as if it were ``/`` of a machine; what it is made of."""
     for name in _MERGED:
         (into / "usr" / name).mkdir(parents=True)
         (into / name).symlink_to(f"usr/{name}")
     found = []
     with tempfile.TemporaryDirectory() as work:
         fetched = Path(work)
-        commands.run(
-            *("apt-get", "-q", "-o", "APT::Sandbox::User=", "download", *PACKAGES), folder=fetched
-        )
+        _fetch(fetched, machine)
         for archive in sorted(fetched.glob("*.deb")):
             tree = fetched / "tree"
             commands.run("dpkg-deb", "-x", archive, tree)
             _merge(tree, into)
             status = commands.run("dpkg-deb", "-f", archive)
             found.append(parts.of_debian(status, commands.sha256(archive)))
-    for name in _LEFT_OUT:
-        shutil.rmtree(into / name, ignore_errors=True)
+    for pattern in _LEFT_OUT:
+        for folder in into.glob(pattern):
+            shutil.rmtree(folder)
     _only_licences(into / "usr/share/doc")
     for name, text in _FILES.items():
         (into / name).parent.mkdir(exist_ok=True)
@@ -67,6 +66,22 @@ def build(into: Path) -> list[parts.Part]:
     (into / "tmp").chmod(0o1777)
     environment.compiled(into / "usr/lib/python3.11", "/usr/lib/python3.11")
     return found
+
+
+def _fetch(into: Path, machine: str) -> None:
+    """Another machine's packages are of the same archives; this one's lists stay as they are."""
+    settings = ["APT::Sandbox::User="]
+    foreign = machine != commands.run("dpkg", "--print-architecture").strip()
+    if foreign:
+        for name in ("lists/partial", "cache/archives/partial"):
+            (into / name).mkdir(parents=True)
+        settings += [f"APT::Architecture={machine}", f"APT::Architectures::={machine}"]
+        settings += [f"Dir::State::lists={into}/lists", f"Dir::Cache={into}/cache"]
+        settings += ["Acquire::Languages=none"]
+    apt = ("apt-get", "-q", *(word for setting in settings for word in ("-o", setting)))
+    if foreign:
+        commands.run(*apt, "update")
+    commands.run(*apt, "download", *PACKAGES, folder=into)
 
 
 def _merge(tree: Path, into: Path) -> None:

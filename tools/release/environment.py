@@ -18,6 +18,11 @@ from pathlib import Path
 from tools.release import commands
 
 PYTHON = "3.11"
+#: Debian's names of the machines; what wheels call each.
+AMD64, ARM64 = "amd64", "arm64"
+_WHEELS = {AMD64: "x86_64", ARM64: "aarch64"}
+#: Debian 12 has glibc 2.36; wheels are made for 2.17 and later.
+_GLIBC = (17, 37)
 #: Below ``site-packages``, with the reason. Each is found by nobody who imports koordlet.
 LEFT_OUT = {
     "kubernetes/aio": "the library once more, for asyncio; koordlet.kube has its own",
@@ -42,15 +47,22 @@ sys.exit(main())
 """
 
 
-def build(into: Path, prefix: str, wheel: Path) -> Path:
+def build(into: Path, prefix: str, wheel: Path, machine: str = AMD64) -> Path:
     """Fill a folder as if it were ``/``; the folder of packages in it."""
-    top = into / prefix.lstrip("/")
-    site = top / f"lib/python{PYTHON}/site-packages"
-    site.mkdir(parents=True)
-    _install(site)
+    site = frame(into, prefix)
+    _install(site, machine)
     _leave_out(site)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
+    compiled(site, f"{prefix}/lib/python{PYTHON}/site-packages")
+    return site
+
+
+def frame(into: Path, prefix: str) -> Path:
+    """Everything but the packages: interpreter, command, the folder where packages go."""
+    top = into / prefix.lstrip("/")
+    site = top / f"lib/python{PYTHON}/site-packages"
+    site.mkdir(parents=True)
     (top / "bin").mkdir()
     (top / "bin/python").symlink_to(os.path.relpath(f"/usr/bin/python{PYTHON}", f"{prefix}/bin"))
     script = top / "bin/koordlet"
@@ -58,15 +70,15 @@ def build(into: Path, prefix: str, wheel: Path) -> Path:
     script.chmod(0o755)
     home = f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON}\n"
     (top / "pyvenv.cfg").write_text(home)
-    compiled(site, f"{prefix}/lib/python{PYTHON}/site-packages")
     return site
 
 
-def _install(site: Path) -> None:
+def _install(site: Path, machine: str) -> None:
     """Wheels of the lock file, each checked against its hash; nothing is compiled."""
     words = ("--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:")
     abis = (f"--abi={abi}" for abi in ("cp311", "abi3", "none"))
-    python = (f"--python-version={PYTHON}", "--implementation=cp", *abis)
+    glibc = (f"--platform=manylinux_2_{n}_{_WHEELS[machine]}" for n in range(*_GLIBC))
+    python = (f"--python-version={PYTHON}", "--implementation=cp", *abis, *glibc)
     lock = commands.REPO / "requirements.lock"
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     commands.run(*pip, *words, *python, f"--target={site}", "-r", lock)

@@ -25,14 +25,16 @@ _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 
-def build(into: Path, wheel: Path) -> tuple[Path, list[parts.Part]]:
+def build(
+    into: Path, wheel: Path, machine: str = environment.AMD64
+) -> tuple[Path, list[parts.Part]]:
     """Write the archive; its path and what is in it beside koordlet."""
     epoch, version = commands.epoch(), environment.version()
     with tempfile.TemporaryDirectory() as work:
         base, program, own = (Path(work, name) for name in ("base", "program", "own"))
         base.mkdir()
-        several = debian.build(base)
-        site = environment.build(program, PREFIX, wheel)
+        several = debian.build(base, machine)
+        site = environment.build(program, PREFIX, wheel, machine)
         several += [one for one in parts.of_python(site) if one.name != "koordlet"]
         # koordlet changes with each release, what it runs with seldom: layers of their own.
         for path in sorted(site.glob("koordlet*")):
@@ -40,8 +42,9 @@ def build(into: Path, wheel: Path) -> tuple[Path, list[parts.Part]]:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(path, target)
         made = [layers.layer(tree, epoch) for tree in (base, program, own)]
-    archive = into / f"koordlet-{version}.oci.tar"
-    archive.write_bytes(_archive(made, version, epoch))
+    suffix = "" if machine == environment.AMD64 else f"-{machine}"
+    archive = into / f"koordlet-{version}{suffix}.oci.tar"
+    archive.write_bytes(_archive(made, version, epoch, machine))
     return archive, several
 
 
@@ -52,8 +55,8 @@ def digest(archive: Path) -> str:
         return str(json.loads(index.read())["manifests"][0]["digest"]) if index else ""
 
 
-def _archive(made: Sequence[layers.Layer], version: str, epoch: int) -> bytes:
-    config = _bytes(_configuration(made, version, epoch))
+def _archive(made: Sequence[layers.Layer], version: str, epoch: int, machine: str) -> bytes:
+    config = _bytes(_configuration(made, version, epoch, machine))
     manifest = _bytes(
         {
             "schemaVersion": 2,
@@ -81,12 +84,14 @@ def _archive(made: Sequence[layers.Layer], version: str, epoch: int) -> bytes:
     return _tar(files, epoch)
 
 
-def _configuration(made: Sequence[layers.Layer], version: str, epoch: int) -> dict[str, Any]:
+def _configuration(
+    made: Sequence[layers.Layer], version: str, epoch: int, machine: str
+) -> dict[str, Any]:
     """As the Dockerfile has it; ``tests/tools/release`` compares."""
     created = datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     title = {"title": "koordlet", "version": version, "licenses": "Apache-2.0"}
     return {
-        "architecture": "amd64",
+        "architecture": machine,
         "os": "linux",
         "created": created,
         "config": {

@@ -143,26 +143,31 @@ koordlet: systemd-service-file-missing-documentation-key *
 
 def build(into: Path, wheel: Path) -> tuple[Path, list[parts.Part]]:
     """Write the package; its path and what is in it beside koordlet."""
-    epoch, version = commands.epoch(), environment.version()
     with tempfile.TemporaryDirectory() as work:
         tree = Path(work, "tree")
         tree.mkdir(mode=0o755)
         site = environment.build(tree, PREFIX, wheel)
         several = [one for one in parts.of_python(site) if one.name != "koordlet"]
-        _files(tree)
-        _documents(tree, several, version, epoch)
-        _control(tree, version)
-        archive = into / f"koordlet_{version}_amd64.deb"
-        commands.run(
-            *("dpkg-deb", "--root-owner-group", "-Zxz", "-z3", "--build", tree, archive),
-            SOURCE_DATE_EPOCH=str(epoch),
-        )
-    return archive, several
+        return pack(tree, several, into, environment.version(), "-Zxz", "-z3"), several
+
+
+def pack(
+    tree: Path, several: Sequence[parts.Part], into: Path, version: str, *compression: str
+) -> Path:
+    """Add all that surrounds the environment in a folder, and pack it; the package."""
+    epoch = commands.epoch()
+    _files(tree)
+    _documents(tree, several, version, epoch)
+    _control(tree, version)
+    archive = into / f"koordlet_{version}_amd64.deb"
+    words = ("dpkg-deb", "--root-owner-group", *compression, "--build")
+    commands.run(*words, tree, archive, SOURCE_DATE_EPOCH=str(epoch))
+    return archive
 
 
 def _files(tree: Path) -> None:
     """Command, units, drop-ins, configuration."""
-    (tree / "usr/bin").mkdir()
+    (tree / "usr/bin").mkdir(parents=True)
     (tree / "usr/bin/koordlet").symlink_to("../lib/koordlet/bin/koordlet")
     units = tree / "lib/systemd/system"
     units.mkdir(parents=True)

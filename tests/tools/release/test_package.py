@@ -1,6 +1,6 @@
 """What the package is made of: its scripts are shell, its units find the command, nothing is lost.
 
-Does not cover: dpkg and systemd, which run the scripts.
+Does not cover: dpkg and systemd, which run the scripts (``tests.vm.test_package``).
 """
 
 from __future__ import annotations

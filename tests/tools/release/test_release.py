@@ -55,4 +55,17 @@ def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """With the names of those that there are."""
     with pytest.raises(SystemExit):
         release.main(["rpm"])
-    assert "wheel, chart, deb, image, notes" in capsys.readouterr().err
+    assert "wheel, chart, deb, image, image-arm64, notes" in capsys.readouterr().err
+
+
+@pytest.mark.soak
+def test_two_releases_are_one(tmp_path: Path) -> None:
+    """Every part, its list of parts and its sum; from the locked wheels and Debian's packages."""
+    sums = []
+    for name in ("one", "two"):
+        assert release.main(["--into", str(tmp_path / name)]) == 0
+        sums.append((tmp_path / name / "SHA256SUMS").read_text())
+
+    assert sums[0] == sums[1]
+    ends = ("-py3-none-any.whl", ".tar.gz", ".tgz", "_amd64.deb", ".oci.tar", ".spdx.json", ".md")
+    assert [end for end in (*ends, "-arm64.oci.tar") if end not in sums[0]] == []
