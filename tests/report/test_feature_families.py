@@ -50,7 +50,7 @@ def test_what_is_counted_of_the_runtime_is_shown_and_without_one_nothing() -> No
 
 def test_a_shutdown_has_times_and_no_shutdown_has_none() -> None:
     """The end is there once all workloads have ended."""
-    shutdowns = ({}, {"start": 1.5}, {"start": 1.5, "end": 2.0})
+    shutdowns: tuple[dict[str, float], ...] = ({}, {"start": 1.5}, {"start": 1.5, "end": 2.0})
     shown = [
         [value for one in feature_families.SHUTDOWN for _, value in one.rows(now)]
         for now in (replace(views.view(), shutdown=times) for times in shutdowns)

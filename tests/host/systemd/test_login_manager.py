@@ -12,7 +12,8 @@ import pytest
 from koordlet.host.systemd import bus, dbus, login_manager
 from tests.host.systemd import test_bus as buses
 
-_MICROSECONDS = ("v", [dbus.Variant("t", 5_000_000)])
+Answers = tuple[tuple[str, list[object]], ...]
+_MICROSECONDS: tuple[str, list[object]] = ("v", [dbus.Variant("t", 5_000_000)])
 
 
 def signal(*, begins: bool, member: str = "PrepareForShutdown") -> bytes:
@@ -44,7 +45,8 @@ class Server:
         assert b"NEGOTIATE_UNIX_FD\r\n" in peer.recv(4096)
         peer.sendall(b"OK 0123\r\nAGREE_UNIX_FD\r\n")
         data = b""
-        answers = (("s", [":1.1"]), ("", []), _MICROSECONDS, ("h", [0]))
+        greeted: Answers = (("s", [":1.1"]), ("", []))
+        answers: Answers = (*greeted, _MICROSECONDS, ("h", [0]))
         for signature, body in answers:
             while (size := dbus.size_of(data)) is None or len(data) < size:
                 data += peer.recv(4096)
