@@ -169,12 +169,6 @@ def work() -> None:
     BEFORE.write_text(json.dumps(control_files()))
 
 
-def shorten_watchdog(pid: int) -> None:
-    """In the name of the agent, which is stopped: systemd waits one second for its next sign."""
-    words = ("systemd-notify", f"--pid={pid}", "WATCHDOG_USEC=1000000")
-    sh("env", "NOTIFY_SOCKET=/run/systemd/notify", *words).check_returncode()
-
-
 def limits() -> dict[str, str | None]:
     """The CPUs of the workloads; None where there is no such file."""
     return {name: read(path) for name, path in FILES.items()}
