@@ -181,6 +181,7 @@ def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(
     assert denied == []
 
 
+@pytest.mark.soak
 def test_a_drain_waits_for_a_budget_empties_the_node_and_its_undo_gives_it_back(
     machine: Machine,
 ) -> None:
