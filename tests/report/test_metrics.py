@@ -13,7 +13,7 @@ from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from koordlet.model import decision, pod, qos
-from koordlet.report import families, metrics, process_metrics, view
+from koordlet.report import families, metrics, process_metrics, usage_families, view
 from tests.kit import views
 
 FORMS = [metrics.TEXT, metrics.OPENMETRICS]
@@ -193,6 +193,29 @@ def test_lines_of_those_who_went_are_forgotten() -> None:
         writer.write((family,), views.view(pods), metrics.TEXT)
 
     assert writer.kept <= 3 * 50 + 64
+
+
+def test_later_scrape_writes_what_a_first_one_would() -> None:
+    """Whatever is kept, the lines are those of the workloads and values that are there now."""
+    moments = [
+        (("a", "b"), 1.0),
+        (("a", "b"), 2.0),
+        (("b", "c"), 2.0),
+        (("x" * 256, "x" * 257), 3.0),
+        (("x" * 256, "x" * 257), 4.0),
+        ((), 0.0),
+        (("a",), math.nan),
+        (("a",), 5.0),
+    ]
+    chosen = [one for one in usage_families.FAMILIES if one.name == "koordlet_workload_cpu_cores"]
+    writer = metrics.MetricsWriter()
+
+    for names, cores in moments:
+        pods = tuple(map(views.workload, names))
+        now = views.view(pods, usage={one.key: cores + n for n, one in enumerate(pods)})
+        first = metrics.MetricsWriter().write(chosen, now, metrics.TEXT)
+
+        assert writer.write(chosen, now, metrics.TEXT) == first
 
 
 def test_every_family_has_a_bound() -> None:
