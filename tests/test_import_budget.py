@@ -17,8 +17,8 @@ BUDGET = Path(__file__).with_name("import_budget.txt")
 
 #: None of these may be loaded before the agent protects anybody.
 LATE = {
-    *("google", "greenlet", "grpc", "h11", "hashlib", "kubernetes", "psutil", "pyroute2"),
-    *("rich", "ssl"),
+    *("google", "greenlet", "grpc", "h11", "hashlib", "kubernetes", "prometheus_client", "psutil"),
+    *("pyroute2", "rich", "ssl"),
 }
 
 #: Runs the command line, and leaves the names of all modules behind.

@@ -24,7 +24,6 @@ from koordlet.report import (
     metrics,
     node_json,
     plan_json,
-    process_metrics,
     recorder,
     topology_json,
     view,
@@ -64,6 +63,7 @@ class Api:
         self._recorded = recorded
         self._monotonic = monotonic
         self._wall = wall
+        self._process = metrics.ProcessMetrics()
         self._kept: dict[str, tuple[tuple[object, ...], message.HttpResponse]] = {}
         #: Whoever looks at the console; ``publish`` it after every tick.
         self.channel = message.Channel(lambda: console.event(current(), version, recorded))
@@ -179,7 +179,7 @@ class Api:
 
         def made() -> message.HttpResponse:
             body = metrics.render(now, self._version, self._surfaces(), form, self._without)
-            body += process_metrics.render(now, form) + form.end
+            body += self._process.render(form) + form.end
             return message.HttpResponse(200, {"content-type": form.content_type}, body)
 
         return self._once(form.content_type, (now,), made)

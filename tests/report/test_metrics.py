@@ -13,7 +13,7 @@ from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from koordlet.model import decision, pod, qos
-from koordlet.report import families, metrics, process_metrics, usage_families, view
+from koordlet.report import families, metrics, usage_families, view
 from tests.kit import views
 
 FORMS = [metrics.TEXT, metrics.OPENMETRICS]
@@ -85,7 +85,7 @@ def test_how_late_ticks_are_by_quantile() -> None:
 def test_both_parsers_take_everything(form: metrics.TextFormat) -> None:
     """The whole page, with the agent's own series, is what the format's own parser accepts."""
     body = metrics.render(views.view(), "1", {}, form)
-    body += process_metrics.render(views.view(), form) + form.end
+    body += metrics.ProcessMetrics().render(form) + form.end
 
     names = {name for name, _ in parsed(body, form)}
 

@@ -1,7 +1,7 @@
 """The page ``docs/metrics.md``, from the table of families.
 
-Covers: one row for each family. Does not cover: the ``process_*`` series, which every
-Prometheus client library documents.
+Covers: one row for each family. Does not cover: the series of ``prometheus_client``, which has its
+own documentation.
 
     python -m tools.docs.metrics > docs/metrics.md
 """
