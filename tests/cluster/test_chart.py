@@ -208,7 +208,8 @@ def test_cert_manager_knows_every_field_of_the_certificates(cluster: Cluster) ->
 
     assert len(asked) == 5
     assert [status for status, _ in answers] == [http.client.CREATED] * 5, answers
-    assert k8s_lab.strict(cluster.admin, asked[-1])[0] == http.client.BAD_REQUEST
+    status, answer = k8s_lab.strict(cluster.admin, asked[-1])
+    assert (status >= http.client.BAD_REQUEST, "renewAfter" in str(answer)) == (True, True)
 
 
 _DEFINITIONS = "KOORDLET_CERT_MANAGER_CRDS"
