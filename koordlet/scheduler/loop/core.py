@@ -36,7 +36,7 @@ from koordlet.scheduler.loop.victims import Victims
 from koordlet.scheduler.objects import disruption, unserved
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.nodes import Node
-from koordlet.scheduler.objects.pods import Pod, PodClass, Priority
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.plugins.resources import NodeResourcesFit
@@ -63,10 +63,9 @@ class Core:
         disrupted: dryrun.Disrupted | None = None,
     ) -> None:
         self.measures = SchedulerMetrics() if measures is None else measures
-        self.priorities: dict[str, Priority] = {}
         if decoder is None:
-            decoder = Decoder(self.priorities, profile.deciding(profiles.values()), judge)
-        self.decoder = decoder
+            decoder = Decoder({}, profile.deciding(profiles.values()), judge)
+        self.decoder, self.priorities = decoder, decoder.priorities
         self.pod_cache = PodCache() if pod_cache is None else pod_cache
         self.reservations = ReservationCache(
             self.pod_cache.columns, self.decoder, conversion.Chooser(profiles).ready

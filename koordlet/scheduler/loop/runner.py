@@ -29,7 +29,7 @@ from koordlet.scheduler.disruption import disruptions
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.disruption.workloads import Signature
-from koordlet.scheduler.framework.profile import Profile, plugins
+from koordlet.scheduler.framework.profile import Profile, deciding, plugins
 from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.loop import (
     agents,
@@ -51,6 +51,7 @@ from koordlet.scheduler.loop import (
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects import unserved
+from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from koordlet.scheduler.quotas import summary as quota_summary
@@ -86,14 +87,16 @@ class Loop:
         backoff: Backoff | None = None,
         judge: unserved.UnservedKeys | None = None,
         disruption: DisruptionSettings | None = None,
+        presumes_ready: bool = False,
     ) -> None:
+        """``presumes_ready``: nobody reports it of pods; one with a node is ready."""
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
         disruption = disruption or DisruptionSettings()
         self.core = Core(
             profiles,
             backoff=backoff,
-            judge=judge,
+            decoder=Decoder({}, deciding(profiles.values()), judge, presumes_ready=presumes_ready),
             disrupted=self._disrupted,
             front_across_priorities=disruption.front_across_priorities,
         )

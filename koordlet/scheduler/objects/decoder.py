@@ -36,11 +36,15 @@ class Decoder:
 
     def __init__(
         self,
-        priorities: Mapping[str, Priority],
+        priorities: dict[str, Priority],
         deciding: Iterable[str] = (),
         judge: unserved.UnservedKeys | None = None,
+        *,
+        presumes_ready: bool = False,
     ) -> None:
-        self._priorities = priorities
+        """``presumes_ready``: a placed pod is ready unless it has a condition that denies it."""
+        self.priorities = priorities
+        self._presumes_ready = presumes_ready
         self.judge = unserved.UnservedKeys() if judge is None else judge
         self._deciding = (*_DECIDING, *deciding)
         self._classes: dict[bytes, PodClass] = {}
@@ -70,7 +74,7 @@ class Decoder:
             claims=pod_claims.decode(spec, status),
             gang=_gang(namespace, meta, spec),
             running=status.get("phase") == "Running",
-            **(_allocation(meta, status) if node else {}),
+            **(self._placed(meta, status) if node else {}),
             stored_condition=("", "", "") if node else _stored_condition(status),
         )
 
@@ -113,14 +117,21 @@ class Decoder:
 
     def _priority(self, spec: Body) -> tuple[int, bool]:
         named = wire.text(spec, "priorityClassName")
-        defaults = (priority for priority in self._priorities.values() if priority.default)
-        known = self._priorities.get(named) if named else next(defaults, None)
+        defaults = (priority for priority in self.priorities.values() if priority.default)
+        known = self.priorities.get(named) if named else next(defaults, None)
         if named and known is None and named not in _CRITICAL and spec.get("priority") is None:
             raise BadObjectError(f"no PriorityClass {named!r} in the input")
         value = known.value if known is not None else _CRITICAL.get(named, 0)
         policy = wire.text(spec, "preemptionPolicy")
         preempts = policy != "Never" if policy else known is None or known.preempts
         return wire.integer(spec, "priority", value), preempts
+
+    def _placed(self, meta: Body, status: Body) -> dict[str, Any]:
+        fields = _allocation(meta, status)
+        if self._presumes_ready and not fields["ready"]:
+            conditions = wire.bodies(status, "conditions")
+            fields["ready"] = all(condition.get("type") != "Ready" for condition in conditions)
+        return fields
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
         listed = wire.mapping(meta, "annotations")

@@ -1,4 +1,4 @@
-"""What annotations say that a pod was given; what they cannot say."""
+"""What annotations say that a pod was given, and whether it is ready; what they cannot say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 from koordlet.model import cpuset
-from koordlet.scheduler.objects.decoder import assigned
+from koordlet.scheduler.objects.decoder import Decoder, assigned
 from tests.kit import clusters
 from tests.kit.clusters import node, pod
 
@@ -45,3 +45,25 @@ def test_a_scheduling_group_that_names_nobody_is_a_mistake_and_no_pod_without_a_
     assert document["placements"] == []
     [pending] = document["pending"]
     assert re.search("schedulingGroup|podGroupName", pending["message"])
+
+
+@pytest.mark.parametrize(
+    ("on", "conditions", "reported", "presumed"),
+    [
+        ("n", [], False, True),
+        ("n", [("PodScheduled", "True")], False, True),
+        ("n", [("Ready", "True")], True, True),
+        ("n", [("Ready", "False")], False, False),
+        ("n", [("Ready", "Unknown")], False, False),
+        ("", [], False, False),
+    ],
+)
+def test_readiness_is_presumed_of_placed_pods_alone_and_only_where_no_condition_denies_it(
+    on: str, conditions: list[tuple[str, str]], *, reported: bool, presumed: bool
+) -> None:
+    """Beside a kubelet a pod that was placed a moment ago is not up; without one it is."""
+    body = pod("p", **({"on": on} if on else {}))
+    body["status"] = {"conditions": [{"type": kind, "status": value} for kind, value in conditions]}
+
+    assert Decoder({}).decode(body, 1).up is reported
+    assert Decoder({}, presumes_ready=True).decode(body, 1).up is presumed

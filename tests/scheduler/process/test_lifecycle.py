@@ -1,7 +1,8 @@
-"""A standalone scheduler as a process: it takes calls, keeps what it was told, and ends cleanly."""
+"""A standalone scheduler as a process: calls, migration jobs, what it keeps, a clean end."""
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import sqlite3
@@ -15,13 +16,16 @@ from typing import Any
 import pytest
 
 from koordlet import cli
+from tests.kit import clusters, deadline
 
 SECONDS = 60
+OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
+         "uid": "r", "controller": True}]}  # fmt: skip
 
 
 @contextmanager
-def scheduler(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """The process, once it leads."""
+def scheduler(folder: Path) -> Iterator[str]:
+    """The address of its pages, once it leads."""
     words = [sys.executable, "-m", "koordlet", "scheduler", "--standalone"]
     words += ["--state-dir", str(folder), "--http", "127.0.0.1:0"]
     with subprocess.Popen(
@@ -29,8 +33,9 @@ def scheduler(folder: Path) -> Iterator[subprocess.Popen[str]]:
     ) as one:
         assert one.stdout is not None
         try:
+            started = next(line for line in one.stdout if "scheduler.started" in line)
             assert any("scheduler.leading" in line for line in one.stdout)
-            yield one
+            yield json.loads(started)["http"].removeprefix("http://").rstrip("/")
         finally:
             one.send_signal(signal.SIGTERM)
             one.communicate(timeout=SECONDS)
@@ -43,6 +48,46 @@ def described(folder: Path, capsys: Any) -> dict[str, Any]:
     assert cli.main(words) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)["reservation"]
     return found
+
+
+def document(capsys: Any, *words: str) -> dict[str, Any]:
+    """What a command prints as JSON."""
+    assert cli.main([*words, "-o", "json"]) == 0
+    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return printed
+
+
+def test_a_migration_job_succeeds_once_the_replacement_has_the_room(
+    tmp_path: Path, capsys: Any
+) -> None:
+    """No kubelet reports readiness: a pod that is placed counts as ready, as for its budget."""
+    file, state = tmp_path / "objects.json", ("--state-dir", str(tmp_path))
+
+    def place(*bodies: Any) -> str:
+        items = [{"apiVersion": "v1", **body} for body in bodies]
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        (pod,) = document(capsys, "schedule", "-f", str(file), *state)["pods"]
+        return str(pod["node"])
+
+    def pod(name: str) -> dict[str, Any]:
+        more: dict[str, Any] = {"meta": OWNER, "namespace": "default", "terminationGracePeriodSeconds": 0}
+        return clusters.pod(name, cpu="1", **more)
+
+    with scheduler(tmp_path) as address:
+
+        def ended(status: str) -> bool:
+            (move,) = document(capsys, "get", "migrations", "--address", address)["migrations"]
+            return bool(move["status"] == status)
+
+        assert place(clusters.node("n1"), clusters.node("n2"), pod("web-1")) in {"n1", "n2"}
+        assert cli.main(["migrate", "web-1", *state]) == 0
+        capsys.readouterr()
+        waits = functools.partial(ended, "PodBoundReservation")
+        deadline.until(waits, "web-1 is gone", seconds=SECONDS)
+        node = place(pod("web-2"))
+        deadline.until(functools.partial(ended, "Complete"), "the job is over", seconds=SECONDS)
+        (move,) = document(capsys, "get", "migrations", "--address", address)["migrations"]
+    assert (move["phase"], move["to"], move["replacement"]) == ("Succeeded", node, "default/web-2")
 
 
 def test_a_restart_keeps_what_was_reserved(tmp_path: Path, capsys: Any) -> None:
@@ -71,9 +116,8 @@ def test_a_damaged_row_costs_itself(tmp_path: Path, capsys: Any) -> None:
     with connection:
         connection.execute("UPDATE objects SET body = substr(body, 2) WHERE name = 'hall'")
     connection.close()
-    with scheduler(tmp_path) as one:
+    with scheduler(tmp_path):
         assert described(tmp_path, capsys)["metadata"]["name"] == "room"
-    del one
     (kept,) = path.parent.glob("scheduler.db.backup-*")
 
     assert whole == kept.read_bytes()
