@@ -70,7 +70,11 @@ def test_a_migration_job_succeeds_once_the_replacement_has_the_room(
         return str(pod["node"])
 
     def pod(name: str) -> dict[str, Any]:
-        more: dict[str, Any] = {"meta": OWNER, "namespace": "default", "terminationGracePeriodSeconds": 0}
+        more: dict[str, Any] = {
+            "meta": OWNER,
+            "namespace": "default",
+            "terminationGracePeriodSeconds": 0,
+        }
         return clusters.pod(name, cpu="1", **more)
 
     with scheduler(tmp_path) as address:
