@@ -75,6 +75,8 @@ class MigrationController:
         )
         #: Jobs under way by the pod that they name, those that were just made included.
         self._by_pod: dict[tuple[str, str], str] = {}
+        #: Jobs that were just made and that the watch has yet to show, until a moment.
+        self._unseen: dict[str, tuple[MigrationJob, float]] = {}
         self._writer = JobWriter(store, watched, settings, in_plan)
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._swept = 0.0
@@ -113,8 +115,10 @@ class MigrationController:
         except refusals.ObjectsError as error:
             self._watched.core.measures.asked("migration_job", error.code)
             return EvictionResult("Error", str(error))
-        self._by_pod[pod.namespace, pod.name] = objects.text(made, "name")
-        self._made.add(objects.text(made, "uid"))
+        job = jobs.read(made)
+        self._by_pod[pod.namespace, pod.name] = job.name
+        self._unseen[job.name] = job, self._now().steady + flow.SETTLE
+        self._made.add(job.uid)
         return EvictionResult("Evicted")
 
     def bounds(self, resident: Resident) -> list[tuple[str, str]]:
@@ -240,7 +244,13 @@ class MigrationController:
     # Arbitration.
 
     def _active(self) -> list[MigrationJob]:
-        return [job for job in self.source.snapshot.values() if job.active]
+        now, shown = self._now().steady, self.source.snapshot.values()
+        self._unseen = {
+            name: (job, until)
+            for name, (job, until) in self._unseen.items()
+            if now < until and self.source.get(name) is None
+        }
+        return [*(job for job in shown if job.active), *(job for job, _ in self._unseen.values())]
 
     def _arbiter(self, counted: Iterable[MigrationJob]) -> Arbiter:
         """An arbiter over the jobs that count as under way."""
