@@ -343,6 +343,7 @@ def test_a_job_that_the_watch_has_yet_to_show_counts_for_the_next_one_and_not_fo
 
             async def move(name: str) -> str:
                 pod = watched.sources.informers[kinds.PODS].get(name, "d")
+                assert pod is not None
                 proposal = EvictionProposal(
                     resident=Resident(pod, PodTraits(), 0), reason="r", strategy="s", profile="p",
                     node=pod.node, target="", evictor=evictor,
