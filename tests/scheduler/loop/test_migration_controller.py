@@ -61,6 +61,10 @@ class Cluster:
             await self.world.node(name)
         for name in ("web-1", "web-2"):
             await self.up(await self.world.pod(name, on="n1", meta=OWNER, labels=APP, cpu="1"))
+        # Objects have whole seconds: a sibling of the second in which room is opened would be taken
+        # for the replacement.
+        filled = int(time.time())
+        await deadline.comes(lambda: int(time.time()) > filled)
 
     async def up(self, ref: objects.Ref) -> None:
         """A pod is ready."""
@@ -147,10 +151,6 @@ def test_a_job_holds_room_before_its_pod_goes_and_ends_when_the_replacement_is_r
 
     async def body() -> None:
         async with scene(ram, over_http=over_http) as cluster:
-            # Objects have whole seconds: a sibling of the second in which the room is opened would
-            # be taken for the replacement.
-            filled = int(time.time())
-            await deadline.comes(lambda: int(time.time()) > filled)
             name = await cluster.ask(ttl_seconds=300, reason="it is hot")
             await cluster.asked("web-1")
             (held,) = (await cluster.reservations()).values()
