@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,54 @@ def test_what_must_be_seen_several_times_is_taken_to_have_been_so_for_long(
     (move,) = json.loads(capsys.readouterr().out)["moves"]
     assert move["reason"] == "node is overutilized, node cpu usage(80.00%)>threshold(65.00%)"
     assert (move["node"], move["target"]) == ("n1", "n2")
+
+
+DAY = 86_400
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ELSEWHERE = {"key": "zone", "operator": "In", "values": ["b"]}
+TAINT = {"taints": [{"key": "old", "effect": "NoSchedule"}]}
+#: By strategy its arguments, and what a node and its pods are like that it wants one pod of.
+WANTED: dict[str, tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]] = {
+    "RemovePodsHavingTooManyRestarts": (
+        *({"podRestartThreshold": 5}, {}),
+        [{"status": {"containerStatuses": descheduling.containers(9)}}],
+    ),
+    "PodLifeTime": ({"maxPodLifeTimeSeconds": DAY}, {}, [{"age": 2 * DAY}]),
+    "RemoveFailedPods": ({}, {}, [{"status": {"phase": "Failed"}, "age": DAY // 2}]),
+    "RemovePodsViolatingNodeTaints": ({}, TAINT, [{}]),
+    "RemovePodsViolatingNodeAffinity": (
+        *({"nodeAffinityType": [REQUIRED]}, {"labels": {"zone": "a"}}),
+        [
+            {"spec": {"affinity": {"nodeAffinity": {
+                REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [ELSEWHERE]}]}}}}}
+        ],
+    ),
+    "RemoveDuplicates": ({}, {}, [{}, {}]),
+}  # fmt: skip
+
+
+def test_each_strategy_finds_its_pods_in_a_larger_dump_and_one_rate_bounds_them_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a hundred nodes three have a pod for each strategy: nobody else is proposed."""
+    items = []
+    for number in range(100):
+        name, strategy = f"n{number}", (*WANTED, *[""] * 40)[number // 3]
+        _, more, pods = WANTED.get(strategy, ({}, {}, [{}]))
+        items.append(node(name, cpu="8", **{"labels": {"zone": "b"}, **more}))
+        items += [
+            pod(f"p{number}-{place}", name, owner=f"ReplicaSet/r{number}", **own)
+            for place, own in enumerate(pods)
+        ]
+    strategies = {strategy: arguments for strategy, (arguments, _, _) in WANTED.items()}
+    _, policy = files(tmp_path, descheduling.policy(strategies, {"nodeFit": True}))
+    dump = tmp_path / "large.json"
+    dump.write_text(json.dumps({"kind": "List", "items": items}))
+    assert cli.main(["sim", str(dump), "--deschedule", policy, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    moves, refused = document["moves"], document["refused"]
+    counts = collections.Counter(each["strategy"] for each in (*moves, *refused))
+    assert counts == dict.fromkeys(WANTED, 3)
+    assert (len(moves), len(refused)) == (10, 8)
+    assert {each["why"].partition(":")[0] for each in refused} == {"GlobalRate"}
+    assert {int(each["node"][1:]) for each in (*moves, *refused)} == set(range(18))
