@@ -146,7 +146,7 @@ def _default(fields: Fields) -> EvictorSettings:
 
 
 def _protections(fields: Fields) -> tuple[frozenset[Protection], frozenset[str] | None]:
-    """The two lists, or where both are empty the older switches."""
+    """The two lists, or where both are empty the older switches; both together contradict."""
     child = fields.child("podProtections")
     disabled = _listed(child, "defaultDisabled", _USUAL)
     extra = _listed(child, "extraEnabled", _EXTRA)
@@ -165,6 +165,8 @@ def _protections(fields: Fields) -> tuple[frozenset[Protection], frozenset[str] 
         )
     }
     if disabled or extra:
+        for key in (key for key, is_on in old.items() if is_on):
+            fields.fail(key, "does not count beside podProtections", "say there what it says")
         return _USUAL - disabled | extra, names or None
     off = (
         (Protection.LOCAL_STORAGE, old["evictLocalStoragePods"]),

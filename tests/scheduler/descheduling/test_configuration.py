@@ -121,6 +121,18 @@ profiles:
             {"LowNodeUtilization": {**THRESHOLDS, "evictableNamespaces": {"include": ["a"]}}},
             "args.evictableNamespaces.include", "only exclude",
         ),
+        *(
+            (
+                {"LowNodeUtilization": {
+                    **THRESHOLDS, "metricsUtilization": {"source": "KubernetesMetrics", key: value}
+                }},
+                f"args.metricsUtilization.{key}", what,
+            )
+            for key, value, what in (
+                ("metricsServer", True, "source takes its place"),
+                ("prometheus", {"query": "up"}, "does not count with source KubernetesMetrics"),
+            )
+        ),
         ({"HighNodeUtilization": {}}, "args.thresholds", "no resource threshold"),
         (
             {"RemovePodsViolatingTopologySpreadConstraint": {"constraints": ["Maybe"]}},

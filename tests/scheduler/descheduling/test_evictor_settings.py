@@ -26,7 +26,7 @@ def test_the_lists_of_protections_take_the_place_of_the_older_switches() -> None
     old = read(DEFAULT, evictLocalStoragePods=True, ignorePvcPods=True).protections
     assert {each.name for each in old} == usual - {"LOCAL_STORAGE"} | {"PVC"}
     lists = {"defaultDisabled": ["DaemonSetPods"], "extraEnabled": ["PodsWithoutPDB"]}
-    new = read(DEFAULT, podProtections=lists, evictLocalStoragePods=True).protections
+    new = read(DEFAULT, podProtections=lists, evictLocalStoragePods=False).protections
     assert {each.name for each in new} == usual - {"DAEMON_SET"} | {"WITHOUT_BUDGET"}
 
 
@@ -37,6 +37,10 @@ def test_the_lists_of_protections_take_the_place_of_the_older_switches() -> None
         (
             DEFAULT, {"podProtections": {"defaultDisabled": ["DaemonSetPods"] * 2}},
             "defaultDisabled", "listed twice",
+        ),
+        (
+            DEFAULT, {"podProtections": {"extraEnabled": ["PodsWithPVC"]}, "ignorePvcPods": True},
+            "args.ignorePvcPods", "does not count beside podProtections",
         ),
         (DEFAULT, {"priorityThreshold": {"value": 1, "name": "a"}}, "Threshold", "only one of"),
         (DEFAULT, {"noEvictionPolicy": "Perhaps"}, "noEvictionPolicy", "'Perhaps'"),

@@ -192,14 +192,18 @@ class LowNodeUtilization(_Utilization):
         limits.done()
         metrics = fields.child("metricsUtilization")
         source = metrics.read("source", _source, "")
-        self._measured = bool(metrics.flag("metricsServer") or source)
+        served = metrics.flag("metricsServer")
+        self._measured = bool(served or source)
         if source == "Prometheus":
             metrics.fail(
                 "source",
                 "Prometheus is not asked: agents report the use of nodes",
                 "set KubernetesMetrics, which takes what koordlet's agents report",
             )
-        metrics.get("prometheus")
+        if served and source:
+            metrics.fail("metricsServer", "source takes its place", "leave metricsServer out")
+        if metrics.get("prometheus") is not None and source:
+            metrics.fail("prometheus", f"does not count with source {source}", "leave it out")
         metrics.done()
         fields.done()
 
