@@ -110,9 +110,12 @@ class Fields:
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
             return float(value)
         try:
-            return moment.duration(value)
+            seconds = moment.duration(value)
         except ValueError as error:
             self.fail(key, str(error))
+        if seconds < 0:
+            self.fail(key, f"{value} is below 0")
+        return seconds
 
     def child(self, key: str) -> Fields:
         """The object below a key; empty where there is none."""

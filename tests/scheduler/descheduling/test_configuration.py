@@ -133,6 +133,18 @@ profiles:
                 ("prometheus", {"query": "up"}, "does not count with source KubernetesMetrics"),
             )
         ),
+        (
+            {"ScaleDownBinPack": {"strategy": "EvictDirectly"}},
+            "args.maxPodsToEvict", "at least 1 with strategy EvictDirectly",
+        ),
+        (
+            {"FragmentationAware": {"resources": ["cpu", "cpu"]}},
+            "args.resources", "listed twice",
+        ),
+        (
+            {"LowNodeLoad": {"nodeMetricExpirationSeconds": 0}},
+            "args.nodeMetricExpirationSeconds", "0",
+        ),
         ({"HighNodeUtilization": {}}, "args.thresholds", "no resource threshold"),
         (
             {"RemovePodsViolatingTopologySpreadConstraint": {"constraints": ["Maybe"]}},

@@ -48,6 +48,7 @@ def test_the_lists_of_protections_take_the_place_of_the_older_switches() -> None
         (MIGRATION, {"skipEvictionGates": ["All"]}, "skipEvictionGates", "'All' is none of"),
         (MIGRATION, {"evictQPS": "fast"}, "evictQPS", "above 0"),
         (MIGRATION, {"maxMigratingPerWorkload": "ten"}, "maxMigratingPerWorkload", "percentage"),
+        (MIGRATION, {"defaultJobTTL": "-5m"}, "args.defaultJobTTL", "-5m is below 0"),
         (MIGRATION, {"defaultJobMode": "Later"}, "defaultJobMode", "'Later'"),
         (MIGRATION, {"arbitrationArgs": {"interv": "1s"}}, "arbitrationArgs.interv", "not known"),
     ],

@@ -53,6 +53,8 @@ class CustomPriority:
         if len(self._levels) < 2:
             fix = "name the levels, from expensive to cheap"
             fields.fail("evictionOrder", f"{len(self._levels)} levels, and two are needed", fix)
+        if len({level.name for level in self._levels}) < len(self._levels):
+            fields.fail("evictionOrder", "two levels have the same name")
         if self._cordons and not self._drains:
             fields.fail("autoCordon", f"needs mode {DRAIN_NODE}")
         fields.done()
@@ -181,8 +183,9 @@ def _level(fields: Fields) -> PriorityLevel:
         keep=fields.percentages("keepThreshold"),
         reject=fields.percentages("rejectThreshold"),
     )
-    if not level.name:
-        fields.fail("name", "is missing")
+    for key in ("name", "nodeSelector"):
+        if not fields.get(key) and fields.get(key) != {}:
+            fields.fail(key, "is missing")
     fields.done()
     return level
 

@@ -42,6 +42,8 @@ class FragmentationAware:
         self._gain = float(fields.read("minImprovementThreshold", _share, 0.02))
         if len(self._names) < 2:
             fields.fail("resources", "one resource is always balanced", "name cpu and memory")
+        if len(set(self._names)) < len(self._names):
+            fields.fail("resources", "a resource is listed twice")
         fields.done()
 
     def intents(self, scene: rounds.Scene) -> rounds.Intents:

@@ -82,7 +82,7 @@ def read(fields: Fields) -> LoadSettings:
         dry_run=fields.flag("dryRun"),
         node_fit=fields.flag("nodeFit", default=True),
         least_nodes=fields.count("numberOfNodes"),
-        expiration_seconds=fields.whole("nodeMetricExpirationSeconds", expiration),
+        expiration_seconds=fields.whole("nodeMetricExpirationSeconds", expiration, 1),
         memory_seconds=fields.seconds("detectorCacheTimeout", 300.0) or 300.0,
         namespaces=selection.choice(fields, "evictableNamespaces"),
         selectors=candidates.pod_selectors(fields),
@@ -152,7 +152,7 @@ def _check(fields: Fields, pool: NodePool) -> None:
 def _anomaly(fields: Fields, usual: AnomalySettings) -> AnomalySettings:
     settings = AnomalySettings(
         abnormal=fields.count("consecutiveAbnormalities", usual.abnormal, low=1),
-        normal=fields.count("consecutiveNormalities", usual.normal),
+        normal=fields.count("consecutiveNormalities", usual.normal) or usual.normal,
         timeout_seconds=fields.seconds("timeout", usual.timeout_seconds) or usual.timeout_seconds,
     )
     fields.done()

@@ -34,7 +34,9 @@ class ScaleDownBinPack:
         self._settings = candidates.read(fields)
         modes = CALCULATE_ONLY, EVICT_DIRECTLY
         self._evicts = fields.word("strategy", modes, CALCULATE_ONLY) == EVICT_DIRECTLY
-        self._most = fields.whole("maxPodsToEvict")
+        self._most = fields.count("maxPodsToEvict")
+        if self._evicts and not self._most:
+            fields.fail("maxPodsToEvict", f"must be at least 1 with strategy {EVICT_DIRECTLY}")
         usual = dict.fromkeys((requests.CPU, requests.MEMORY), 1)
         self._weights: dict[str, int] = dict(
             fields.read("resourceWeights", shapes.table(shapes.integer(1, 100)), usual)
@@ -57,7 +59,7 @@ class ScaleDownBinPack:
                     reason = f"rank {rank} of {len(ranked)} when its workload is scaled in"
                     yield rounds.Intent(resident, reason, shadow=shadow, deletion_cost=rank)
                 continue
-            if self._most is not None and evicted >= self._most:
+            if evicted >= self._most:
                 return
             reason = f"rank {rank} of {len(ranked)} of the pods whose nodes are emptied first"
             answer = yield rounds.Intent(resident, reason, shadow=shadow)

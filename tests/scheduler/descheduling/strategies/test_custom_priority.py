@@ -101,7 +101,9 @@ def test_it_says_why_it_does_nothing() -> None:
     [
         ({"evictionOrder": LEVELS[:1]}, "1 levels, and two are needed"),
         ({"autoCordon": True}, "needs mode DrainNode"),
-        ({"evictionOrder": [{"nodeSelector": {}}, LEVELS[0]]}, "is missing"),
+        ({"evictionOrder": [{"nodeSelector": {}}, LEVELS[0]]}, "name: is missing"),
+        ({"evictionOrder": [LEVELS[0], {"name": "rest"}]}, "nodeSelector: is missing"),
+        ({"evictionOrder": [LEVELS[0], LEVELS[0]]}, "two levels have the same name"),
     ],
 )
 def test_a_configuration_that_cannot_be_meant_is_refused(more: dict[str, Any], words: str) -> None:

@@ -71,3 +71,10 @@ def test_a_contradiction_names_pool_resource_and_values(
         read(**args)
     assert where in str(caught.value)
     assert what in str(caught.value)
+
+
+def test_no_normal_report_in_a_row_is_the_usual_number() -> None:
+    """As with the peer; else a source would be forgotten at once."""
+    bounds = {"lowThresholds": {"cpu": 10}, "highThresholds": {"cpu": 50}}
+    (pool,) = read(**bounds, anomalyCondition={"consecutiveNormalities": 0}).pools
+    assert pool.anomaly.normal == 3

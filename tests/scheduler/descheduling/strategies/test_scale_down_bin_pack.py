@@ -29,7 +29,7 @@ def cluster() -> list[dict[str, Any]]:
 
 def test_nodes_that_little_else_needs_are_emptied_first() -> None:
     """By score, then inside a node the larger pod first."""
-    directly = strategy(strategy="EvictDirectly")
+    directly = strategy(strategy="EvictDirectly", maxPodsToEvict=9)
     assert evicted(cluster(), directly) == ["web-a", "web-c2", "web-c1", "web-b"]
     assert evicted(cluster(), strategy(strategy="EvictDirectly", maxPodsToEvict=1)) == ["web-a"]
 
