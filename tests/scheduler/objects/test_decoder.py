@@ -62,7 +62,7 @@ def test_readiness_is_presumed_of_placed_pods_alone_and_only_where_no_condition_
     on: str, conditions: list[tuple[str, str]], *, reported: bool, presumed: bool
 ) -> None:
     """Beside a kubelet a pod that was placed a moment ago is not up; without one it is."""
-    body = pod("p", **({"on": on} if on else {}))
+    body = pod("p", on=on)
     body["status"] = {"conditions": [{"type": kind, "status": value} for kind, value in conditions]}
 
     assert Decoder({}).decode(body, 1).up is reported
