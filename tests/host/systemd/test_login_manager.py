@@ -121,12 +121,12 @@ def test_signal_to_this_connection_alone_is_not_of_the_login_manager(ram: Path) 
 def test_descriptors_that_nobody_asked_for_are_closed_and_are_no_lock(ram: Path) -> None:
     """They come with any message; the lock is what comes with the answer."""
     server = Server(forged=40)
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
         login.most_delay_seconds()
         lock = login.delay_shutdown("koordlet", "order")
         assert os.fstat(lock).st_ino == os.fstat(server.reader).st_ino, "the other end of its pipe"
-        assert len(os.listdir("/proc/self/fd")) - before < 10
+        assert len(list(Path("/proc/self/fd").iterdir())) - before < 10
         os.close(lock)
 
 
