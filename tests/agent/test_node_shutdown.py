@@ -119,7 +119,7 @@ def played(
     rows: tuple[order.Row, ...] = ROWS,
     login: Login | None = None,
     acting: Callable[[], bool] = lambda: True,
-    end: Callable[[eviction.Eviction], Awaitable[evictor.Outcome]] | None = None,
+    end: evictor.Way | None = None,
     raise_limit: Callable[[int], None] = lambda _: None,
 ) -> list[result.Result]:
     """Play a scene; what was reported of workloads."""

@@ -137,9 +137,11 @@ def test_span_that_is_no_time_and_a_drain_of_no_node_are_refused(ram: Path) -> N
             for seconds in (float("nan"), -1.0):
                 with pytest.raises(errors.HostError, match="is no span of time"):
                     await asyncio.to_thread(ask, seconds)
-            with rpc_client.MovesClient(where) as client:
-                with pytest.raises(errors.HostError, match="name it"):
-                    await asyncio.to_thread(client.undo_drain, "")
+            with (
+                rpc_client.MovesClient(where) as client,
+                pytest.raises(errors.HostError, match="name it"),
+            ):
+                await asyncio.to_thread(client.undo_drain, "")
             await cluster.comes(([], [], False))
 
     schedulers.run(body())
