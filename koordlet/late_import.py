@@ -23,8 +23,9 @@ if typing.TYPE_CHECKING:
 
 NAMES = ("asyncio.sslproto", "hashlib", "ssl")
 
-#: Of a module, to its first attribute that is asked for, by whichever thread.
+#: Held while a module is executed: whoever asks for more of it waits.
 _lock = threading.RLock()
+#: Of modules that wait, who executes them.
 _pending: dict[str, abc.Loader] = {}
 
 
@@ -72,7 +73,11 @@ class _Loader:
                 with _lock:
                     real = _pending.pop(name, None)
                     if real is not None:
-                        real.exec_module(module)
+                        try:
+                            real.exec_module(module)
+                        except BaseException:
+                            _pending[name] = real  # the next use says the same, or succeeds
+                            raise
                 if attribute in vars(module):
                     return vars(module)[attribute]
             msg = f"module {name!r} has no attribute {attribute!r}"

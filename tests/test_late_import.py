@@ -88,3 +88,20 @@ print(seen)
 """
 
     assert _run(program).strip() == str(["ssl"] * 8)
+
+
+def test_execution_that_failed_is_made_again_at_the_next_use() -> None:
+    """A module is not left in half: each use says why, until it succeeds."""
+    program = """
+sys.modules["_ssl"] = None
+for _ in range(2):
+    try:
+        ssl.SSLContext
+    except ImportError as error:
+        print(error)
+del sys.modules["_ssl"]
+print(ssl.SSLContext.__name__, "ssl" in late_import.pending())
+"""
+
+    halted = "import of _ssl halted; None in sys.modules"
+    assert _run(program).splitlines() == [halted, halted, "SSLContext False"]

@@ -249,7 +249,7 @@ def _shutdown(
         workloads=lambda: () if (now := agent.publisher.view) is None else now.snapshot.pods,
         end=local_eviction.LocalEviction(agent.tick.host, agent.tick.observer.layout),
         report=agent.publisher.record_alone,
-        acting=alone and agent.enforce,
+        acting=lambda: alone and agent.enforce,
         record=agent.paths.node_shutdown,
     )
 

@@ -177,6 +177,8 @@ class Agent(ticks.Stations):
             self._claim = claim.take(self.tick.host, self.tick.observer.layout)
         self.enforce = enforce
         self.publisher.set_mode("enforce" if enforce else "observe")
+        if self.shutdown is not None:
+            self.shutdown.follow_mode()
 
     def _unclaim(self) -> None:
         claim.release(self.tick.host, self._claim)

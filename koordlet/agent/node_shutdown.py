@@ -11,8 +11,10 @@ Rules:
    takes no time.
 3. A second signal while rows are ended changes nothing. A shutdown that is given up ends the work
    here, and the lock is taken anew.
-4. Without a login manager nothing is delayed; it is asked again each second, and said once.
-5. An agent that does not act, and one beside a kubelet, takes no lock: it logs whom it would end.
+4. Without a login manager nothing is delayed; it is asked again each second, and said once. One
+   that is lost while rows are ended does not end the delay: the lock needs no connection.
+5. An agent that does not act, and one beside a kubelet, holds no lock: it logs whom it would end.
+   The lock follows the mode of the agent.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class NodeShutdown:
         workloads: Callable[[], Iterable[pod.Pod]],
         end: evictor.Way,
         report: Callable[[result.Result], None],
-        acting: bool,
+        acting: Callable[[], bool],
         record: Path,
         connect: Callable[[], LoginConnection] = login_manager.LoginManager,
         raise_limit: Callable[[int], None] = login_manager.raise_limit,
@@ -98,6 +100,10 @@ class NodeShutdown:
     def start(self) -> None:
         """Begin to listen, in the running event loop."""
         self._keeping = asyncio.create_task(self._keep())
+
+    def follow_mode(self) -> None:
+        """Take the lock, or give it back, after the agent began or ceased to act."""
+        self._heard.set()
 
     async def stop(self) -> None:
         """Give the lock back."""
@@ -136,29 +142,35 @@ class NodeShutdown:
             except (bus.NoSystemdError, OSError) as error:
                 self._gap = f"no lock that delays a shutdown: {error}; is systemd-logind running?"
                 self._repeats.say(log.get().warning, "node_shutdown.no_lock", "", detail=str(error))
-            self._give_back()
+            if self._ending is None or self._ending.done():
+                self._give_back()
             await asyncio.sleep(_AGAIN)
 
     async def _listen(self) -> None:
         """Listen until the connection is lost, which raises."""
         loop = asyncio.get_running_loop()
         with await asyncio.to_thread(self._connect) as login:
-            await self._take(login)
+            self._gap = ""
             handle = login.fileno()
             loop.add_reader(handle, self._heard.set)
             try:
                 while True:
+                    await self._hold(login)
                     await self._heard.wait()
                     self._heard.clear()
                     for begins in login.shutdowns():
-                        await (self._begin() if begins else self._give_up(login))
+                        await (self._begin() if begins else self._give_up())
             finally:
                 loop.remove_reader(handle)
 
-    async def _take(self, login: LoginConnection) -> None:
-        if self._acting and self._lock is None:
+    async def _hold(self, login: LoginConnection) -> None:
+        """Hold the lock while this agent acts, until a shutdown begins."""
+        if not self._acting():
+            self._give_back()
+            self._gap = ""
+        elif self._lock is None and self._ending is None:
             self._lock = await asyncio.to_thread(self._delay, login)
-        self._heard.set()  # a signal may have come before an answer
+            self._heard.set()  # a signal may have come before an answer
 
     def _delay(self, login: LoginConnection) -> int:
         """Take the lock. May wait, so it runs in a thread of its own."""
@@ -185,16 +197,15 @@ class NodeShutdown:
         if self._ending is None:
             self._ending = asyncio.create_task(self._shut_down())
 
-    async def _give_up(self, login: LoginConnection) -> None:
+    async def _give_up(self) -> None:
         ending, self._ending = self._ending, None
         if ending is not None:
             ending.cancel()
             await asyncio.gather(ending, return_exceptions=True)
             log.get().info("node_shutdown.given_up")
-        await self._take(login)
 
     async def _shut_down(self) -> None:
-        log.get().warning("node_shutdown.begins", seconds=self._seconds, acting=self._acting)
+        log.get().warning("node_shutdown.begins", seconds=self._seconds, acting=self._acting())
         self._times = {"start": time.time()}
         self._write()
         try:
@@ -212,27 +223,32 @@ class NodeShutdown:
     async def _end_row(self, row: node_shutdown.Row, due: Sequence[pod.Pod]) -> None:
         if not due:
             return
-        log.get().info("node_shutdown.row", priority=row.priority, workloads=[p.key for p in due])
-        if not self._acting:
+        keys = [workload.key for workload in due]
+        log.get().info("node_shutdown.row", priority=row.priority, workloads=keys)
+        if not self._acting():
             return
-        tasks = [asyncio.create_task(self._end_one(workload, row)) for workload in due]
-        try:
-            await asyncio.wait(tasks, timeout=row.seconds)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:
+            for workload in due:
+                group.create_task(self._end_workload(workload, row))
 
-    async def _end_one(self, workload: pod.Pod, row: node_shutdown.Row) -> None:
+    async def _end_workload(self, workload: pod.Pod, row: node_shutdown.Row) -> None:
         victim = node_shutdown.victim(workload, row)
         step = plan.Step(order=0, action=action.evict(victim, victim.message), was=None)
         report = functools.partial(result.Result, target=step.action.target, step=step)
         try:
-            outcome = await self._end(victim)
-        except asyncio.CancelledError:
+            async with asyncio.timeout(row.seconds):
+                outcome = await self._end(victim)
+        except TimeoutError:
             detail = f"still there after {row.seconds} s"
             self._report(report(verdict=result.Verdict.LEFT, detail=detail))
+            return
+        except asyncio.CancelledError:
+            detail = "the shutdown was given up, or the agent stopped, before it had ended"
+            self._report(report(verdict=result.Verdict.LEFT, detail=detail))
             raise
+        except Exception as error:  # noqa: BLE001 -- it costs this workload, and no other
+            self._report(report(verdict=result.Verdict.REFUSED, detail=repr(error)))
+            return
         verdict = result.Verdict.DONE if outcome.done else result.Verdict.REFUSED
         self._report(report(verdict=verdict, detail=outcome.detail))
 
@@ -244,7 +260,7 @@ class NodeShutdown:
 
     def _write(self) -> None:
         """Record the shutdown, for who looks after the next boot."""
-        if not self._acting:
+        if not self._acting():
             return
         body = json.dumps({f"{name}Time": at for name, at in self._times.items()}) + "\n"
         try:

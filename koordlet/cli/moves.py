@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from koordlet import log
 from koordlet.cli import options, output, scheduler
+from koordlet.model import errors
 from koordlet.state import paths
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, *, by: str, node: str = "", pod: str = "") -> int:
     """Move, and print; exit 1 where somebody stays who was to go."""
     if args.kubeconfig is None:
+        if args.without_room:
+            raise errors.UsageError(
+                "a standalone scheduler has no pods of others",
+                culprit="--without-room",
+                fix="name the cluster with --kubeconfig, or leave it out",
+            )
         done, several = _followed(args, node, pod)
     else:
         done, several = asyncio.run(_moved(args, by, node, pod))

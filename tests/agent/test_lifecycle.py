@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.agent import lifecycle, restore
+from koordlet.agent import lifecycle, node_shutdown, restore
+from koordlet.apply import local_eviction
 from koordlet.model import errors, plan, pod, qos
 from koordlet.policy.framework import registry
 from koordlet.state import handover, journal, lock, records
@@ -232,6 +233,36 @@ def test_switching_to_observe_and_back(site: agents.Site) -> None:
 
     assert {} == images.difference(before, ceased) == images.difference(before, watched)
     assert images.difference(placed, again) == {}
+
+
+def test_what_delays_shutdowns_learns_of_each_switch_once_it_holds(site: agents.Site) -> None:
+    """Its lock follows the mode: an agent that observes ends nobody."""
+    modes: list[bool] = []
+
+    def made(agent: lifecycle.Agent) -> node_shutdown.NodeShutdown:
+        class Shutdown(node_shutdown.NodeShutdown):
+            def follow_mode(self) -> None:
+                modes.append(agent.enforce)
+
+        return Shutdown(
+            (),
+            workloads=list,
+            end=local_eviction.LocalEviction(agent.tick.host, agent.tick.observer.layout),
+            report=agent.publisher.record_alone,
+            acting=lambda: agent.enforce,
+            record=agent.paths.node_shutdown,
+        )
+
+    wired = lifecycle.Wiring(shutdown=made)
+    agent = lifecycle.Agent(site.line(), site.paths, enforce=True, wired=wired)
+    try:
+        agent.switch(enforce=False)
+        agent.switch(enforce=True)
+    finally:
+        agent.restore()
+        agent.close()
+
+    assert modes == [False, True]
 
 
 def test_an_observer_changes_nothing(site: agents.Site) -> None:

@@ -118,7 +118,8 @@ def played(
     *,
     rows: tuple[order.Row, ...] = ROWS,
     login: Login | None = None,
-    acting: bool = True,
+    acting: Callable[[], bool] = lambda: True,
+    end: evictor.Way | None = None,
     raise_limit: Callable[[int], None] = lambda _: None,
 ) -> list[result.Result]:
     """Play a scene; what was reported of workloads."""
@@ -130,7 +131,7 @@ def played(
         shutdown = node_shutdown.NodeShutdown(
             rows,
             workloads=lambda: (WEB, BATCH),
-            end=ends,
+            end=ends if end is None else end,
             report=reported.append,
             acting=acting,
             record=tmp_path / "node-shutdown.json",
@@ -162,7 +163,7 @@ def test_best_effort_work_ends_first_and_the_lock_goes_when_all_have_ended(tmp_p
         assert on.ends.asked == ["host/batch", "host/web"]
 
     reported = played(tmp_path, scene)
-    assert [(one.target, one.verdict) for one in reported] == [
+    assert [(each.target, each.verdict) for each in reported] == [
         ("pod/host/batch", result.Verdict.DONE),
         ("pod/host/web", result.Verdict.DONE),
     ]
@@ -179,9 +180,9 @@ def test_what_does_not_end_delays_no_longer_than_its_row(tmp_path: Path) -> None
         await deadline.comes(lambda: not on.login.locked)
 
     reported = played(tmp_path, scene, rows=(order.Row(0, 0), order.Row(9000, 0)))
-    assert [(one.target, one.verdict) for one in reported] == [
-        ("pod/host/batch", result.Verdict.LEFT),
-        ("pod/host/web", result.Verdict.LEFT),
+    assert [(each.target, each.verdict, each.detail) for each in reported] == [
+        ("pod/host/batch", result.Verdict.LEFT, "still there after 0 s"),
+        ("pod/host/web", result.Verdict.LEFT, "still there after 0 s"),
     ]
 
 
@@ -199,7 +200,8 @@ def test_a_shutdown_that_is_given_up_ends_nobody_more_and_the_lock_is_taken_anew
         await deadline.comes(lambda: on.login.locked)
         assert (on.ends.asked, on.shutdown.conditions()) == (["host/batch"], ())
 
-    played(tmp_path, scene)
+    [left] = played(tmp_path, scene)
+    assert (left.verdict, "given up" in left.detail) == (result.Verdict.LEFT, True)
 
 
 def test_where_it_only_observes_it_takes_no_lock_and_ends_nobody(tmp_path: Path) -> None:
@@ -211,7 +213,7 @@ def test_where_it_only_observes_it_takes_no_lock_and_ends_nobody(tmp_path: Path)
         await deadline.comes(lambda: bool(on.shutdown.conditions()))
         assert (on.login.asked, on.ends.asked) == (0, [])
 
-    assert played(tmp_path, scene, acting=False) == []
+    assert played(tmp_path, scene, acting=lambda: False) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -263,3 +265,77 @@ def test_a_lost_connection_is_made_again(tmp_path: Path) -> None:
         await deadline.comes(lambda: on.shutdown.conditions() == ())
 
     played(tmp_path, scene)
+
+
+def test_lock_follows_the_mode_of_the_agent(tmp_path: Path) -> None:
+    """One that was told to observe ends nobody, and delays nothing that it would not use."""
+    mode = ["enforce"]
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        mode[:] = ["observe"]
+        on.shutdown.follow_mode()
+        await deadline.comes(lambda: not on.login.locked)
+        mode[:] = ["enforce"]
+        on.shutdown.follow_mode()
+        await deadline.comes(lambda: on.login.locked)
+        mode[:] = ["observe"]
+        on.login.say("begins")
+        await deadline.comes(lambda: bool(on.shutdown.times().get("end")))
+        assert on.ends.asked == []
+
+    assert played(tmp_path, scene, acting=lambda: mode == ["enforce"]) == []
+
+
+def test_connection_that_is_lost_while_rows_are_ended_does_not_end_the_delay(
+    tmp_path: Path,
+) -> None:
+    """The bus ends early in a shutdown; the lock is a descriptor and stays."""
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        on.login.say("begins")
+        await deadline.comes(lambda: bool(on.ends.asked))
+        on.login.lost = True
+        on.login.say()
+        await deadline.comes(lambda: not on.login._ears)
+        assert on.login.locked
+        on.ends.may.set()
+        await deadline.comes(lambda: not on.login.locked)
+        assert on.ends.asked == ["host/batch", "host/web"]
+
+    played(tmp_path, scene)
+
+
+def test_workload_whose_end_fails_is_reported_and_costs_no_other_its_own(tmp_path: Path) -> None:
+    """Whatever the reason is, somebody reads it in the audit log."""
+
+    async def broken(victim: eviction.Eviction) -> evictor.Outcome:
+        if victim.pod == "host/batch":
+            raise ValueError("no such unit type")
+        return evictor.Outcome(done=True, detail="terminated", gone=True)
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        on.login.say("begins")
+        await deadline.comes(lambda: not on.login.locked)
+
+    reported = played(tmp_path, scene, end=broken)
+    assert [(each.verdict, each.detail) for each in reported] == [
+        (result.Verdict.REFUSED, "ValueError('no such unit type')"),
+        (result.Verdict.DONE, "terminated"),
+    ]
+
+
+def test_observing_agent_that_finds_the_login_manager_again_has_no_gap(tmp_path: Path) -> None:
+    """It delays nothing by its mode; a connection that was lost once is no condition for ever."""
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: bool(on.login._ears))
+        on.login.lost = True
+        on.login.say()
+        await deadline.comes(lambda: bool(on.shutdown.conditions()))
+        on.login.lost = False
+        await deadline.comes(lambda: on.shutdown.conditions() == ())
+
+    played(tmp_path, scene, acting=lambda: False)

@@ -9,6 +9,9 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
+import pytest
+
+from koordlet import cli
 from koordlet.kubeapi import kinds, objects
 from tests.kit import schedulers
 from tests.scheduler.loop.test_pod_moves import Moving, moving
@@ -96,3 +99,9 @@ def test_an_interrupt_gives_everything_back(ram: Path) -> None:
             await cluster.comes(([], [], False))
 
     schedulers.run(body())
+
+
+def test_pods_of_other_schedulers_are_a_clusters(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a cluster the option would do nothing, and that is an error."""
+    assert cli.main(["drain", "n1", "--without-room"]) == 2
+    assert "--without-room: a standalone scheduler has no pods of others" in capsys.readouterr().err

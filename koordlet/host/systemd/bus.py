@@ -126,8 +126,8 @@ class BusConnection:
                 self._receive()
             line, _, self._data = self._data.partition(b"\r\n")
             if not line.startswith(wanted):
-                told = line[:80].decode("ascii", "replace")
-                raise NoSystemdError(f"authentication refused: {told}")
+                answer = line[:80].decode("ascii", "replace")
+                raise NoSystemdError(f"authentication refused: {answer}")
 
     def _greeting(self) -> bytes:
         return dbus.hello(os.geteuid())

@@ -84,7 +84,8 @@ def _end(signature: str, at: int, depth: int) -> int:
         return _end(signature, at + 1, depth + 1)
     if kind in "({":
         close = ")" if kind == "(" else "}"
-        at += 1
+        # At least one member: an array of nothing, item by item, has no end.
+        at = _end(signature, at + 1, depth + 1)
         while at < len(signature) and signature[at] != close:
             at = _end(signature, at, depth + 1)
         if at >= len(signature):

@@ -7,6 +7,8 @@ Rules:
 1. Unlike an errand, the connection stays: the signal comes over it. A call ends by its deadline.
 2. A lock is a file descriptor: it is given back by closing it, also by the end of the process.
 3. The limit is raised until the next boot, by a file that an operator can see and remove.
+4. Any user may send a signal of any name to this connection alone, with descriptors: such a signal
+   has a destination, and is not heard. The bus checks the sender of what it sends to everybody.
 
 The interface: org.freedesktop.login1(5), systemd-logind's inhibitor locks.
 """
@@ -85,17 +87,20 @@ class LoginManager(bus.BusConnection):
     def shutdowns(self) -> list[bool]:
         """Take the signals that came: ``True``: one begins; ``False``: it was given up.
 
-        Never waits. ``NoSystemdError`` where the connection is lost, after the last of them.
+        Never waits; the connection stays readable while there is more. ``NoSystemdError`` where it
+        is lost, after the last of them.
         """
         self._end = time.monotonic() + self._patience
         lost: bus.NoSystemdError | None = None
         try:
-            while self._readable():
+            # One read: who floods the connection does not hold the caller here.
+            if self._readable():
                 self._receive()
         except bus.NoSystemdError as error:
             lost = error
         while (size := self._size()) is not None and len(self._data) >= size:
             self._message()
+        self._drop_handles()
         heard, self._beginning = self._beginning, []
         if lost is not None and not heard:
             raise lost
@@ -126,11 +131,8 @@ class LoginManager(bus.BusConnection):
 
     def _message(self) -> dbus.Message:
         message = super()._message()
-        if (message.type, message.interface, message.member) == (
-            dbus.SIGNAL,
-            _INTERFACE,
-            _SIGNAL,
-        ):
+        name = message.type, message.interface, message.member
+        if name == (dbus.SIGNAL, _INTERFACE, _SIGNAL) and not message.destination:
             self._beginning += [bool(value) for value in message.body[:1]]
         return message
 
@@ -139,7 +141,9 @@ class LoginManager(bus.BusConnection):
         for handle in handles:
             # Python passes no MSG_CMSG_CLOEXEC on.
             os.set_inheritable(handle, False)  # noqa: FBT003 -- the module's own signature
-        self._handles += handles
+        if handles:
+            self._drop_handles()  # of an earlier message, which nobody asked for
+            self._handles = handles
         return data
 
     def _drop_handles(self) -> None:
@@ -155,7 +159,7 @@ def raise_limit(seconds: int) -> None:
     ``OSError`` where the file cannot be written; ``bus.NoSystemdError``: nobody answers.
     """
     text = (
-        "# By koordlet, for its setting shutdown; gone after the next boot.\n"
+        "# By koordlet, for its setting nodeShutdown; gone after the next boot.\n"
         f"[Login]\nInhibitDelayMaxSec={seconds}\n"
     )
     try:

@@ -193,9 +193,11 @@ class JobWriter:
         by = mover(job.by, self._settings, acts=True)
         if by.drains:
             node = self._watched.sources.informers[kinds.NODES].get(pod.node)
-            if node is None or not node.unschedulable or job.by != f"drain/{pod.node}":
-                text = f"the job is of {job.by}, and its pod is on node {pod.node}, which is not"
-                return "NotDrained", f"{text} cordoned, or another one: cordon the node first"
+            text = f"the job is of {job.by}, and its pod is on node {pod.node}"
+            if job.by != f"drain/{pod.node}":
+                return "NotDrained", f"{text}, another one"
+            if node is None or not node.unschedulable:
+                return "NotDrained", f"{text}, which is not cordoned: cordon it first"
         elif (by.planned or job.plan) and not self._in_plan(job):
             return "NotInPlan", f"the job is of {job.by}, and no plan under way has made it"
         return "", ""

@@ -1,10 +1,9 @@
 """Carries out MovePlans: finds their moves, makes and releases their jobs, gives room back.
 
 Covers: watching plans, beginning those that are due, writing what a step decides, plans that are
-over for long. Does not cover:
-what a step is (``rescheduling.plan_flow``), which moves (``rescheduling.make_room``), when one is
-due (``rescheduling.plan_start``), the life of a job (``migration_controller``): no pod is evicted
-here.
+over for long. Does not cover: what a step is (``rescheduling.plan_flow``), which moves
+(``rescheduling.make_room``), when one is due (``rescheduling.plan_start``), the life of a job
+(``migration_controller``): no pod is evicted here.
 
 Rules:
 1. The state is in the objects: after a restart all goes on from there.
@@ -136,8 +135,12 @@ class PlanController:
             reason="no node has room for it" if pod is not None else "to need fewer nodes",
             starter=move_plan.STARTER,
         )
-        with contextlib.suppress(refusals.ObjectsError):  # the next time it is due again
+        try:
             await self._create(kinds.MOVE_PLANS, body)
+        except refusals.ObjectsError as error:  # it is due again after as long
+            self._watched.core.measures.asked("move_plan", error.code)
+            name = objects.text(objects.metadata(body), "name")
+            log.get().warning("move_plan.not_begun", plan=name, detail=str(error))
 
     def _for_pod(self, planner: RoomPlanner, pod: Pod) -> RoomPlan | str:
         return self._unhelped(pod) or planner.make_room(pod)

@@ -10,8 +10,8 @@ Rules:
    revision that was decided on, so that two do nothing twice.
 3. Whatever ends it (all is done, the time is over, an interrupt) leaves no job and no reservation
    behind: jobs that have not evicted their pod are ended, and give their room back; one whose pod
-   is terminating keeps it for the replacement. A cordoned node
-   stays so, unless it was cordoned here and nobody has left it.
+   is terminating keeps it for the replacement. A cordoned node stays so, unless it was cordoned
+   here and nobody has left it.
 4. Pods that come to the node meanwhile go, too: those that tolerate that it is cordoned.
 5. A request that fails for a while (``_PASSING``) costs one pod a look, and is made again; a pod
    that cannot be read blocks. Neither ends the moves of the others.
@@ -182,7 +182,13 @@ class PodMoves:
                 self._made[job.pod.uid] = job.uid
 
     def _mine(self) -> list[MigrationJob]:
-        return [job for job in self._migrations.jobs() if job.by == self._options.by]
+        """Its jobs: of this drain, or of this pod, as several may be evicted at one time."""
+        by, pod = self._options.by, self._options.pod
+        return [
+            job
+            for job in self._migrations.jobs()
+            if job.by == by and (not pod or str(job.pod) == pod)
+        ]
 
     async def _work(self, parts: Sequence[asyncio.Future[None]]) -> bool:
         while True:

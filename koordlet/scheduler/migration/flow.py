@@ -22,7 +22,8 @@ Rules:
 1. The status is written before its actions are done, and each action may be done twice: killed
    anywhere, a job ends the same.
 2. Room before disruption: nothing is evicted unless a reservation on another node is there for
-   the replacement, and the watch shows that it is open for at least ``room.LEAST`` seconds.
+   the replacement, and the watch shows that it is open for at least ``room.LEAST`` seconds. The
+   eviction is in a later second than the opening, which tells a replacement from its siblings.
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere; nor is a
    replacement that a scheduler placed before it knew that the reservation was open to it.
@@ -326,14 +327,17 @@ class _Step:
         self._note(EVICTION, reason, text, holds=False)
         if held is not None and held.job and held.owner is None and held.ends_soon(self._now):
             return self._stay(OpenReservation(held))
-        return self._stay(*([] if pod.terminating else [EvictPod(pod)]))
+        # Objects have whole seconds: whoever was created in that of the opening was there before.
+        waits = pod.terminating or (held is not None and int(self._now) <= held.opened)
+        return self._stay(*([] if waits else [EvictPod(pod)]))
 
     def _replaced(self, held: JobReservation) -> Step:
         """The pod is gone: wait for the one that comes instead."""
         owner = held.owner
         if owner is None or owner.uid == self._job.pod.uid:
             # One that draws on a reservation came for another pod that has left.
-            elsewhere = [pod for pod in self._siblings(held, owner) if not pod.draws_on]
+            siblings = self._siblings(held, owner, held.opened + 1)
+            elsewhere = [pod for pod in siblings if not pod.draws_on]
             if held.opened and elsewhere and all(pod.up for pod in elsewhere):
                 return self._bound(held, elsewhere[0])
             self._note(BOUND, "WaitForPodBindReservation", holds=False)
@@ -349,14 +353,16 @@ class _Step:
         self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
         return self._stay()
 
-    def _siblings(self, held: JobReservation, owner: PodRef | None) -> Iterator[Pod]:
+    def _siblings(
+        self, held: JobReservation, owner: PodRef | None, since: float = 0.0
+    ) -> Iterator[Pod]:
         """The pods that were created for the one that left, the first of them first."""
         if held.controller is None:
             return
         several = self._picture.members(held.controller)
         for pod in sorted(several, key=lambda pod: (pod.created, pod.key)):
             known = {self._job.pod.uid, "" if owner is None else owner.uid}
-            if _after(pod, held.opened) and pod.uid not in known:
+            if _after(pod, max(since, held.opened)) and pod.uid not in known:
                 yield pod
 
     def _bound(self, held: JobReservation, pod: Pod) -> Step:

@@ -40,7 +40,10 @@ class StandaloneMoves:
         """Move; each change of a pod's state."""
         if bool(wanted.node) is bool(wanted.pod):
             raise errors.UsageError("a node or a pod is moved", fix="name one of them")
-        told: asyncio.Queue[pod_moves.Progress | None] = asyncio.Queue()
+        if not wanted.timeout >= 0:  # nor NaN, which no timer of the event loop survives
+            fix = "a number of seconds; 0: never"
+            raise errors.UsageError("is no span of time", culprit=f"{wanted.timeout}", fix=fix)
+        changes: asyncio.Queue[pod_moves.Progress | None] = asyncio.Queue()
         options = pod_moves.MoveOptions(
             by=f"drain/{wanted.node}" if wanted.node else "evict",
             reason=wanted.reason,
@@ -55,13 +58,13 @@ class StandaloneMoves:
             self._profiles,
             self._disruption,
             instance=self._instance,
-            tell=told.put_nowait,
+            tell=changes.put_nowait,
             watched=self._watched,
         )
         work = asyncio.ensure_future(moves.run())
-        work.add_done_callback(lambda _: told.put_nowait(None))
+        work.add_done_callback(lambda _: changes.put_nowait(None))
         try:
-            while (progress := await told.get()) is not None:
+            while (progress := await changes.get()) is not None:
                 yield moving.PodMove(**progress.body())
             work.result()
         finally:
@@ -70,4 +73,6 @@ class StandaloneMoves:
 
     async def undo_drain(self, node: str) -> int:
         """Uncordon a node, and end what is under way."""
+        if not node:
+            raise errors.UsageError("a node is uncordoned", fix="name it")
         return await pod_moves.undo(self._store, node)

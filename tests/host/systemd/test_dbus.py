@@ -116,3 +116,10 @@ def test_giant_lengths_are_refused() -> None:
     """A length that nobody can mean is refused before anything is read."""
     with pytest.raises(dbus.DBusFormatError):
         dbus.size_of(struct.pack("<BBBBIII", ord("l"), 2, 0, 1, 1 << 30, 1, 0))
+
+
+@pytest.mark.parametrize("signature", ["a()", "a{}", "()"])
+def test_type_without_members_is_refused(signature: str) -> None:
+    """Items that take no bytes would be read without end."""
+    with pytest.raises(dbus.DBusFormatError, match="not known"):
+        dbus.split(signature)

@@ -16,14 +16,18 @@ Answers = tuple[tuple[str, list[object]], ...]
 _MICROSECONDS: tuple[str, list[object]] = ("v", [dbus.Variant("t", 5_000_000)])
 
 
-def signal(*, begins: bool, member: str = "PrepareForShutdown") -> bytes:
-    """A signal of the login manager, from a call: the type is another."""
+def signal(*, begins: bool, member: str = "PrepareForShutdown", to: str = "") -> bytes:
+    """A signal of the login manager, from a call: the type is another.
+
+    ``to``: the only connection that gets it.
+    """
     raw = bytearray(
         dbus.call(
             7,
             "/org/freedesktop/login1",
             "org.freedesktop.login1.Manager",
             member,
+            destination=to,
             signature="b",
             body=[begins],
         )
@@ -35,8 +39,9 @@ def signal(*, begins: bool, member: str = "PrepareForShutdown") -> bytes:
 class Server:
     """A login manager that gives one lock, and then says what it is told to say."""
 
-    def __init__(self, *said: bytes, lock: bool = True) -> None:
-        self.said, self.lock = said, lock
+    def __init__(self, *said: bytes, lock: bool = True, forged: int = 0) -> None:
+        """``forged``: signals with a descriptor, of somebody else, before the lock."""
+        self.said, self.lock, self.forged = said, lock, forged
         self.asked: list[tuple[str, tuple[object, ...]]] = []
         self.reader, self._writer = os.pipe()
 
@@ -52,6 +57,8 @@ class Server:
                 data += peer.recv(4096)
             asked, data = dbus.parse(data[:size]), data[size:]
             self.asked.append((asked.member, asked.body))
+            for _ in range(self.forged if asked.member == "Inhibit" else 0):
+                socket.send_fds(peer, [signal(begins=True, to=":1.1")], [peer.fileno()])
             # A signal that comes before the answer is not lost.
             early = signal(begins=True) if asked.member == "Inhibit" else b""
             reply = early + buses.reply(asked.serial, signature, list(body), "")
@@ -99,3 +106,39 @@ def test_a_lost_connection_is_an_error(ram: Path) -> None:
         assert login.shutdowns() == [True], "what was said before"
         with pytest.raises(bus.NoSystemdError, match="closed"):
             login.shutdowns()
+
+
+def test_signal_to_this_connection_alone_is_not_of_the_login_manager(ram: Path) -> None:
+    """Any user of the machine may send one, and would end all workloads with it."""
+    server = Server(signal(begins=False, to=":1.1"))
+    with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
+        login.most_delay_seconds()
+        os.close(login.delay_shutdown("koordlet", "order"))
+        select.select([login], [], [], 10)
+        assert login.shutdowns() == [True], "the one that was sent to everybody"
+
+
+def test_descriptors_that_nobody_asked_for_are_closed_and_are_no_lock(ram: Path) -> None:
+    """They come with any message; the lock is what comes with the answer."""
+    server = Server(forged=40)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
+        login.most_delay_seconds()
+        lock = login.delay_shutdown("koordlet", "order")
+        assert os.fstat(lock).st_ino == os.fstat(server.reader).st_ino, "the other end of its pipe"
+        assert len(list(Path("/proc/self/fd").iterdir())) - before < 10
+        os.close(lock)
+
+
+def test_flood_of_signals_is_taken_in_pieces(ram: Path) -> None:
+    """The event loop waits for one read, however many there are, and none is lost."""
+    whole = signal(begins=True)
+    server = Server(whole * 1200)
+    with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
+        login.most_delay_seconds()
+        os.close(login.delay_shutdown("koordlet", "order"))
+        pieces: list[int] = []
+        while sum(pieces) < 1201:
+            select.select([login], [], [], 10)
+            pieces.append(len(login.shutdowns()))
+    assert max(pieces) <= 2 + (1 << 16) // len(whole)

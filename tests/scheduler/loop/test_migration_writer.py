@@ -101,6 +101,10 @@ def test_a_job_that_only_says_that_it_is_of_a_drain_or_a_plan_passes_no_bounds(r
             await cluster.budget(0)
             drains = await cluster.ask(by="drain/n1")
             planned = await cluster.ask("web-2", by="plan/p", plan="u")
+            (reference,) = OWNER["ownerReferences"]
+            other = {"ownerReferences": [{**reference, "name": "db", "uid": "uid-db"}]}
+            await cluster.world.pod("db", meta=other, cpu="1", on="n1")
+            elsewhere = await cluster.ask("db", by="drain/n2")
 
             async def says(name: str, reason: str, message: str) -> None:
                 def there(known: Mapping[str, Any]) -> bool:
@@ -116,7 +120,10 @@ def test_a_job_that_only_says_that_it_is_of_a_drain_or_a_plan_passes_no_bounds(r
                 await cluster.world.store.patch(objects.Ref(kinds.NODES, "n1"), patch)
 
             await says(planned, "NotInPlan", "the job is of plan/p, and no plan")
-            await says(drains, "NotDrained", "the job is of drain/n1, and its pod is on node n1")
+            drained = "the job is of drain/n1, and its pod is on node n1, which is not cordoned"
+            await says(drains, "NotDrained", drained)
+            there = "the job is of drain/n2, and its pod is on node n1, another one"
+            await says(elsewhere, "NotDrained", there)
             await cordon(on=True)
             await says(drains, "FailedEvict", "PDB: ")
             await cordon(on=False)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import descheduler
@@ -302,3 +302,36 @@ def test_a_pod_that_has_waited_gets_a_plan_that_nobody_asked_for(ram: Path, *, a
                 assert ("big" in await cluster.world.placed()) is acts
 
     schedulers.run(body())
+
+
+class WithoutPlans:
+    """A store in which nobody may create a plan."""
+
+    def __init__(self, store: objects.Objects) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def create(self, kind: kinds.Kind, body: objects.Object, **more: Any) -> objects.Object:
+        """A new object."""
+        if kind == PLANS:
+            raise refusals.Forbidden("cannot create moveplans", culprit=kind.name)
+        return await self._store.create(kind, body, **more)
+
+
+def test_plan_that_may_not_begin_is_counted_and_logged(
+    ram: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A role that lacks the right is seen by whoever waits for plans."""
+
+    async def body() -> None:
+        async with planned(ram, over_http=False, works=False) as cluster:
+            cluster.world.client = WithoutPlans(cluster.world.client)
+            async with working(cluster, PlanSettings(make_room_after=0.1)) as made:
+                counts = made.core.measures.requests
+                code = refusals.Forbidden.code
+                await deadline.comes(lambda: bool(counts["move_plan", code]), seconds=30.0)
+
+    schedulers.run(body())
+    assert "move_plan.not_begun" in capsys.readouterr().out

@@ -214,6 +214,37 @@ def test_an_interrupted_drain_uncordons_a_node_that_nobody_has_left(
     schedulers.run(body())
 
 
+def test_evictions_at_one_time_leave_the_jobs_of_each_other_alone(ram: Path) -> None:
+    """Each follows its own pod, and what one gives back is not what the other holds."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=False, pods=2) as cluster:
+            budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "web", "d")
+            spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
+            meta = {"name": "web", "namespace": "d"}
+            await cluster.world.store.create(budget.kind, {"metadata": meta, "spec": spec})
+            both_moves = [
+                cluster.moves(by="evict", node="", pod=pod) for pod in ("d/web-1", "d/web-2")
+            ]
+            works = []
+            for moves in both_moves:
+                works.append(asyncio.ensure_future(moves.run()))
+
+                def waits(moves: pod_moves.PodMoves = moves) -> bool:
+                    return [each.state for each in moves.states.values()] == ["Reserved"]
+
+                await deadline.comes(waits, seconds=schedulers.PATIENCE)
+            assert [list(moves.states) for moves in both_moves] == [["d/web-1"], ["d/web-2"]]
+            works[0].cancel()
+            await asyncio.gather(works[0], return_exceptions=True)
+            assert len((await cluster.left())[0]) == 1, "the job of the other"
+            works[1].cancel()
+            await asyncio.gather(works[1], return_exceptions=True)
+            await cluster.comes(([], [], False))
+
+    schedulers.run(body())
+
+
 def test_a_drain_gives_up_when_its_time_is_over(ram: Path) -> None:
     """Whatever it has done by then: nothing is held any more."""
 

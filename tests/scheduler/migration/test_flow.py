@@ -254,6 +254,19 @@ def test_a_sibling_that_took_the_room_is_no_failure_if_the_replacement_is_up_els
     assert ended.status.message == 'Pod "d/web-2" is ready on node "n3"'
 
 
+def test_sibling_created_in_the_second_of_the_opening_is_no_replacement() -> None:
+    """It was up before; who is evicted in a later second has its replacement later."""
+    cluster = Cluster()
+    cluster.replaces = False
+    for _ in range(20):
+        cluster.step()
+        if "j-1" in cluster.rooms and (opened := cluster.rooms["j-1"].opened):
+            cluster.pods.setdefault("old", pod("old", "u-0", on="n3", at=opened, up=True))
+        cluster.turn()
+    assert (cluster.job.active, cluster.evicted) == (True, ["u-1"])
+    assert cluster.job.status.reason == "WaitForPodBindReservation"
+
+
 def test_room_that_is_taken_before_the_eviction_fails_the_job() -> None:
     """By a pod that is not the one that is to leave."""
     cluster = Cluster()

@@ -122,3 +122,26 @@ def test_what_cannot_be_moved_is_named(ram: Path) -> None:
             await cluster.comes(([], [], False))
 
     schedulers.run(body())
+
+
+def test_span_that_is_no_time_and_a_drain_of_no_node_are_refused(ram: Path) -> None:
+    """Not a number would be the deadline of a timer, and disorder all others."""
+
+    async def body() -> None:
+        async with standalone(ram, pods=1) as (cluster, where):
+
+            def ask(seconds: float) -> None:
+                with rpc_client.MovesClient(where) as client:
+                    list(client.move(moving.MoveRequest(node="n1", timeout=seconds)))
+
+            for seconds in (float("nan"), -1.0):
+                with pytest.raises(errors.HostError, match="is no span of time"):
+                    await asyncio.to_thread(ask, seconds)
+            with (
+                rpc_client.MovesClient(where) as client,
+                pytest.raises(errors.HostError, match="name it"),
+            ):
+                await asyncio.to_thread(client.undo_drain, "")
+            await cluster.comes(([], [], False))
+
+    schedulers.run(body())
