@@ -24,6 +24,8 @@ from tests.kit import clusters, quotas
 from tests.kit.quotas import KEY
 
 ADMISSION, LARGE = 1.1, 2.0
+#: What is held: on one host the same code gives 1.05 to 1.17; the budget is the goal.
+ADMISSION_LIMIT = 1.2
 _NODES, _PODS, _SLICE, _FAN = 2000, 2000, 100, 10
 _TURNS = 2000
 
@@ -132,7 +134,8 @@ def admission() -> gate.Ratio:
         name=f"a pod in one of 1 111 quotas, {_NODES} nodes",
         ours=ours / _PODS * 1e6,
         reference=reference / _PODS * 1e6,
-        limit=ADMISSION,
+        limit=ADMISSION_LIMIT,
+        goal=ADMISSION,
         unit="CPU us",
         against="the same pod without quotas",
     )
