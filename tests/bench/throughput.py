@@ -34,7 +34,7 @@ from tests.kit import deadline, k8s_lab
 OURS, THEIRS, SERVER = "koordlet", "kube-scheduler", "kube-apiserver"
 _NAMES = {OURS: ACCOUNT, THEIRS: "default-scheduler"}
 #: Our CPU time of a pod, in theirs: what is held of plain pods, of preemptors, and the budget.
-LIMIT, PREEMPTORS_LIMIT, BUDGET = 0.3, 0.7, 0.2
+LIMIT, PREEMPTORS_LIMIT, BUDGET = 0.35, 0.8, 0.2
 #: Of their pods a second ours must reach this share, in the better of two runs each.
 NOISE = 0.85
 _SPACE = "sched-1"
@@ -248,7 +248,7 @@ def beside_kube_scheduler() -> gate.Ratio:
 
 def preemption_beside_kube_scheduler() -> gate.Ratio:
     """The same of pods that each take the place of three less important ones."""
-    return _beside("PreemptionBasic", 300, 150, PREEMPTORS_LIMIT)
+    return _beside("PreemptionBasic", 400, 200, PREEMPTORS_LIMIT)
 
 
 def _beside(shape: str, nodes: int, pods: int, limit: float) -> gate.Ratio:
