@@ -54,10 +54,10 @@ def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None
             await make(scene, status("b", result("numa-0", cpu="1")))
             await make(scene, status("lost", result("numa-0", cpu="1"), pods=("uid-q",)))
             assert await scene.ask("Prepare", "a") == {"a": ""}
-            told = await scene.ask("Prepare", "b", "none", "lost")
-            assert "not enough cpus available" in told["b"]
-            assert "none" in told["none"]
-            assert "none of the pods that it is reserved for is known" in told["lost"]
+            answers = await scene.ask("Prepare", "b", "none", "lost")
+            assert "not enough cpus available" in answers["b"]
+            assert "none" in answers["none"]
+            assert "none of the pods that it is reserved for is known" in answers["lost"]
             assert scene.holds() == {"claim/t/a": "1-3"}
             assert (driver.counted()["refused"], driver.counted()["claims"]) == (3, 1)
             await scene.ask("Unprepare", "a")
@@ -142,8 +142,8 @@ def test_a_static_policy_ends_the_offer_and_not_the_claims(ram: Path) -> None:
             await make(scene, status("b", result("numa-1", cpu="1")))
             scene.sources.say(kubelet=STATIC)
             await scene.passes()
-            told = await scene.ask("Prepare", "b")
-            assert "this node offers no devices now" in told["b"]
+            answers = await scene.ask("Prepare", "b")
+            assert "this node offers no devices now" in answers["b"]
             assert scene.holds() == {"claim/t/a": "4-5"}
             await scene.ask("Unprepare", "a")
             await scene.passes()
@@ -232,8 +232,8 @@ def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
             for number in range(64):
                 with contextlib.suppress(OSError):
                     host.mkdir(host.at(f"{resctrl.PLACE}/theirs{number}"))
-            told = await scene.ask("Prepare", "a")
-            assert "no resctrl group" in told["a"]
+            answers = await scene.ask("Prepare", "a")
+            assert "no resctrl group" in answers["a"]
             assert scene.driver is not None
             assert scene.driver.counted()["claims"] == 0
 
@@ -254,9 +254,11 @@ def test_a_claim_whose_cpus_no_cpuset_can_hold_is_refused_until_one_can(ram: Pat
         scene.sources.say(pods=(LS, using("a")))
         async with scene.agent() as driver:
             await make(scene, status("a", result("numa-1", cpu="2")))
-            told = await scene.ask("Prepare", "a")
-            assert "claim t/a: container main of t/p cannot be held to CPUs 4-5" in told["a"]
-            assert f"the cpuset controller is not enabled for cgroup {box}; write +c" in told["a"]
+            answers = await scene.ask("Prepare", "a")
+            assert "claim t/a: container main of t/p cannot be held to CPUs 4-5" in answers["a"]
+            assert (
+                f"the cpuset controller is not enabled for cgroup {box}; write +c" in answers["a"]
+            )
             assert (scene.holds(), driver.counted()["claims"]) == ({}, 0)
             host.write(switch, b"+cpuset")
             assert await scene.ask("Prepare", "a") == {"a": ""}
@@ -264,7 +266,7 @@ def test_a_claim_whose_cpus_no_cpuset_can_hold_is_refused_until_one_can(ram: Pat
             assert driver.health() == {"numa-0": "", "numa-1": ""}
             host.write(switch, b"-cpuset")
             scene.one_pass()
-            assert driver.health()["numa-1"] == told["a"].partition(" (")[0]
+            assert driver.health()["numa-1"] == answers["a"].partition(" (")[0]
 
     play(ram, body, version="v2")
 

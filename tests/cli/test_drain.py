@@ -28,7 +28,7 @@ CLUSTER = (
 
 
 @pytest.fixture
-def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+def answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     """Runs a command over a cluster in a file; status, stdout and stderr."""
 
     def run(*words: str, extra: tuple[Body, ...] = ()) -> tuple[int, str, str]:
@@ -41,9 +41,9 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     return run
 
 
-def test_a_drain_of_a_file_is_its_calendar(told: Any) -> None:
+def test_a_drain_of_a_file_is_its_calendar(answered: Any) -> None:
     """When each pod can go, and where to; the newest time in the file is now."""
-    status, out, err = told("drain", "a", "FILE", extra=(RATE,))
+    status, out, err = answered("drain", "a", "FILE", extra=(RATE,))
     assert (status, err) == (0, "")
     head, *rows, last = out.splitlines()
     assert head.split()[:3] == ["AFTER", "POD", "TO"]
@@ -54,48 +54,48 @@ def test_a_drain_of_a_file_is_its_calendar(told: Any) -> None:
     ]
     assert "RateSpent: DisruptionRate default/all allows 1 in 1h" in rows[1]
     assert last == f"a is empty from {ago(-7200)}"
-    _, out, _ = told("drain", "a", "FILE", "-o", "json", extra=(RATE,))
+    _, out, _ = answered("drain", "a", "FILE", "-o", "json", extra=(RATE,))
     document = json.loads(out)
     assert (document["version"], document["empty"], document["began"]) == ("v1", True, ago(0))
     assert [each["afterSeconds"] for each in document["departures"]] == [0.0, 3600.0, 7200.0]
     assert NOW > 0
 
 
-def test_what_blocks_a_drain_is_named_and_the_status_says_it(told: Any) -> None:
+def test_what_blocks_a_drain_is_named_and_the_status_says_it(answered: Any) -> None:
     """Exit 1; a rate that cannot be read is a warning."""
     broken = {**RATE, "spec": {"limits": 3}}
     bare = pod("bare", "a", owner="")
-    status, out, err = told("drain", "a", "FILE", extra=(bare, broken))
+    status, out, err = answered("drain", "a", "FILE", extra=(bare, broken))
     assert status == 1
     assert "default/bare blocks: Protected: default/bare is not evicted: nobody would" in out
     assert out.splitlines()[-1] == "a is not emptied: 1 pod stays"
     assert err.startswith("koordlet: DisruptionRate default/all is ignored: spec.limits: ")
 
 
-def test_an_eviction_of_a_file_says_whether_why_not_and_where_to(told: Any) -> None:
+def test_an_eviction_of_a_file_says_whether_why_not_and_where_to(answered: Any) -> None:
     """Exit 1 where the pod stays."""
-    status, out, _ = told("evict", "default/a0", "FILE")
+    status, out, _ = answered("evict", "default/a0", "FILE")
     words = "default/a0 on a may be evicted now; its replacement would go to c\n"
     assert (status, out) == (0, words)
     closed = {**RATE, "spec": {**RATE["spec"], "limits": [{"count": 0, "window": "1h"}]}}
-    status, out, _ = told("evict", "a0", "FILE", extra=(closed,))
+    status, out, _ = answered("evict", "a0", "FILE", extra=(closed,))
     assert status == 1
     assert out.startswith("default/a0 on a stays: RateSpent: DisruptionRate default/all allows 0")
 
 
-def test_a_plan_is_shown_with_its_proof(told: Any) -> None:
+def test_a_plan_is_shown_with_its_proof(answered: Any) -> None:
     """Each move, its room, the end; without a plan the reason, and exit 1."""
-    status, out, _ = told("explain", "plan", "d/big", "FILE")
+    status, out, _ = answered("explain", "plan", "d/big", "FILE")
     assert status == 0
     assert out.splitlines()[1].split() == ["1", "default/b0", "b", "c", "1.542", "-"]
     assert "1. c has cpu 2 free, and default/b0 asks for cpu 1500m: room is held there" in out
     *_, end, _, command = map(str.strip, out.splitlines())
     assert end == "in the end b has cpu 2500m free, and d/big asks for cpu 2500m"
     assert command == "koordlet reschedule d/big --wait"
-    status, out, _ = told("explain", "plan", "empty-node", "FILE", "-o", "json")
+    status, out, _ = answered("explain", "plan", "empty-node", "FILE", "-o", "json")
     document = json.loads(out)
     assert (status, document["for"], document["node"], len(document["moves"])) == (0, None, "a", 3)
-    status, out, _ = told(
+    status, out, _ = answered(
         "explain", "plan", "d/huge", "FILE", extra=(clusters.pod("huge", cpu="64"),)
     )
     assert status == 1
@@ -115,9 +115,9 @@ def test_a_plan_is_shown_with_its_proof(told: Any) -> None:
         (("explain", "plan", "z", "FILE"), "default/z: no such pod waits for a node"),
     ],
 )
-def test_bad_words_are_named(told: Any, words: tuple[str, ...], error: str) -> None:
+def test_bad_words_are_named(answered: Any, words: tuple[str, ...], error: str) -> None:
     """Culprit and fix, exit 2."""
-    status, out, err = told(*words)
+    status, out, err = answered(*words)
     assert (status, out) == (2, "")
     assert err.startswith(f"koordlet: {error}")
 
@@ -125,17 +125,17 @@ def test_bad_words_are_named(told: Any, words: tuple[str, ...], error: str) -> N
 @pytest.mark.parametrize(
     "words", [("drain", "a", "FILE", "--ready-after"), ("evict", "a0", "FILE", "--timeout")]
 )
-def test_a_time_that_never_comes_is_refused(told: Any, words: tuple[str, ...]) -> None:
+def test_a_time_that_never_comes_is_refused(answered: Any, words: tuple[str, ...]) -> None:
     """NaN is less than nothing and more than nothing."""
     with pytest.raises(SystemExit, match="2"):
-        told(*words, "nan")
+        answered(*words, "nan")
 
 
 @pytest.mark.parametrize("words", [("drain", "a"), ("drain", "a", "--undo"), ("evict", "a0")])
 def test_without_a_cluster_the_standalone_scheduler_is_asked(
-    told: Any, tmp_path: Path, words: tuple[str, ...]
+    answered: Any, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     """Where none listens, the fix says how to start one."""
-    status, out, err = told(*words, "--state-dir", str(tmp_path))
+    status, out, err = answered(*words, "--state-dir", str(tmp_path))
     assert (status, out) == (1, "")
     assert "no scheduler listens on this socket (start one: koordlet scheduler" in err

@@ -166,8 +166,8 @@ def test_a_claim_is_prepared_before_the_first_instruction_and_restored_after_its
         assert [device["name"] for device in made["devices"]] == ["numa-0"]
         assert printed(node, "claimed") == "0"
         healthy = {"resourceID": f"koordlet.cpu/{node.name}/numa-0", "health": "Healthy"}
-        told = [{"name": "claim:own", "resources": [healthy]}]
-        deadline.until(lambda: health(node, "claimed") == told, "the kubelet tells of its health")
+        shown = [{"name": "claim:own", "resources": [healthy]}]
+        deadline.until(lambda: health(node, "claimed") == shown, "the kubelet tells of its health")
         ended(node, "claimed", "ls")
         resources = {"requests": ONE_CPU, "limits": {CORE: "1"}}
         node.begin("served", {"nodeName": None, "containers": [{"resources": resources}]}, {})
@@ -213,9 +213,9 @@ def test_claims_outlive_kills_of_agent_kubelet_and_runtime(
     with site.running(*words) as agent:
         agent.until("READY=1")
         assert node.cpus() == held
-        deleted, told = wipes(node), registrations(agent)
+        deleted, known = wipes(node), registrations(agent)
         kill(node, "kubelet")
-        deadline.until(lambda: registrations(agent) > told, "the driver is registered again")
+        deadline.until(lambda: registrations(agent) > known, "the driver is registered again")
         deadline.until(lambda: wipes(node) > deleted, "the kubelet has deleted the slices")
         deadline.until(lambda: slices(node), "a slice after the kubelet's start")
         settled(node, held)

@@ -28,26 +28,26 @@ def test_a_claim_has_its_ways_and_leaves_nothing_though_the_agent_is_killed(
     """
     words = ["python3", "-m", "tests.vm.probes.claims", change]
     with fixtures.fresh(rdt=wish) as guest:
-        said = json.loads(guest.run(words, timeout=600).check().stdout)
-    free, held, boxes = said["free"], said["held"], said["boxes"]
+        report = json.loads(guest.run(words, timeout=600).check().stdout)
+    free, held, boxes = report["free"], report["held"], report["boxes"]
 
-    assert said["answers"] == [""] * 6, said["log"]
-    assert (said["wrong"], said["left"], said["status"]) == ([], {}, 0), said["log"]
+    assert report["answers"] == [""] * 6, report["log"]
+    assert (report["wrong"], report["left"], report["status"]) == ([], {}, 0), report["log"]
     sets = {name: cpuset.CPUSet.parse(held[f"{box}/cpuset.cpus"]) for name, box in boxes.items()}
     assert str(sets["p"]) in {"4-5", "6-7"}
     assert str(sets["ls"]) == str(cpuset.CPUSet.parse("1-7") - sets["p"])
-    assert held[f"{said['group']}/tasks"] == held[f"{boxes['p']}/cgroup.procs"] != ""
+    assert held[f"{report['group']}/tasks"] == held[f"{boxes['p']}/cgroup.procs"] != ""
     masks = {
-        path.rpartition("/")[0]: schemata.parse(text).get("L3", said["cache"]) or 0
+        path.rpartition("/")[0]: schemata.parse(text).get("L3", report["cache"]) or 0
         for path, text in held.items()
         if path.endswith("/schemata") and path != f"{RESCTRL}/schemata"
     }
-    ways = masks.pop(said["group"])
+    ways = masks.pop(report["group"])
     assert ways.bit_count() == 4
     assert [name for name, mask in masks.items() if mask & ways] == []
     assert len(masks) == 3
     before, after = (
-        schemata.parse(files[path]).get("MB", said["cache"]) or 0
-        for files, path in ((free, f"{RESCTRL}/LS/schemata"), (held, f"{said['group']}/schemata"))
+        schemata.parse(files[path]).get("MB", report["cache"]) or 0
+        for files, path in ((free, f"{RESCTRL}/LS/schemata"), (held, f"{report['group']}/schemata"))
     )
     assert after < before

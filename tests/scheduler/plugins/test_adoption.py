@@ -63,10 +63,10 @@ def test_several_are_adopted_cumulatively() -> None:
     pods = [pod("one", on="n", cpu="1", labels=mark, meta=first)]
     pods += [pod("four", on="n", cpu="4", labels=mark)]
     promised = reservation("r", cpu="4", preAllocation=True, preAllocationPolicy=policy)
-    found = states(node("n", cpu="8"), *pods, promised)["r"]
+    status = states(node("n", cpu="8"), *pods, promised)["r"]
 
-    assert [one["name"] for one in found["currentOwners"]] == ["one"]
-    assert found["phase"] == "Waiting"
+    assert [one["name"] for one in status["currentOwners"]] == ["one"]
+    assert status["phase"] == "Waiting"
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,6 @@ def test_a_pod_is_adopted_unless_its_own_reservation_still_holds_room(
     status = {"phase": state, "nodeName": "n"}
     past = reservation("past", cpu="2", status=status, allocateOnce=False)
     promised = reservation("r", cpu="4", preAllocation=True)
-    found = states(node("n", cpu="4"), old, *([past] if state else []), promised)["r"]
+    status = states(node("n", cpu="4"), old, *([past] if state else []), promised)["r"]
 
-    assert [owner["name"] for owner in found.get("currentOwners", ())] == adopted
+    assert [owner["name"] for owner in status.get("currentOwners", ())] == adopted

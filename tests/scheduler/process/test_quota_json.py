@@ -54,11 +54,11 @@ def test_nobody_lends_to_the_default_quota_and_trees_lend_apart() -> None:
     for name, label in (("plain", ""), ("mine", "apart")):
         for number in range(3):
             scene.pod(f"{name}{number}", label, on="n0")
-    told = {each["quota"]: each for each in _panel(scene.book)["quotas"]}
-    assert told["a"]["lends"]["cpu"]["amount"] == 6000
-    assert told[elastic_quotas.DEFAULT]["amounts"]["cpu"]["used"] == 3000
-    assert told[elastic_quotas.DEFAULT]["borrows"] == {}
-    assert told["apart"]["borrows"] == {"cpu": {"amount": 2000, "with": [], "of": 0}}
+    rows = {each["quota"]: each for each in _panel(scene.book)["quotas"]}
+    assert rows["a"]["lends"]["cpu"]["amount"] == 6000
+    assert rows[elastic_quotas.DEFAULT]["amounts"]["cpu"]["used"] == 3000
+    assert rows[elastic_quotas.DEFAULT]["borrows"] == {}
+    assert rows["apart"]["borrows"] == {"cpu": {"amount": 2000, "with": [], "of": 0}}
 
 
 def test_pods_that_would_be_called_back_are_named_without_waiting() -> None:
@@ -115,8 +115,8 @@ def test_of_many_quotas_an_invalid_one_is_told() -> None:
     idle = [quota(f"idle{number:03}", {}, {"cpu": 1}) for number in range(300)]
     orphan = quota("zebra", {"cpu": 1}, {"cpu": 1}, parent="nobody")
     scene = QuotaScene(clusters.node("n0", cpu="10"), *idle, orphan)
-    told = {each["quota"]: each for each in _panel(scene.book)["quotas"]}
-    assert "no quota has that name" in told["zebra"]["problem"]
+    rows = {each["quota"]: each for each in _panel(scene.book)["quotas"]}
+    assert "no quota has that name" in rows["zebra"]["problem"]
 
 
 def test_the_past_of_a_quota_is_told_in_unix_time() -> None:

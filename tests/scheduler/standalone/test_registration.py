@@ -28,7 +28,7 @@ def test_a_node_is_ready_while_its_agent_reports_and_its_machine_does_not_shut_d
 ) -> None:
     """What is not ready gets the taint that keeps pods away."""
     conditions = registration.conditions(report, {}, "2026-01-31T12:00:00Z")
-    [found] = [each for each in conditions if each["type"] == "Ready"]
+    [condition] = [each for each in conditions if each["type"] == "Ready"]
     wanted = taints.wanted({"status": {"conditions": conditions}}, "2026-01-31T12:00:00Z")
-    assert (found["status"], found["reason"]) == ready
+    assert (condition["status"], condition["reason"]) == ready
     assert {taint["key"].removeprefix("node.kubernetes.io/") for taint in wanted or ()} == keys

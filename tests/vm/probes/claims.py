@@ -248,10 +248,10 @@ async def make() -> str:
 def killed(change: int, verb: str, uid: str, expected: dict[str, str]) -> str:
     """What was wrong once the next agent had ended what one began that was killed before it."""
     victim = agent(change)
-    told = ask(verb, uid)
-    if told != GONE:
+    answer = ask(verb, uid)
+    if answer != GONE:
         ended(victim, signal.SIGKILL)
-        return f"{verb} made fewer than {change} changes, and said {told!r}"
+        return f"{verb} made fewer than {change} changes, and said {answer!r}"
     os.waitpid(victim, 0)
     following = agent()
     answer = ask(verb, uid)
@@ -285,7 +285,7 @@ def main() -> None:
     last = agent()
     answers += [ask("Prepare", uid), ask("Unprepare", uid)]
     status = ended(last, signal.SIGTERM)
-    said = {
+    report = {
         "group": str(PLACE / f"koordlet-claim-{uid}"),
         "boxes": {name: f"{GROUPS}/{TIER}/poduid-{name}/{identity(name)}" for name in PODS},
         "cache": cache_of(),
@@ -297,7 +297,7 @@ def main() -> None:
         "left": images.difference(bare, image()),
         "log": LOG.read_text()[-4000:],
     }
-    print(json.dumps(said))
+    print(json.dumps(report))
 
 
 main()
