@@ -80,6 +80,6 @@ def test_a_pod_is_adopted_unless_its_own_reservation_still_holds_room(
     status = {"phase": state, "nodeName": "n"}
     past = reservation("past", cpu="2", status=status, allocateOnce=False)
     promised = reservation("r", cpu="4", preAllocation=True)
-    status = states(node("n", cpu="4"), old, *([past] if state else []), promised)["r"]
+    shown = states(node("n", cpu="4"), old, *([past] if state else []), promised)["r"]
 
-    assert [owner["name"] for owner in status.get("currentOwners", ())] == adopted
+    assert [owner["name"] for owner in shown.get("currentOwners", ())] == adopted
