@@ -9,6 +9,7 @@ Rules:
 2. A scheduler that went away is dialled again with full jitter, up to ``most_seconds``: agents of
    a whole cluster come back spread over that.
 3. Nothing is queued: what is sent is the newest, from what the scheduler has.
+4. A scheduler that takes the connection and does not answer is hung up on and dialled again.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class ReportPace:
     heartbeat_seconds: float = 10.0
     first_seconds: float = 0.5
     most_seconds: float = 30.0
+    #: From the dialling to the scheduler's first answer.
+    answer_seconds: float = 20.0
 
 
 @dataclass(slots=True)
@@ -131,8 +134,13 @@ class Reporting:
             )(metadata=self._metadata())
             name = self._view.snapshot.node.name
             hello = ingest_pb2.Hello(node=name, epoch=self._feed.epoch, version=self._version)
-            await stream.write(ingest_pb2.ReportRequest(hello=hello).SerializeToString())
-            heard = _Heard(await self._known(stream))
+            try:
+                async with asyncio.timeout(self._pace.answer_seconds):
+                    await stream.write(ingest_pb2.ReportRequest(hello=hello).SerializeToString())
+                    heard = _Heard(await self._known(stream))
+            except TimeoutError as error:
+                why = f"no answer within {self._pace.answer_seconds:g} s"
+                raise errors.HostError(why, culprit=self._address) from error
             self.problem = ""
             # A server closes old connections, too: whoever was heard comes back at once.
             self._failures = 0

@@ -16,7 +16,9 @@ from koordlet.rpc import ingest, reporting, server, services
 from koordlet.rpc.gen import ingest_pb2
 from tests.kit import deadline, loops, views
 
-PACE = reporting.ReportPace(apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01)
+PACE = reporting.ReportPace(
+    apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01, answer_seconds=2.0
+)
 
 
 class Scheduler:
@@ -155,6 +157,25 @@ def test_pressure_that_comes_during_a_write_is_told_at_once(loop: loops.LoopThre
             await agent.stop()
         assert agent.counts["events"] == 2
         assert b"memory.available" in agent.wire.writes[2]
+
+    loop.run(run())
+
+
+def test_a_scheduler_that_does_not_answer_is_dialled_again(loop: loops.LoopThread) -> None:
+    """It took the connection and the hello; the agent says so, and does not wait for ever."""
+
+    async def run() -> None:
+        agent = Wired("unix:/nowhere", "1", pace=dataclasses.replace(PACE, answer_seconds=0.01))
+        agent.wire = Wire(lambda _write: None)
+        agent.wire.asked = 1
+        agent.publish(pressed(met=False))
+        agent.start()
+        try:
+            await deadline.comes(lambda: len(agent.wire.writes) > 1)
+        finally:
+            await agent.stop()
+        assert agent.problem == "unix:/nowhere: no answer within 0.01 s"
+        assert agent.counts["connects"] == 0
 
     loop.run(run())
 
