@@ -110,9 +110,9 @@ def _row(line: str, comment: str, *, alternative: bool) -> str:
     if rpc := _RPC.match(line):
         taken, given = f"{rpc[2] or ''}{rpc[3]}", f"{rpc[4] or ''}{rpc[5]}"
         return f"| `{rpc[1]}` | `{taken}` → `{given}` | {comment} |"
-    if message_field := _FIELD.match(line):
+    if entry := _FIELD.match(line):
         one_of = " (one of)" if alternative else ""
-        return f"| `{message_field[2]}` = {message_field[3]} | `{message_field[1]}`{one_of} | {comment} |"
+        return f"| `{entry[2]}` = {entry[3]} | `{entry[1]}`{one_of} | {comment} |"
     if value := _VALUE.match(line):
         return f"| `{value[1]}` | {value[2]} | {comment} |"
     return ""

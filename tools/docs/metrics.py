@@ -43,7 +43,8 @@ def page() -> str:
 def _row(family: families.Family) -> str:
     name = f"{family.name}_total" if family.type == families.COUNTER else family.name
     labels = ", ".join(f"`{label}`" for label in family.labels)
-    return f"| `{name}` | {family.type} | {family.group} | {labels} | {family.bound} | {family.help} |\n"
+    cells = (f"`{name}`", family.type, family.group, labels, family.bound, family.help)
+    return f"| {' | '.join(cells)} |\n"
 
 
 if __name__ == "__main__":
