@@ -37,7 +37,7 @@ def beside(theirs: dict[str, str] | None, *, disk: bool = False, **more: Any) ->
 
 def late(made: decision.Decision[node_pressure.State]) -> decision.Condition:
     """What is said of thresholds that come too late."""
-    (condition,) = [told for told in made.conditions if told.type == LATE]
+    (condition,) = [condition for condition in made.conditions if condition.type == LATE]
     return condition
 
 

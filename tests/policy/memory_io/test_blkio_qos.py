@@ -167,10 +167,10 @@ def test_the_cost_model_of_a_device() -> None:
 
 def test_half_a_model_is_none() -> None:
     """A model that lacks a figure is not written, and the figure is named."""
-    said = decide(root=(block("sdb", enable_user_model=True, model_read_bps=1),))
+    made = decide(root=(block("sdb", enable_user_model=True, model_read_bps=1),))
 
-    assert not said.actions
-    assert "lacks model_read_seq_iops" in said.conditions[0].message
+    assert not made.actions
+    assert "lacks model_read_seq_iops" in made.conditions[0].message
 
 
 def test_a_kernel_without_the_files_is_said_once() -> None:
