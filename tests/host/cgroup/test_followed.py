@@ -134,7 +134,7 @@ def test_groups_that_are_gone_are_no_crowd() -> None:
 
 def test_many_small_crowds() -> None:
     """All workloads together have a bound, too: the last ones are followed by their tops."""
-    host = machine(*(f"w{number}/n{number}" for number in range(5) for number in range(8)))
+    host = machine(*(f"w{pod}/n{number}" for pod in range(5) for number in range(8)))
     follower = followed.Follower(most=10, most_of_all=20)
     pods = [declared(f"w{number}") for number in range(5)]
     groups = follower.groups(reader(host), pods, (), full=True, sets=False)

@@ -15,7 +15,7 @@ _MI = 1 << 20
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[memory_alarms.Alarms]:
+def alarms(tmp_path: Path) -> Iterator[memory_alarms.Alarms]:
     """Over a group of plain files, without a pressure file."""
     (tmp_path / "memory.usage_in_bytes").write_text("0\n")
     (tmp_path / "cgroup.event_control").touch()
