@@ -46,19 +46,19 @@ def _own(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def _targets(node: ast.AST) -> Iterator[ast.Attribute]:
-    found: list[ast.expr] = []
+    targets: list[ast.expr] = []
     if isinstance(node, ast.Assign | ast.Delete):
-        found = list(node.targets)
+        targets = list(node.targets)
     elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For | ast.AsyncFor):
-        found = [node.target]
+        targets = [node.target]
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        found = [node.optional_vars]
-    while found:
-        target = found.pop(0)
+        targets = [node.optional_vars]
+    while targets:
+        target = targets.pop(0)
         if isinstance(target, ast.Tuple | ast.List):
-            found[:0] = target.elts
+            targets[:0] = target.elts
         elif isinstance(target, ast.Starred):
-            found.insert(0, target.value)
+            targets.insert(0, target.value)
         elif isinstance(target, ast.Attribute):
             yield target
 
@@ -75,15 +75,15 @@ def _made(node: ast.AST) -> Iterator[str]:
 
 def problems(files: Iterable[tuple[str, str]], allowed: Iterable[str]) -> list[str]:
     """Compare files, by path and text, with the list of those that may still assign."""
-    found: list[str] = []
+    wrong: list[str] = []
     stale = set(allowed)
     for path, text in files:
         lines = list(assignments(text))
         if path not in stale:
-            found += [f"{path}:{line}: {target} is assigned from outside" for line, target in lines]
+            wrong += [f"{path}:{line}: {target} is assigned from outside" for line, target in lines]
         elif lines:
             stale.remove(path)
-    return found + [f"{path}: take it off {ALLOWED.name}" for path in sorted(stale)]
+    return wrong + [f"{path}: take it off {ALLOWED.name}" for path in sorted(stale)]
 
 
 def _files() -> Iterator[tuple[str, str]]:
@@ -100,10 +100,10 @@ def main(words: list[str]) -> int:
         listed = [path for path, text in files if any(assignments(text))]
         ALLOWED.write_text("".join(f"{path}\n" for path in listed), encoding="utf-8")
         return 0
-    found = problems(files, ALLOWED.read_text(encoding="utf-8").split())
-    for problem in found:
+    wrong = problems(files, ALLOWED.read_text(encoding="utf-8").split())
+    for problem in wrong:
         sys.stderr.write(f"{problem}\n")
-    return 1 if found else 0
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -69,15 +69,15 @@ async def _bound(port: int, folder: Path, pods: int) -> tuple[float, float, int]
     cpu, wall = time.process_time(), time.perf_counter()
     while True:
         await asyncio.sleep(_WAIT)
-        found = json.loads((await asking.request("GET", "/stub")).body)
-        if found["bound"] >= pods:
+        counts = json.loads((await asking.request("GET", "/stub")).body)
+        if counts["bound"] >= pods:
             break
     spent = time.process_time() - cpu, time.perf_counter() - wall
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     await store.close()
     asking.close()
-    return *spent, int(found["posts"])
+    return *spent, int(counts["posts"])
 
 
 def once(nodes: int = _NODES, pods: int = _PODS) -> tuple[float, float, int]:

@@ -69,7 +69,7 @@ def _churning() -> float:
     bodies = [*shapes.generate("SchedulingBasic", _NODES, _PODS)]
     template = next(body for body in bodies if body["kind"] == "Node")
     loaded = inventory.load(bodies)
-    one = cycle.Cycle(loaded.columns, profile.default())
+    decisions = cycle.Cycle(loaded.columns, profile.default())
     large = loaded.decoder.decode(_large(), 0)
     gc.collect()
     start = time.process_time()
@@ -77,11 +77,11 @@ def _churning() -> float:
         if number % _BETWEEN == 0:
             meta = {**template["metadata"], "name": f"churn-{number}"}
             loaded.columns.put(nodes.decode({**template, "metadata": meta}))
-            if one.choose(large) < 0:
-                one.failure(large)
+            if decisions.choose(large) < 0:
+                decisions.failure(large)
             if number:
                 loaded.columns.drop(f"churn-{number - _BETWEEN}")
-        loaded.columns.place(pod, one.choose(pod))
+        loaded.columns.place(pod, decisions.choose(pod))
     return (time.process_time() - start) / len(loaded.pending)
 
 
@@ -135,7 +135,7 @@ def _memory(name: str, limit: float, *, pods: bool) -> gate.Ratio:
     """In a process of its own: nothing of it may have been used before."""
     words = [sys.executable, "-m", "tests.bench.classes", "pods" if pods else "nodes"]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
-    ours, reference = (float(one) for one in done.stdout.split())
+    ours, reference = (float(number) for number in done.stdout.split())
     return gate.Ratio(
         name=f"memory of {name}",
         ours=ours,

@@ -76,14 +76,14 @@ async def _timed() -> AsyncGenerator[list[float]]:
     assert idle.stdin is not None
     assert idle.stdout is not None
     await idle.stdout.readline()
-    found = [0.0, 0.0]
-    own = asyncio.create_task(_timer(found))
+    lateness = [0.0, 0.0]
+    own = asyncio.create_task(_timer(lateness))
     try:
-        yield found
+        yield lateness
     finally:
         own.cancel()
         idle.stdin.close()
-        found[1] = float(await idle.stdout.readline())
+        lateness[1] = float(await idle.stdout.readline())
         await idle.wait()
 
 
@@ -115,16 +115,16 @@ async def _crowd(serving: node_feed.AgentServer, path: Path) -> None:
 def _rogue(kind: str) -> _Crowd:
     async def crowd(serving: node_feed.AgentServer, path: Path) -> None:
         words = (sys.executable, "-m", "tests.kit.rogues", str(path), kind)
-        one = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
-        assert one.stdout is not None
+        rogue = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+        assert rogue.stdout is not None
         try:
-            await one.stdout.readline()
+            await rogue.stdout.readline()
             base: view.ReportView = views.view(views.pods(250))
             serving.publish(base)
             await asyncio.sleep(_SECONDS)
         finally:
-            one.kill()
-            await one.wait()
+            rogue.kill()
+            await rogue.wait()
 
     return crowd
 

@@ -47,10 +47,10 @@ def ranking() -> gate.Ratio:
         return time.process_time() - before
 
     def key(pair: tuple[pod.Pod, pod_use.Use | None]) -> tuple[object, ...]:
-        one, use = pair
+        candidate, use = pair
         used = 0 if use is None else use.memory or 0
-        asked = one.requests.get(resources.MEMORY, 0)
-        return use is not None, used <= asked, one.priority or 0, asked - used, one.uid
+        asked = candidate.requests.get(resources.MEMORY, 0)
+        return use is not None, used <= asked, candidate.priority or 0, asked - used, candidate.uid
 
     def sorting() -> float:
         before = time.process_time()

@@ -29,9 +29,11 @@ def ten_thousand_series() -> gate.Ratio:
     """
     ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _BYTES)
     workloads = views.pods(_WORKLOADS)
-    now = views.view(workloads, usage={one.key: 1.0 / (n + 3) for n, one in enumerate(workloads)})
+    now = views.view(
+        workloads, usage={workload.key: 1.0 / (n + 3) for n, workload in enumerate(workloads)}
+    )
     model = next(
-        one for one in usage_families.FAMILIES if one.name == "koordlet_workload_cpu_cores"
+        family for family in usage_families.FAMILIES if family.name == "koordlet_workload_cpu_cores"
     )
     bulk = [dataclasses.replace(model, name=f"{model.name}_{n}") for n in range(_FAMILIES)]
     writer = metrics.MetricsWriter()

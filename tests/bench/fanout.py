@@ -68,7 +68,7 @@ async def _measure() -> tuple[float, float]:
 
 async def _rounds(serving: node_feed.AgentServer, base: view.ReportView, repeat: int) -> float:
     """CPU seconds of one round."""
-    keys = [one.key for one in base.snapshot.pods]
+    keys = [workload.key for workload in base.snapshot.pods]
     before, events = time.process_time(), serving.counts["events"]
     for n in range(_ROUNDS):
         cores = 0.5 + (repeat * _ROUNDS + n) / 1000

@@ -62,7 +62,7 @@ def interleaved(
 ) -> tuple[float, float]:
     """The minimum of each side, measured alternately."""
     pairs = [(ours(), reference()) for _ in range(repeats)]
-    best = min(one for one, _ in pairs), min(other for _, other in pairs)
+    best = min(own for own, _ in pairs), min(other for _, other in pairs)
     if min(best) <= 0:
         msg = f"measured {best}: below the resolution of the clock"
         raise ValueError(msg)

@@ -77,7 +77,7 @@ async def _agents(path: str, streams: int, rate: int) -> None:
     full = feed_pb2.WatchEvent(epoch="e", revision=1, full=feed_pb2.Node())
     beat = feed_pb2.WatchEvent(epoch="e", revision=1, heartbeat=feed_pb2.Heartbeat())
     beat.observed_at.GetCurrentTime()  # an agent says of what moment it speaks
-    messages = [ingest_pb2.ReportRequest(event=one).SerializeToString() for one in (full, beat)]
+    messages = [ingest_pb2.ReportRequest(event=event).SerializeToString() for event in (full, beat)]
     calls: list[grpc.aio.StreamStreamCall[bytes, bytes]] = []
     for number in range(streams):
         channel = grpc.aio.insecure_channel(

@@ -33,22 +33,22 @@ def p99() -> gate.Ratio:
     with reading.node() as node, tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config.yaml"
         config.write_text(_config([path for path in node.groups if path.count("/") == 2]))
-        with started.agent("--config", str(config)) as one:
-            one.wait_for("STATUS=all surfaces")
+        with started.agent("--config", str(config)) as agent:
+            agent.wait_for("STATUS=all surfaces")
             words = [sys.executable, "-S", "-c", _TIMER, str(_SECONDS)]
             idle = subprocess.run(words, capture_output=True, text=True, check=True)
-            said = one.scraped("koordlet_tick_lateness_quantile_seconds")
+            quantiles = agent.scraped("koordlet_tick_lateness_quantile_seconds")
     late = sorted(map(float, idle.stdout.split()))
     timer = late[math.ceil(0.99 * len(late)) - 1]
     print(
-        f"     p50 {said['0.5'] * 1000:.2f} ms, p99 {said['0.99'] * 1000:.2f} ms,"
-        f" latest {said['1'] * 1000:.2f} ms; a timer p99 {timer * 1000:.2f} ms"
+        f"     p50 {quantiles['0.5'] * 1000:.2f} ms, p99 {quantiles['0.99'] * 1000:.2f} ms,"
+        f" latest {quantiles['1'] * 1000:.2f} ms; a timer p99 {timer * 1000:.2f} ms"
     )
     if timer > _NOISE:
         print("     inconclusive: this machine's own timer is too late")
     return gate.Ratio(
         name="lateness of ticks beside 250 workloads, p99",
-        ours=max(1e-6, said["0.99"] - timer),
+        ours=max(1e-6, quantiles["0.99"] - timer),
         reference=_LIMIT,
         limit=1.0,
         unit="s",

@@ -26,10 +26,10 @@ def enforce_only() -> gate.Ratio:
 
 
 def _ratio(name: str, config: str, budget: float) -> gate.Ratio:
-    with reading.node() as node, started.beside(node, config) as one:
-        one.wait_for("STATUS=all surfaces")
+    with reading.node() as node, started.beside(node, config) as agent:
+        agent.wait_for("STATUS=all surfaces")
         node.live(_SECONDS)
-        used = one.usage().rss_bytes / 1e6
+        used = agent.usage().rss_bytes / 1e6
     return gate.Ratio(
         name=name,
         ours=used,

@@ -58,7 +58,7 @@ def threads() -> gate.Ratio:
 
 
 def _move(everybody: list[int], files: list[str], here: Path, there: Path) -> float:
-    one = action.MoveTasks(
+    move = action.MoveTasks(
         target=str(there / "tasks"),
         pids=tuple(everybody),
         policy="resctrl",
@@ -67,9 +67,9 @@ def _move(everybody: list[int], files: list[str], here: Path, there: Path) -> fl
         taken_from=(str(here / "tasks"),),
     )
     start = time.process_time()
-    said, refused = resctrl.move(_HOST, one)
+    outcome, refused = resctrl.move(_HOST, move)
     spent = time.process_time() - start
-    _expect(int(said.split()[0]), len(everybody))
+    _expect(int(outcome.split()[0]), len(everybody))
     if refused:
         raise RuntimeError(refused)
     return spent
@@ -129,7 +129,7 @@ def _groups() -> Iterator[tuple[Path, Path]]:
 def _gone(group: Path) -> None:
     """Removes a group and those in it, once the processes that were killed have left."""
     deadline = time.monotonic() + 30
-    for place in [*(one for one in group.iterdir() if one.is_dir()), group]:
+    for place in [*(path for path in group.iterdir() if path.is_dir()), group]:
         while True:
             try:
                 place.rmdir()

@@ -73,11 +73,11 @@ async def _measure(folder: Path) -> list[float]:
         await serving.start()
         await world.node(_NODE)
         _configure(config, socket, "1Mi")
-        with (folder / "log").open("wb") as said:
+        with (folder / "log").open("wb") as log:
             agent = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)),
                 *("--state-dir", str(folder / "state")),
-                stderr=said,
+                stderr=log,
                 stdout=asyncio.subprocess.DEVNULL,
             )
         try:

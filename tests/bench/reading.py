@@ -109,15 +109,17 @@ def build(program: Path) -> None:
 def reference(program: Path, listed: Path, ticks: int, beat: tenants.Beat) -> float:
     """CPU seconds of one tick of the reference, with a beat before each."""
     words = [str(program), str(listed), str(ticks)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
-        assert one.stdin is not None
-        assert one.stdout is not None
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         for _ in range(ticks):
-            one.stdout.readline()
+            process.stdout.readline()
             beat()
-            one.stdin.write("\n")
-            one.stdin.flush()
-        return float(one.stdout.readline().split()[0])
+            process.stdin.write("\n")
+            process.stdin.flush()
+        return float(process.stdout.readline().split()[0])
 
 
 def files(look: group_counters.GroupReader) -> Iterator[str]:
@@ -153,23 +155,27 @@ def node() -> Iterator[Node]:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     layout = hierarchies.discover(_HOST)
-    tops = [one for one in layout.hierarchies if one.controllers and one.writable]
+    tops = [
+        hierarchy
+        for hierarchy in layout.hierarchies
+        if hierarchy.controllers and hierarchy.writable
+    ]
     # Beside v1 hierarchies, a runtime leaves the v2 tree alone.
-    tops = [one for one in tops if not one.unified] or tops
+    tops = [hierarchy for hierarchy in tops if not hierarchy.unified] or tops
     if not tops:
         raise OSError("no writable cgroup hierarchy with controllers")
     made: list[str] = []
     try:
         groups: dict[str, cgroup.Group] = {}
         for path in _paths(f"koordlet-bench-{os.getpid()}"):
-            for one in tops:
-                directory = one.directory(path)
+            for hierarchy in tops:
+                directory = hierarchy.directory(path)
                 _HOST.mkdir(_HOST.at(directory))
                 made.append(directory)
             groups[path] = cgroup.Group(path=path, inode=len(groups) + 1)
         _furnish(layout, next(iter(groups)))
         leaves = [path for path in groups if path.count("/") == _DEPTH]
-        with tenants.living([one.mount for one in tops], leaves) as beat:
+        with tenants.living([hierarchy.mount for hierarchy in tops], leaves) as beat:
             yield Node(layout, groups, beat)
     finally:
         for directory in reversed(made):

@@ -35,7 +35,7 @@ def relief() -> gate.Ratio:
             taken = [_step(bench, file) for _ in range(STEPS)]
     finally:
         bench.close()
-    print("relief, ms:", " ".join(f"{1000 * one:.0f}" for one in sorted(taken)), flush=True)
+    print("relief, ms:", " ".join(f"{1000 * seconds:.0f}" for seconds in sorted(taken)), flush=True)
     return gate.Ratio(
         name="suppress.relief",
         ours=gate.quantile(taken, 0.8),

@@ -52,13 +52,13 @@ def _scheduler(loaded: Cluster) -> tuple[cycle.Cycle, ReservationCache, reservat
 
 
 def _pods(
-    loaded: Cluster, one: cycle.Cycle, mine: reservation.Reservation, pods: list[Pod]
+    loaded: Cluster, decisions: cycle.Cycle, mine: reservation.Reservation, pods: list[Pod]
 ) -> float:
     nodes = loaded.columns.nodes
     gc.collect()
     start = time.process_time()
     for pod in pods:
-        row = one.choose(pod)
+        row = decisions.choose(pod)
         mine.prepare(pod, getattr(nodes[row], "name", ""))
         loaded.columns.place(pod, row)
     return time.process_time() - start
@@ -67,28 +67,28 @@ def _pods(
 def _among(others: int) -> float:
     """CPU time of a plain pod among reservations of others."""
     loaded = inventory.load(shapes.generate("SchedulingBasic", _NODES, _PODS))
-    one, cache, mine = _scheduler(loaded)
+    decisions, cache, mine = _scheduler(loaded)
     names = [node.name for node in loaded.columns.nodes if node is not None]
     for number in range(others):
         body = _reservation(f"r{number}", f"a{number}", node=names[number % _NODES])
         cache.put(body)
     first, *rest = loaded.pending
-    loaded.columns.place(first, one.choose(first))
-    return _pods(loaded, one, mine, rest) / len(rest)
+    loaded.columns.place(first, decisions.choose(first))
+    return _pods(loaded, decisions, mine, rest) / len(rest)
 
 
 def _drawing() -> tuple[float, float]:
     """CPU time of a reservation, and of the pod that draws on it."""
     loaded = inventory.load(_labelled([*shapes.generate("SchedulingBasic", _NODES, _MINE)]))
-    one, cache, mine = _scheduler(loaded)
+    decisions, cache, mine = _scheduler(loaded)
     reserve_pods = [cache.put(_reservation(f"r{number}", "mine")) for number in range(_MINE)]
     gc.collect()
     start = time.process_time()
     for reserve_pod in reserve_pods:
         if reserve_pod is not None:
-            cache.placed(reserve_pod, one.choose(reserve_pod))
+            cache.placed(reserve_pod, decisions.choose(reserve_pod))
     spent = time.process_time() - start
-    drawing = _pods(loaded, one, mine, loaded.pending)
+    drawing = _pods(loaded, decisions, mine, loaded.pending)
     drawn = sum(bool(pod.draws_on) for pod in loaded.pending)
     if drawn != _MINE:
         raise ValueError(f"{drawn} of {_MINE} pods drew on a reservation")

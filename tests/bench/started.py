@@ -67,8 +67,8 @@ class Agent:
             f"{place}/metrics", timeout=DEADLINE
         ) as answer:
             text = answer.read().decode()
-        found = re.findall(rf'^{name}{{\w+="([^"]*)"}} (\S+)$', text, re.MULTILINE)
-        return {label: float(value) for label, value in found}
+        samples = re.findall(rf'^{name}{{\w+="([^"]*)"}} (\S+)$', text, re.MULTILINE)
+        return {label: float(value) for label, value in samples}
 
     def _log(self) -> str:
         return self._log_file.read_text()[-2000:]
@@ -99,16 +99,16 @@ def _environment() -> dict[str, str]:
     atexit.register(shutil.rmtree, compiled)
     env = {**os.environ, "PYTHONPYCACHEPREFIX": compiled}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
-    with _run(env, "--observe") as one:
-        one.wait_for("STATUS=all surfaces")
+    with _run(env, "--observe") as running:
+        running.wait_for("STATUS=all surfaces")
     return env
 
 
 @contextmanager
 def agent(*options: str) -> Iterator[Agent]:
     """An observing agent of this checkout: it changes nothing on the machine."""
-    with _run(_environment(), "--observe", *options) as one:
-        yield one
+    with _run(_environment(), "--observe", *options) as running:
+        yield running
 
 
 @contextmanager
@@ -123,8 +123,8 @@ def beside(node: reading.Node, more: str = "") -> Iterator[Agent]:
     )
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         Path(file.name).write_text(f"{text}cgroups: {{root: {top}}}\n{more}")
-        with _run(_environment(), "--config", file.name) as one:
-            yield one
+        with _run(_environment(), "--config", file.name) as running:
+            yield running
 
 
 @contextmanager

@@ -23,8 +23,8 @@ def all_surfaces() -> gate.Ratio:
 
 def _until(word: str, name: str, limit: float) -> gate.Ratio:
     def ours() -> float:
-        with started.agent() as one:
-            return one.wait_for(word).cpu_seconds
+        with started.agent() as agent:
+            return agent.wait_for(word).cpu_seconds
 
     best, reference = gate.interleaved(ours, started.bare, repeats=9)
     return gate.Ratio(

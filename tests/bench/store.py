@@ -33,7 +33,7 @@ def five_thousand_series() -> gate.Ratio:
         past = series.History()
         before, _ = tracemalloc.get_traced_memory()
         slots = {f"group-{n}": n for n in range(_GROUPS)}
-        columns = {one: array("d", range(_GROUPS)) for one in _SERIES}
+        columns = {each: array("d", range(_GROUPS)) for each in _SERIES}
         for at in range(0, 1860, 3):
             past.take({"groups": _reading(at, slots, columns)})
         gc.collect()
@@ -55,7 +55,7 @@ def growth(ticks: int = SLICE) -> gate.Ratio:
     chance = random.Random(_SEED)
     print(f"     seed {_SEED}, {ticks} ticks")
     past, names, serial = series.History(), [f"group-{n}" for n in range(300)], 300
-    columns = {one: array("d", range(len(names))) for one in _SERIES}
+    columns = {each: array("d", range(len(names))) for each in _SERIES}
     marks = []
     tracemalloc.start()
     try:
@@ -92,5 +92,7 @@ def _reading(
         slots=slots,
         renewed=renewed,
         width=len(slots),
-        batches=tuple(counters.Batch(one, 0, 1, column) for one, column in columns.items()),
+        batches=tuple(
+            counters.Batch(measured, 0, 1, column) for measured, column in columns.items()
+        ),
     )

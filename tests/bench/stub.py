@@ -75,8 +75,8 @@ class Stub(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         while True:
-            head, found, rest = self._buffer.partition(b"\r\n\r\n")
-            if not found:
+            head, separator, rest = self._buffer.partition(b"\r\n\r\n")
+            if not separator:
                 return
             length = 0
             for line in head.split(b"\r\n")[1:]:

@@ -28,20 +28,20 @@ def living(hierarchies: Sequence[str], groups: Sequence[str]) -> Iterator[Beat]:
         program = Path(folder) / "tenants"
         subprocess.run(["gcc", "-O2", "-static", "-o", program, _SOURCE], check=True)
         words = [str(program), ":".join(hierarchies)]
-        one = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        assert one.stdin is not None
-        assert one.stdout is not None
-        told, heard = one.stdin, one.stdout
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, heard = process.stdin, process.stdout
 
         def say(text: bytes) -> None:
-            told.write(text)
+            asked.write(text)
             if heard.read(1) != b"\0":
-                msg = f"the processes of {len(groups)} groups ended, status {one.wait()}"
+                msg = f"the processes of {len(groups)} groups ended, status {process.wait()}"
                 raise OSError(msg)
 
         try:
             say("".join(f"{group}\n" for group in (*groups, "")).encode())
             yield lambda: say(b"\n")
         finally:
-            told.close()
-            one.wait()
+            asked.close()
+            process.wait()

@@ -41,9 +41,9 @@ _HOST = root.LiveHost()
 
 def whole() -> gate.Ratio:
     """CPU of one tick, in units of reading its files in C."""
-    with _running() as one, tempfile.TemporaryDirectory() as folder:
-        reference = _reference(one, Path(folder))
-        ours, best = gate.interleaved(lambda: _round(one), reference)
+    with _running() as running, tempfile.TemporaryDirectory() as folder:
+        reference = _reference(running, Path(folder))
+        ours, best = gate.interleaved(lambda: _round(running), reference)
     return gate.Ratio(
         name="tick.whole",
         ours=ours,
@@ -57,9 +57,9 @@ def whole() -> gate.Ratio:
 
 def share() -> gate.Ratio:
     """CPU of one tick, in units of 1 % of a second."""
-    with _running() as one:
+    with _running() as running:
         ours, reference = pace.budget(
-            SHARE, ((_round(one), pace.work()) for _ in range(gate.REPEATS))
+            SHARE, ((_round(running), pace.work()) for _ in range(gate.REPEATS))
         )
     return gate.Ratio(
         name="tick.share",
@@ -82,13 +82,13 @@ class _Running(NamedTuple):
 
 def whole_agent() -> gate.Ratio:
     """CPU of an agent with all its lanes and surfaces, in units of 1 % of a second."""
-    with reading.node() as node, started.beside(node) as one:
-        one.wait_for("STATUS=all surfaces")
+    with reading.node() as node, started.beside(node) as agent:
+        agent.wait_for("STATUS=all surfaces")
         node.live(_WARM)
         paces = [pace.work() for _ in range(gate.REPEATS)]
-        before, began = one.usage().cpu_seconds, time.monotonic()
+        before, began = agent.usage().cpu_seconds, time.monotonic()
         node.live(_SECONDS)
-        spent = (one.usage().cpu_seconds - before) / (time.monotonic() - began)
+        spent = (agent.usage().cpu_seconds - before) / (time.monotonic() - began)
         paces += [pace.work() for _ in range(gate.REPEATS)]
     ours, reference = pace.budget(SHARE, ((spent, each) for each in paces))
     return gate.Ratio(
@@ -101,17 +101,17 @@ def whole_agent() -> gate.Ratio:
     )
 
 
-def _round(one: _Running) -> float:
+def _round(running: _Running) -> float:
     """The mean of thirty ticks, three of them with the slow lane."""
     gc.collect()
     spent = 0.0
     for number in range(_TICKS):
-        one.clock.tick()
-        one.beat()
+        running.clock.tick()
+        running.beat()
         began = time.process_time()
         for _ in range(_SLOW - 1):
-            one.who.tick.protection_broken(one.who)
-        one.who.one_pass(slow=number % _SLOW == _SLOW - 1)
+            running.who.tick.protection_broken(running.who)
+        running.who.one_pass(slow=number % _SLOW == _SLOW - 1)
         spent += time.process_time() - began
     return spent / _TICKS
 
@@ -137,17 +137,17 @@ def _running() -> Iterator[_Running]:
             who.watch.listen()
             while who.one_pass(slow=True):
                 clock.tick()
-            one = _Running(who, clock, node.beat)
-            _round(one)
-            yield one
+            running = _Running(who, clock, node.beat)
+            _round(running)
+            yield running
         finally:
             who.restore()
             who.close()
 
 
-def _reference(one: _Running, folder: Path) -> Callable[[], float]:
+def _reference(running: _Running, folder: Path) -> Callable[[], float]:
     """The same files at the same ticks, in C."""
     program, listed = folder / "program", folder / "list"
-    listed.write_text("".join(reading.files(one.who.tick.usage.groups)))
+    listed.write_text("".join(reading.files(running.who.tick.usage.groups)))
     reading.build(program)
-    return lambda: reading.reference(program, listed, _TICKS, one.beat)
+    return lambda: reading.reference(program, listed, _TICKS, running.beat)

@@ -47,9 +47,9 @@ def full() -> gate.Ratio:
         top = Path(folder)
         machines.to_directory(large_machines.full(_CPUS), top / "machine")
         watched = Watched(str(top / "machine"))
-        found = discovery.discover(watched)
-        if len(found.cpus) != _CPUS or found.warnings:
-            raise ValueError(f"not the machine that was made: {found.warnings[:3]}")
+        machine = discovery.discover(watched)
+        if len(machine.cpus) != _CPUS or machine.warnings:
+            raise ValueError(f"not the machine that was made: {machine.warnings[:3]}")
         (top / "list").write_text("".join(f"{line}\n" for line in watched.log), encoding="utf-8")
         program = top / "program"
         subprocess.run(["gcc", "-O2", "-o", program, _SOURCE], check=True)

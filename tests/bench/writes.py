@@ -146,7 +146,7 @@ def _once(
     start = time.process_time()
     results = hands.run(draft, now)
     used = time.process_time() - start
-    if [one for one in results if one.verdict is not result.Verdict.DONE]:
+    if [outcome for outcome in results if outcome.verdict is not result.Verdict.DONE]:
         msg = f"not all was done: {results[0]}"
         raise ValueError(msg)
     return used

@@ -113,7 +113,7 @@ CACHES = resctrl.Resctrl(
 
 def full(cpus: int = 8, **changes: Any) -> view.ReportView:
     """A node with something in every panel."""
-    shown = views.view(found=views.machine(cpus), **changes)
+    shown = views.view(shape=views.machine(cpus), **changes)
     held = reservation.Reservation(
         name="spare",
         phase="Available",

@@ -20,10 +20,10 @@ def asked(text: str | None, *, kept: bool = False) -> parcel.Question:
 
 def test_a_valid_one() -> None:
     """The configuration that it comes to."""
-    found = loader.answer(asked(f"{HEADER}mode: observe\n"))
+    answer = loader.answer(asked(f"{HEADER}mode: observe\n"))
 
-    assert isinstance(found, sourced.Effective)
-    assert (found.config.mode, found.origin("mode")) == ("observe", "f:3")
+    assert isinstance(answer, sourced.Effective)
+    assert (answer.config.mode, answer.origin("mode")) == ("observe", "f:3")
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_a_valid_one() -> None:
 )
 def test_a_refusal(*, text: str | None, kept: bool, why: str) -> None:
     """What is wrong is an answer, no exception."""
-    found = loader.answer(asked(text, kept=kept))
+    answer = loader.answer(asked(text, kept=kept))
 
-    assert isinstance(found, errors.ConfigError)
-    assert why in str(found)
+    assert isinstance(answer, errors.ConfigError)
+    assert why in str(answer)
 
 
 def test_on_standard_input() -> None:

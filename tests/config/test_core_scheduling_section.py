@@ -12,9 +12,9 @@ from tests.kit import agents
 
 def settings(text: str) -> core_scheduling.Settings:
     """What the policy is told."""
-    found = policy_settings.settings(agents.effective(text).config)[core_scheduling.STEM]
-    assert isinstance(found, core_scheduling.Settings)
-    return found
+    section = policy_settings.settings(agents.effective(text).config)[core_scheduling.STEM]
+    assert isinstance(section, core_scheduling.Settings)
+    return section
 
 
 def test_who_takes_part() -> None:
@@ -34,6 +34,6 @@ def test_a_class_that_is_none() -> None:
 def test_who_answers_for_it(mode: str, *, answers: bool) -> None:
     """``cpu_qos`` says that it is off, only while it is."""
     config = agents.effective(f"policies: {{core_scheduling: {{mode: {mode}}}}}\n").config
-    found = policy_settings.settings(config)[cpu_qos.STEM]
-    assert isinstance(found, cpu_qos.Settings)
-    assert answers == found.cores
+    section = policy_settings.settings(config)[cpu_qos.STEM]
+    assert isinstance(section, cpu_qos.Settings)
+    assert answers == section.cores

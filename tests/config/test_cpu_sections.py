@@ -19,8 +19,8 @@ def test_no_class_has_a_strategy_at_first() -> None:
     made = section({})
 
     classes = (made.lsr_class, made.ls_class, made.be_class)
-    assert [one.enable for one in classes] == [False] * 3
-    assert [one.group_identity for one in classes] == [2, 2, -1]
+    assert [of_class.enable for of_class in classes] == [False] * 3
+    assert [of_class.group_identity for of_class in classes] == [2, 2, -1]
 
 
 @pytest.mark.parametrize(

@@ -59,13 +59,13 @@ def test_the_same_as_here(write: Write) -> None:
     path = write("mode: observe\nnode: {labels: {a: é}}\n")
     env, flags = {"KOORDLET_LOG__LEVEL": "error"}, {"state.dir": sourced.Flag("/x", "--state-dir")}
 
-    found = examiner.load(path, env, flags)
+    effective = examiner.load(path, env, flags)
 
-    assert loader.load(path, env, flags) == found
+    assert loader.load(path, env, flags) == effective
     assert (
-        found.config.log.level,
-        found.config.state.dir,
-        found.origin("state.dir"),
+        effective.config.log.level,
+        effective.config.state.dir,
+        effective.origin("state.dir"),
     ) == ("error", "/x", "--state-dir")
 
 
@@ -147,19 +147,19 @@ def test_without_an_answer(program: str) -> None:
     text = "apiVersion: koordlet.io/v1\nkind: Config\nmode: observe\n"
 
     make = functools.partial(examiner.started, program=program)
-    found = examiner.by(make, asked(text)).answer(wait=True)
+    effective = examiner.by(make, asked(text)).answer(wait=True)
 
-    assert isinstance(found, sourced.Effective)
-    assert found.config.mode == "observe"
+    assert isinstance(effective, sourced.Effective)
+    assert effective.config.mode == "observe"
 
 
 def test_no_process_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the limit of processes is reached: here as well."""
     monkeypatch.setattr(sys, "executable", "/does/not/exist")
 
-    found = examiner.by(examiner.started, asked("mode: 7\n")).answer()
+    answer = examiner.by(examiner.started, asked("mode: 7\n")).answer()
 
-    assert isinstance(found, errors.ConfigError)
+    assert isinstance(answer, errors.ConfigError)
 
 
 def test_nobody_waits(write: Write) -> None:
@@ -170,10 +170,10 @@ def test_nobody_waits(write: Write) -> None:
     write("mode: enforce\n")
     assert [watched.poll(), watched.poll()] == [None, None]
 
-    found = deadline.until(watched.poll, "an answer")
+    effective = deadline.until(watched.poll, "an answer")
 
-    assert isinstance(found, sourced.Effective)
-    assert (found.config.mode, watched.poll()) == ("enforce", None)
+    assert isinstance(effective, sourced.Effective)
+    assert (effective.config.mode, watched.poll()) == ("enforce", None)
 
 
 def test_asked_again_meanwhile(write: Write) -> None:
@@ -184,10 +184,10 @@ def test_asked_again_meanwhile(write: Write) -> None:
     write("mode: enforce\n")
     assert watched.force() is None
 
-    found = deadline.until(watched.poll, "an answer")
+    effective = deadline.until(watched.poll, "an answer")
 
-    assert isinstance(found, sourced.Effective)
-    assert found.config.mode == "enforce"
+    assert isinstance(effective, sourced.Effective)
+    assert effective.config.mode == "enforce"
 
 
 @pytest.mark.parametrize("heard", ["SIG_DFL", "SIG_IGN"])

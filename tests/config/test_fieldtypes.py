@@ -168,4 +168,4 @@ def test_qos_classes() -> None:
     """The classes that a workload may name are those of the model."""
     choices = typing.get_args(workload_sections.Workload.model_fields["qos"].annotation)
 
-    assert [one.value for one in qos.Qos] == list(choices)
+    assert [pod_class.value for pod_class in qos.Qos] == list(choices)

@@ -17,19 +17,19 @@ def test_light(module: str) -> None:
     heavy = ["rich", "prometheus_client", "grpc", "kubernetes", "numpy", "pyroute2", "sqlite3"]
     code = f"import sys, {module}; print(*[m for m in {heavy!r} if m in sys.modules])"
 
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
 
-    assert found.stdout.strip() == ""
+    assert done.stdout.strip() == ""
 
 
 def test_page_is_not_loaded() -> None:
     """The reference page is rendered for the documentation only."""
     code = "import sys, koordlet.config; print('tools.docs.configuration' in sys.modules)"
 
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
 
-    assert found.stdout.strip() == "False"
+    assert done.stdout.strip() == "False"

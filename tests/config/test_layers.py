@@ -30,9 +30,9 @@ def test_order() -> None:
 
 def test_stronger_wins() -> None:
     """The stronger layer wins, in whatever order the layers are given."""
-    found = [layer(name, {"a": {"b": name.value}}) for name in reversed(layers.Name)]
+    unordered = [layer(name, {"a": {"b": name.value}}) for name in reversed(layers.Name)]
 
-    merged = layers.merge(found)
+    merged = layers.merge(unordered)
 
     assert {"a": {"b": layers.Name.FLAGS.value}} == merged.data
     assert merged.origin(("a", "b")) == "FLAGS"

@@ -37,9 +37,9 @@ def test_cut(
     """What is larger than its limit is cut to it; the lowest CPUs stay; the rest is as written."""
     config = reserved(limits={"maxCpus": limit}, cpus=cpus, quantity=quantity_)
 
-    found, _ = limits.apply(config)
+    cut, _ = limits.apply(config)
 
-    section = found.policies.reserved_cpus
+    section = cut.policies.reserved_cpus
     assert (cpus_now, quantity_now) == (section.cpus, section.quantity)
 
 
@@ -47,9 +47,9 @@ def test_within_is_same() -> None:
     """Within its limits a configuration is not even copied."""
     config = reserved(limits={"maxCpus": 4}, cpus="0-3", quantity="4")
 
-    found, cuts = limits.apply(config)
+    within, cuts = limits.apply(config)
 
-    assert (found is config, cuts) == (True, ())
+    assert (within is config, cuts) == (True, ())
 
 
 @given(st.integers(0, 9), st.sets(st.integers(0, 300), min_size=1), st.integers(0, 20_000))
@@ -58,10 +58,10 @@ def test_never_exceeds(limit: int, cpus: set[int], milli: int) -> None:
     text = str(cpuset.CPUSet.of(cpus))
     config = reserved(limits={"maxCpus": limit}, cpus=text, quantity=f"{milli}m")
 
-    found, cuts = limits.apply(config)
+    cut, cuts = limits.apply(config)
 
-    section = found.policies.reserved_cpus
+    section = cut.policies.reserved_cpus
     assert len(cpuset.CPUSet.parse(section.cpus or "")) == min(limit, len(cpus))
     assert quantity.units(section.quantity or "0") <= limit
     assert len(cuts) == (len(cpus) > limit) + (milli > limit * 1000)
-    assert (found, ()) == limits.apply(found)
+    assert (cut, ()) == limits.apply(cut)

@@ -38,17 +38,17 @@ def test_built_in() -> None:
 
 def test_defaults_of_the_contract() -> None:
     """The defaults are those that the documentation promises."""
-    found = schema.defaults()
+    defaults = schema.defaults()
 
     assert (
-        found.mode,
-        found.state.handover_seconds,
-        found.state.on_stop,
+        defaults.mode,
+        defaults.state.handover_seconds,
+        defaults.state.on_stop,
     ) == ("enforce", 120, "restore")
-    assert found.report.http.address == "127.0.0.1:9316"
+    assert defaults.report.http.address == "127.0.0.1:9316"
     assert (
-        found.policies.reserved_cpus.mode,
-        found.policies.shared_pools.mode,
+        defaults.policies.reserved_cpus.mode,
+        defaults.policies.shared_pools.mode,
     ) == ("enforce", "enforce")
 
 
@@ -58,15 +58,15 @@ def test_full(write: Write) -> None:
 
     effective = loader.load(path, {}, {})
 
-    found = effective.config
+    config = effective.config
     assert (
-        found.mode,
-        found.policies.shared_pools.mode,
-        found.policies.reserved_cpus.mode,
+        config.mode,
+        config.policies.shared_pools.mode,
+        config.policies.reserved_cpus.mode,
     ) == ("observe", "off", "shadow")
-    assert (found.workloads[1].cpus, found.policies.reserved_cpus.cpus) == (4, "0-1")
-    assert found.workloads[0].requests == {"cpu": "1500m", "memory": "1Gi"}
-    assert (found.log.level, effective.warnings) == ("info", ())
+    assert (config.workloads[1].cpus, config.policies.reserved_cpus.cpus) == (4, "0-1")
+    assert config.workloads[0].requests == {"cpu": "1500m", "memory": "1Gi"}
+    assert (config.log.level, effective.warnings) == ("info", ())
     assert f"{path}:16" == effective.origins["policies.shared_pools.mode"]
     assert f"{path}:10" == effective.origins["workloads[0].requests.memory"]
     assert effective.origin("workloads[0].priority") == "built-in"
@@ -117,9 +117,9 @@ def test_flag_text() -> None:
     """A flag may hand over text; it is read as the type of its field."""
     flags = {"state.handoverSeconds": "5", "report.http.enabled": "false"}
 
-    found = loader.load(None, {}, flags).config
+    config = loader.load(None, {}, flags).config
 
-    assert (found.state.handover_seconds, found.report.http.enabled) == (5, False)
+    assert (config.state.handover_seconds, config.report.http.enabled) == (5, False)
 
 
 def test_flag_bad() -> None:

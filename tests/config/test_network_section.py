@@ -16,8 +16,10 @@ from tests.kit import agents
 
 def test_parts_as_a_nodeslo_says_them() -> None:
     """A number is percent, a text is a quantity of bits per second."""
-    said = {"egressLimit": 40, "egressRequest": "200M", "ingressLimit": "1Gi"}
-    config = agents.effective(f"policies:\n  network_qos: {{beClass: {json.dumps(said)}}}\n").config
+    section = {"egressLimit": 40, "egressRequest": "200M", "ingressLimit": "1Gi"}
+    config = agents.effective(
+        f"policies:\n  network_qos: {{beClass: {json.dumps(section)}}}\n"
+    ).config
 
     settings = policy_settings.settings(config)[network_qos.STEM]
 
@@ -47,6 +49,6 @@ def test_links_that_cannot_be(link: str) -> None:
 @pytest.mark.parametrize("link", ["eth0", "enp1s0f0", "bond0.100", "wlan-s"])
 def test_links_that_can_be(link: str) -> None:
     """Whatever the kernel takes."""
-    said = memory_io_sections.NetworkQos.model_validate({"interfaces": [link]})
+    section = memory_io_sections.NetworkQos.model_validate({"interfaces": [link]})
 
-    assert (link,) == said.interfaces
+    assert (link,) == section.interfaces

@@ -33,11 +33,11 @@ def test_a_question(text: str | None) -> None:
 def test_an_answer() -> None:
     """The configuration with its origins; the text stays with who asked."""
     asked = parcel.Question(text=TEXT, path="f", env={}, flags={"state.dir": "/x"})
-    found = loader.from_text(asked.text, asked.path, asked.env, asked.flags)
+    effective = loader.from_text(asked.text, asked.path, asked.env, asked.flags)
 
-    again = parcel.answer(parcel.of_answer(found), asked)
+    again = parcel.answer(parcel.of_answer(effective), asked)
 
-    assert found == again
+    assert effective == again
     assert isinstance(again, sourced.Effective)
     assert (
         again.text,
@@ -49,10 +49,10 @@ def test_an_answer() -> None:
 def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever answers was upgraded under the agent: the configuration waits for a restart."""
     asked = parcel.Question(text=TEXT, path="f", env={}, flags={})
-    said = parcel.of_answer(loader.from_text(TEXT, "f", {}, {}))
+    packed = parcel.of_answer(loader.from_text(TEXT, "f", {}, {}))
     monkeypatch.setattr(koordlet, "__version__", "0.0.1")
 
-    again = parcel.answer(said, asked)
+    again = parcel.answer(packed, asked)
 
     assert isinstance(again, errors.ConfigError)
     assert (again.culprit, again.fix) == ("f", "restart the agent")
@@ -61,11 +61,16 @@ def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_refusal() -> None:
     """With culprit and fix."""
-    said = errors.ConfigError("no", culprit="f:1", fix="yes")
+    refusal = errors.ConfigError("no", culprit="f:1", fix="yes")
 
     again = parcel.answer(
-        parcel.of_answer(said), parcel.Question(text="", path="", env={}, flags={})
+        parcel.of_answer(refusal), parcel.Question(text="", path="", env={}, flags={})
     )
 
     assert isinstance(again, errors.ConfigError)
-    assert ("no", "f:1", "yes", str(said)) == (again.message, again.culprit, again.fix, str(again))
+    assert ("no", "f:1", "yes", str(refusal)) == (
+        again.message,
+        again.culprit,
+        again.fix,
+        str(again),
+    )

@@ -20,18 +20,18 @@ SAID: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize("said", [{}, SAID])
-def test_as_in_the_file(said: dict[str, object]) -> None:
+@pytest.mark.parametrize("document", [{}, SAID])
+def test_as_in_the_file(document: dict[str, object]) -> None:
     """The same keys and values as pydantic prints of the models."""
-    model = schema.Config.model_validate(said)
+    model = schema.Config.model_validate(document)
 
     assert model.model_dump(mode="json", by_alias=True) == plain.document(model.record())
 
 
-@pytest.mark.parametrize("said", [{}, SAID])
-def test_through_a_pipe(said: dict[str, object]) -> None:
+@pytest.mark.parametrize("document", [{}, SAID])
+def test_through_a_pipe(document: dict[str, object]) -> None:
     """What was packed, printed and read is equal, of the same kinds, and cannot be told apart."""
-    record = schema.Config.model_validate(said).record()
+    record = schema.Config.model_validate(document).record()
 
     again = plain.unpacked(json.loads(json.dumps(plain.packed(record))))
 
@@ -42,14 +42,14 @@ def test_through_a_pipe(said: dict[str, object]) -> None:
 
 def test_another_value() -> None:
     """One value makes the difference, however deep."""
-    one, other = (
+    first, other = (
         schema.Config.model_validate({"workloads": [{**work, "priority": priority}]}).record()
         for work in WORK[:1]
         for priority in (1, 2)
     )
 
-    assert one != other
-    assert one != {}
+    assert first != other
+    assert first != {}
 
 
 def test_as_its_model() -> None:
@@ -76,7 +76,7 @@ def test_frozen() -> None:
 def test_changes() -> None:
     """Each field that differs is named once, a map as a whole, with what waits for a restart."""
     changed = {"mode": "observe", "node": {"labels": {"a": "b"}}, "kube": {"context": "c"}}
-    old, new = (schema.Config.model_validate(said).record() for said in ({}, changed))
+    old, new = (schema.Config.model_validate(document).record() for document in ({}, changed))
 
     assert list(plain.changes(old, new)) == [
         ("mode", False),

@@ -16,9 +16,9 @@ from tests.config.refusing import Write
 
 def watch(path: str) -> reloader.Reloader:
     """A reloader that has looked at the file as it is."""
-    found = reloader.Reloader(path, {}, {}, loader.load(path, {}, {}))
-    assert [found.poll() for _ in range(3)] == [None, None, None]
-    return found
+    reloading = reloader.Reloader(path, {}, {}, loader.load(path, {}, {}))
+    assert [reloading.poll() for _ in range(3)] == [None, None, None]
+    return reloading
 
 
 def test_unchanged(write: Write) -> None:
@@ -79,7 +79,7 @@ def test_changed_before_the_first_poll(write: Write) -> None:
 
     results = [watched.poll() for _ in range(3)]
 
-    assert sum(isinstance(one, sourced.Effective) for one in results) == 1
+    assert sum(isinstance(result, sourced.Effective) for result in results) == 1
 
 
 def test_bad_once(write: Write) -> None:
@@ -91,11 +91,11 @@ def test_bad_once(write: Write) -> None:
     os.utime(path)
     results += [watched.poll() for _ in range(3)]
 
-    found = [one for one in results if one is not None]
-    assert len(found) == 1
-    assert isinstance(found[0], errors.ConfigError)
-    assert f"{path}:3:7: mode" == found[0].culprit
-    assert ("observe", found[0]) == (watched.effective.config.mode, watched.error)
+    reports = [result for result in results if result is not None]
+    assert len(reports) == 1
+    assert isinstance(reports[0], errors.ConfigError)
+    assert f"{path}:3:7: mode" == reports[0].culprit
+    assert ("observe", reports[0]) == (watched.effective.config.mode, watched.error)
 
 
 def test_bad_then_other_bad(write: Write) -> None:
@@ -106,7 +106,12 @@ def test_bad_then_other_bad(write: Write) -> None:
         write(body)
         results += [watched.poll(), watched.poll()]
 
-    assert [isinstance(one, errors.ConfigError) for one in results] == [False, True, False, True]
+    assert [isinstance(result, errors.ConfigError) for result in results] == [
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_mended(write: Write) -> None:
@@ -129,7 +134,7 @@ def test_vanished_or_empty(write: Write, spoil: Callable[[Path], object]) -> Non
 
     results = [watched.poll() for _ in range(4)]
 
-    assert sum(isinstance(one, errors.ConfigError) for one in results) == 1
+    assert sum(isinstance(result, errors.ConfigError) for result in results) == 1
     assert watched.effective.config.mode == "observe"
     assert "the last content stays in force" in str(watched.error)
 
@@ -145,7 +150,7 @@ def test_became_a_directory(write: Write) -> None:
     (path / "x").touch()
     results += [watched.poll() for _ in range(3)]
 
-    assert sum(isinstance(one, errors.ConfigError) for one in results) == 1
+    assert sum(isinstance(result, errors.ConfigError) for result in results) == 1
 
 
 def test_empty_from_the_start(tmp_path: Path) -> None:
@@ -182,8 +187,8 @@ def test_sources_stay(write: Write) -> None:
     watched.poll()
     watched.poll()
 
-    found = watched.effective.config
-    assert (found.mode, found.log.level, found.log.format) == ("observe", "error", "json")
+    config = watched.effective.config
+    assert (config.mode, config.log.level, config.log.format) == ("observe", "error", "json")
 
 
 def test_force(write: Write) -> None:
@@ -238,10 +243,10 @@ def test_failed(write: Write) -> None:
     assert [watched.poll() for _ in range(3)] == [None] * 3
 
     write("mode: enforce\n")
-    found = watched.force()
+    effective = watched.force()
 
-    assert isinstance(found, sourced.Effective)
-    assert found.config.mode == "enforce"
+    assert isinstance(effective, sourced.Effective)
+    assert effective.config.mode == "enforce"
 
 
 def test_cost(write: Write) -> None:

@@ -16,22 +16,27 @@ def load(write: Write, text: str) -> resctrl_section.Resctrl:
 
 def test_the_peers_defaults() -> None:
     """Latency-sensitive classes have every way, best-effort work thirty percent; only shown."""
-    said = schema.defaults().policies.resctrl
+    section = schema.defaults().policies.resctrl
 
-    assert said.mode == "shadow"
+    assert section.mode == "shadow"
     assert [
-        one.cat_range_end_percent for one in (said.lsr_class, said.ls_class, said.be_class)
+        of_class.cat_range_end_percent
+        for of_class in (section.lsr_class, section.ls_class, section.be_class)
     ] == [100, 100, 30]
-    assert {one.mba_percent for one in (said.lsr_class, said.ls_class, said.be_class)} == {100}
+    assert {
+        of_class.mba_percent for of_class in (section.lsr_class, section.ls_class, section.be_class)
+    } == {100}
 
 
 def test_a_whole_section(write: Write) -> None:
     """The peer's names count, and two partitions of the whole are taken in order."""
     parts = "[{name: a, ways: 60, classes: [LSR, LS]}, {name: b, ways: 40, classes: [BE]}]"
-    said = load(write, f"beClass: {{catRangeEndPercent: 50, mbaPercent: 40}}, partitions: {parts}")
+    section = load(
+        write, f"beClass: {{catRangeEndPercent: 50, mbaPercent: 40}}, partitions: {parts}"
+    )
 
-    assert (said.be_class.cat_range_end_percent, said.be_class.mba_percent) == (50, 40)
-    assert [(one.name, one.classes) for one in said.partitions] == [
+    assert (section.be_class.cat_range_end_percent, section.be_class.mba_percent) == (50, 40)
+    assert [(partition.name, partition.classes) for partition in section.partitions] == [
         ("a", ("LSR", "LS")),
         ("b", ("BE",)),
     ]

@@ -18,11 +18,11 @@ def workload(**fields: object) -> dict[str, Any]:
 
 def sections(model: type[BaseModel]) -> set[type[BaseModel]]:
     """The model and all below it."""
-    found: set[type[BaseModel]] = {model}
+    models: set[type[BaseModel]] = {model}
     for _, info in catalog.section_fields(model):
         if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
-            found |= sections(info.annotation)
-    return found
+            models |= sections(info.annotation)
+    return models
 
 
 def test_unique_names() -> None:
@@ -56,11 +56,11 @@ def test_policies_have_mode_and_limits() -> None:
 
 def test_json_schema() -> None:
     """The JSON schema has the keys of the file, refuses others, and knows the choices."""
-    found = schema.json_schema()
+    json_schema = schema.json_schema()
 
-    assert set(plain.document(schema.defaults())) == set(found["properties"])
-    assert found["additionalProperties"] is False
-    shared = found["$defs"]["SharedPools"]["properties"]
+    assert set(plain.document(schema.defaults())) == set(json_schema["properties"])
+    assert json_schema["additionalProperties"] is False
+    shared = json_schema["$defs"]["SharedPools"]["properties"]
     assert shared["mode"]["enum"] == ["off", "shadow", "enforce"]
 
 

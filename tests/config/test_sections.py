@@ -43,9 +43,9 @@ def test_what_a_section_says() -> None:
 
 def test_sections_that_nobody_wrote_are_one() -> None:
     """A frozen section of defaults is made once, however many configurations there are."""
-    one, other = (schema.Config.model_validate({"mode": mode}) for mode in ("observe", "enforce"))
+    first, other = (schema.Config.model_validate({"mode": mode}) for mode in ("observe", "enforce"))
 
-    assert one.policies is other.policies
+    assert first.policies is other.policies
 
 
 def test_a_section_that_nobody_wrote() -> None:
@@ -58,8 +58,8 @@ def test_a_section_that_nobody_wrote() -> None:
     ]
 
     assert len(made) > 50
-    for one in made:
-        assert one == type(one).model_validate({})
+    for defaults in made:
+        assert defaults == type(defaults).model_validate({})
 
 
 def _below(section: type[sections.Section]) -> list[type[sections.Section]]:

@@ -11,16 +11,16 @@ TEXT = "apiVersion: koordlet.io/v1\nkind: Config\nlog: {level: error}\n"
 
 def test_origins() -> None:
     """Of what somebody said; all else is built in."""
-    found = loader.from_text(TEXT, "f", {}, {"mode": sourced.Flag("observe", "--observe")})
+    effective = loader.from_text(TEXT, "f", {}, {"mode": sourced.Flag("observe", "--observe")})
 
-    assert (found.origin("log.level"), found.origin("mode")) == ("f:3", "--observe")
-    assert found.origin("log.format") == sourced.BUILT_IN
-    assert "log.format" not in found.origins
+    assert (effective.origin("log.level"), effective.origin("mode")) == ("f:3", "--observe")
+    assert effective.origin("log.format") == sourced.BUILT_IN
+    assert "log.format" not in effective.origins
 
 
 def test_the_same_in_other_words() -> None:
     """A comment makes no other configuration; a value does."""
-    found = loader.from_text(TEXT, "f", {}, {})
+    effective = loader.from_text(TEXT, "f", {}, {})
 
-    assert found == dataclasses.replace(found, text=f"{TEXT}# a comment\n")
-    assert found != loader.from_text(TEXT.replace("error", "debug"), "f", {}, {})
+    assert effective == dataclasses.replace(effective, text=f"{TEXT}# a comment\n")
+    assert effective != loader.from_text(TEXT.replace("error", "debug"), "f", {}, {})

@@ -15,20 +15,20 @@ def test_the_usual_directory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"), [("/srv/pods", "/srv/pods"), ("null", None), ("~", None)]
+    ("directory", "expected"), [("/srv/pods", "/srv/pods"), ("null", None), ("~", None)]
 )
-def test_another_or_none(write: Write, said: str, expected: str | None) -> None:
+def test_another_or_none(write: Write, directory: str, expected: str | None) -> None:
     """A directory by its path; null is none."""
-    config = loader.load(write(f"manifests: {{directory: {said}}}"), {}, {}).config
+    config = loader.load(write(f"manifests: {{directory: {directory}}}"), {}, {}).config
 
     assert config.manifests.directory == expected
 
 
-@pytest.mark.parametrize("said", ["7", "[a]", "relative/path", "{a: b}", "true"])
-def test_what_is_no_directory(write: Write, said: str) -> None:
+@pytest.mark.parametrize("directory", ["7", "[a]", "relative/path", "{a: b}", "true"])
+def test_what_is_no_directory(write: Write, directory: str) -> None:
     """One error that names the key."""
     with pytest.raises(errors.ConfigError, match=r"manifests\.directory"):
-        loader.load(write(f"manifests: {{directory: {said}}}"), {}, {})
+        loader.load(write(f"manifests: {{directory: {directory}}}"), {}, {})
 
 
 def test_a_wrong_key(write: Write) -> None:

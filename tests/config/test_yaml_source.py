@@ -103,7 +103,9 @@ def test_round_trip(loader_class: Any, value: object) -> None:
     # Strings of the 1.1 writer that 1.2 reads alike are all quoted or plain in both.
     if not document.problems:
         assert {"a": value} == document.data
-    assert all("anchors" in str(one) or "aliases" in str(one) for one in document.problems)
+    assert all(
+        "anchors" in str(problem) or "aliases" in str(problem) for problem in document.problems
+    )
 
 
 @pytest.mark.parametrize("loader_class", LOADERS)

@@ -86,15 +86,15 @@ async def _made(store: objects.Objects, kind: kinds.Kind, name: str) -> None:
 @contextmanager
 def _world(opening: AbstractAsyncContextManager[_Opened], *, finite: bool) -> Iterator[World]:
     tag = uuid.uuid4().hex[:8]
-    one, two = f"one-{tag}", f"two-{tag}"
+    namespace, two = f"one-{tag}", f"two-{tag}"
     with asyncio.Runner() as runner:
         store, age = runner.run(opening.__aenter__())
         try:
-            for name in (one, two):
+            for name in (namespace, two):
                 runner.run(_made(store, kinds.NAMESPACES, name))
             for name in ("node-1", "node-2", "node-7"):
                 runner.run(_made(store, kinds.NODES, name))
-            yield World(store, runner, age, finite=finite, namespace=one, other=two)
+            yield World(store, runner, age, finite=finite, namespace=namespace, other=two)
         finally:
             runner.run(opening.__aexit__(None, None, None))
 

@@ -83,7 +83,11 @@ def assets() -> Path | None:
     if not named:
         return None
     folder = Path(named)
-    return folder if all((folder / one).exists() for one in ("etcd", "kube-apiserver")) else None
+    return (
+        folder
+        if all((folder / program).exists() for program in ("etcd", "kube-apiserver"))
+        else None
+    )
 
 
 @contextmanager
@@ -174,8 +178,8 @@ async def _define(config: Path, definitions: Sequence[Mapping[str, Any]]) -> Non
 
     try:
         await until(kinds.NAMESPACES)
-        for one in definitions:
-            await client.create(kinds.CUSTOM_RESOURCES, one)
+        for definition in definitions:
+            await client.create(kinds.CUSTOM_RESOURCES, definition)
         await until(kinds.RESERVATIONS)
     finally:
         await client.close()
@@ -198,7 +202,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 def free_ports(number: int) -> list[int]:
     """So many ports that nobody listens at now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports: list[int] = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    ports: list[int] = [listener.getsockname()[1] for listener in sockets]
+    for listener in sockets:
+        listener.close()
     return ports

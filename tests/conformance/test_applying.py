@@ -52,7 +52,7 @@ async def test_apply_conflicts(world: World) -> None:
         await world.store.patch(ref, apply(ref, "two", ttl="2h"))
 
     assert ".spec.ttl" in str(caught.value)
-    assert [(one.reason, one.field) for one in caught.value.causes] == [
+    assert [(cause.reason, cause.field) for cause in caught.value.causes] == [
         ("FieldManagerConflict", ".spec.ttl")
     ]
     assert (await world.store.get(ref))["spec"] == {"ttl": "1h"}
@@ -123,8 +123,8 @@ async def test_conditions_have_their_own_owners(world: World) -> None:
     await say("us", "CPUPressure", "False")
     await say("kubelet", "Ready", "False")
 
-    found = (await world.store.get(ref))["status"]["conditions"]
-    assert {one["type"]: one["status"] for one in found} == {
+    conditions = (await world.store.get(ref))["status"]["conditions"]
+    assert {condition["type"]: condition["status"] for condition in conditions} == {
         "Ready": "False",
         "CPUPressure": "False",
     }
@@ -143,16 +143,16 @@ async def test_a_condition_goes_with_all_of_its_fields(world: World) -> None:
         if several:
             body["status"] = {"conditions": list(several)}
         after = await world.store.patch(ref, objects.Apply(body, manager), subresource="status")
-        found: list[Any] = (after.get("status") or {}).get("conditions") or []
-        return found
+        conditions: list[Any] = (after.get("status") or {}).get("conditions") or []
+        return conditions
 
     rest = {"status": "True", "reason": "Test", "message": "m"}
     await say("us", *({"type": f"example.com/{kind}", **rest} for kind in "ABC"))
     await say("them", {"type": "example.com/B", "status": "True"})
 
-    found = await say("us", {"type": "example.com/C", **rest})
-    assert {one["type"] for one in found} == {"example.com/B", "example.com/C"}
-    assert [one["type"] for one in await say("us")] == ["example.com/B"]
+    conditions = await say("us", {"type": "example.com/C", **rest})
+    assert {condition["type"] for condition in conditions} == {"example.com/B", "example.com/C"}
+    assert [condition["type"] for condition in await say("us")] == ["example.com/B"]
     assert await say("them") == []
 
 
@@ -168,7 +168,10 @@ async def test_an_apply_with_a_revision(world: World) -> None:
     with pytest.raises(refusals.Conflict) as caught:
         await world.store.patch(ref, objects.Apply(body, "one", force=True))
 
-    assert tuple(one for one in caught.value.causes if one.reason == "FieldManagerConflict") == ()
+    assert (
+        tuple(cause for cause in caught.value.causes if cause.reason == "FieldManagerConflict")
+        == ()
+    )
 
 
 async def test_the_status_of_a_node_has_annotations(world: World) -> None:

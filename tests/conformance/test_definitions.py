@@ -67,7 +67,7 @@ async def opened(config: Path, manager: str = "koordlet") -> AsyncGenerator[obje
         await client.close()
 
 
-@pytest.mark.parametrize("shipped", _SHIPPED, ids=lambda one: one["metadata"]["name"])
+@pytest.mark.parametrize("shipped", _SHIPPED, ids=lambda definition: definition["metadata"]["name"])
 def test_a_definition_is_established(config: Path, shipped: dict[str, Any]) -> None:
     """It is served, its names are its own, and its schema is structural."""
 
@@ -75,23 +75,26 @@ def test_a_definition_is_established(config: Path, shipped: dict[str, Any]) -> N
         async with opened(config) as client:
             ref = objects.Ref(kinds.CUSTOM_RESOURCES, shipped["metadata"]["name"])
             while True:
-                found = await client.get(ref)
-                said = {one["type"]: one["status"] for one in found["status"]["conditions"]}
-                if said.get("Established") == "True":
-                    return said
+                definition = await client.get(ref)
+                conditions = {
+                    condition["type"]: condition["status"]
+                    for condition in definition["status"]["conditions"]
+                }
+                if conditions.get("Established") == "True":
+                    return conditions
                 await asyncio.sleep(0.05)
 
-    said = asyncio.run(asyncio.wait_for(body(), 30))
-    assert said["NamesAccepted"] == "True"
-    assert said.get("NonStructuralSchema", "False") == "False"
-    assert said.get("KubernetesAPIApprovalPolicyConformant", "True") == "True"
+    conditions = asyncio.run(asyncio.wait_for(body(), 30))
+    assert conditions["NamesAccepted"] == "True"
+    assert conditions.get("NonStructuralSchema", "False") == "False"
+    assert conditions.get("KubernetesAPIApprovalPolicyConformant", "True") == "True"
 
 
 def _examples() -> list[Any]:
     return [
-        pytest.param(one, id=f"{path.stem}-{number}")
+        pytest.param(example, id=f"{path.stem}-{number}")
         for path in sorted((REPO / "fixtures" / "cluster" / "objects").glob("*.yaml"))
-        for number, one in enumerate(yaml.safe_load_all(path.read_text()))
+        for number, example in enumerate(yaml.safe_load_all(path.read_text()))
     ]
 
 
@@ -100,9 +103,9 @@ def test_an_example_is_taken(config: Path, body: dict[str, Any]) -> None:
     """As our own reading of the schema has it: what is pruned, what is filled in."""
     group, _, version = body["apiVersion"].partition("/")
     row = next(
-        one
-        for one in definitions.DEFINITIONS
-        if (one.kind.group, one.kind.name) == (group, body["kind"])
+        definition
+        for definition in definitions.DEFINITIONS
+        if (definition.kind.group, definition.kind.name) == (group, body["kind"])
     )
     kind = kinds.Kind(group, version, row.kind.plural, row.kind.name, row.kind.namespaced)
     wanted = structural.admitted(definitions.document(row), version, body)
@@ -119,9 +122,9 @@ def test_an_example_is_taken(config: Path, body: dict[str, Any]) -> None:
     }
 
 
-def owned(found: objects.Object, *path: str) -> set[tuple[str, str]]:
+def owned(stored: objects.Object, *path: str) -> set[tuple[str, str]]:
     """Who owns a field, and how."""
-    return {(one.manager, one.operation) for one in holders.of(found, *path)}
+    return {(holder.manager, holder.operation) for holder in holders.of(stored, *path)}
 
 
 @pytest.fixture(scope="module")
@@ -130,15 +133,15 @@ def account(config: Path) -> Path:
 
     async def give() -> None:
         async with opened(config) as client:
-            for one in documents("daemonset.yaml"):
-                if one["kind"] in _RIGHTS:
-                    await client.create(_RIGHTS[one["kind"]], one)
+            for document in documents("daemonset.yaml"):
+                if document["kind"] in _RIGHTS:
+                    await client.create(_RIGHTS[document["kind"]], document)
 
     asyncio.run(asyncio.wait_for(give(), 60))
-    said = yaml.safe_load(config.read_text())
-    said["users"][0]["user"] = {"token": real.AGENT_TOKEN}
+    kubeconfig = yaml.safe_load(config.read_text())
+    kubeconfig["users"][0]["user"] = {"token": real.AGENT_TOKEN}
     path = config.with_name("account")
-    path.write_text(yaml.safe_dump(said))
+    path.write_text(yaml.safe_dump(kubeconfig))
     return path
 
 
@@ -163,10 +166,10 @@ def test_every_writer(config: Path, account: Path) -> None:
                 await row.bring(client, now)
                 assert await row.bring(client, now) == 0, row.name
             device = await client.get(objects.Ref(kinds.DEVICES, node))
-            assert [one["type"] for one in device["spec"]["devices"]] == ["gpu", "rdma"]
+            assert [listed["type"] for listed in device["spec"]["devices"]] == ["gpu", "rdma"]
             assert ours == owned(device, "spec", "devices")
-            found = await client.get(objects.Ref(kinds.NODES, node))
-            assert ours == owned(found, "status", "capacity", resources.BATCH_CPU)
+            stored = await client.get(objects.Ref(kinds.NODES, node))
+            assert ours == owned(stored, "status", "capacity", resources.BATCH_CPU)
             with pytest.raises(refusals.Forbidden):
                 await client.patch(objects.Ref(kinds.NODES, node), objects.Merge({"spec": {}}))
 
@@ -187,9 +190,9 @@ def test_remarks_are_events(config: Path, account: Path) -> None:
             assert await row.bring(client, now) == 1
             clock.now += 3600
             assert await row.bring(client, now) == 1
-            found = await objects.collect(root.list(kinds.EVENTS, namespace="default"))
-            (one,) = (each for each in found.items if each.get("reason") == "Malformed")
-            assert one["series"]["count"] == 2
+            events = await objects.collect(root.list(kinds.EVENTS, namespace="default"))
+            (event,) = (each for each in events.items if each.get("reason") == "Malformed")
+            assert event["series"]["count"] == 2
 
     asyncio.run(asyncio.wait_for(body(), 60))
 
@@ -210,8 +213,8 @@ def test_another_manager_is_left_the_resources(config: Path, account: Path) -> N
             await other.patch(ref, objects.Merge({"status": theirs}), subresource="status")
             changed = dataclasses.replace(offering(base, cpu=30_000), mode="shadow")
             assert await row.bring(client, changed) == 1
-            found = await client.get(ref)
-            assert found["status"]["allocatable"][resources.BATCH_CPU] == "77"
-            assert "mode shadow" in str(found["status"]["conditions"])
+            stored = await client.get(ref)
+            assert stored["status"]["allocatable"][resources.BATCH_CPU] == "77"
+            assert "mode shadow" in str(stored["status"]["conditions"])
 
     asyncio.run(asyncio.wait_for(body(), 60))

@@ -18,7 +18,9 @@ async def test_bind(world: World) -> None:
     pod = await world.store.get(ref)
     assert pod["spec"]["nodeName"] == "node-1"
     assert pod["metadata"]["annotations"] == {"koordlet.io/a": "b"}
-    conditions = {one["type"]: one["status"] for one in pod["status"]["conditions"]}
+    conditions = {
+        condition["type"]: condition["status"] for condition in pod["status"]["conditions"]
+    }
     assert conditions["PodScheduled"] == "True"
 
 
@@ -102,16 +104,18 @@ async def test_evict_without_a_budget(world: World) -> None:
 
     pod = await world.store.get(ref)
     assert objects.text(pod, "deletionTimestamp")
-    conditions = {one["type"]: one.get("reason") for one in pod["status"]["conditions"]}
+    conditions = {
+        condition["type"]: condition.get("reason") for condition in pod["status"]["conditions"]
+    }
     assert conditions["DisruptionTarget"] == "EvictionByEvictionAPI"
 
 
 async def test_evict_within_a_budget(world: World) -> None:
     """A budget that allows one lets one go, and is told."""
-    one, two = await world.running(app="web"), await world.running(app="web")
+    first, two = await world.running(app="web"), await world.running(app="web")
     budget = await world.budget(1, app="web")
 
-    await world.store.evict(one)
+    await world.store.evict(first)
     with pytest.raises(refusals.TooMany) as caught:
         await world.store.evict(two)
 
@@ -120,7 +124,7 @@ async def test_evict_within_a_budget(world: World) -> None:
     assert not objects.text(await world.store.get(two), "deletionTimestamp")
     status = (await world.store.get(budget))["status"]
     assert status["disruptionsAllowed"] == 0
-    assert list(status["disruptedPods"]) == [one.name]
+    assert list(status["disruptedPods"]) == [first.name]
 
 
 async def test_a_budget_that_is_behind(world: World) -> None:

@@ -50,7 +50,7 @@ async def test_a_list_is_one_state_in_pages(world: World) -> None:
 
     assert len(pages) == 3
     assert len({page.revision for page in pages}) == 1
-    assert [objects.text(one, "name") for page in pages for one in page.items] == sorted(made)
+    assert [objects.text(body, "name") for page in pages for body in page.items] == sorted(made)
 
 
 async def test_a_list_has_whole_objects(world: World) -> None:
@@ -117,11 +117,11 @@ async def test_fields_of_custom_resources_select(world: World) -> None:
     patch = objects.Merge({"status": {"nodeName": "node-1"}})
     await world.store.patch(here, patch, subresource="status")
 
-    found = await world.listed(
+    names = await world.listed(
         kinds.RESERVATIONS, f"world={world.namespace}", "status.nodeName=node-1"
     )
 
-    assert found == [here.name]
+    assert names == [here.name]
 
 
 async def test_a_field_that_does_not_select(world: World) -> None:

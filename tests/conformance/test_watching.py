@@ -27,7 +27,9 @@ async def test_a_watch_goes_on_where_a_list_ended(world: World) -> None:
     assert told(changes) == [("ADDED", ref.name), ("MODIFIED", ref.name), ("DELETED", old.name)]
     assert "a" not in (changes[0].object["metadata"].get("labels") or {})
     assert changes[1].object["metadata"]["labels"] == {"a": "b"}
-    assert [one.revision for one in changes] == [objects.revision(one.object) for one in changes]
+    assert [change.revision for change in changes] == [
+        objects.revision(change.object) for change in changes
+    ]
 
 
 async def test_a_watch_waits_for_what_comes(world: World) -> None:
@@ -36,9 +38,9 @@ async def test_a_watch_waits_for_what_comes(world: World) -> None:
     waiting = asyncio.create_task(world.changes(kinds.PODS, since, 2))
     await asyncio.sleep(0)
 
-    one, two = await world.pod(), await world.pod()
+    first, two = await world.pod(), await world.pod()
 
-    assert told(await waiting) == [("ADDED", one.name), ("ADDED", two.name)]
+    assert told(await waiting) == [("ADDED", first.name), ("ADDED", two.name)]
 
 
 async def test_a_watch_resumes(world: World) -> None:

@@ -174,9 +174,9 @@ async def test_conditions_are_merged_by_type(world: World) -> None:
             ref, objects.Strategic({"status": {"conditions": [condition]}}), subresource="status"
         )
 
-    found = (await world.store.get(ref))["status"]["conditions"]
+    conditions = (await world.store.get(ref))["status"]["conditions"]
 
-    assert {one["type"]: one["status"] for one in found} == {
+    assert {merged["type"]: merged["status"] for merged in conditions} == {
         "Ready": "False",
         "MemoryPressure": "False",
     }

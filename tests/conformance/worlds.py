@@ -124,14 +124,14 @@ class World:
     ) -> list[str]:
         """The names of objects, in the order of the list."""
         where = self.namespace if namespace is None else namespace
-        found = await objects.collect(
+        listing = await objects.collect(
             self.store.list(
                 kind,
                 namespace=where if kind.namespaced else "",
                 selector=selectors.Selector(labels, fields),
             )
         )
-        return [objects.text(one, "name") for one in found.items]
+        return [objects.text(body, "name") for body in listing.items]
 
     async def revision(self, kind: kinds.Kind) -> str:
         """The revision of the store now."""
@@ -145,7 +145,7 @@ class World:
         selector: selectors.Selector = selectors.EVERYTHING,
     ) -> list[objects.Change]:
         """The next changes of a kind in this world's namespace; bookmarks are no changes."""
-        found: list[objects.Change] = []
+        changes: list[objects.Change] = []
         where = self.namespace if kind.namespaced else ""
         while True:
             watch = self.store.watch(kind, since, namespace=where, selector=selector)
@@ -153,9 +153,9 @@ class World:
                 async for change in watch:
                     since = change.revision
                     if change.verb is not objects.Verb.BOOKMARK:
-                        found.append(change)
-                    if len(found) == number:
-                        return found
+                        changes.append(change)
+                    if len(changes) == number:
+                        return changes
             finally:
                 await watch.aclose()
 
@@ -171,4 +171,4 @@ async def is_gone(world: World, ref: objects.Ref) -> bool:
 
 def told(changes: list[objects.Change]) -> list[tuple[str, str]]:
     """Verbs and names."""
-    return [(one.verb.value, objects.text(one.object, "name")) for one in changes]
+    return [(change.verb.value, objects.text(change.object, "name")) for change in changes]

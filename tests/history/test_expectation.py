@@ -43,22 +43,22 @@ def trained(used: dict[str, float], *, prod: float, system: float) -> expectatio
 def test_what_is_asked_for_and_not_needed() -> None:
     """The request without the peak and its margin."""
     made = trained({"uid-a": 1.0}, prod=1.0, system=0.5)
-    found = made.predict([workload("a", 8.0)], CAPACITY, 2 * DAY)
+    prediction = made.predict([workload("a", 8.0)], CAPACITY, 2 * DAY)
 
     # By class: 8 - (1 + 0.5) * 1.1; by workload it would be 8 - 1.1.
-    assert found.reclaimable["cpu"] == pytest.approx(8 - 1.65, rel=0.03)
-    assert found.peak["cpu"] == pytest.approx(1.65, rel=0.1)
-    assert found.reclaimable["memory"] == pytest.approx((8 - 1.65) * GIB, rel=0.03)
+    assert prediction.reclaimable["cpu"] == pytest.approx(8 - 1.65, rel=0.03)
+    assert prediction.peak["cpu"] == pytest.approx(1.65, rel=0.1)
+    assert prediction.reclaimable["memory"] == pytest.approx((8 - 1.65) * GIB, rel=0.03)
 
 
 def test_the_young_give_nothing() -> None:
     """A workload of less than a day reclaims nothing, and its request is its peak."""
     made = trained({"uid-a": 1.0}, prod=1.0, system=0.5)
     made.train("uid-b", 0.1, GIB, 2 * DAY)
-    found = made.predict([workload("a", 8.0), workload("b", 16.0)], CAPACITY, 2 * DAY)
+    prediction = made.predict([workload("a", 8.0), workload("b", 16.0)], CAPACITY, 2 * DAY)
 
-    assert found.reclaimable["cpu"] == pytest.approx(8 - 1.1, rel=0.03)
-    assert found.peak["cpu"] == pytest.approx(16 + 1.1, rel=0.03)
+    assert prediction.reclaimable["cpu"] == pytest.approx(8 - 1.1, rel=0.03)
+    assert prediction.peak["cpu"] == pytest.approx(16 + 1.1, rel=0.03)
 
 
 def test_best_effort_and_ended_pods_do_not_count() -> None:
@@ -70,8 +70,8 @@ def test_best_effort_and_ended_pods_do_not_count() -> None:
         {"deleting": 5.0},
         {"band": None, "qos": qos.Qos.BE},
     ):
-        found = made.predict([workload("a", 8.0, **change)], CAPACITY, 2 * DAY)
-        assert found.reclaimable["cpu"] == 0
+        prediction = made.predict([workload("a", 8.0, **change)], CAPACITY, 2 * DAY)
+        assert prediction.reclaimable["cpu"] == 0
 
 
 def test_unknown_is_no_value() -> None:
@@ -100,9 +100,9 @@ def test_never_more_than_there_is(requests: list[float], prod: float, system: fl
     used = {f"uid-w{n}": cores / 2 for n, cores in enumerate(requests)}
     made = trained(used, prod=prod, system=system)
     pods = [workload(f"w{n}", cores) for n, cores in enumerate(requests)]
-    found = made.predict(pods, CAPACITY, 2 * DAY).reclaimable["cpu"]
+    reclaimable = made.predict(pods, CAPACITY, 2 * DAY).reclaimable["cpu"]
 
-    assert 0 <= found <= min(CAPACITY["cpu"], sum(requests) + 1e-9)
+    assert 0 <= reclaimable <= min(CAPACITY["cpu"], sum(requests) + 1e-9)
 
 
 def test_saved_in_parts_and_revived() -> None:
@@ -127,9 +127,9 @@ def test_a_clock_that_was_set() -> None:
         back.revive(dataclasses.asdict(made.part(number, 2 * DAY, 60.0)), 5.0, 1.7e9)
     for who in ("uid-a", expectation.PROD, expectation.SYSTEM):
         back.train(who, 0.1, GIB, 6.0)
-    found = back.predict([workload("a", 8.0)], CAPACITY, 6.0)
+    prediction = back.predict([workload("a", 8.0)], CAPACITY, 6.0)
 
-    assert found.reclaimable["cpu"] == 0
+    assert prediction.reclaimable["cpu"] == 0
 
 
 @pytest.mark.parametrize(

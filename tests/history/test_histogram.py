@@ -24,12 +24,12 @@ def filled(*values: float, now: float = 0.0) -> histogram.Histogram:
 @hypothesis.given(st.lists(st.floats(0, 1000), min_size=1), st.floats(0.01, 1))
 def test_a_percentile_is_close_above(values: list[float], part: float) -> None:
     """It is the end of the bucket that holds the value: never below, at most a bucket above."""
-    found = filled(*values).percentile(part)
+    percentile = filled(*values).percentile(part)
     needed = part * len(values)
     exact = next(v for n, v in enumerate(sorted(values), 1) if n >= needed - 1e-9)
 
-    assert found is not None
-    assert exact * (1 - 1e-9) <= found <= exact * 1.06 + 0.03
+    assert percentile is not None
+    assert exact * (1 - 1e-9) <= percentile <= exact * 1.06 + 0.03
 
 
 def test_nothing_is_known_without_samples() -> None:

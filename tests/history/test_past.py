@@ -28,10 +28,10 @@ def known() -> series.History:
 def kept(suspended: float = 0.0) -> dict[str, Any]:
     """What a checkpoint has of that, as it is read back."""
     value = past.keep(known(), suspended)
-    found: dict[str, Any] = json.loads(
+    document: dict[str, Any] = json.loads(
         json.dumps({"suspended": value.suspended, "spaces": value.spaces})
     )
-    return found
+    return document
 
 
 def revived(body: dict[str, Any], suspended: float = 0.0, at: float = AT) -> series.History:
@@ -72,7 +72,7 @@ def test_samples_are_older_by_time_in_suspend(slept: float) -> None:
 
     assert before is not None
     assert after is not None
-    assert [one - slept for one in before.at] == list(after.at)[: len(before.at)]
+    assert [at - slept for at in before.at] == list(after.at)[: len(before.at)]
 
 
 def test_a_history_without_samples_is_kept_as_one() -> None:
@@ -115,8 +115,8 @@ def _future(body: dict[str, Any]) -> None:
 
 def _between(body: dict[str, Any]) -> None:
     """Characters that a lenient decoder reads past."""
-    one = body["spaces"]["node"]["cpu"]
-    one["cells"] = f"!{one['cells']}"
+    column = body["spaces"]["node"]["cpu"]
+    column["cells"] = f"!{column['cells']}"
 
 
 def _whole(change: dict[str, Any]) -> Callable[[dict[str, Any]], None]:

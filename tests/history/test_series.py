@@ -24,7 +24,7 @@ def test_each_reading_goes_to_its_space() -> None:
 
 def learned(*pods: pod.Pod, node: snapshot.NodeInfo | None = None) -> series.History:
     """What is known after four minutes in which each uses a core and 100 bytes, the node four."""
-    past, names = series.History(), [str(one.group) for one in pods]
+    past, names = series.History(), [str(workload.group) for workload in pods]
     # Then it slept for two days, so that nobody is too young to be judged.
     seen = dataclasses.replace(views.view(pods).snapshot, topology=views.machine(9, 1))
     if node is not None:
@@ -96,8 +96,8 @@ def test_a_night_is_not_forgotten() -> None:
     past = learned(*many)
 
     assert len(many) + 2 == len(past.expectation)
-    first = min(past.expectation._models[one.uid].first for one in many)
-    assert all(past.expectation._models[one.uid].first - first < 60 for one in many)
+    first = min(past.expectation._models[workload.uid].first for workload in many)
+    assert all(past.expectation._models[workload.uid].first - first < 60 for workload in many)
 
 
 @pytest.mark.parametrize(

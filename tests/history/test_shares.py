@@ -15,13 +15,13 @@ from tests.kit import counting, views
 
 def shared(node: float, *used: tuple[pod.Pod, float]) -> series.History:
     """A history in which the node and these workloads use so many cores."""
-    past, names = series.History(), [str(one.group) for one, _ in used]
+    past, names = series.History(), [str(workload.group) for workload, _ in used]
     for at in (0, 1):
         groups = counting.reading(at, {meter.CPU: [at * cores for _, cores in used]}, names=names)
         past.take(
             {"groups": groups, "node": counting.reading(at, {meter.CPU: [at * node]}, names=("",))}
         )
-        past.share(groups, tuple(one for one, _ in used))
+        past.share(groups, tuple(workload for workload, _ in used))
     return past
 
 
@@ -53,17 +53,17 @@ def test_a_workload_inside_another() -> None:
 
 def test_active_page_cache_is_nobodys() -> None:
     """The kernel calls it available, so it is no part of the node's use, nor of a workload's."""
-    past, one = series.History(), views.workload("a")
+    past, workload = series.History(), views.workload("a")
     of_group = {
         meter.MEMORY: [28.0],
         meter.MEMORY_INACTIVE_FILE: [0.0],
         meter.MEMORY_CACHE: [20.0],
         meter.MEMORY_ANON: [8.0],
     }
-    groups = counting.reading(1, of_group, names=(str(one.group),))
+    groups = counting.reading(1, of_group, names=(str(workload.group),))
     node = counting.reading(1, {meter.MEMORY: [33.0], meter.WORKING_SET: [10.0]}, names=("",))
     past.take({"groups": groups, "node": node})
-    past.share(groups, (one,))
+    past.share(groups, (workload,))
 
     assert tuple(past.shares.last(name, meter.MEMORY_SHARE) for name in ("LS", "system")) == (8, 2)
 
@@ -96,7 +96,7 @@ def test_never_below_zero(node: float, used: list[float]) -> None:
 def test_what_a_class_does_beside() -> None:
     """Tasks and I/O are summed, throttling is of all periods, and the most stalled one counts."""
     past, pods = series.History(), (views.workload("a"), views.workload("b"), views.workload("c"))
-    names = [str(one.group) for one in pods]
+    names = [str(workload.group) for workload in pods]
     nothing = float("nan")
     for at in (0, 10):
         groups = counting.reading(
@@ -127,16 +127,20 @@ def test_what_a_class_moves() -> None:
     """Bytes through the networks of a class: of those that have one of their own, known or not."""
     past = series.History()
     pods = (*map(views.workload, "abc"), views.workload("d", qos.Qos.BE))
-    groups = counting.reading(0, {meter.CPU: [0.0] * 4}, names=[str(one.group) for one in pods])
+    groups = counting.reading(
+        0, {meter.CPU: [0.0] * 4}, names=[str(workload.group) for workload in pods]
+    )
     for at in (0, 30):
         moved = {meter.POD_RECEIVED: [at * 100.0, at * 20.0], meter.POD_SENT: [at, float("nan")]}
-        names = [str(one.group) for one in pods[:2]]
+        names = [str(workload.group) for workload in pods[:2]]
         past.take({"groups": groups, "traffic": counting.reading(at, moved, names=names)})
         for _ in range(30):
             past.share(counting.reading(at, {}), pods)
     shown = past.shares.table()
 
-    assert tuple(shown.value("LS", one) for one in (meter.RECEIVED_SHARE, meter.SENT_SHARE)) == (
+    assert tuple(
+        shown.value("LS", share) for share in (meter.RECEIVED_SHARE, meter.SENT_SHARE)
+    ) == (
         120,
         1,
     )

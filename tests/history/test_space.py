@@ -122,10 +122,10 @@ def test_suspend_makes_older_but_bends_no_rate() -> None:
 def test_a_window_needs_half_of_itself() -> None:
     """Thirty seconds are half a minute, and no window of two."""
     made = counted(*((at, at) for at in range(31)))
-    found = made.window("a", meter.CPU, 30, 60)
+    window = made.window("a", meter.CPU, 30, 60)
 
-    assert found is not None
-    assert (found.average, found.quantile(0.99), len(found.values)) == (1.0, 1.0, 30)
+    assert window is not None
+    assert (window.average, window.quantile(0.99), len(window.values)) == (1.0, 1.0, 30)
     assert made.window("a", meter.CPU, 30, 120) is None
 
 
@@ -142,12 +142,12 @@ def test_half_an_hour_in_steps() -> None:
     for at in range(1800):
         total += 4.0 if at % 15 == 0 else 1.0
         made.take(counting.reading(at, {meter.CPU: [total]}))
-    found = made.window("a", meter.CPU, 1799, 1800)
+    window = made.window("a", meter.CPU, 1799, 1800)
 
-    assert found is not None
-    assert found.average == pytest.approx(1.2, rel=0.01)
-    assert found.quantile(0.99) == pytest.approx(1.2, rel=0.1)
-    assert found.peak == 4
+    assert window is not None
+    assert window.average == pytest.approx(1.2, rel=0.01)
+    assert window.quantile(0.99) == pytest.approx(1.2, rel=0.1)
+    assert window.peak == 4
 
 
 def test_the_node_remembers_half_an_hour_one_by_one() -> None:
@@ -156,10 +156,10 @@ def test_the_node_remembers_half_an_hour_one_by_one() -> None:
     for at in range(1800):
         total += 4.0 if at % 15 == 0 else 1.0
         made.take(counting.reading(at, {meter.CPU: [total]}))
-    found = made.window("a", meter.CPU, 1799, 1800)
+    window = made.window("a", meter.CPU, 1799, 1800)
 
-    assert found is not None
-    assert (found.quantile(0.9), found.quantile(0.95)) == (1.0, 4.0)
+    assert window is not None
+    assert (window.quantile(0.9), window.quantile(0.95)) == (1.0, 4.0)
 
 
 def test_a_slot_that_changes_hands() -> None:
@@ -180,9 +180,9 @@ def test_more_and_fewer_subjects() -> None:
         names = ("a", "b") if at % 2 else ("a",)
         made.take(counting.reading(at, {meter.CPU: [at] * len(names)}, names=names))
 
-    found = made.window("a", meter.CPU, 30, 60)
-    assert found is not None
-    assert len(found.values) == 30
+    window = made.window("a", meter.CPU, 30, 60)
+    assert window is not None
+    assert len(window.values) == 30
 
 
 def test_working_set_and_throttling() -> None:
@@ -236,14 +236,14 @@ def test_samples_that_are_missing_count_for_nobody() -> None:
         used = [there, math.nan if at % 3 == 0 else there, math.nan]
         readings = {meter.MEMORY: used, meter.MEMORY_INACTIVE_FILE: [0.0] * 3}
         made.take(counting.reading(at, readings, names="abc"))
-    found = [made.window(name, meter.WORKING_SET, 999.0, 1800.0) for name in "abc"]
-    whole, part = found[:2]
+    windows = [made.window(name, meter.WORKING_SET, 999.0, 1800.0) for name in "abc"]
+    whole, part = windows[:2]
 
     assert whole is not None
     assert part is not None
     assert pytest.approx([whole.average, part.average], abs=0.05) == [2.5, 2.5]
     assert [whole.peak, part.peak] == [4.0, 4.0]
-    assert found[2] is None
+    assert windows[2] is None
 
 
 def test_a_value_that_nobody_read_is_no_sample() -> None:
@@ -266,9 +266,9 @@ def test_the_first_sample_stands_for_one_period() -> None:
         assert before is None
         made.take(counting.reading(60.0 * minute, {meter.CPI: [1.0]}))
 
-    found = made.window("a", meter.CPI, 120, 300)
-    assert found is not None
-    assert len(found.values) == 3
+    window = made.window("a", meter.CPI, 120, 300)
+    assert window is not None
+    assert len(window.values) == 3
 
 
 def test_a_step_that_is_hardly_known() -> None:
@@ -279,9 +279,9 @@ def test_a_step_that_is_hardly_known() -> None:
         seen = float("nan") if at % 15 > 1 else 8.0
         made.take(counting.reading(at, {meter.WORKING_SET: [4.0, seen]}, names=("a", "b")))
 
-    found = made.window("a", meter.WORKING_SET, 1799, 1800)
-    assert found is not None
-    assert found.average == 4
+    window = made.window("a", meter.WORKING_SET, 1799, 1800)
+    assert window is not None
+    assert window.average == 4
     assert made.window("b", meter.WORKING_SET, 1799, 1800) is None
 
 
@@ -308,19 +308,19 @@ def test_windows_by_hand(steps: list[tuple[float, float | None]], seconds: float
         newest = now
         if value is not None:
             seen.append((now, span, value))
-    inside = [one for one in seen if one[0] > now - seconds]
-    found = made.window("a", meter.WORKING_SET, now, seconds)
+    inside = [sample for sample in seen if sample[0] > now - seconds]
+    window = made.window("a", meter.WORKING_SET, now, seconds)
 
-    if not inside or sum(one[1] for one in inside) < seconds / 2 - 1e-6:
-        assert found is None
+    if not inside or sum(sample[1] for sample in inside) < seconds / 2 - 1e-6:
+        assert window is None
         return
-    assert found is not None
-    values = sorted(one[2] for one in inside)
-    assert found.average == pytest.approx(sum(values) / len(values))
+    assert window is not None
+    values = sorted(sample[2] for sample in inside)
+    assert window.average == pytest.approx(sum(values) / len(values))
     for percent in (50, 90, 95, 99):
         # Exact in whole numbers, but where 32-bit floats of the peer fall below.
         rank = len(values) * percent // 100
-        assert found.quantile(percent / 100) in {
+        assert window.quantile(percent / 100) in {
             values[max(0, rank - 1)],
             values[max(0, rank - 2)],
         }

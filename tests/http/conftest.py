@@ -88,8 +88,8 @@ def serve(loop: loops.LoopThread) -> Iterator[Serve]:
         return Served(loop, it, bound)
 
     yield start
-    for one in running:
-        loop.run(one.stop())
+    for running_server in running:
+        loop.run(running_server.stop())
     assert loop.complaints == []
 
 

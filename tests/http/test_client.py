@@ -196,8 +196,8 @@ def test_requests_wait_for_a_place() -> None:
     """Never more connections than allowed, and everybody is answered."""
 
     async def body(asking: client.HttpClient) -> None:
-        found = await asyncio.gather(*(asking.request("GET", "/") for _ in range(20)))
-        assert {one.body for one in found} == {b"ok"}
+        responses = await asyncio.gather(*(asking.request("GET", "/") for _ in range(20)))
+        assert {answer.body for answer in responses} == {b"ok"}
 
     assert with_server(answers(*[OK] * 20), body, client.ClientLimits(connections=2)) == 2
 

@@ -96,10 +96,10 @@ def test_modified(serve: conftest.Serve) -> None:
 
 def test_tag_is_of_the_content() -> None:
     """Equal documents have equal tags, others do not."""
-    one, same, other = (message.document({"n": n}).headers["etag"] for n in (1, 1, 2))
+    first, same, other = (message.document({"n": n}).headers["etag"] for n in (1, 1, 2))
 
-    assert one == same
-    assert one != other
+    assert first == same
+    assert first != other
 
 
 def test_error_form() -> None:

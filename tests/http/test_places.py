@@ -21,14 +21,14 @@ PROBES = [
 
 
 @contextlib.contextmanager
-def crowd(served: conftest.Served, size: int, said: bytes) -> Iterator[list[socket.socket]]:
+def crowd(served: conftest.Served, size: int, sent: bytes) -> Iterator[list[socket.socket]]:
     """So many clients that say this and nothing more."""
     several = []
     with contextlib.ExitStack() as stack:
         for _ in range(size):
             several.append(stack.enter_context(served.connect()))
             with contextlib.suppress(ConnectionError):
-                several[-1].sendall(said)
+                several[-1].sendall(sent)
         yield several
 
 
@@ -40,23 +40,23 @@ def answered(client: socket.socket) -> bool:
     return False
 
 
-@pytest.mark.parametrize("said", [b"", HALF, BODILESS, UNREAD], ids=["", "half", "body", "unread"])
-def test_probes_are_answered_during_an_attack(serve: conftest.Serve, said: bytes) -> None:
+@pytest.mark.parametrize("sent", [b"", HALF, BODILESS, UNREAD], ids=["", "half", "body", "unread"])
+def test_probes_are_answered_during_an_attack(serve: conftest.Serve, sent: bytes) -> None:
     """Two hundred clients that say nothing, half a request, no body, or never read cost nothing."""
     served = serve(*PROBES)
 
-    with crowd(served, 200, said):
+    with crowd(served, 200, sent):
         answers = [served.get(path)[0] for path in ("/livez", "/readyz", "/healthz") * 20]
 
     assert set(answers) == {200}
 
 
-@pytest.mark.parametrize("said", [b"", HALF, BODILESS], ids=["", "half", "body"])
-def test_whole_requests_are_answered_during_an_attack(serve: conftest.Serve, said: bytes) -> None:
+@pytest.mark.parametrize("sent", [b"", HALF, BODILESS], ids=["", "half", "body"])
+def test_whole_requests_are_answered_during_an_attack(serve: conftest.Serve, sent: bytes) -> None:
     """Who has not sent a whole request gives its place to one that has."""
     served = serve()
 
-    with crowd(served, 200, said):
+    with crowd(served, 200, sent):
         answers = [served.get("/")[0] for _ in range(20)]
 
     assert set(answers) == {200}

@@ -48,15 +48,17 @@ class Hall:
 
     def get(self, served: conftest.Served, path: str = "/document") -> tuple[int, int, str]:
         """Status, bytes, and the serial number of the certificate."""
-        one = http.client.HTTPSConnection("127.0.0.1", served.port, context=self.client, timeout=10)
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", served.port, context=self.client, timeout=10
+        )
         try:
-            one.request("GET", path)
-            answer = one.getresponse()
-            assert isinstance(one.sock, ssl.SSLSocket)
-            serial = dict(one.sock.getpeercert() or {})["serialNumber"]
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            assert isinstance(connection.sock, ssl.SSLSocket)
+            serial = dict(connection.sock.getpeercert() or {})["serialNumber"]
             return answer.status, len(answer.read()), str(serial)
         finally:
-            one.close()
+            connection.close()
 
 
 @pytest.fixture
@@ -65,8 +67,8 @@ def hall(loop: loops.LoopThread, ram: Path) -> Iterator[Hall]:
     loop.complaints.clear()
     made = Hall(loop, ram)
     yield made
-    for one in made.running:
-        loop.run(one.stop())
+    for running in made.running:
+        loop.run(running.stop())
     assert loop.complaints == []
 
 
@@ -119,8 +121,8 @@ def test_handshakes_are_bounded(hall: Hall) -> None:
         assert hall.get(served)[0] == 200
         assert _rest(silent[0]) == b""
     finally:
-        for one in silent:
-            one.close()
+        for client in silent:
+            client.close()
 
 
 def test_a_handshake_takes_its_time_at_most(hall: Hall) -> None:
@@ -131,9 +133,9 @@ def test_a_handshake_takes_its_time_at_most(hall: Hall) -> None:
     served.wait_for(lambda: not served.server._handshakes)
 
 
-def _rest(one: socket.socket) -> bytes:
+def _rest(client: socket.socket) -> bytes:
     try:
-        return one.recv(1)
+        return client.recv(1)
     except ConnectionError:
         return b""
 

@@ -50,7 +50,7 @@ def test_address_taken_by_a_silent_program(loop: loops.LoopThread) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("192.0.2.1:0", "not an address of this machine"),
         ("no-such-host.invalid:0", "no address"),
@@ -59,11 +59,11 @@ def test_address_taken_by_a_silent_program(loop: loops.LoopThread) -> None:
         ("127.0.0.1:", "not an address"),
     ],
 )
-def test_address_that_cannot_be(loop: loops.LoopThread, address: str, said: str) -> None:
+def test_address_that_cannot_be(loop: loops.LoopThread, address: str, message: str) -> None:
     """What cannot be listened on is named, with a fix."""
     error = refused(loop, address)
 
-    assert said in str(error)
+    assert message in str(error)
     assert error.culprit == address
     assert error.fix
 
@@ -205,8 +205,8 @@ def test_nothing_is_read_before_the_handshake() -> None:
     """Reading stops before anybody is greeted: TLS will read."""
     seen: list[bool] = []
     transport = Transport()
-    server.Arrival(lambda one: seen.append(one is transport and transport.paused)).connection_made(
-        transport
-    )
+    server.Arrival(
+        lambda connection: seen.append(connection is transport and transport.paused)
+    ).connection_made(transport)
 
     assert seen == [True]

@@ -41,12 +41,12 @@ class World:
 
 def until(client: socket.socket, end: bytes) -> bytes:
     """Everything up to some bytes."""
-    found = b""
-    while end not in found:
+    received = b""
+    while end not in received:
         piece = client.recv(65536)
-        assert piece, f"ended before {end!r}: {found[-200:]!r}"
-        found += piece
-    return found
+        assert piece, f"ended before {end!r}: {received[-200:]!r}"
+        received += piece
+    return received
 
 
 def test_states_as_they_come(serve: conftest.Serve) -> None:
@@ -90,9 +90,9 @@ def test_one_that_reads_slowly_gets_the_newest(serve: conftest.Serve) -> None:
         for n in range(30):
             world.publish(b"%02d" % n * (1 << 20))
         world.publish(b"the end")
-        found = until(client, b"the end")
+        received = until(client, b"the end")
 
-    assert len(found) < 20 << 20
+    assert len(received) < 20 << 20
 
 
 def test_one_that_never_reads(serve: conftest.Serve) -> None:

@@ -138,8 +138,8 @@ def test_a_flood_of_tokens_is_bounded() -> None:
         assert (await desk.ask(authorization="Bearer good"))[0] == 200
         assert len(desk.server.asked) == 3
         desk.server.hold.set()
-        found = [status for status, _ in await asyncio.gather(*waiting)]
-        assert (found.count(401), found.count(503)) == (3, 97)
+        statuses = [status for status, _ in await asyncio.gather(*waiting)]
+        assert (statuses.count(401), statuses.count(503)) == (3, 97)
         for number in range(100):
             await desk.ask(authorization=f"Bearer other{number}")
         assert len(desk.seam._known) == 10

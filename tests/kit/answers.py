@@ -39,4 +39,4 @@ def document(address: str, path: str) -> Any:
 def metric(address: str, name: str) -> float:
     """One sample by its name and labels as they are written; 0 while it is not there."""
     lines = text(address, "/metrics").splitlines()
-    return next((float(one[len(name) :]) for one in lines if one.startswith(f"{name} ")), 0.0)
+    return next((float(line[len(name) :]) for line in lines if line.startswith(f"{name} ")), 0.0)

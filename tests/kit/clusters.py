@@ -44,28 +44,35 @@ def stored(body: Body) -> Body:
 
 def tried(*bodies: Body, config: Body | None = None) -> Body:
     """The document of a simulation with scores."""
-    found = configuration.read(config, "test") if config is not None else None
-    return simulation.Simulation(inventory.load(bodies), found, scores=True).run().document()
+    settings = configuration.read(config, "test") if config is not None else None
+    return simulation.Simulation(inventory.load(bodies), settings, scores=True).run().document()
 
 
 def places(*bodies: Body, config: Body | None = None) -> dict[str, str]:
     """Pod to node, of those that were placed."""
     document = tried(*bodies, config=config)
-    return {one["pod"].removeprefix("d/"): one["node"] for one in document["placements"]}
+    return {
+        placement["pod"].removeprefix("d/"): placement["node"]
+        for placement in document["placements"]
+    }
 
 
 def scores(name: str, *bodies: Body, config: Body | None = None) -> dict[str, int]:
     """The totals of one pod."""
     document = tried(*bodies, config=config)
-    [found] = [one["scores"] for one in document["placements"] if one["pod"] == f"d/{name}"]
-    return dict(found)
+    [totals] = [
+        placement["scores"]
+        for placement in document["placements"]
+        if placement["pod"] == f"d/{name}"
+    ]
+    return dict(totals)
 
 
 def message(name: str, *bodies: Body, config: Body | None = None) -> str:
     """Why a pod is pending, without what preemption says."""
     document = tried(*bodies, config=config)
-    [found] = [one["message"] for one in document["pending"] if one["pod"] == f"d/{name}"]
-    return str(found).partition(" no new claims")[0]
+    [text] = [entry["message"] for entry in document["pending"] if entry["pod"] == f"d/{name}"]
+    return str(text).partition(" no new claims")[0]
 
 
 def spread(key: str, when: str = "DoNotSchedule", **more: Any) -> Body:

@@ -73,8 +73,8 @@ def moment(
 ) -> snapshot.Snapshot:
     """One moment at which every group above, of and below the pods may use every online CPU."""
     paths: dict[str, None] = {"": None}
-    for one in pods:
-        for path in (one.group, *(box.group for box in one.containers)):
+    for workload in pods:
+        for path in (workload.group, *(box.group for box in workload.containers)):
             if path is not None:
                 paths |= dict.fromkeys((path, *cgroup.ancestors(path)))
     unified = layout is V2

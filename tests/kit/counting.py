@@ -26,8 +26,8 @@ class Counting(KernelHost):
         super().__init__(base.machine, base.tree, base.hierarchies)
         # One table of processes: the one that the tree's /proc shows.
         self.processes = base.processes
-        for one in base.hierarchies:
-            one.processes = base.processes
+        for hierarchy in base.hierarchies:
+            hierarchy.processes = base.processes
         self.texts: dict[str, str | None] = {}
         #: Ends of the names of files that open and answer EOPNOTSUPP.
         self.refused: tuple[str, ...] = ()
@@ -52,8 +52,8 @@ class Counting(KernelHost):
         path = self._opened[handle]
         if self.refused and path.endswith(self.refused):
             raise root.fail(errno.EOPNOTSUPP, path)
-        said = super().pread(handle, size)
-        return self._said(path)[:size] if path in self.texts else said
+        answer = super().pread(handle, size)
+        return self._said(path)[:size] if path in self.texts else answer
 
     def _said(self, path: str) -> bytes:
         text = self.texts[path]
@@ -65,9 +65,9 @@ class Counting(KernelHost):
 def machine(version: Cgroup, *groups: str) -> Counting:
     """A machine with these groups in every hierarchy."""
     host = Counting(Machine("0-3", cgroup=version))
-    for one in hierarchies.discover(host).hierarchies:
+    for hierarchy in hierarchies.discover(host).hierarchies:
         for group in groups:
-            host.mkdir(host.at(f"{one.mount}/{group}"))
+            host.mkdir(host.at(f"{hierarchy.mount}/{group}"))
     return host
 
 
@@ -101,6 +101,6 @@ def reading(
     )
 
 
-def same(one: float, other: float) -> bool:
+def same(value: float, other: float) -> bool:
     """Equal, or both missing."""
-    return one == other or (math.isnan(one) and math.isnan(other))
+    return value == other or (math.isnan(value) and math.isnan(other))

@@ -75,12 +75,12 @@ def look(pods: int, reference: str) -> dict[str, Any]:
             after = _reference(reference, layout, groups)
         last, lasted = {leaf: _seconds(pid) for leaf, pid in pids.items()}, time.monotonic() - began
         top_says = _cgtop(top)
-        said = {path: _said(past, path, marks[path]) for path in groups}
+        counted = {path: _said(past, path, marks[path]) for path in groups}
         reader.close()
     return {
         "version": layout.version.value,
         "leaves": leaves,
-        "said": said,
+        "said": counted,
         "before": before,
         "after": after,
         "proc": {leaf: last[leaf] - first[leaf] for leaf in leaves},
@@ -93,9 +93,9 @@ def look(pods: int, reference: str) -> dict[str, Any]:
 
 def check(seen: Mapping[str, Any]) -> None:
     """All agree about every group."""
-    said, leaves = seen["said"], seen["leaves"]
+    counted, leaves = seen["said"], seen["leaves"]
     stock = _STOCK_BYTES * seen["cpus"]
-    for path, ours in said.items():
+    for path, ours in counted.items():
         before, after = seen["before"][path], seen["after"][path]
         least, most = before["cpu"] - 1e-6, after["cpu"] + 1e-6
         assert least <= ours["total"] <= most, (path, ours, before, after)
@@ -105,18 +105,22 @@ def check(seen: Mapping[str, Any]) -> None:
         assert ours["pids"] == after["pids"], (path, ours, after)
     for leaf, spent in seen["proc"].items():
         # Clock ticks of 10 ms at both ends.
-        assert abs(said[leaf]["grown"] - spent) <= 0.03 + 0.1 * spent, (leaf, said[leaf], spent)
+        assert abs(counted[leaf]["grown"] - spent) <= 0.03 + 0.1 * spent, (
+            leaf,
+            counted[leaf],
+            spent,
+        )
     for leaf in leaves[:BUSY]:
-        assert said[leaf]["grown"] > 0.2 * _PART * seen["lasted"], (leaf, said[leaf])
+        assert counted[leaf]["grown"] > 0.2 * _PART * seen["lasted"], (leaf, counted[leaf])
     for leaf in leaves[BUSY : BUSY + HOLDERS]:
-        assert said[leaf]["memory"] >= HELD_BYTES, (leaf, said[leaf])
-    told = seen["cgtop"]
-    assert len(told) >= len(said), (len(told), len(said))
-    for path in said:
-        assert told[path]["tasks"] == said[path]["pids"], (path, told[path], said[path])
-        if told[path]["memory"] is not None:
-            apart = abs(told[path]["memory"] - said[path]["memory"])
-            assert apart <= stock + (1 << 20), (path, told[path], said[path])
+        assert counted[leaf]["memory"] >= HELD_BYTES, (leaf, counted[leaf])
+    shown = seen["cgtop"]
+    assert len(shown) >= len(counted), (len(shown), len(counted))
+    for path in counted:
+        assert shown[path]["tasks"] == counted[path]["pids"], (path, shown[path], counted[path])
+        if shown[path]["memory"] is not None:
+            apart = abs(shown[path]["memory"] - counted[path]["memory"])
+            assert apart <= stock + (1 << 20), (path, shown[path], counted[path])
     assert seen["counts"]["damaged"] == 0
 
 
@@ -153,10 +157,10 @@ def _reference(
 ) -> dict[str, dict[str, float]]:
     """What the program in C reads."""
     files = [file for path in groups for file in _files(layout, path)]
-    said = subprocess.run(
+    reference = subprocess.run(
         [program], input="\n".join(files), stdout=subprocess.PIPE, text=True, check=True
     )
-    numbers = list(map(int, said.stdout.split()))
+    numbers = list(map(int, reference.stdout.split()))
     scale = 1e-6 if _holder(layout, "cpuacct").unified else 1e-9
     return {
         path: {"cpu": cpu * scale, "memory": memory, "pids": pids}
@@ -184,25 +188,25 @@ def _cgtop(top: str) -> dict[str, dict[str, float | None]]:
     done = subprocess.run(
         ["systemd-cgtop", *words, f"/{top}"], stdout=subprocess.PIPE, text=True, check=True
     )
-    found: dict[str, dict[str, float | None]] = {}
+    rows: dict[str, dict[str, float | None]] = {}
     for line in done.stdout.splitlines():
         fields = line.split()
         if len(fields) >= 4 and fields[0].strip("/").startswith(top):
             memory = None if fields[3] == "-" else float(fields[3])
             tasks = None if fields[1] == "-" else float(fields[1])
-            found[fields[0].strip("/")] = {"tasks": tasks, "memory": memory}
-    return found
+            rows[fields[0].strip("/")] = {"tasks": tasks, "memory": memory}
+    return rows
 
 
 # Groups and processes ----------------------------------------------------------------------------
 
 
 def _holder(layout: cgroup.Layout, controller: str) -> cgroup.Hierarchy:
-    found = layout.holder(controller)
-    if found is None:
+    hierarchy = layout.holder(controller)
+    if hierarchy is None:
         msg = f"no hierarchy has {controller}"
         raise OSError(msg)
-    return found
+    return hierarchy
 
 
 def _hierarchies(layout: cgroup.Layout) -> list[cgroup.Hierarchy]:
@@ -214,15 +218,15 @@ def _groups(layout: cgroup.Layout, paths: Sequence[str]) -> Iterator[None]:
     """The groups in every hierarchy that counts; gone at the end."""
     made: list[root.HostPath] = []
     try:
-        for one in _hierarchies(layout):
-            if one.unified:
+        for hierarchy in _hierarchies(layout):
+            if hierarchy.unified:
                 # A machine of our own: what the root hands down stays so.
-                _HOST.write(_HOST.at(f"{one.directory('')}/cgroup.subtree_control"), _HANDED)
+                _HOST.write(_HOST.at(f"{hierarchy.directory('')}/cgroup.subtree_control"), _HANDED)
             for path in paths:
-                directory = _HOST.at(one.directory(path))
+                directory = _HOST.at(hierarchy.directory(path))
                 _HOST.mkdir(directory)
                 made.append(directory)
-                if one.unified and not path.rpartition("/")[2].startswith("c"):
+                if hierarchy.unified and not path.rpartition("/")[2].startswith("c"):
                     file = _HOST.at(f"{directory}/cgroup.subtree_control")
                     _HOST.write(file, _HANDED)
         yield
@@ -253,8 +257,10 @@ def _processes(layout: cgroup.Layout, leaves: Sequence[str]) -> Iterator[dict[st
             if not pid:
                 _live(number)
             running[leaf] = pid
-            for one in _hierarchies(layout):
-                _HOST.write(_HOST.at(f"{one.directory(leaf)}/cgroup.procs"), str(pid).encode())
+            for hierarchy in _hierarchies(layout):
+                _HOST.write(
+                    _HOST.at(f"{hierarchy.directory(leaf)}/cgroup.procs"), str(pid).encode()
+                )
             # It begins where it is counted.
             os.kill(pid, signal.SIGUSR1)
         yield running

@@ -33,8 +33,8 @@ def gpu(minor: int, *, memory: str = "16Gi", health: bool = True, **more: Any) -
 
 def rdma(minor: int, **more: Any) -> Body:
     """One RDMA device."""
-    found = {"type": "rdma", "id": f"0000:5e:00.{minor}", "minor": minor, "health": True}
-    return {**found, "resources": {RDMA: "100"}, **more}
+    device = {"type": "rdma", "id": f"0000:5e:00.{minor}", "minor": minor, "health": True}
+    return {**device, "resources": {RDMA: "100"}, **more}
 
 
 def report(name: str, *several: Body, labels: Body | None = None) -> Body:
@@ -96,9 +96,9 @@ def taken(name: str, kind: str, *minors: int, on: str = "n", bus: str = "") -> B
     if bus:
         part = {RDMA: "1"}
     more = {"extension": {"vfs": [{"busID": bus, "minor": 0}]}} if bus else {}
-    told = {kind: [{"minor": minor, "resources": part, **more} for minor in minors]}
+    allocated = {kind: [{"minor": minor, "resources": part, **more} for minor in minors]}
     asked = {PERCENT: str(100 * len(minors))} if kind == "gpu" else part
-    meta = {"annotations": {ALLOCATED: json.dumps(told)}}
+    meta = {"annotations": {ALLOCATED: json.dumps(allocated)}}
     return clusters.pod(name, requests=asked, on=on, meta=meta)
 
 
@@ -110,15 +110,15 @@ def asking(name: str, amount: int | str = 100, kind: str = PERCENT, **more: Any)
 def having(name: str, *minors: int, share: int = 100, on: str = "n", **more: Any) -> Body:
     """A pod that runs with so much of these cards of 16 GiB."""
     part = {CORE: str(share), RATIO: str(share), MEMORY: str(share * (16 << 30) // 100)}
-    told = {"gpu": [{"minor": minor, "resources": part} for minor in minors]}
-    meta = {"annotations": {ALLOCATED: json.dumps(told)}}
+    allocated = {"gpu": [{"minor": minor, "resources": part} for minor in minors]}
+    meta = {"annotations": {ALLOCATED: json.dumps(allocated)}}
     return asking(name, share * len(minors), on=on, meta=meta, **more)
 
 
-def minors(told: Any, kind: str = "gpu") -> list[int]:
+def minors(annotation: Any, kind: str = "gpu") -> list[int]:
     """The minors of one type in the text or the object of an annotation."""
-    found = json.loads(told) if isinstance(told, str) else told or {}
-    return [one["minor"] for one in found.get(kind, ())]
+    allocated = json.loads(annotation) if isinstance(annotation, str) else annotation or {}
+    return [allocation["minor"] for allocation in allocated.get(kind, ())]
 
 
 def annotated(body: Mapping[str, Any], kind: str = "gpu") -> list[int]:
@@ -128,5 +128,8 @@ def annotated(body: Mapping[str, Any], kind: str = "gpu") -> list[int]:
 
 def given(*bodies: Body, kind: str = "gpu", config: Any = None) -> dict[str, list[int]]:
     """Pod to minors, of those that a simulation placed."""
-    found = clusters.tried(*bodies, config=config)["placements"]
-    return {one["pod"].removeprefix("d/"): minors(one.get("devices"), kind) for one in found}
+    placements = clusters.tried(*bodies, config=config)["placements"]
+    return {
+        placement["pod"].removeprefix("d/"): minors(placement.get("devices"), kind)
+        for placement in placements
+    }

@@ -79,7 +79,7 @@ class Forger:
         return "\n".join(way() for way in ways)
 
     def _files(self) -> list[Path]:
-        there = [one for one in sorted(self.where.lib.rglob("*")) if not one.is_dir()]
+        there = [path for path in sorted(self.where.lib.rglob("*")) if not path.is_dir()]
         return [*there, self.where.lock, self.where.audit, self.where.handover]
 
     # The journal ---------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Forger:
         return self.chance.choice((*_NUMBERS, *_TEXTS, None, True, {}, [], deep, float("nan")))
 
     def _checkpoint(self) -> str:
-        every = [one for one in self.where.checkpoints.glob("*.json") if self._is_plain(one)]
+        every = [path for path in self.where.checkpoints.glob("*.json") if self._is_plain(path)]
         if not every:
             return "nothing"
         path = self.chance.choice(sorted(every))
@@ -181,7 +181,7 @@ class Forger:
         path.write_bytes(data)
 
     def _damage(self) -> str:
-        plain = [one for one in self._files() if self._is_plain(one)]
+        plain = [path for path in self._files() if self._is_plain(path)]
         if not plain:
             return "nothing"
         path = self.chance.choice(plain)
@@ -205,8 +205,8 @@ class Forger:
         # A socket's name has a bound, a directory's descriptor has not.
         folder = os.open(path.parent, os.O_RDONLY)
         try:
-            with socket.socket(socket.AF_UNIX) as one:
-                one.bind(f"/proc/self/fd/{folder}/{path.name}")
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(f"/proc/self/fd/{folder}/{path.name}")
         finally:
             os.close(folder)
 

@@ -31,10 +31,10 @@ def groups(host: root.HostRoot, top: str) -> Iterator[str]:
 
 def image(host: root.HostRoot, *tops: str) -> Image:
     """Path to text of every writable file below the directories; a directory has no text."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for top in tops:
         for group in groups(host, top):
-            found[group] = ""
+            texts[group] = ""
             names = host.list(host.at(group))
             for name in names:
                 path = host.at(f"{group}/{name}")
@@ -46,8 +46,8 @@ def image(host: root.HostRoot, *tops: str) -> Image:
                 ):
                     in_effect = _WISHES.get(name, name)
                     shown = in_effect if in_effect in names else name
-                    found[path] = _text(host, f"{group}/{shown}")
-    return found
+                    texts[path] = _text(host, f"{group}/{shown}")
+    return texts
 
 
 def _text(host: root.HostRoot, path: str) -> str:

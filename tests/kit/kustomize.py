@@ -29,28 +29,28 @@ def _built(folder: Path, base: Documents) -> Documents:
     body = yaml.safe_load((folder / "kustomization.yaml").read_text())
     assert body.keys() <= _KNOWN, body.keys() - _KNOWN
     assert (body["kind"] == "Component") is bool(base), f"{folder}: {body['kind']}"
-    found = list(base)
+    documents = list(base)
     for name in body.get("resources", ()):
-        found += _resource(folder / name)
+        documents += _resource(folder / name)
     for name in body.get("components", ()):
-        found = _built((folder / name).resolve(), found)
+        documents = _built((folder / name).resolve(), documents)
     for patch in body.get("patches", ()):
-        found = _patched(found, patch)
-    return found
+        documents = _patched(documents, patch)
+    return documents
 
 
 def _resource(path: Path) -> Documents:
     if path.is_dir():
         return build(path.resolve())
-    return [one for one in yaml.safe_load_all(path.read_text()) if one]
+    return [document for document in yaml.safe_load_all(path.read_text()) if document]
 
 
-def _patched(found: Documents, patch: dict[str, Any]) -> Documents:
+def _patched(documents: Documents, patch: dict[str, Any]) -> Documents:
     target = (patch["target"]["kind"], patch["target"]["name"])
     operations = yaml.safe_load(patch["patch"])
-    hit = [(one["kind"], one["metadata"]["name"]) == target for one in found]
+    hit = [(document["kind"], document["metadata"]["name"]) == target for document in documents]
     assert sum(hit) == 1, f"{target} is there {sum(hit)} times"
     return [
-        jsonpatch.apply(one, operations) if meant else one
-        for one, meant in zip(found, hit, strict=True)
+        jsonpatch.apply(document, operations) if meant else document
+        for document, meant in zip(documents, hit, strict=True)
     ]

@@ -79,10 +79,10 @@ class Place:
 
     def sleeper(self, directory: str) -> int:
         """A process in a group."""
-        one = subprocess.Popen(["sleep", "infinity"], stdin=subprocess.DEVNULL)
-        self.children.append(one)
-        HOST.write(HOST.at(f"{directory}/cgroup.procs"), b"%d\n" % one.pid)
-        return one.pid
+        process = subprocess.Popen(["sleep", "infinity"], stdin=subprocess.DEVNULL)
+        self.children.append(process)
+        HOST.write(HOST.at(f"{directory}/cgroup.procs"), b"%d\n" % process.pid)
+        return process.pid
 
     def read(self, path: str) -> str:
         """A file below the test group of cpuset."""
@@ -147,11 +147,11 @@ class Place:
         if inside is not None:
             enter = 'echo $$ > "$0" && exec "$@"'
             command = ["sh", "-c", enter, str(inside / "cgroup.procs"), *command]
-        one = Running(command, self.state)
+        agent = Running(command, self.state)
         try:
-            yield one
+            yield agent
         finally:
-            one.close()
+            agent.close()
 
 
 def call(
@@ -255,10 +255,10 @@ def place(name: str, state: Path) -> Iterator[Place]:
         _fill(made.cpuset, None)
         yield made
     finally:
-        for one in made.children:
-            one.kill()
-        for one in made.children:
-            one.wait()
+        for process in made.children:
+            process.kill()
+        for process in made.children:
+            process.wait()
         for top in made.tops:
             _remove(top)
 
@@ -282,10 +282,10 @@ def _remove(top: str) -> None:
 
 def end(processes: Iterable[subprocess.Popen[bytes]], made: Sequence[Path]) -> None:
     """End all of them, close their pipes, remove the groups that were made, inner ones first."""
-    for one in processes:
-        one.kill()
-        one.wait()
-        for pipe in (one.stdin, one.stdout):
+    for process in processes:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()

@@ -41,17 +41,17 @@ class Node:
         self._place.group(f"node/{name}")
         self._mkdir(self.group / name)
         listed = self.group / name / "cgroup.procs"
-        one = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-c", code, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # In its group before its first page. Nothing here has a thread that could hold a lock.
             preexec_fn=lambda: listed.write_text(str(os.getpid())),  # noqa: PLW1509 -- as above
         )
-        self.processes[name] = one
-        assert one.stdout is not None
-        assert one.stdout.readline() == b"there\n"
-        return one
+        self.processes[name] = process
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"there\n"
+        return process
 
     def close(self) -> None:
         """End everything and remove the groups."""

@@ -116,7 +116,7 @@ def moment(
 ) -> snapshot.Snapshot:
     """One moment; without groups, each workload's and the root, on every online CPU."""
     if groups is None:
-        paths = ["", *(one.group for one in pods if one.group is not None)]
+        paths = ["", *(owner.group for owner in pods if owner.group is not None)]
         groups = [group(path, str(shape.online)) for path in dict.fromkeys(paths)]
     return snapshot.Snapshot(
         at=100.0,
@@ -126,7 +126,7 @@ def moment(
         node=snapshot.NodeInfo(name="n1", annotations=dict(annotations or {})),
         topology=shape,
         layout=layout,
-        groups={one.path: one for one in groups},
+        groups={control_group.path: control_group for control_group in groups},
         pods=tuple(pods),
         ledger=held or ledger.Ledger(),
     )
@@ -179,4 +179,4 @@ def bare(layout: cgroup.Layout = cgroup.Layout()) -> snapshot.Snapshot:  # noqa:
 
 def written(actions: Iterable[action.Action]) -> dict[str, str]:
     """What each file shall say, by its path; what else a policy wants is left out."""
-    return {one.target: one.value for one in actions if isinstance(one, action.WriteFile)}
+    return {wish.target: wish.value for wish in actions if isinstance(wish, action.WriteFile)}

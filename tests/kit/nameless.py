@@ -28,6 +28,6 @@ BYTES = (
     b"cpuset.cpus.d",
     b"x" * 255,
 )
-NAMES = tuple(os.fsdecode(one) for one in BYTES)
+NAMES = tuple(os.fsdecode(name) for name in BYTES)
 #: Refused with EINVAL.
 REFUSED = "new\nline"

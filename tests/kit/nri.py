@@ -19,36 +19,36 @@ from tests.kit import deadline
 SERVICE = "nri.pkg.api.v1alpha1.Plugin"
 
 
-def pod(one: messages.NriPod) -> bytes:
+def pod(sandbox: messages.NriPod) -> bytes:
     """A PodSandbox."""
-    linux: list[tuple[int, fields.Value]] = [(3, one.cgroup_parent)]
-    if one.cpu_shares:
-        shares = fields.encode((1, fields.encode((1, one.cpu_shares))))
+    linux: list[tuple[int, fields.Value]] = [(3, sandbox.cgroup_parent)]
+    if sandbox.cpu_shares:
+        shares = fields.encode((1, fields.encode((1, sandbox.cpu_shares))))
         linux.append((2, fields.encode((2, shares))))
     return fields.encode(
-        (1, one.id),
-        (2, one.name),
-        (3, one.uid),
-        (4, one.namespace),
-        *fields.table(5, one.labels),
-        *fields.table(6, one.annotations),
+        (1, sandbox.id),
+        (2, sandbox.name),
+        (3, sandbox.uid),
+        (4, sandbox.namespace),
+        *fields.table(5, sandbox.labels),
+        *fields.table(6, sandbox.annotations),
         (8, fields.encode(*linux)),
         (9, 7),
     )
 
 
-def container(one: messages.NriContainer) -> bytes:
+def container(box: messages.NriContainer) -> bytes:
     """A Container."""
-    numbers = [(n, fields.encode((1, v))) for n, v in ((1, one.shares), (2, one.quota)) if v]
-    memory = [(1, fields.encode((1, fields.encode((1, one.memory)))))] if one.memory else []
-    cpu = fields.encode(*memory, (2, fields.encode(*numbers, (6, one.cpus))))
+    numbers = [(n, fields.encode((1, v))) for n, v in ((1, box.shares), (2, box.quota)) if v]
+    memory = [(1, fields.encode((1, fields.encode((1, box.memory)))))] if box.memory else []
+    cpu = fields.encode(*memory, (2, fields.encode(*numbers, (6, box.cpus))))
     return fields.encode(
-        (1, one.id),
-        (2, one.pod),
-        (3, one.name),
+        (1, box.id),
+        (2, box.pod),
+        (3, box.name),
         (7, "/bin/program"),
-        (11, fields.encode((3, cpu), (5, one.cgroup))),
-        (12, one.pid),
+        (11, fields.encode((3, cpu), (5, box.cgroup))),
+        (12, box.pid),
     )
 
 
@@ -80,39 +80,39 @@ class Peer:
     def next(self, connection: int) -> ttrpc.Message:
         """The next message on a connection; ``EOFError`` where the plugin has hung up."""
         while True:
-            for place, (where, one) in enumerate(self.inbox):
+            for place, (where, message) in enumerate(self.inbox):
                 if where == connection:
                     del self.inbox[place]
-                    return one
+                    return message
             data = self.wire.recv(1 << 16)
             if not data:
                 raise EOFError
             for where, content in self.cutter.feed(data):
-                self.inbox += [(where, one) for one in self.readers[where].feed(content)]
+                self.inbox += [(where, message) for message in self.readers[where].feed(content)]
 
     def call(self, method: str, payload: bytes, timeout: float = 2.0) -> ttrpc.TtrpcResponse:
         """Call the plugin and wait for its answer."""
         self.send(method, payload, timeout)
         while True:
-            one = self.next(mux.PLUGIN)
-            if isinstance(one, ttrpc.TtrpcResponse) and one.stream == self.stream:
-                return one
+            answer = self.next(mux.PLUGIN)
+            if isinstance(answer, ttrpc.TtrpcResponse) and answer.stream == self.stream:
+                return answer
 
     def send(self, method: str, payload: bytes, timeout: float = 2.0) -> None:
         """Call the plugin."""
         self.stream += 2
-        one = ttrpc.TtrpcRequest(self.stream, SERVICE, method, payload, timeout)
-        self.wire.sendall(ttrpc.write(mux.PLUGIN, one))
+        request = ttrpc.TtrpcRequest(self.stream, SERVICE, method, payload, timeout)
+        self.wire.sendall(ttrpc.write(mux.PLUGIN, request))
 
     def registered(self, code: int = 0) -> dict[str, str]:
         """Answer the registration; who registered."""
-        one = self.next(mux.RUNTIME)
-        assert isinstance(one, ttrpc.TtrpcRequest)
-        assert one.method == "RegisterPlugin"
-        said = fields.decode(one.payload)
-        answer = ttrpc.TtrpcResponse(one.stream, b"", code, "no" if code else "")
+        request = self.next(mux.RUNTIME)
+        assert isinstance(request, ttrpc.TtrpcRequest)
+        assert request.method == "RegisterPlugin"
+        registration = fields.decode(request.payload)
+        answer = ttrpc.TtrpcResponse(request.stream, b"", code, "no" if code else "")
         self.wire.sendall(ttrpc.write(mux.RUNTIME, answer))
-        return {"name": fields.text(said, 1), "index": fields.text(said, 2)}
+        return {"name": fields.text(registration, 1), "index": fields.text(registration, 2)}
 
     def introduce(
         self, pods: Sequence[messages.NriPod] = (), boxes: Sequence[messages.NriContainer] = ()
@@ -120,7 +120,10 @@ class Peer:
         """Registration, configuration, synchronisation; the events that the plugin wants."""
         self.registered()
         answer = self.call("Configure", fields.encode((2, "containerd"), (3, "1.7.24~ds1")))
-        listed = [*((1, pod(one)) for one in pods), *((2, container(one)) for one in boxes)]
+        listed = [
+            *((1, pod(record)) for record in pods),
+            *((2, container(record)) for record in boxes),
+        ]
         assert self.call("Synchronize", fields.encode(*listed)).payload == b""
         return fields.number(fields.decode(answer.payload), 2)
 

@@ -54,4 +54,6 @@ def bound(name: str, cpu: str, notes: Body | None = None, *, on: str = "") -> Bo
 
 def cpusets(*bodies: Body) -> dict[str, str]:
     """Pod to CPUs."""
-    return {one["pod"]: one["cpuset"] for one in clusters.tried(*bodies)["placements"]}
+    return {
+        placement["pod"]: placement["cpuset"] for placement in clusters.tried(*bodies)["placements"]
+    }

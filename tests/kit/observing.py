@@ -25,16 +25,16 @@ def running(folder: Path, config: Path) -> Iterator[Callable[[], dict[str, Any]]
     log = folder / "log"
     words = [sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)]
     words += ["--state-dir", str(folder / "state")]
-    with log.open("w") as said:
-        agent = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said)
+    with log.open("w") as errors:
+        agent = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=errors)
 
     def surface() -> str | None:
         ready = [line for line in log.read_text().splitlines() if "daemon.ready" in line]
         return str(json.loads(ready[0])["surfaces"][0]) if ready else None
 
     def node() -> dict[str, Any]:
-        found: dict[str, Any] = answers.document(address, "/api/v1/node")
-        return found
+        document: dict[str, Any] = answers.document(address, "/api/v1/node")
+        return document
 
     try:
         address = deadline.until(surface, "ready").removeprefix("http://").rstrip("/")

@@ -52,19 +52,22 @@ def drawn(name: str) -> Body:
 def tried(*bodies: Body, now: float = NOW, config: Any = None) -> Body:
     """The document of a simulation, and its warnings as ``warnings``."""
     loaded = inventory.load(bodies, config.deciding if config is not None else ())
-    found = simulation.Simulation(loaded, config, scores=True, now=now).run().document()
-    return {**found, "warnings": loaded.warnings}
+    document = simulation.Simulation(loaded, config, scores=True, now=now).run().document()
+    return {**document, "warnings": loaded.warnings}
 
 
 def drew(*bodies: Body, now: float = NOW) -> dict[str, tuple[str, str | None]]:
     """Pod to node and reservation, of those that were placed."""
-    found = tried(*bodies, now=now)["placements"]
-    return {one["pod"].removeprefix("d/"): (one["node"], one["reservation"]) for one in found}
+    placements = tried(*bodies, now=now)["placements"]
+    return {
+        placement["pod"].removeprefix("d/"): (placement["node"], placement["reservation"])
+        for placement in placements
+    }
 
 
 def states(*bodies: Body, now: float = NOW) -> dict[str, Body]:
     """Reservations by name."""
-    return {one["name"]: one for one in tried(*bodies, now=now)["reservations"]}
+    return {body["name"]: body for body in tried(*bodies, now=now)["reservations"]}
 
 
 def message(pod: str, *bodies: Body) -> str:
@@ -78,11 +81,11 @@ def counted(pod: str, *bodies: Body) -> str:
 
 
 def _pending(pod: str, *bodies: Body) -> str:
-    found = tried(*bodies)["pending"]
-    [said] = [one["message"] for one in found if one["pod"] == f"d/{pod}"]
-    return str(said)
+    pending = tried(*bodies)["pending"]
+    [messages] = [entry["message"] for entry in pending if entry["pod"] == f"d/{pod}"]
+    return str(messages)
 
 
 def manual(*names: str) -> list[Body]:
     """Objects of the manual, by the names of their files."""
-    return [dict(one) for name in names for one in manifests.load(str(FOLDER / f"{name}.yaml"))]
+    return [dict(body) for name in names for body in manifests.load(str(FOLDER / f"{name}.yaml"))]

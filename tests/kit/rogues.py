@@ -33,17 +33,17 @@ def connections(path: str) -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     held: list[socket.socket] = []
     for number in itertools.count():
-        one = socket.socket(socket.AF_UNIX)
-        one.settimeout(0)
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(0)
         try:
-            one.connect(path)
-            one.send(PREFACE)
+            connection.connect(path)
+            connection.send(PREFACE)
         except OSError:
             # The queue of the listener is full: that is a flood, too.
-            one.close()
+            connection.close()
             os.sched_yield()
         else:
-            held.append(one)
+            held.append(connection)
         if len(held) > min(HELD, most - 100):
             held.pop(0).close()
         if number > HELD:
@@ -57,9 +57,9 @@ def calls(path: str) -> Iterator[None]:
     channel = grpc.insecure_channel(f"unix:{path}")
     get = channel.unary_unary(_GET, bytes, bytes)
     while True:
-        for one in [get.future(b"") for _ in range(16)]:
+        for call in [get.future(b"") for _ in range(16)]:
             with contextlib.suppress(grpc.RpcError):
-                one.result()
+                call.result()
         yield
 
 
@@ -67,10 +67,10 @@ def garbage(path: str) -> Iterator[None]:
     """Frames of HTTP/2 that make no sense, again and again."""
     chance = random.Random(7)
     while True:
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as one:
-            one.settimeout(1)
-            one.connect(path)
-            one.sendall(PREFACE + chance.randbytes(chance.randrange(1, 20_000)))
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(1)
+            connection.connect(path)
+            connection.sendall(PREFACE + chance.randbytes(chance.randrange(1, 20_000)))
         yield
 
 
@@ -80,12 +80,12 @@ def deaf(path: str) -> Iterator[None]:
     request = _request(_WATCH)
     for _ in range(200):
         with contextlib.suppress(OSError):
-            one = socket.socket(socket.AF_UNIX)
-            one.settimeout(1)
-            one.connect(path)
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(1)
+            connection.connect(path)
             # A window that is as large as can be: the server may send whatever it has.
-            one.sendall(PREFACE + _frame(8, 0, 0, (0x7FFF0000).to_bytes(4)) + request)
-            kept.append(one)
+            connection.sendall(PREFACE + _frame(8, 0, 0, (0x7FFF0000).to_bytes(4)) + request)
+            kept.append(connection)
     while True:
         time.sleep(0.05)
         yield

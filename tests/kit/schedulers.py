@@ -53,13 +53,15 @@ class World:
 
     async def pods(self) -> dict[str, Mapping[str, Any]]:
         """All pods by name."""
-        found = await objects.collect(self.store.list(kinds.PODS))
-        return {objects.text(one, "name"): one for one in found.items}
+        listing = await objects.collect(self.store.list(kinds.PODS))
+        return {objects.text(body, "name"): body for body in listing.items}
 
     async def placed(self) -> dict[str, str]:
         """Pod to node, of those that have one."""
-        found = {name: one["spec"].get("nodeName", "") for name, one in (await self.pods()).items()}
-        return {name: node for name, node in found.items() if node}
+        nodes = {
+            name: body["spec"].get("nodeName", "") for name, body in (await self.pods()).items()
+        }
+        return {name: node for name, node in nodes.items() if node}
 
     async def until(
         self,
@@ -68,7 +70,7 @@ class World:
     ) -> dict[str, Mapping[str, Any]]:
         """Wait until the objects of a kind are as they should be."""
         listing = await objects.collect(self.store.list(kind))
-        known = {objects.text(one, "name"): one for one in listing.items}
+        known = {objects.text(body, "name"): body for body in listing.items}
         if good(known):
             return known
         watch = self.store.watch(kind, listing.revision)
@@ -106,10 +108,12 @@ class World:
 
         def message(known: dict[str, Mapping[str, Any]]) -> str:
             conditions = known.get(name, {}).get("status", {}).get("conditions", ())
-            return next((one["message"] for one in conditions if one.get("message")), "")
+            return next(
+                (condition["message"] for condition in conditions if condition.get("message")), ""
+            )
 
-        found = await self.until(lambda known: bool(message(known)) and words in message(known))
-        return str(message(found))
+        known = await self.until(lambda known: bool(message(known)) and words in message(known))
+        return str(message(known))
 
 
 @asynccontextmanager

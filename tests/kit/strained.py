@@ -57,13 +57,15 @@ def look() -> dict[str, Any]:
             before = _totals(holder, top)
             past.take(reader.read(machine.now(), groups))
             after = _totals(holder, top)
-        found = {name: _said(past, f"{top}/{name}") for name in _LOADS}
-        for name, one in found.items():
+        stalls = {name: _said(past, f"{top}/{name}") for name in _LOADS}
+        for name, by_resource in stalls.items():
             for resource, between in before[name].items():
-                one[resource] |= {"before": between, "after": after[name][resource]}
-        node = {one.resource: past.node.last("", one.some[3]) for one in meter.PRESSURES}
+                by_resource[resource] |= {"before": between, "after": after[name][resource]}
+        node = {
+            pressure.resource: past.node.last("", pressure.some[3]) for pressure in meter.PRESSURES
+        }
         reader.close()
-    return {"version": layout.version.value, "groups": found, "node": node}
+    return {"version": layout.version.value, "groups": stalls, "node": node}
 
 
 def check(seen: Mapping[str, Any]) -> None:
@@ -72,13 +74,13 @@ def check(seen: Mapping[str, Any]) -> None:
     assert groups["cpu"]["cpu"]["stalled"] > 0.3, seen
     assert groups["cpu"]["throttled"] > 0.3, seen
     assert groups["memory"]["io"]["stalled"] + groups["memory"]["memory"]["stalled"] > 0.02, seen
-    for name, one in groups.items():
+    for name, by_resource in groups.items():
         for resource in ("cpu", "memory", "io"):
-            said = one[resource]
-            assert said["before"] <= said["total"] <= said["after"], (name, resource, said)
-            assert said["full"] <= said["total"], (name, resource, said)
+            stall = by_resource[resource]
+            assert stall["before"] <= stall["total"] <= stall["after"], (name, resource, stall)
+            assert stall["full"] <= stall["total"], (name, resource, stall)
             # Averages are made every two seconds, which an emulated machine may be late with.
-            assert said["total"] > 0 or not said["avg10"], (name, resource, said)
+            assert stall["total"] > 0 or not stall["avg10"], (name, resource, stall)
     assert groups["rest"]["cpu"]["stalled"] < 0.01, seen
     assert seen["node"]["cpu"] > 0, seen
 
@@ -87,16 +89,18 @@ def _totals(holder: cgroup.Hierarchy, top: str) -> dict[str, dict[str, float]]:
     """The stall time of some tasks, read by hand."""
     return {
         name: {
-            one.resource: int(
+            pressure.resource: int(
                 re.findall(
                     r"total=(\d+)",
                     _HOST.text(
-                        _HOST.at(f"{holder.directory(f'{top}/{name}')}/{one.resource}.pressure")
+                        _HOST.at(
+                            f"{holder.directory(f'{top}/{name}')}/{pressure.resource}.pressure"
+                        )
                     ),
                 )[0]
             )
             * 1e-6
-            for one in meter.PRESSURES
+            for pressure in meter.PRESSURES
         }
         for name in _LOADS
     }
@@ -104,16 +108,16 @@ def _totals(holder: cgroup.Hierarchy, top: str) -> dict[str, dict[str, float]]:
 
 def _said(past: series.History, path: str) -> dict[str, Any]:
     now = time.monotonic()
-    found: dict[str, Any] = {"throttled": past.groups.last(path, meter.THROTTLED)}
-    for one in meter.PRESSURES:
-        window = past.groups.window(path, one.some[3], now, 20.0)
-        found[one.resource] = {
+    values: dict[str, Any] = {"throttled": past.groups.last(path, meter.THROTTLED)}
+    for pressure in meter.PRESSURES:
+        window = past.groups.window(path, pressure.some[3], now, 20.0)
+        values[pressure.resource] = {
             "stalled": None if window is None else window.average,
-            "full": past.groups.total(path, one.full[3]),
-            "total": past.groups.total(path, one.some[3]),
-            "avg10": past.groups.last(path, one.some[0]),
+            "full": past.groups.total(path, pressure.full[3]),
+            "total": past.groups.total(path, pressure.some[3]),
+            "avg10": past.groups.last(path, pressure.some[0]),
         }
-    return found
+    return values
 
 
 @contextlib.contextmanager
@@ -158,8 +162,8 @@ def _stress(holder: cgroup.Hierarchy, top: str) -> Iterator[None]:
         for name in _LOADS:
             path = _HOST.at(f"{holder.directory(f'{top}/{name}')}/cgroup.kill")
             _HOST.write(path, b"1")
-        for one in running:
-            one.wait()
+        for process in running:
+            process.wait()
 
 
 if __name__ == "__main__":

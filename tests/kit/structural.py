@@ -44,13 +44,13 @@ def faults(schema: Schema, at: str = "") -> Iterator[str]:
         value = schema["default"]
         if value in ("", None):
             yield f"{at}: an empty default, which kube-apiserver 1.20 takes for null"
-        yield from (f"{at}: default: {one}" for one in problems(schema, value))
+        yield from (f"{at}: default: {problem}" for problem in problems(schema, value))
         if pruned(schema, value) != value:
             yield f"{at}: default would be pruned"
     below = dict(schema.get("properties", {}))
     below |= {name: schema[name] for name in ("items", "additionalProperties") if name in schema}
-    for name, one in below.items():
-        yield from faults(one, f"{at}.{name}")
+    for name, schema_below in below.items():
+        yield from faults(schema_below, f"{at}.{name}")
 
 
 def _type_faults(schema: Schema, at: str) -> Iterator[str]:
@@ -71,15 +71,15 @@ def problems(schema: Schema, value: Any, at: str = "") -> Iterator[str]:
         for name in schema.get("required", ()):
             if name not in value:
                 yield f"{at}.{name}: required"
-        for name, one in value.items():
+        for name, element in value.items():
             below = _below(schema, name)
             if below is not None:
-                yield from problems(below, one, f"{at}.{name}")
+                yield from problems(below, element, f"{at}.{name}")
     if isinstance(value, list) and "items" in schema:
         if len(value) < schema.get("minItems", 0):
             yield f"{at}: too few items"
-        for number, one in enumerate(value):
-            yield from problems(schema["items"], one, f"{at}[{number}]")
+        for number, element in enumerate(value):
+            yield from problems(schema["items"], element, f"{at}[{number}]")
 
 
 def _scalar(schema: Schema, value: Any, at: str) -> Iterator[str]:
@@ -88,8 +88,8 @@ def _scalar(schema: Schema, value: Any, at: str) -> Iterator[str]:
         if isinstance(value, bool) or not isinstance(value, int | str):
             yield f"{at}: neither integer nor string: {value!r}"
     elif kind is not None:
-        found = isinstance(value, _PYTHON.get(str(kind), (int, float)))
-        if not found or (isinstance(value, bool) and kind != "boolean"):
+        right = isinstance(value, _PYTHON.get(str(kind), (int, float)))
+        if not right or (isinstance(value, bool) and kind != "boolean"):
             yield f"{at}: no {kind}: {value!r}"
             return
     if "enum" in schema and value not in schema["enum"]:
@@ -108,36 +108,38 @@ def pruned(schema: Schema, value: Any) -> Any:
         if "properties" not in schema and "additionalProperties" not in schema:
             return value if schema.get(PRESERVE) else {}
         kept = {}
-        for name, one in value.items():
+        for name, inner in value.items():
             below = _below(schema, name)
             if below is not None:
-                kept[name] = pruned(below, one)
+                kept[name] = pruned(below, inner)
             elif schema.get(PRESERVE):
-                kept[name] = one
+                kept[name] = inner
         return kept
     if isinstance(value, list) and "items" in schema:
-        return [pruned(schema["items"], one) for one in value]
+        return [pruned(schema["items"], element) for element in value]
     return value
 
 
 def defaulted(schema: Schema, value: Any) -> Any:
     """The object with what it does not say."""
     if isinstance(value, dict):
-        made = {name: defaulted(_below(schema, name) or {}, one) for name, one in value.items()}
-        for name, one in schema.get("properties", {}).items():
-            if name not in made and "default" in one:
-                made[name] = copy.deepcopy(one["default"])
+        made = {name: defaulted(_below(schema, name) or {}, inner) for name, inner in value.items()}
+        for name, inner_schema in schema.get("properties", {}).items():
+            if name not in made and "default" in inner_schema:
+                made[name] = copy.deepcopy(inner_schema["default"])
         return made
     if isinstance(value, list):
-        return [defaulted(schema.get("items", {}), one) for one in value]
+        return [defaulted(schema.get("items", {}), element) for element in value]
     return value
 
 
 def admitted(definition: Mapping[str, Any], version: str, body: Mapping[str, Any]) -> Any:
     """The object as a server with this definition keeps it; ``ValueError`` where it refuses it."""
-    found = next(one for one in definition["spec"]["versions"] if one["name"] == version)
-    schema = found["schema"]["openAPIV3Schema"]
-    rest = {name: one for name, one in body.items() if name != "metadata"}
+    served = next(
+        candidate for candidate in definition["spec"]["versions"] if candidate["name"] == version
+    )
+    schema = served["schema"]["openAPIV3Schema"]
+    rest = {name: inner for name, inner in body.items() if name != "metadata"}
     kept = defaulted(schema, pruned(schema, rest))
     wrong = list(problems(schema, {**kept, "metadata": {}}))
     if wrong:
@@ -146,8 +148,8 @@ def admitted(definition: Mapping[str, Any], version: str, body: Mapping[str, Any
 
 
 def _below(schema: Schema, name: str) -> Schema | None:
-    found = schema.get("properties", {}).get(name)
+    inner = schema.get("properties", {}).get(name)
     more = schema.get("additionalProperties")
-    if found is None and isinstance(more, Mapping):
+    if inner is None and isinstance(more, Mapping):
         return more
-    return found if isinstance(found, Mapping) else None
+    return inner if isinstance(inner, Mapping) else None

@@ -54,10 +54,10 @@ def test_reads_are_not_counted() -> None:
     host = DyingHost(machine, 1, done=True)
     procs = HostRoot.at("/sys/fs/cgroup/cgroup.procs")
     handle = host.open(procs)
-    found = (host.read(procs), host.pread(handle, 10), host.list(host.proc("self"))[0])
+    reads = (host.read(procs), host.pread(handle, 10), host.list(host.proc("self"))[0])
     host.close(handle)
 
-    assert found == (b"1\n", b"1\n", "cgroup")
+    assert reads == (b"1\n", b"1\n", "cgroup")
     assert (host.count, host.live) == (0, True)
 
 

@@ -24,10 +24,10 @@ def ratio(value: float) -> gate.Ratio:
 )
 def test_tries_in_succession(values: list[float], held: bool, tries: int) -> None:
     """A gate is asked until it holds, at most as often as was said."""
-    said: list[str] = []
+    reports: list[str] = []
 
-    assert gate.hold(lambda: ratio(values[len(said)]), said.append) is held
-    assert len(said) == tries
+    assert gate.hold(lambda: ratio(values[len(reports)]), reports.append) is held
+    assert len(reports) == tries
 
 
 def test_a_goal_is_told_and_the_limit_decides() -> None:

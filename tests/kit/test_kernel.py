@@ -130,9 +130,9 @@ def test_an_injected_refusal_lasts_as_often_as_told(v2: KernelHost) -> None:
     """``refuse`` fails the next writes to one path and changes nothing else."""
     v2.mkdir(at("a"))
     v2.refuse(at("a", "cpu.weight"), errno.EIO, times=2)
-    found = [refusal(v2.write, at("a", "cpu.weight"), b"50") for _ in range(3)]
+    outcomes = [refusal(v2.write, at("a", "cpu.weight"), b"50") for _ in range(3)]
 
-    assert found == ["EIO", "EIO", "ok"]
+    assert outcomes == ["EIO", "EIO", "ok"]
     assert refusal(v2.read, at("a", "cpu.weight")) == "ok"
 
 

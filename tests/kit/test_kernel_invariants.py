@@ -131,8 +131,8 @@ class Walk:
 
 def check_cpuset1(walk: Walk) -> None:
     """Child within parent, exclusive siblings apart, no process without CPUs or memory."""
-    found = dict(walk.present())
-    for group, parent in found.items():
+    parents = dict(walk.present())
+    for group, parent in parents.items():
         cpus, mems = walk.cpus(group, "cpuset.cpus"), walk.cpus(group, "cpuset.mems")
         assert cpus <= walk.cpus(parent, "cpuset.cpus")
         assert mems <= walk.cpus(parent, "cpuset.mems")
@@ -143,7 +143,7 @@ def check_cpuset1(walk: Walk) -> None:
             assert walk.host.affinity(pid) <= cpus
         if not walk.number(group, "cpuset.cpu_exclusive"):
             continue
-        for other, above in found.items():
+        for other, above in parents.items():
             if above == parent and other != group:
                 assert cpus.isdisjoint(walk.cpus(other, "cpuset.cpus"))
     assert walk.host.machine.online == walk.cpus("", "cpuset.cpus")
@@ -190,8 +190,8 @@ def check_partitions(walk: Walk) -> None:
             assert walk.host.affinity(pid)
         file = walk.path(group, "cpuset.cpus.partition")
         if walk.host.exists(file):
-            said = walk.host.text(file)
-            assert re.match(r"(member|(root|isolated)( invalid \(.+\))?)\n\Z", said)
+            partition = walk.host.text(file)
+            assert re.match(r"(member|(root|isolated)( invalid \(.+\))?)\n\Z", partition)
 
 
 @search.examples(40)

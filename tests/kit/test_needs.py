@@ -27,7 +27,7 @@ def test_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     on_ci = needs.program("no-such-program")
 
-    assert [one.args[0] for one in (without, shell, on_ci)] == [True, False, False]
+    assert [mark.args[0] for mark in (without, shell, on_ci)] == [True, False, False]
 
 
 def test_no_reason_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,9 +31,9 @@ def test_page_shows_every_picture() -> None:
 def keys(value: object) -> set[str]:
     """All keys of a document; those of ``hugepages`` are page sizes."""
     if isinstance(value, list):
-        return {key for one in value for key in keys(one)}
+        return {key for element in value for key in keys(element)}
     if isinstance(value, dict):
-        inner = {key for name, one in value.items() if name != "hugepages" for key in keys(one)}
+        inner = {key for name, child in value.items() if name != "hugepages" for key in keys(child)}
         return set(value) | inner
     return set()
 
@@ -45,8 +45,8 @@ def test_page_explains_every_key() -> None:
     documents = [topology_json.document(discovery.discover(host)) for host in hosts]
     rows = re.findall(r"^\| (.+?) \|", PAGE, re.MULTILINE)
 
-    found = {key for document in documents for key in keys(document)}
+    present = {key for document in documents for key in keys(document)}
     explained = {word for row in rows for word in re.findall(r"`(\w+)`", row)}
 
-    assert {"address", "governor", "book_id", "capacity"} <= found
-    assert set() == found - explained
+    assert {"address", "governor", "book_id", "capacity"} <= present
+    assert set() == present - explained

@@ -21,10 +21,10 @@ def discover(tree: machines.Tree) -> topology.Topology:
 def groups(machine: topology.Topology, column: str) -> list[str]:
     """A column's groups as lists, in the order of their numbers, which must be dense."""
     members: dict[int, list[int]] = {}
-    for one in machine.cpus:
-        number = getattr(one, column)
+    for row in machine.cpus:
+        number = getattr(row, column)
         if number is not None:
-            members.setdefault(number, []).append(one.cpu)
+            members.setdefault(number, []).append(row.cpu)
     assert list(range(len(members))) == sorted(members)
     return [machines.ranges(members[number]) for number in sorted(members)]
 
@@ -32,10 +32,10 @@ def groups(machine: topology.Topology, column: str) -> list[str]:
 def summary(machine: topology.Topology) -> dict[str, object]:
     """The machine in the form of the answers in ``fixtures/sysfs``."""
     caches: dict[str, int] = {}
-    for one in machine.caches:
-        name = f"{one.level} {one.type}"
+    for cache in machine.caches:
+        name = f"{cache.level} {cache.type}"
         caches[name] = caches.get(name, 0) + 1
-    ids = {one.l3: one.l3_id for one in machine.cpus if one.l3 is not None}
+    ids = {row.l3: row.l3_id for row in machine.cpus if row.l3 is not None}
     return {
         "present": str(machine.present),
         "online": str(machine.online),
@@ -46,12 +46,12 @@ def summary(machine: topology.Topology) -> dict[str, object]:
         "l3": groups(machine, "l3"),
         "l3_ids": [ids[number] for number in sorted(ids)],
         "nodes": {
-            str(one.node): {
-                "cpus": _cpus(machine, one),
-                "memory_bytes": one.memory_bytes,
-                "distances": list(one.distances),
+            str(node.node): {
+                "cpus": _cpus(machine, node),
+                "memory_bytes": node.memory_bytes,
+                "distances": list(node.distances),
             }
-            for one in machine.nodes
+            for node in machine.nodes
         },
         "memory_nodes": str(machine.memory_nodes),
         "caches": caches,
@@ -64,7 +64,7 @@ def summary(machine: topology.Topology) -> dict[str, object]:
 
 def _cpus(machine: topology.Topology, node: topology.Node) -> str:
     """The CPUs of a node, as its own row and the rows of the CPUs say alike."""
-    by_cpu = machines.ranges(one.cpu for one in machine.cpus if one.node == node.node)
+    by_cpu = machines.ranges(row.cpu for row in machine.cpus if row.node == node.node)
     assert str(node.cpus) == by_cpu
     return by_cpu
 
@@ -80,18 +80,18 @@ def check_contract(document: dict[str, object]) -> None:
     again = json.loads(text)
     present = set(cpuset.CPUSet.parse(again["present"]))
     online = set(cpuset.CPUSet.parse(again["online"]))
-    assert [one["cpu"] for one in again["cpus"]] == sorted(present)
-    for one in again["cpus"]:
-        assert one["online"] == (one["cpu"] in online)
+    assert [row["cpu"] for row in again["cpus"]] == sorted(present)
+    for row in again["cpus"]:
+        assert row["online"] == (row["cpu"] in online)
     for column in ("core", "socket", "l3"):
         seen: list[int] = []
-        for one in again["cpus"]:
-            if one[column] is not None and one[column] not in seen:
-                seen.append(one[column])
+        for row in again["cpus"]:
+            if row[column] is not None and row[column] not in seen:
+                seen.append(row[column])
         assert seen == list(range(len(seen)))
-    ids = [one["node"] for one in again["nodes"]]
+    ids = [node["node"] for node in again["nodes"]]
     assert ids == sorted(set(ids))
-    for one in again["nodes"]:
-        assert one["distances"] is None or len(one["distances"]) == len(ids)
-    for one in again["cpus"]:
-        assert one["node"] is None or one["node"] in ids
+    for node in again["nodes"]:
+        assert node["distances"] is None or len(node["distances"]) == len(ids)
+    for row in again["cpus"]:
+        assert row["node"] is None or row["node"] in ids

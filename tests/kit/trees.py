@@ -42,14 +42,14 @@ class World:
     @property
     def wanted(self) -> agents.Sets:
         """What the policy ``fixed`` is told."""
-        return agents.Sets(cpus={one.path: str(one.new) for one in self.groups})
+        return agents.Sets(cpus={group.path: str(group.new) for group in self.groups})
 
     def effective(self, path: str) -> tuple[cpuset.CPUSet, cpuset.CPUSet]:
         """The CPUs that tasks of a group may use before and after."""
         old = new = _EVERY
-        for one in self.groups:
-            if path == one.path or path.startswith(one.path + "/"):
-                old, new = one.old & old or old, one.new & new or new
+        for group in self.groups:
+            if path == group.path or path.startswith(group.path + "/"):
+                old, new = group.old & old or old, group.new & new or new
         return old, new
 
 
@@ -70,7 +70,7 @@ def worlds(draw: st.DrawFn, version: Cgroup | None = None, most: int = 6) -> Wor
     chosen = draw(either) if version is None else version
     paths: list[str] = []
     sets: dict[str, tuple[cpuset.CPUSet, cpuset.CPUSet]] = {"": (_EVERY, _EVERY)}
-    found = []
+    groups = []
     for number in range(draw(st.integers(1, most))):
         parent = draw(st.sampled_from(["", *paths]))
         path = f"{parent}/g{number}".lstrip("/")
@@ -80,8 +80,8 @@ def worlds(draw: st.DrawFn, version: Cgroup | None = None, most: int = 6) -> Wor
         new = draw(_part(above_new))
         sets[path] = (old or above_old, new)
         paths.append(path)
-        found.append(Group(path=path, old=old, new=new, busy=draw(st.booleans())))
-    return World(version=chosen, groups=tuple(found))
+        groups.append(Group(path=path, old=old, new=new, busy=draw(st.booleans())))
+    return World(version=chosen, groups=tuple(groups))
 
 
 def _part(of: cpuset.CPUSet) -> st.SearchStrategy[cpuset.CPUSet]:
@@ -92,20 +92,20 @@ def build(world: World) -> tuple[KernelHost, Mapping[int, str]]:
     """The machine, and each process with the group that it lives in."""
     host = Machine(CPUS, cgroup=world.version)
     homes = {}
-    for one in world.groups:
-        directory = f"{top(world.version)}/{one.path}"
+    for group in world.groups:
+        directory = f"{top(world.version)}/{group.path}"
         host.mkdir(host.at(directory))
         if world.version == "v2":
-            _pass_down(host, one.path)
-        if one.old:
-            host.write(host.at(f"{directory}/cpuset.cpus"), f"{one.old}\n".encode())
+            _pass_down(host, group.path)
+        if group.old:
+            host.write(host.at(f"{directory}/cpuset.cpus"), f"{group.old}\n".encode())
         if world.version == "v1":
             host.write(host.at(f"{directory}/cpuset.mems"), b"0\n")
-    for one in world.groups:
+    for group in world.groups:
         # On v2 processes live in the leaves of a tree that hands controllers down.
-        inner = any(other.path.startswith(one.path + "/") for other in world.groups)
-        if one.busy and not (inner and world.version == "v2"):
-            homes[host.spawn(f"{top(world.version)}/{one.path}")] = one.path
+        inner = any(other.path.startswith(group.path + "/") for other in world.groups)
+        if group.busy and not (inner and world.version == "v2"):
+            homes[host.spawn(f"{top(world.version)}/{group.path}")] = group.path
     host.calls.clear()
     return host, homes
 
@@ -121,14 +121,14 @@ def site(world: World, host: KernelHost, state: Path) -> agents.Site:
     """A site on which the policy ``fixed`` wants the new sets."""
     pods = tuple(
         pod.Pod(
-            uid=one.path,
+            uid=group.path,
             namespace="trees",
-            name=one.path,
+            name=group.path,
             qos=qos.Qos.LS,
             source="test",
-            match=f"cgroup={one.path}",
+            match=f"cgroup={group.path}",
         )
-        for one in world.groups
+        for group in world.groups
     )
     return agents.Site(
         host, state, rows=(agents.fixed(),), settings={"fixed": world.wanted}, pods=pods
@@ -137,5 +137,5 @@ def site(world: World, host: KernelHost, state: Path) -> agents.Site:
 
 def each(world: World) -> Iterator[tuple[str, cpuset.CPUSet, cpuset.CPUSet]]:
     """Path, effective set before, effective set after."""
-    for one in world.groups:
-        yield one.path, *world.effective(one.path)
+    for group in world.groups:
+        yield group.path, *world.effective(group.path)

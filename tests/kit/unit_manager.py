@@ -44,7 +44,9 @@ class Systemd:
     @property
     def set_now(self) -> Mapping[tuple[str, str], object]:
         """Unit and property to the value of what is set."""
-        return {key: one.value for key, one in self._said.items() if one != _UNSET[key[1]]}
+        return {
+            key: setting.value for key, setting in self._said.items() if setting != _UNSET[key[1]]
+        }
 
     def get(self, unit: str, name: str) -> dbus.Variant:
         """One property."""

@@ -72,19 +72,19 @@ def look(ticks: int) -> dict[str, object]:
 
 def check(seen: Mapping[str, Any]) -> None:
     """Counters and ``/proc`` agree, and what was made scarce is seen to be."""
-    said, proc = seen["counters"], seen["proc"]
+    counted, proc = seen["counters"], seen["proc"]
     for name in ("busy", "limited"):
-        assert abs(said[name]["cores"] - proc[name]) <= 0.05 + 0.1 * proc[name], seen
-    assert said["limited"]["cores"] <= 1.5 * LIMIT, seen
-    assert said["limited"]["throttled"] > 0.3, seen
-    assert HELD_BYTES <= said["holder"]["working_set"] <= 2 * HELD_BYTES, seen
-    assert said["holder"]["working_set"] <= said["holder"]["memory"], seen
-    assert all(one["pids"] == 1 for one in said.values()), seen
+        assert abs(counted[name]["cores"] - proc[name]) <= 0.05 + 0.1 * proc[name], seen
+    assert counted["limited"]["cores"] <= 1.5 * LIMIT, seen
+    assert counted["limited"]["throttled"] > 0.3, seen
+    assert HELD_BYTES <= counted["holder"]["working_set"] <= 2 * HELD_BYTES, seen
+    assert counted["holder"]["working_set"] <= counted["holder"]["memory"], seen
+    assert all(group["pids"] == 1 for group in counted.values()), seen
     # The node's time is counted at clock ticks, of which an emulated machine loses some.
     assert proc["busy"] * 0.5 <= seen["node"]["cores"] <= seen["node"]["cpus"] * 1.05, seen
-    if said["limited"]["pressure"] is not None:
+    if counted["limited"]["pressure"] is not None:
         # A task that has to wait for its next period is stalled.
-        assert said["limited"]["pressure"] > 0.2, seen
+        assert counted["limited"]["pressure"] > 0.2, seen
 
 
 def _step(
@@ -94,8 +94,8 @@ def _step(
 
 
 def _average(past: series.History, ticks: int) -> float | None:
-    found = past.node.window("", meter.CPU, time.monotonic(), ticks + 1.0)
-    return None if found is None else found.average
+    window = past.node.window("", meter.CPU, time.monotonic(), ticks + 1.0)
+    return None if window is None else window.average
 
 
 def _said(past: series.History, path: str, ticks: int) -> dict[str, float | None]:
@@ -122,11 +122,11 @@ def _groups(layout: cgroup.Layout, top: str) -> Iterator[None]:
     made: list[root.HostPath] = []
     switched: list[tuple[root.HostPath, str]] = []
     try:
-        for one in _hierarchies(layout):
+        for hierarchy in _hierarchies(layout):
             for path in (top, *(f"{top}/{name}" for name in _PROGRAMS)):
-                if one.unified:
-                    _switch(one, path.rpartition("/")[0], switched)
-                directory = _HOST.at(one.directory(path))
+                if hierarchy.unified:
+                    _switch(hierarchy, path.rpartition("/")[0], switched)
+                directory = _HOST.at(hierarchy.directory(path))
                 _HOST.mkdir(directory)
                 made.append(directory)
         yield
@@ -139,16 +139,16 @@ def _groups(layout: cgroup.Layout, top: str) -> Iterator[None]:
 
 
 def _hierarchies(layout: cgroup.Layout) -> list[cgroup.Hierarchy]:
-    found = [layout.holder(name) for name in _CONTROLLERS]
-    return list(dict.fromkeys(one for one in found if one is not None))
+    holders = [layout.holder(name) for name in _CONTROLLERS]
+    return list(dict.fromkeys(hierarchy for hierarchy in holders if hierarchy is not None))
 
 
-def _switch(one: cgroup.Hierarchy, group: str, done: list[tuple[root.HostPath, str]]) -> None:
+def _switch(hierarchy: cgroup.Hierarchy, group: str, done: list[tuple[root.HostPath, str]]) -> None:
     """Hand the controllers down, and remember which were not."""
-    file = _HOST.at(f"{one.directory(group)}/cgroup.subtree_control")
+    file = _HOST.at(f"{hierarchy.directory(group)}/cgroup.subtree_control")
     before = _HOST.text(file).split()
     for word in ("cpu", "memory", "pids"):
-        if word in one.controllers and word not in before:
+        if word in hierarchy.controllers and word not in before:
             _HOST.write(file, f"+{word}".encode())
             done.append((file, word))
 
@@ -160,12 +160,12 @@ def _processes(layout: cgroup.Layout, top: str) -> Iterator[dict[str, int]]:
     try:
         for name, program in _PROGRAMS.items():
             running[name] = subprocess.Popen([sys.executable, "-S", "-c", program])
-            for one in _hierarchies(layout):
-                directory = one.directory(f"{top}/{name}")
-                if name == "limited" and "cpu" in one.controllers:
-                    _limit(one, directory)
+            for hierarchy in _hierarchies(layout):
+                directory = hierarchy.directory(f"{top}/{name}")
+                if name == "limited" and "cpu" in hierarchy.controllers:
+                    _limit(hierarchy, directory)
                 _HOST.write(_HOST.at(f"{directory}/cgroup.procs"), str(running[name].pid).encode())
-        yield {name: one.pid for name, one in running.items()}
+        yield {name: process.pid for name, process in running.items()}
     finally:
         for process in running.values():
             process.kill()
@@ -173,19 +173,19 @@ def _processes(layout: cgroup.Layout, top: str) -> Iterator[dict[str, int]]:
         _until_empty(layout, top)
 
 
-def _limit(one: cgroup.Hierarchy, directory: str) -> None:
+def _limit(hierarchy: cgroup.Hierarchy, directory: str) -> None:
     period = 100_000
-    file = "cpu.max" if one.unified else "cpu.cfs_quota_us"
-    text = f"{int(period * LIMIT)} {period}" if one.unified else str(int(period * LIMIT))
+    file = "cpu.max" if hierarchy.unified else "cpu.cfs_quota_us"
+    text = f"{int(period * LIMIT)} {period}" if hierarchy.unified else str(int(period * LIMIT))
     _HOST.write(_HOST.at(f"{directory}/{file}"), text.encode())
 
 
 def _until_empty(layout: cgroup.Layout, top: str) -> None:
     """A killed process leaves its group a moment after it was waited for."""
     end = time.monotonic() + _PATIENCE
-    for one in _hierarchies(layout):
+    for hierarchy in _hierarchies(layout):
         for name in _PROGRAMS:
-            file = _HOST.at(f"{one.directory(f'{top}/{name}')}/cgroup.procs")
+            file = _HOST.at(f"{hierarchy.directory(f'{top}/{name}')}/cgroup.procs")
             while _HOST.text(file).strip() and time.monotonic() < end:
                 time.sleep(0.01)
 

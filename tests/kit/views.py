@@ -81,9 +81,9 @@ def groups(workloads: tuple[pod.Pod, ...]) -> dict[str, cgroup.Group]:
     """The groups of workloads, on CPUs 2-6."""
     values = {"cpuset.cpus": "2-6", "cpuset.cpus.effective": "2-6"}
     return {
-        one.group: cgroup.Group(path=one.group, inode=n, values=values)
-        for n, one in enumerate(workloads, start=2)
-        if one.group is not None
+        owner.group: cgroup.Group(path=owner.group, inode=n, values=values)
+        for n, owner in enumerate(workloads, start=2)
+        if owner.group is not None
     }
 
 
@@ -134,7 +134,7 @@ def view(
     at: float = 100.0,
     usage: Mapping[str, float | None] | None = None,
     made: plan.Plan | None = None,
-    found: topology.Topology | None = None,
+    shape: topology.Topology | None = None,
     **changes: Any,
 ) -> published.ReportView:
     """A view of a node called ``n1``; further keywords replace its fields."""
@@ -146,7 +146,7 @@ def view(
         boot_id="boot-1",
         machine_id="machine-1",
         node=snapshot.NodeInfo(name="n1"),
-        topology=MACHINE if found is None else found,
+        topology=MACHINE if shape is None else shape,
         layout=cgroup.Layout(),
         groups=groups(workloads),
         pods=workloads,
@@ -154,7 +154,7 @@ def view(
         unsupported=(absence.Unsupported("resctrl", "the processor has none"),),
     )
     if usage is None:
-        usage = {one.key: 1.5 for one in workloads[:1]}
+        usage = {first.key: 1.5 for first in workloads[:1]}
     shown = made_plan() if made is None else made
     base = published.ReportView(
         epoch=EPOCH,

@@ -67,9 +67,9 @@ def test_where_a_file_is(layout: cgroup.Layout, row: knob.Knob, path: str | None
 
 def test_a_root_of_our_own() -> None:
     """Below a cgroup root every directory is below that group, and the root is that group."""
-    one = hierarchy("/c", "cpuset", base="kube/sub")
+    below = hierarchy("/c", "cpuset", base="kube/sub")
 
-    assert (one.directory(""), one.directory("a")) == ("/c/kube/sub", "/c/kube/sub/a")
+    assert (below.directory(""), below.directory("a")) == ("/c/kube/sub", "/c/kube/sub/a")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_ancestors_end_at_the_root(path: str) -> None:
 
     assert cgroup.depth(path) == len(above)
     assert ([""] if path else []) == above[-1:]
-    assert all(cgroup.is_below(path, one) for one in above)
+    assert all(cgroup.is_below(path, ancestor) for ancestor in above)
     assert not cgroup.is_below(path, path)
 
 

@@ -35,10 +35,10 @@ LEAVES = st.one_of(
 )
 def test_containers(name: str, runtime: str) -> None:
     """The runtime is told by the prefix; a bare id tells none."""
-    found = container_names.parse(name)
+    parsed = container_names.parse(name)
 
-    assert found is not None
-    assert (ID, runtime, name) == (found.id, found.runtime, str(found))
+    assert parsed is not None
+    assert (ID, runtime, name) == (parsed.id, parsed.runtime, str(parsed))
 
 
 @pytest.mark.parametrize(

@@ -25,39 +25,39 @@ def made(members: frozenset[int]) -> cpuset.CPUSet:
 
 
 @given(CPUS, CPUS)
-def test_algebra(one: frozenset[int], other: frozenset[int]) -> None:
+def test_algebra(cpus: frozenset[int], other: frozenset[int]) -> None:
     """Union, intersection, difference and symmetric difference are those of a set."""
-    a, b = made(one), made(other)
+    a, b = made(cpus), made(other)
 
-    assert one | other == frozenset(a | b)
-    assert one & other == frozenset(a & b)
-    assert one - other == frozenset(a - b)
-    assert one ^ other == frozenset(a ^ b)
+    assert cpus | other == frozenset(a | b)
+    assert cpus & other == frozenset(a & b)
+    assert cpus - other == frozenset(a - b)
+    assert cpus ^ other == frozenset(a ^ b)
 
 
 @given(CPUS, CPUS)
-def test_comparison(one: frozenset[int], other: frozenset[int]) -> None:
+def test_comparison(cpus: frozenset[int], other: frozenset[int]) -> None:
     """Subset, superset, equality, disjointness and hashing are those of a set."""
-    a, b = made(one), made(other)
+    a, b = made(cpus), made(other)
 
-    assert (one <= other, one < other) == (a <= b, a < b)
-    assert (one >= other, one > other) == (a >= b, a > b)
-    assert (one == other) == (a == b)
-    assert one.isdisjoint(other) == a.isdisjoint(b)
-    assert hash(a) == hash(made(one))
+    assert (cpus <= other, cpus < other) == (a <= b, a < b)
+    assert (cpus >= other, cpus > other) == (a >= b, a > b)
+    assert (cpus == other) == (a == b)
+    assert cpus.isdisjoint(other) == a.isdisjoint(b)
+    assert hash(a) == hash(made(cpus))
 
 
 @given(WIDE)
 def test_members(members: frozenset[int]) -> None:
     """Iteration is ascending; length, truth, membership and ends follow from it."""
-    found = made(members)
+    cpus = made(members)
 
-    assert sorted(members) == list(found)
-    assert (len(members), bool(members)) == (len(found), bool(found))
-    assert all(cpu in found for cpu in members)
-    assert (-1 in found, "0" in found) == (False, False)
+    assert sorted(members) == list(cpus)
+    assert (len(members), bool(members)) == (len(cpus), bool(cpus))
+    assert all(cpu in cpus for cpu in members)
+    assert (-1 in cpus, "0" in cpus) == (False, False)
     if members:
-        assert (min(members), max(members)) == (found.first, found.last)
+        assert (min(members), max(members)) == (cpus.first, cpus.last)
 
 
 @given(WIDE)
@@ -98,7 +98,7 @@ def test_stride(first: int, span: int, used: int, gap: int) -> None:
 @given(st.lists(CPUS, max_size=5))
 def test_union(sets: list[frozenset[int]]) -> None:
     """The union of many sets, and of none."""
-    assert frozenset().union(*sets) == frozenset(cpuset.union(made(one) for one in sets))
+    assert frozenset().union(*sets) == frozenset(cpuset.union(made(members) for members in sets))
 
 
 # Spelling ---------------------------------------------------------------------------------------
@@ -156,10 +156,10 @@ def test_mask_forms(text: str, members: list[int]) -> None:
 )
 def test_print(members: list[int], text: str) -> None:
     """The kernel's normal form: two neighbours are a range."""
-    found = cpuset.CPUSet.of(members)
+    cpus = cpuset.CPUSet.of(members)
 
-    assert text == str(found)
-    assert f"CPUSet({text!r})" == repr(found)
+    assert text == str(cpus)
+    assert f"CPUSet({text!r})" == repr(cpus)
 
 
 @pytest.mark.parametrize(
@@ -230,10 +230,10 @@ def test_any_text_is_a_set_or_a_value_error(text: str) -> None:
     """No text raises anything but ``ValueError``."""
     for parse in (cpuset.CPUSet.parse, cpuset.CPUSet.parse_mask):
         try:
-            found = parse(text)
+            cpus = parse(text)
         except ValueError:
             continue
-        assert found.bits < 1 << cpuset.MAX_CPUS
+        assert cpus.bits < 1 << cpuset.MAX_CPUS
 
 
 @pytest.mark.parametrize(
@@ -251,9 +251,9 @@ def test_hostile_text_takes_no_time(parse: Callable[[str], cpuset.CPUSet], text:
     """A megabyte of items that each name all CPUs is read or refused within seconds."""
     before = time.process_time()
     try:
-        found = parse(text)
+        cpus = parse(text)
     except ValueError:
-        found = cpuset.CPUSet()
+        cpus = cpuset.CPUSet()
 
-    assert found <= cpuset.CPUSet.span(0, cpuset.MAX_CPUS - 1)
+    assert cpus <= cpuset.CPUSet.span(0, cpuset.MAX_CPUS - 1)
     assert time.process_time() - before < 5

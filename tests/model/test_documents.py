@@ -7,8 +7,8 @@ import pytest
 from koordlet.model import documents, errors
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, one in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{letter}: &{letter} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, letter in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
 

@@ -35,9 +35,9 @@ def test_larger_is_earlier(
 ) -> None:
     """Strictly; a quantity and a percentage need the capacity."""
     (mine, *_) = parsed(hard={"memory.available": ours}, enforce_pods=False)
-    found, certain = earlier.rival(mine, parsed(hard={"memory.available": theirs}), capacity)
+    rival, certain = earlier.rival(mine, parsed(hard={"memory.available": theirs}), capacity)
 
-    assert (found is not None, certain) == expected
+    assert (rival is not None, certain) == expected
 
 
 def test_each_of_the_kubelets_counts() -> None:
@@ -50,12 +50,12 @@ def test_each_of_the_kubelets_counts() -> None:
     (mine, pids) = parsed(
         hard={"memory.available": "500Mi", "pid.available": "1%"}, enforce_pods=False
     )
-    found, certain = earlier.rival(mine, theirs, None)
+    rival, certain = earlier.rival(mine, theirs, None)
 
-    assert found is not None
+    assert rival is not None
     assert certain
     assert (
-        earlier.words(mine, found)
+        earlier.words(mine, rival)
     ) == "memory.available<500Mi is not earlier than the kubelet's soft threshold 1Gi"
     assert earlier.rival(pids, theirs, None) == (None, True)
 
@@ -63,7 +63,7 @@ def test_each_of_the_kubelets_counts() -> None:
 def test_what_the_kubelet_derives_is_its_own() -> None:
     """It has a threshold for containers where it has one for the node, and for all pods."""
     theirs = parsed(hard={"nodefs.available": "10%", "memory.available": "100Mi"})
-    ours = {one.signal: one for one in theirs}
+    ours = {threshold.signal: threshold for threshold in theirs}
 
     for signal in ("containerfs.available", "allocatableMemory.available"):
         assert earlier.rival(ours[signal], theirs, 100)[0] is not None

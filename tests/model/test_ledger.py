@@ -26,7 +26,7 @@ BOOK = ledger.Ledger(
 
 def test_the_strongest_owner_is_shown() -> None:
     """Where claims overlap the stronger kind of owner holds the CPU."""
-    owners = [None if one is None else one.owner for one in map(BOOK.claim_on, range(6))]
+    owners = [None if holder is None else holder.owner for holder in map(BOOK.claim_on, range(6))]
 
     assert owners == [Owner.RESERVED] * 3 + [Owner.LSR] * 2 + [None]
 

@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 def said(settings: tuple[limits.Setting, ...]) -> dict[str, str]:
     """File to text."""
-    return {one.path.removeprefix("/cg/pod/"): one.text for one in settings}
+    return {setting.path.removeprefix("/cg/pod/"): setting.text for setting in settings}
 
 
 @pytest.mark.parametrize(

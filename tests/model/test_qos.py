@@ -29,4 +29,4 @@ def test_bands(priority: int | None, band: qos.Band | None) -> None:
 
 def test_only_two_classes_hold_cpus() -> None:
     """LSE and LSR may hold CPUs of their own."""
-    assert {qos.Qos.LSE, qos.Qos.LSR} == {one for one in qos.Qos if one.exclusive}
+    assert {qos.Qos.LSE, qos.Qos.LSR} == {pod_class for pod_class in qos.Qos if pod_class.exclusive}

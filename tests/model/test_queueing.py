@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from koordlet.model import queueing
 
 minors = st.integers(1, 0xFFFF)
-rates = st.integers(0, 1 << 40).map(lambda one: 8 * one)
+rates = st.integers(0, 1 << 40).map(lambda number: 8 * number)
 trees = st.builds(
     queueing.Tree,
     minors,
@@ -35,11 +35,11 @@ def test_there_and_back(tree: queueing.Tree) -> None:
 
 def test_order_does_not_matter() -> None:
     """Addresses and classes have one order, whoever names them first."""
-    one = queueing.Tree(2, {}, {"10.0.0.10": 3, "10.0.0.9": 3, "fd00::1": 3})
-    other = queueing.Tree(2, {}, dict(reversed(list(one.addresses.items()))))
+    tree = queueing.Tree(2, {}, {"10.0.0.10": 3, "10.0.0.9": 3, "fd00::1": 3})
+    other = queueing.Tree(2, {}, dict(reversed(list(tree.addresses.items()))))
 
-    assert queueing.text(one) == queueing.text(other)
-    assert "in 3: 10.0.0.9 10.0.0.10 fd00::1" in queueing.text(one)
+    assert queueing.text(tree) == queueing.text(other)
+    assert "in 3: 10.0.0.9 10.0.0.10 fd00::1" in queueing.text(tree)
 
 
 @pytest.mark.parametrize("text", ["", "tbf 7:", "htb 1:", "htb 4b4c: default 2\nwhatever 3"])

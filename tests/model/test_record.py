@@ -80,7 +80,9 @@ _QUESTIONS: dict[str, Callable[[Any], object]] = {
     "replaced": lambda kind: dataclasses.asdict(dataclasses.replace(kind(name="n"), count=9)),
     "copied": lambda kind: dataclasses.asdict(copy.deepcopy(kind(name="n"))),
     "as a dict": lambda kind: dataclasses.asdict(kind(name="n")),
-    "fields": lambda kind: [(one.name, one.type, one.kw_only) for one in dataclasses.fields(kind)],
+    "fields": lambda kind: [
+        (field.name, field.type, field.kw_only) for field in dataclasses.fields(kind)
+    ],
     "matched": lambda kind: kind.__match_args__,
     "options": lambda kind: repr(kind.__dataclass_params__),
     "slots": lambda kind: getattr(kind, "__slots__", None),
@@ -219,9 +221,9 @@ def test_one_may_stand_below_another() -> None:
     assert Below(1) == Below(1, 2)
     assert len({Below(1), Below(1, 2), Theirs(1)}) == 2
     assert "x=1, y=2" in repr(Below(1))
-    for one in (Below(1), Theirs(1)):
+    for point in (Below(1), Theirs(1)):
         with pytest.raises(dataclasses.FrozenInstanceError):
-            one.x = 3  # type: ignore[misc] # that is what is tried
+            point.x = 3  # type: ignore[misc] # that is what is tried
 
 
 def test_who_is_below_and_no_dataclass_has_attributes_of_its_own() -> None:
@@ -230,15 +232,15 @@ def test_who_is_below_and_no_dataclass_has_attributes_of_its_own() -> None:
     class Below(Point):
         """Below."""
 
-    one = Below(1)
-    one.colour = "red"  # type: ignore[attr-defined] # it has a dict
+    point = Below(1)
+    point.colour = "red"  # type: ignore[attr-defined] # it has a dict
 
-    assert one.colour == "red"  # type: ignore[attr-defined]
+    assert point.colour == "red"  # type: ignore[attr-defined]
     with pytest.raises(dataclasses.FrozenInstanceError):
-        one.x = 3  # type: ignore[misc] # that is what is tried
-    del one.colour  # type: ignore[attr-defined]
+        point.x = 3  # type: ignore[misc] # that is what is tried
+    del point.colour  # type: ignore[attr-defined]
     with pytest.raises(dataclasses.FrozenInstanceError):
-        del one.x
+        del point.x
 
 
 def test_what_is_shown_within_itself_ends() -> None:
@@ -250,10 +252,10 @@ def test_what_is_shown_within_itself_ends() -> None:
 
         inner: list[Any]
 
-    one = Ring([])
-    one.inner.append(one)
+    ring = Ring([])
+    ring.inner.append(ring)
 
-    assert repr(one).endswith("Ring(inner=[...])")
+    assert repr(ring).endswith("Ring(inner=[...])")
 
 
 def test_wrong_options_are_refused_at_once() -> None:

@@ -16,11 +16,11 @@ class Counting:
         self.times = 0
         self.ask = remember.last(self._ask)
 
-    def _ask(self, one: list[int], other: list[int]) -> list[int]:
+    def _ask(self, first: list[int], other: list[int]) -> list[int]:
         self.times += 1
-        if not one:
+        if not first:
             raise ValueError("nothing")
-        return one + other
+        return first + other
 
 
 def test_an_error_is_no_answer() -> None:

@@ -12,13 +12,13 @@ from koordlet.model import resources
 def test_units() -> None:
     """CPU in thousandths, the rest as it is; the older name is the same resource."""
     problems: list[str] = []
-    found = resources.read(
+    amounts = resources.read(
         {"cpu": "1.5", "memory": "1Ki", "koordinator.sh/batch-cpu": "1500", "nvidia.com/gpu": 2},
         problems,
         "here",
     )
 
-    assert found == {"cpu": 1500, "memory": 1024, resources.BATCH_CPU: 1500, "nvidia.com/gpu": 2}
+    assert amounts == {"cpu": 1500, "memory": 1024, resources.BATCH_CPU: 1500, "nvidia.com/gpu": 2}
     assert problems == []
 
 
@@ -36,7 +36,7 @@ def test_an_entry_that_is_no_amount_costs_itself(text: object) -> None:
     problems: list[str] = []
 
     assert resources.read({"cpu": text, "memory": 1}, problems, "here") == {"memory": 1}
-    assert [one.startswith(("here.cpu: ", "here.cpu is ")) for one in problems] == [True]
+    assert [problem.startswith(("here.cpu: ", "here.cpu is ")) for problem in problems] == [True]
 
 
 def test_printing_back() -> None:

@@ -44,10 +44,10 @@ def test_any_text_is_read(text: str) -> None:
 
 def test_the_kernels_padding_is_read() -> None:
     """Names and numbers come padded to the widest; an unknown line is kept as it came."""
-    found = schemata.parse("    MB:0= 50;1=100\nL3CODE:0=00f;16=fff\n  ODD 1\n")
+    lines = schemata.parse("    MB:0= 50;1=100\nL3CODE:0=00f;16=fff\n  ODD 1\n")
 
-    assert found.values == {"MB": {0: 50, 1: 100}, "L3CODE": {0: 15, 16: 0xFFF}}
-    assert found.unknown == ("  ODD 1",)
+    assert lines.values == {"MB": {0: 50, 1: 100}, "L3CODE": {0: 15, 16: 0xFFF}}
+    assert lines.unknown == ("  ODD 1",)
 
 
 def test_a_file_may_say_more_than_was_asked() -> None:
@@ -57,10 +57,10 @@ def test_a_file_may_say_more_than_was_asked() -> None:
     assert not schemata.same("nonsense", "L3:0=03f\n")
 
 
-def _checked(one: Resource, value: int) -> str:
+def _checked(resource: Resource, value: int) -> str:
     status = Status()
     try:
-        one.number(f"{value:x}" if one.cache else str(value), status)
+        resource.number(f"{value:x}" if resource.cache else str(value), status)
     except OSError:
         return status.text.strip()
     return ""
@@ -82,10 +82,10 @@ def test_masks_are_judged_as_the_kernel_judges(
 @given(st.integers(0, 5000), st.booleans())
 def test_bandwidths_are_judged_as_the_kernel_judges(value: int, amd: bool) -> None:
     """The same for percent and for AMD's units."""
-    one = EIGHTHS if amd else PERCENT
-    kernel = Resource("MB", 16, {0: CPUSet()}, 2048 if amd else 100, minimum=one.minimum)
+    bandwidth = EIGHTHS if amd else PERCENT
+    kernel = Resource("MB", 16, {0: CPUSet()}, 2048 if amd else 100, minimum=bandwidth.minimum)
 
-    assert _checked(kernel, value) == schemata.bandwidth_problem(one, value)
+    assert _checked(kernel, value) == schemata.bandwidth_problem(bandwidth, value)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_every_problem_is_told() -> None:
     hardware = resctrl.Hardware(caches=(INTEL,))
     wanted = {"L3": {0: 0, 1: 1, 8: 0xFF}}
 
-    found = list(schemata.problems(hardware, wanted))
+    problems = list(schemata.problems(hardware, wanted))
 
-    assert found == [("L3", 0, "Mask out of range"), ("L3", 1, "no domain 1")]
+    assert problems == [("L3", 0, "Mask out of range"), ("L3", 1, "no domain 1")]
 
 
 def test_restricting_keeps_what_was_asked_for() -> None:

@@ -44,7 +44,7 @@ def test_escaping(text: str, name: str) -> None:
 def _unescaped(name: str) -> str:
     """As systemd reads it."""
     raw = name.encode().replace(b"-", b"/")
-    return re.sub(rb"\\x([0-9a-f]{2})", lambda found: bytes((int(found[1], 16),)), raw).decode()
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda escape: bytes((int(escape[1], 16),)), raw).decode()
 
 
 @given(st.text())

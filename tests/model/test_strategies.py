@@ -26,8 +26,8 @@ def _of_the_file() -> Iterator[Any]:
         for name, row in strategy_field.rows(kind).items():
             for stem in row.file:
                 key = strategy_field.key(kind, name)
-                found = [p for p in paths if p.startswith(f"policies.{stem}.") and p.endswith(key)]
-                yield pytest.param(kind, name, found, id=f"{stem}.{key}")
+                keys = [p for p in paths if p.startswith(f"policies.{stem}.") and p.endswith(key)]
+                yield pytest.param(kind, name, keys, id=f"{stem}.{key}")
 
 
 def _refused_by_file(path: str, value: object) -> bool:
@@ -66,30 +66,32 @@ def test_file_and_objects_refuse_the_same_values(kind: type, name: str, paths: l
 
 def _schema(*keys: str) -> Any:
     spec = definitions.document(definitions.find("nodeslos"))["spec"]["versions"][0]
-    found = spec["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    node = spec["schema"]["openAPIV3Schema"]["properties"]["spec"]
     for key in keys:
-        found = found["properties"][key]
-    return found["properties"]
+        node = node["properties"][key]
+    return node["properties"]
 
 
-@pytest.mark.parametrize("name", [one for one in nodeslo.SECTIONS if one != "colocation"])
+@pytest.mark.parametrize(
+    "name", [section for section in nodeslo.SECTIONS if section != "colocation"]
+)
 def test_the_custom_resource_has_each_field_with_its_meaning(name: str) -> None:
     """The section's fields are those of the table, under the peer's keys."""
     kind = type(getattr(nodeslo.DEFAULTS, name))
-    told = {
+    descriptions = {
         key: field.get("description", "") for key, field in _schema(nodeslo.SECTIONS[name]).items()
     }
 
-    assert told == {
+    assert descriptions == {
         strategy_field.key(kind, field): row.doc for field, row in strategy_field.rows(kind).items()
     }
 
 
 def test_group_identity_of_the_kernel_is_a_number_for_the_api_server_too() -> None:
     """The peer writes 0 or 1: a definition that wants true or false would refuse its objects."""
-    found = _schema("systemStrategy")["schedGroupIdentityEnabled"]
+    properties = _schema("systemStrategy")["schedGroupIdentityEnabled"]
 
-    assert (found["type"], found["format"]) == ("integer", "int64")
+    assert (properties["type"], properties["format"]) == ("integer", "int64")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_where_file_and_objects_once_disagreed(kind: type, body: Any, problem: s
     problems: list[str] = []
     strategy_reader.of(kind)(body, problems)
 
-    assert [problem in one for one in problems] == ([True] if problem else [])
+    assert [problem in line for line in problems] == ([True] if problem else [])
 
 
 def test_a_pod_says_no_field_of_nodes_and_a_node_none_of_pods() -> None:
@@ -120,9 +122,9 @@ def test_a_pod_says_no_field_of_nodes_and_a_node_none_of_pods() -> None:
 
 def test_defaults_of_a_strategy_are_those_of_its_rows() -> None:
     """What nobody says and has no default stays unsaid; parts have their own."""
-    found = strategy_field.defaults(strategies.ClassQos)
+    defaults = strategy_field.defaults(strategies.ClassQos)
 
-    assert (found.memory.wmark_scale_permill, found.memory.policy) == (50, None)
-    assert found.resctrl == strategies.ResctrlQos(
+    assert (defaults.memory.wmark_scale_permill, defaults.memory.policy) == (50, None)
+    assert defaults.resctrl == strategies.ResctrlQos(
         enable=False, cat_range_start_percent=0, cat_range_end_percent=100, mba_percent=100
     )

@@ -40,16 +40,16 @@ def test_items_as_they_came() -> None:
     """Each from its own place, also where two look alike once they are mended."""
     items = [rb'"\ufffd"', rb'"\ud800"', b"1"]
     data = b"[" + b",".join(items) + b"]"
-    mended = [surrogates.spelled(one) for one in items]
+    mended = [surrogates.spelled(item) for item in items]
 
     assert items == list(surrogates.parts(mended, surrogates.spelled(data), data))
 
 
 def test_values() -> None:
     """Keys and values at every depth: two halves that belong together are one character."""
-    found = surrogates.whole({"\ud800": ["a\ud83d\ude00", {"b": ("c", 1, None)}], "é": "\udc00x"})
+    mended = surrogates.whole({"\ud800": ["a\ud83d\ude00", {"b": ("c", 1, None)}], "é": "\udc00x"})
 
-    assert found == {"\ufffd": ["a\U0001f600", {"b": ("c", 1, None)}], "é": "\ufffdx"}
+    assert mended == {"\ufffd": ["a\U0001f600", {"b": ("c", 1, None)}], "é": "\ufffdx"}
 
 
 @given(st.text(st.characters(codec=None, exclude_categories=())))

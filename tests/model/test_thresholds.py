@@ -12,16 +12,16 @@ from tests.kit import agents
 _GI = 1 << 30
 
 
-def signals(found: tuple[thresholds.Threshold, ...]) -> list[str]:
+def signals(parsed: tuple[thresholds.Threshold, ...]) -> list[str]:
     """The names, with a mark on soft ones."""
-    return [one.signal + ("" if one.hard else "~") for one in found]
+    return [threshold.signal + ("" if threshold.hard else "~") for threshold in parsed]
 
 
 def test_defaults() -> None:
     """Without the map there are the kubelet's five, and the memory of all pods follows."""
-    found = {one.signal: one.value.text for one in thresholds.parse(Texts())}
+    values = {threshold.signal: threshold.value.text for threshold in thresholds.parse(Texts())}
 
-    assert found == {
+    assert values == {
         "memory.available": "100Mi",
         "nodefs.available": "10%",
         "nodefs.inodesFree": "5%",
@@ -38,13 +38,15 @@ def test_a_given_map_replaces_the_defaults() -> None:
     assert signals(thresholds.parse(Texts(hard=given))) == ["nodefs.available"]
     assert thresholds.parse(Texts(hard={})) == ()
     merged = thresholds.parse(Texts(hard=given, merge_defaults=True))
-    assert {one.value.text for one in merged if one.signal == "nodefs.available"} == {"1Gi"}
+    assert {
+        threshold.value.text for threshold in merged if threshold.signal == "nodefs.available"
+    } == {"1Gi"}
     assert len(merged) == 6
 
 
 def test_order_and_copies() -> None:
     """Hard, soft, then the copy of hard memory, with its minimum reclaim; of soft there is none."""
-    found = thresholds.parse(
+    parsed = thresholds.parse(
         Texts(
             hard={"memory.available": "1Gi"},
             soft={"memory.available": "2Gi", "pid.available": "10%"},
@@ -53,14 +55,14 @@ def test_order_and_copies() -> None:
         )
     )
 
-    assert signals(found) == [
+    assert signals(parsed) == [
         "memory.available",
         "memory.available~",
         "pid.available",
         "allocatableMemory.available",
     ]
-    assert [one.grace for one in found] == [0, 90, 0, 0]
-    assert [one.reclaim.text if one.reclaim else "" for one in found] == [
+    assert [threshold.grace for threshold in parsed] == [0, 90, 0, 0]
+    assert [threshold.reclaim.text if threshold.reclaim else "" for threshold in parsed] == [
         "500Mi",
         "500Mi",
         "",
@@ -89,9 +91,9 @@ def test_switched_off(text: str) -> None:
 )
 def test_amounts(text: str, capacity: int, amount: int) -> None:
     """Percentages count in 32 bits and are cut; quantities are rounded up."""
-    (one,) = thresholds.parse(Texts(hard={"nodefs.available": text}))
+    (threshold,) = thresholds.parse(Texts(hard={"nodefs.available": text}))
 
-    assert amount == one.value.of(capacity)
+    assert amount == threshold.value.of(capacity)
 
 
 @pytest.mark.parametrize(
@@ -159,11 +161,11 @@ def test_refused(texts: Texts, message: str) -> None:
 def test_minimum_reclaim_may_be_nothing_or_more_than_everything() -> None:
     """A quantity of zero is allowed, and percentages have no upper bound."""
     for text in ("0", "150%"):
-        (one,) = thresholds.parse(
+        (threshold,) = thresholds.parse(
             Texts(hard={"nodefs.available": "1Gi"}, reclaim={"nodefs.available": text})
         )
-        assert one.reclaim is not None
-        assert one.reclaim.text == text
+        assert threshold.reclaim is not None
+        assert threshold.reclaim.text == text
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_minimum_reclaim_may_be_nothing_or_more_than_everything() -> None:
 )
 def test_writable_layers_have_the_thresholds_of_their_file_system(layout: str, source: str) -> None:
     """What was configured for them is replaced, hard by hard and soft by soft."""
-    found = thresholds.parse(
+    parsed = thresholds.parse(
         Texts(
             hard={
                 "nodefs.available": "1Gi",
@@ -182,20 +184,29 @@ def test_writable_layers_have_the_thresholds_of_their_file_system(layout: str, s
             soft_grace={"nodefs.inodesFree": "7s", "imagefs.inodesFree": "8s"},
         )
     )
-    made = thresholds.with_containerfs(found, layout)
-    derived = {one.signal: one for one in made if one.signal.startswith("containerfs")}
-    expected = {one.signal.partition(".")[2]: one for one in found if one.signal.startswith(source)}
+    made = thresholds.with_containerfs(parsed, layout)
+    derived = {
+        threshold.signal: threshold
+        for threshold in made
+        if threshold.signal.startswith("containerfs")
+    }
+    expected = {
+        threshold.signal.partition(".")[2]: threshold
+        for threshold in parsed
+        if threshold.signal.startswith(source)
+    }
 
     assert {
-        signal.partition(".")[2]: (one.value, one.grace) for signal, one in derived.items()
-    } == {kind: (one.value, one.grace) for kind, one in expected.items()}
+        signal.partition(".")[2]: (threshold.value, threshold.grace)
+        for signal, threshold in derived.items()
+    } == {kind: (threshold.value, threshold.grace) for kind, threshold in expected.items()}
 
 
 def test_flags() -> None:
     """As the kubelet's flags spell a map."""
-    found = thresholds.flag("memory.available<100Mi,nodefs.available<10%", "<")
+    given = thresholds.flag("memory.available<100Mi,nodefs.available<10%", "<")
 
-    assert found == {"memory.available": "100Mi", "nodefs.available": "10%"}
+    assert given == {"memory.available": "100Mi", "nodefs.available": "10%"}
     assert thresholds.flag("", "<") == {}
     assert thresholds.flag("pid.available<5,", "<") == {"pid.available": "5"}
     with pytest.raises(ValueError, match="invalid eviction threshold"):
@@ -204,10 +215,10 @@ def test_flags() -> None:
 
 def test_a_section_that_says_nothing_is_the_kubelets_defaults() -> None:
     """The kubelet's defaults, for pods as well."""
-    found = thresholds.Texts.of(schema.defaults().policies.node_pressure)
+    texts = thresholds.Texts.of(schema.defaults().policies.node_pressure)
 
-    assert thresholds.Texts(enforce_pods=True) == found
-    assert found.hard is None
+    assert thresholds.Texts(enforce_pods=True) == texts
+    assert texts.hard is None
 
 
 def test_each_map_of_a_section_has_its_place() -> None:
@@ -222,9 +233,9 @@ def test_each_map_of_a_section_has_its_place() -> None:
         "    enforceNodeAllocatable: [none]\n"
     )
 
-    found = thresholds.Texts.of(agents.effective(text).config.policies.node_pressure)
+    texts = thresholds.Texts.of(agents.effective(text).config.policies.node_pressure)
 
-    assert found == thresholds.Texts(
+    assert texts == thresholds.Texts(
         hard={},
         soft={"memory.available": "1Gi"},
         soft_grace={"memory.available": "90s"},

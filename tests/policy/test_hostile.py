@@ -119,7 +119,7 @@ def tenant(roll: random.Random, name: str) -> dict[str, Any]:
     body["spec"]["containers"][0]["resources"] = roll.choice(
         ({}, {"requests": amounts}, {"requests": amounts, "limits": amounts})
     )
-    body["status"]["qosClass"] = roll.choice([one.value for one in qos.KubeQos])
+    body["status"]["qosClass"] = roll.choice([kube_qos.value for kube_qos in qos.KubeQos])
     return body
 
 
@@ -139,11 +139,11 @@ WITNESSES = (witness("good", "LSR", "2-3"), witness("shared", "LS"), witness("ba
 
 def placed(body: dict[str, Any]) -> pod.Pod:
     """As the agent sees it, in the kubelet's tree."""
-    one = poddecode.from_object(body, poddecode.CLUSTER, "Pod")
-    assert one.kube_qos is not None
-    group = colocation.TREE.pod(one.kube_qos, one.uid)
-    boxes = tuple(dataclasses.replace(box, group=f"{group}/c") for box in one.containers)
-    return dataclasses.replace(one, group=group, containers=boxes)
+    decoded = poddecode.from_object(body, poddecode.CLUSTER, "Pod")
+    assert decoded.kube_qos is not None
+    group = colocation.TREE.pod(decoded.kube_qos, decoded.uid)
+    boxes = tuple(dataclasses.replace(box, group=f"{group}/c") for box in decoded.containers)
+    return dataclasses.replace(decoded, group=group, containers=boxes)
 
 
 def node(roll: random.Random) -> snapshot.NodeInfo:
@@ -184,7 +184,7 @@ def moment(
 
 def decided(now: snapshot.Snapshot, states: Mapping[str, object]) -> chain.Round:
     """Every policy, as if its operator had switched it on; the same again says the same."""
-    use = {str(one.group): 0.5 for one in now.pods}
+    use = {str(workload.group): 0.5 for workload in now.pods}
     past = colocation.history(4.0, use)
     modes = {row.stem: plan.Mode.ENFORCE for row in registry.POLICIES}
     first, second = (
@@ -197,10 +197,10 @@ def decided(now: snapshot.Snapshot, states: Mapping[str, object]) -> chain.Round
 
 def judge(now: snapshot.Snapshot, made: chain.Round) -> None:
     """No policy failed, and no set is beyond what the invariants allow."""
-    assert [(one.stem, one.failure) for one in made.outcomes if one.failure] == []
+    assert [(outcome.stem, outcome.failure) for outcome in made.outcomes if outcome.failure] == []
     # What the operator keeps for the machine and for system work may be the same CPUs.
     taken = cpuset.CPUSet()
-    known = {one.uid: one for one in now.pods}
+    known = {member.uid: member for member in now.pods}
     for claim in made.binding.claims:
         assert claim.holder == "node" or claim.cpus.isdisjoint(taken), claim
         taken |= claim.cpus
@@ -212,11 +212,11 @@ def judge(now: snapshot.Snapshot, made: chain.Round) -> None:
     away = made.binding.held(ledger.Owner.RESERVED, ledger.Owner.LSE, ledger.Owner.SYSTEM)
     assert be.isdisjoint(away)
     assert ls.isdisjoint(taken)
-    for one in made.outcomes:
-        decision = one.decision
+    for outcome in made.outcomes:
+        decision = outcome.decision
         assert decision is not None
-        said = [dataclasses.astuple(each) for each in decision.conditions]
-        assert len(said) == len(set(said)), one.stem
+        conditions = [dataclasses.astuple(each) for each in decision.conditions]
+        assert len(conditions) == len(set(conditions)), outcome.stem
         test_hostile.judge([each.message for each in decision.conditions])
         for each in decision.evictions:
             assert not next(p for p in now.pods if p.uid == each.uid).critical
@@ -229,7 +229,7 @@ def judge(now: snapshot.Snapshot, made: chain.Round) -> None:
 
 
 def _files(actions: tuple[action.Action, ...]) -> Iterator[action.WriteFile]:
-    return (one for one in actions if isinstance(one, action.WriteFile))
+    return (write for write in actions if isinstance(write, action.WriteFile))
 
 
 def bear(seed: int) -> None:
@@ -240,11 +240,13 @@ def bear(seed: int) -> None:
     first = moment(roll, good, seen)
     before = decided(first, {})
     judge(first, before)
-    states = {one.stem: one.decision.next_state for one in before.outcomes if one.decision}
+    states = {
+        outcome.stem: outcome.decision.next_state for outcome in before.outcomes if outcome.decision
+    }
     several = [placed(tenant(roll, f"bad-{number}")) for number in range(roll.choice((1, 2, 5)))]
-    for one in several:
-        assert len(one.problems) == len(set(one.problems)), one.problems
-        test_hostile.judge(list(one.problems))
+    for newcomer in several:
+        assert len(newcomer.problems) == len(set(newcomer.problems)), newcomer.problems
+        test_hostile.judge(list(newcomer.problems))
     second = moment(roll, [*good, *several], seen)
     after = decided(second, states)
     judge(second, after)

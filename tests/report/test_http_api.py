@@ -138,7 +138,7 @@ def test_plan_is_the_one_of_the_command(agent: Agent) -> None:
 def test_made_once_for_a_view(agent: Agent, path: str) -> None:
     """A second request for the same view gets the same object; a new view is made anew."""
     first, second = agent.get(path), agent.get(path)
-    agent.view = views.view(found=views.machine(16), made=views.made_plan(steps=()))
+    agent.view = views.view(shape=views.machine(16), made=views.made_plan(steps=()))
     third = agent.get(path)
 
     assert first is second

@@ -65,7 +65,7 @@ def node(pods: int, boxes: int, cpus: int, nodes: int) -> view.ReportView:
         traffic=full([one.group for one in workloads if one.group], "traffic"),
     )
     usage = {one.key: 1.0 for one in workloads}
-    return replace(views.view(workloads, found=machine, usage=usage), used=used)
+    return replace(views.view(workloads, shape=machine, usage=usage), used=used)
 
 
 def counted(now: view.ReportView) -> Counter[str]:

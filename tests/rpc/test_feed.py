@@ -195,7 +195,7 @@ def changes(draw: st.DrawFn) -> view.ReportView:
     )
     return views.view(
         workloads,
-        found=machine,
+        shape=machine,
         usage=dict.fromkeys(
             [one.key for one in workloads], draw(st.sampled_from([None, 0.0, 1.0]))
         ),

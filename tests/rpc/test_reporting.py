@@ -186,7 +186,7 @@ def test_a_change_waits_for_its_turn(loop: loops.LoopThread, ram: Path) -> None:
     async def body(it: Scheduler, agent: reporting.Reporting) -> None:
         await it.start()
         for number in range(40):
-            agent.publish(views.view(found=views.machine(8 + 2 * number)))
+            agent.publish(views.view(shape=views.machine(8 + 2 * number)))
             await asyncio.sleep(0.002)
         await deadline.comes(lambda: "84" in str(it.reports and it.reports[-1].free))
         assert len(it.reports) < 20

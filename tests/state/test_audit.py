@@ -17,10 +17,10 @@ def lines(path: Path) -> list[dict[str, object]]:
 
 def test_records_follow_each_other(ram: Path) -> None:
     """Each record is one line of JSON, in order, also from two writers."""
-    one, other = audit.Audit(ram / "log" / "a"), audit.Audit(ram / "log" / "a")
+    first, other = audit.Audit(ram / "log" / "a"), audit.Audit(ram / "log" / "a")
     for number in range(4):
-        (one, other)[number % 2].add({"n": number, "text": "ä\n\ud800"})
-        (one, other)[number % 2].flush()
+        (first, other)[number % 2].add({"n": number, "text": "ä\n\ud800"})
+        (first, other)[number % 2].flush()
 
     assert [record["n"] for record in lines(ram / "log" / "a")] == [0, 1, 2, 3]
 
@@ -33,7 +33,7 @@ def test_the_log_is_bounded(ram: Path) -> None:
     book.flush()
     kept = [*lines(ram / "a.1"), *lines(ram / "a")]
 
-    assert sum(one.stat().st_size for one in ram.iterdir()) <= 2000
+    assert sum(path.stat().st_size for path in ram.iterdir()) <= 2000
     assert [*range(500 - len(kept), 500)] == [record["n"] for record in kept]
     assert book.lost == 0
 

@@ -89,7 +89,7 @@ def test_a_directory_in_its_place(ram: Path) -> None:
     assert "a.json" in str(book.refused()["a"])
     assert book.refused() == {}
     assert book.save("a", 1, State())
-    assert [one.name for one in (ram / "checkpoint").iterdir()] == ["a.json"]
+    assert [path.name for path in (ram / "checkpoint").iterdir()] == ["a.json"]
 
 
 def test_a_failed_write_keeps_the_old_file(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,15 +104,15 @@ def test_a_failed_write_keeps_the_old_file(ram: Path, monkeypatch: pytest.Monkey
     with pytest.raises(OSError, match="No space"):
         checkpoint.write_atomically(path, b"new")
 
-    assert (path.read_bytes(), [one.name for one in ram.iterdir()]) == (b"old", ["file"])
+    assert (path.read_bytes(), [file.name for file in ram.iterdir()]) == (b"old", ["file"])
 
 
 def test_the_file_is_one_json_document(ram: Path) -> None:
     """A person can read it: format, stamps and state."""
     saved(ram, 3)
 
-    found = json.loads((ram / "checkpoint" / "a.json").read_text())
-    assert set(found) == {"format", "machine_id", "boot_id", "schema", "state"}
+    document = json.loads((ram / "checkpoint" / "a.json").read_text())
+    assert set(document) == {"format", "machine_id", "boot_id", "schema", "state"}
 
 
 def test_a_disk_that_hangs_keeps_nobody_waiting(ram: Path) -> None:

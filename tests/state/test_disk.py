@@ -15,14 +15,14 @@ from tests.kit import clocks
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
     """What the disk waits for; open at the end."""
-    one = threading.Event()
-    yield one
-    one.set()
+    opened = threading.Event()
+    yield opened
+    opened.set()
 
 
 def test_an_errand_in_time_is_heard_at_once() -> None:
     """Who waits knows that it is done, or what was refused; other errors are bugs, and raised."""
-    one = disk.Disk(Path("/d"), inline=False)
+    errands = disk.Disk(Path("/d"), inline=False)
     heard: list[OSError | None] = []
 
     def refuse() -> None:
@@ -31,14 +31,14 @@ def test_an_errand_in_time_is_heard_at_once() -> None:
     def fail() -> None:
         raise KeyError
 
-    assert one.ask("a", lambda: None, heard.append)
-    assert one.wait("a", 10)
-    assert one.ask("a", refuse, heard.append)
-    assert one.wait("a", 10)
-    one.ask("a", fail)
+    assert errands.ask("a", lambda: None, heard.append)
+    assert errands.wait("a", 10)
+    assert errands.ask("a", refuse, heard.append)
+    assert errands.wait("a", 10)
+    errands.ask("a", fail)
     with pytest.raises(KeyError):
-        one.wait("a", 10)
-    one.close()
+        errands.wait("a", 10)
+    errands.close()
 
     assert [None, PermissionError] == [heard[0], type(heard[1])]
 
@@ -46,26 +46,26 @@ def test_an_errand_in_time_is_heard_at_once() -> None:
 def test_what_is_late_is_not_waited_for_twice(gate: threading.Event) -> None:
     """Patience counts from the start of the errand; it is named; its answer is collected later."""
     clock = clocks.Clock()
-    one = disk.Disk(Path("/d"), inline=False, clock=clock)
+    errands = disk.Disk(Path("/d"), inline=False, clock=clock)
     heard: list[OSError | None] = []
-    one.ask("the journal", lambda: gate.wait(20), heard.append)
+    errands.ask("the journal", lambda: gate.wait(20), heard.append)
     clock.now = 12.0
 
-    assert not one.wait("the journal", 10.0)
-    assert one.out("the journal")
-    assert not one.ask("the journal", lambda: None)
-    assert "/d does not answer: more than 10 s for the journal; put" in disk.hanging([one])
+    assert not errands.wait("the journal", 10.0)
+    assert errands.out("the journal")
+    assert not errands.ask("the journal", lambda: None)
+    assert "/d does not answer: more than 10 s for the journal; put" in disk.hanging([errands])
     gate.set()
-    one.settle(20)
-    one.collect()
+    errands.settle(20)
+    errands.collect()
     assert heard == [None]
-    assert disk.hanging([one]) == ""
-    one.close()
+    assert disk.hanging([errands]) == ""
+    errands.close()
 
 
 def test_closing_ends(gate: threading.Event) -> None:
     """What does not come back is left to the kernel."""
-    one = disk.Disk(Path("/d"), inline=False)
-    one.ask("the journal", lambda: gate.wait(20))
+    errands = disk.Disk(Path("/d"), inline=False)
+    errands.ask("the journal", lambda: gate.wait(20))
 
-    assert not one.close(0.01)
+    assert not errands.close(0.01)

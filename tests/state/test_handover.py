@@ -17,11 +17,11 @@ def opened(ram: Path, boot: str = "b") -> handover.Handover:
 def test_a_deadline_is_read_by_the_next_process(ram: Path) -> None:
     """What was recorded is found, until it is cleared."""
     opened(ram).record(100.0)
-    found = opened(ram).read()
+    deadline = opened(ram).read()
     opened(ram).clear()
     opened(ram).clear()
 
-    assert (handover.Deadline("b", 100.0), None) == (found, opened(ram).read())
+    assert (handover.Deadline("b", 100.0), None) == (deadline, opened(ram).read())
 
 
 def test_a_crash_loop_does_not_push_it_away(ram: Path) -> None:
@@ -57,7 +57,7 @@ def test_of_another_boot(ram: Path) -> None:
 def test_damage_counts_as_passed(ram: Path, content: bytes) -> None:
     """A file that cannot be understood means that the time is over: safe is without us."""
     (ram / "handover.json").write_bytes(content)
-    found = opened(ram).read()
+    deadline = opened(ram).read()
 
-    assert found is not None
-    assert found.boottime <= 0
+    assert deadline is not None
+    assert deadline.boottime <= 0

@@ -81,8 +81,8 @@ def test_done_narrows_to_the_value_that_was_read_back(ram: Path) -> None:
     book.flush()
     book.close()
 
-    found = reread(ram / "journal").entries[entry(1).target]
-    assert (found.values, found.inode, found.original) == (("3",), 7, "0-1")
+    known = reread(ram / "journal").entries[entry(1).target]
+    assert (known.values, known.inode, known.original) == (("3",), 7, "0-1")
 
 
 def test_values_on_the_way_are_not_ours_after_a_restart(ram: Path) -> None:
@@ -144,13 +144,13 @@ def test_cut_at_every_byte_and_with_garbage_behind(ram: Path, tail: bytes) -> No
     ends = [n for n, byte in enumerate(whole) if byte == ord("\n") and whole[n - 1] != byte]
     for size in range(len(whole) + 1):
         path.write_bytes(whole[:size] + tail)
-        found = reread(path).entries
+        entries = reread(path).entries
         # Two headers first; a record counts once its newline, or at least its checksum, is there.
         complete = max(0, sum(end < size for end in ends) - 2)
-        assert complete <= len(found) <= complete + 1, size
-        assert found.items() <= kept.items()
+        assert complete <= len(entries) <= complete + 1, size
+        assert entries.items() <= kept.items()
         again = reread(path)
-        assert ([], found) == (again.damage, again.entries), size
+        assert ([], entries) == (again.damage, again.entries), size
 
 
 @search.examples(100)
@@ -163,11 +163,11 @@ def test_one_damaged_byte_costs_at_most_one_record(ram: Path, data: st.DataObjec
     where = data.draw(st.integers(0, len(raw) - 1))
     raw[where] ^= data.draw(st.integers(1, 255))
     path.write_bytes(raw)
-    found = reread(path).entries
+    entries = reread(path).entries
 
-    lost = kept.keys() - found.keys()
+    lost = kept.keys() - entries.keys()
     assert len(lost) <= 1
-    assert {target: kept[target] for target in kept.keys() - lost} == found
+    assert {target: kept[target] for target in kept.keys() - lost} == entries
 
 
 def test_every_single_bit_of_the_header_may_flip(ram: Path) -> None:
@@ -250,11 +250,11 @@ def test_a_hundred_thousand_plans_leave_a_short_file(ram: Path) -> None:
     record = 400
     longest = 0
     for number in range(100_000):
-        one = entry(number % 7, values=(str(number),))
-        book.intend([one])
-        book.done(one.target, f"{number}\n", inode=1)
+        wanted = entry(number % 7, values=(str(number),))
+        book.intend([wanted])
+        book.done(wanted.target, f"{number}\n", inode=1)
         if number % 3 == 0:
-            book.forget(one.target)
+            book.forget(wanted.target)
         if number % 97 == 0:
             longest = max(longest, book.path.stat().st_size)
     book.flush()
@@ -365,8 +365,8 @@ def test_what_was_read_back_is_written_where_nothing_newer_is(ram: Path) -> None
     book.close()
 
     assert (written.count(b'{"intent"'), written.count(b'{"done"')) == (1, 1)
-    found = {target: one.values for target, one in reread(book.path).entries.items()}
-    assert {entry(1).target: ("2", "3"), entry(2).target: ("2",)} == found
+    values = {target: known.values for target, known in reread(book.path).entries.items()}
+    assert {entry(1).target: ("2", "3"), entry(2).target: ("2",)} == values
 
 
 def test_its_groups_are_one_object_while_none_comes_or_goes(ram: Path) -> None:

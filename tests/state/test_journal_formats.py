@@ -19,13 +19,13 @@ def older(path: Path) -> dict[str, journal.Entry]:
         {"boot_id": "b", "format": 1, "machine_id": "m"},
         {"boot_id": "b", "format": 1, "machine_id": "m"},
         *(
-            {"intent": {k: v for k, v in one._asdict().items() if k in _FIRST}}
-            for one in (entry(1), entry(2))
+            {"intent": {k: v for k, v in known._asdict().items() if k in _FIRST}}
+            for known in (entry(1), entry(2))
         ),
         {"done": {"target": entry(1).target, "value": "1", "inode": 1}},
     ]
     path.write_bytes(b"".join(checked(line) for line in lines))
-    return {one.target: one for one in (entry(1, sure=True), entry(2))}
+    return {known.target: known for known in (entry(1, sure=True), entry(2))}
 
 
 _FIRST = ["kind", "target", "policy", "original", "values", "knob", "group", "inode", "unix_time"]
@@ -77,9 +77,9 @@ def test_the_cgroup_root_is_remembered_with_the_entries(ram: Path) -> None:
         book.move("")
     book.close()
     book = opened(path)
-    found = book.root
+    root = book.root
     book.forget(entry(1).target)
     book.move("")
     book.close()
 
-    assert (found, reread(path).root) == ("kind", "")
+    assert (root, reread(path).root) == ("kind", "")

@@ -43,10 +43,10 @@ def late(ram: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Late]:
         sync(handle)
 
     monkeypatch.setattr("os.fsync", slow)
-    one = Late(ram / "journal", gate)
-    yield one
-    one.comes_back()
-    one.book.close()
+    slow_journal = Late(ram / "journal", gate)
+    yield slow_journal
+    slow_journal.comes_back()
+    slow_journal.book.close()
 
 
 def test_an_intent_counts_when_the_disk_says_so(late: Late) -> None:
@@ -55,11 +55,11 @@ def test_an_intent_counts_when_the_disk_says_so(late: Late) -> None:
     late.gate.clear()
     first, second = [entry(2), entry(3)], [entry(2), entry(4)]
 
-    assert {one.target for one in first} == set(late.book.intend(first, 0.0))
-    assert {one.target for one in second} == set(late.book.intend(second, 0.0))
+    assert {intended.target for intended in first} == set(late.book.intend(first, 0.0))
+    assert {intended.target for intended in second} == set(late.book.intend(second, 0.0))
     assert {entry(1).target} == set(late.book.entries)
     late.comes_back()
-    assert {one.target for one in (entry(1), *first)} == set(late.book.entries)
+    assert {intended.target for intended in (entry(1), *first)} == set(late.book.entries)
     assert late.book.intend(second) == ()
     assert late.book.entries == reread(late.where).entries
 

@@ -29,7 +29,7 @@ def test_what_is_missing_is_made(ram: Path) -> None:
     finally:
         os.umask(before)
 
-    assert [(ram / one).stat().st_mode & 0o777 for one in ("a", "a/b")] == [0o755, 0o755]
+    assert [(ram / folder).stat().st_mode & 0o777 for folder in ("a", "a/b")] == [0o755, 0o755]
 
 
 def test_links_of_ours_are_followed(ram: Path) -> None:
@@ -90,9 +90,9 @@ def test_a_directory_above_that_others_may_write(ram: Path, mode: int, refused: 
         ownfiles.directory(above / "state")
         assert (above / "state").is_dir()
         return
-    with pytest.raises(ownfiles.UntrustedError) as told:
+    with pytest.raises(ownfiles.UntrustedError) as caught:
         ownfiles.directory(above / "state")
-    assert str(above) == told.value.filename
+    assert str(above) == caught.value.filename
 
 
 @as_root
@@ -137,8 +137,8 @@ def _second_name(place: Path) -> None:
 
 
 def _listening(place: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(place))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
 
 
 def _for_everybody(place: Path) -> None:

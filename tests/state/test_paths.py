@@ -53,8 +53,8 @@ def test_each_file_has_its_place() -> None:
     where = paths.choose({}, root=True, state_dir=None)
 
     assert [
-        str(one)
-        for one in (
+        str(path)
+        for path in (
             where.lock,
             where.socket,
             where.journal,

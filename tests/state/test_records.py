@@ -142,11 +142,11 @@ def test_everything_that_a_text_says() -> None:
     """Facts are folded in their order; both headers and every fact are counted."""
     raw = HEAD + HEAD + records.intent(A) + records.intent(B)
     raw += records.done("/a", "2", 9) + records.line({"forget": {"target": "/b"}})
-    found = records.read(raw)
+    journal = records.read(raw)
 
-    assert {"/a": A.landed("2", 9)} == found.entries
-    assert (found.damage, found.count, found.format) == ((), 6, 3)
-    assert found.header == HEADER
+    assert {"/a": A.landed("2", 9)} == journal.entries
+    assert (journal.damage, journal.count, journal.format) == ((), 6, 3)
+    assert journal.header == HEADER
 
 
 @pytest.mark.parametrize(
@@ -178,20 +178,20 @@ def test_whose_it_is(stamp: dict[str, str], *, ours: bool) -> None:
 )
 def test_what_is_no_header(header: dict[str, object]) -> None:
     """Without a whole one it is no journal, whatever follows: nothing of it is ours."""
-    found = records.read(records.line(header) * 2 + records.intent(A))
+    journal = records.read(records.line(header) * 2 + records.intent(A))
 
-    assert found.header is None
-    assert (found.entries, found.damage, found.count, found.format) == ({}, (), 3, 0)
+    assert journal.header is None
+    assert (journal.entries, journal.damage, journal.count, journal.format) == ({}, (), 3, 0)
 
 
 def test_the_second_header_serves_where_the_first_is_damaged() -> None:
     """Also where the damage is a newline; one that comes later than that is not looked for."""
     torn = HEAD[:9] + b"\n" + HEAD[10:]
     for first in (HEAD.replace(b"pods", b"pots"), torn):
-        found = records.read(first + HEAD + records.intent(A))
-        assert found.header == HEADER
-        assert found.entries == {"/a": A}
-        assert found.damage
+        journal = records.read(first + HEAD + records.intent(A))
+        assert journal.header == HEADER
+        assert journal.entries == {"/a": A}
+        assert journal.damage
     assert records.read(b"x\nx\nx\n" + HEAD + records.intent(A)).header is None
 
 
@@ -211,26 +211,26 @@ def test_a_damaged_record_costs_itself_and_names_its_line(line: bytes) -> None:
     """Those around it count; its number is that of the line in the file."""
     raw = HEAD * 2 + records.intent(A)
     number = raw.count(b"\n") + line[:-1].count(b"\n")
-    found = records.read(raw + line + records.intent(entry("/c")))
+    journal = records.read(raw + line + records.intent(entry("/c")))
 
-    assert list(found.entries) == ["/a", "/c"]
-    assert (f"line {number + 1}: damaged record skipped",) == found.damage
-    assert found.count == 5
+    assert list(journal.entries) == ["/a", "/c"]
+    assert (f"line {number + 1}: damaged record skipped",) == journal.damage
+    assert journal.count == 5
 
 
 def test_an_entry_that_cannot_be_ours_is_left_out_with_the_reason() -> None:
     """However good its checksum: it is judged as it is after all facts about it."""
     seen: list[records.Entry] = []
 
-    def refusal(one: records.Entry) -> str:
-        seen.append(one)
-        return "no place of ours: /b" if one.target == "/b" else ""
+    def refusal(entry: records.Entry) -> str:
+        seen.append(entry)
+        return "no place of ours: /b" if entry.target == "/b" else ""
 
     raw = HEAD + records.intent(A) + records.intent(B) + records.done("/a", "2", 9)
-    found = records.read(raw, refusal)
+    journal = records.read(raw, refusal)
 
-    assert {"/a": A.landed("2", 9)} == found.entries
-    assert found.damage == ("entry skipped: no place of ours: /b",)
+    assert {"/a": A.landed("2", 9)} == journal.entries
+    assert journal.damage == ("entry skipped: no place of ours: /b",)
     assert [A.landed("2", 9), B] == seen
     assert records.never(A) == ""
 
@@ -240,7 +240,7 @@ def test_an_entry_that_cannot_be_ours_is_left_out_with_the_reason() -> None:
 def test_whatever_is_written_over_it(garbage: bytes, start: int, length: int) -> None:
     """Any bytes in place of any: it never breaks, and an entry is as it was written or missing."""
     raw = HEAD * 2 + records.intent(A) + records.intent(B)
-    found = records.read(raw[:start] + garbage + raw[start + length :])
+    journal = records.read(raw[:start] + garbage + raw[start + length :])
 
-    assert found.entries.items() <= {"/a": A, "/b": B}.items()
-    assert found.header in (None, HEADER)
+    assert journal.entries.items() <= {"/a": A, "/b": B}.items()
+    assert journal.header in (None, HEADER)

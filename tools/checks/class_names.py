@@ -48,7 +48,7 @@ def problems(modules: dict[str, list[str]], allowed: Iterable[str]) -> list[str]
                 used.add(entry)
         if len(left) > 1:
             wrong.append(f"{name} is in {', '.join(left)}: rename it in all but one")
-    wrong += [f"{ALLOWED.name}: remove {' '.join(one)}" for one in entries if one not in used]
+    wrong += [f"{ALLOWED.name}: remove {' '.join(entry)}" for entry in entries if entry not in used]
     return wrong
 
 

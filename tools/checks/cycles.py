@@ -24,9 +24,9 @@ def imports(name: str, text: str, modules: Mapping[str, str]) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                found = inner if inner in modules else node.module
-                if found in modules and found != name:
-                    yield found
+                imported = inner if inner in modules else node.module
+                if imported in modules and imported != name:
+                    yield imported
 
 
 def cycles(texts: Mapping[str, str]) -> list[list[str]]:

@@ -43,11 +43,11 @@ _SLOW = ("tests/e2e/", "tests/vm/", "tests/bench/", "tests/browser/")
 
 def imports(text: str) -> frozenset[str]:
     """Our modules that a text imports, as dotted names; a name in a module may be among them."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for package, names, module in _IMPORT.findall(text):
-        found.add(module or package)
-        found.update(f"{package}.{name}" for name in re.findall(r"(\w+)(?: as \w+)?", names))
-    return frozenset(found)
+        modules.add(module or package)
+        modules.update(f"{package}.{name}" for name in re.findall(r"(\w+)(?: as \w+)?", names))
+    return frozenset(modules)
 
 
 class Checkout:
@@ -139,24 +139,24 @@ def read(root: Path) -> dict[str, str]:
 
 def problems(checkout: Checkout, rows: Mapping[str, str]) -> list[str]:
     """What is wrong, one sentence each."""
-    found = [
+    wrong = [
         f"{module}: no {mirror(module)} and no row"
         for module in checkout.modules
         if module not in rows and not checkout.has_mirror(module)
     ]
     for module, suite in rows.items():
         if module not in checkout.modules:
-            found.append(f"{module}: a row, but no such module")
+            wrong.append(f"{module}: a row, but no such module")
         elif checkout.has_mirror(module):
-            found.append(f"{module}: a row, but {mirror(module)} exists")
+            wrong.append(f"{module}: a row, but {mirror(module)} exists")
         elif checkout.distance(module, suite) is None:
-            found.append(f"{module}: {suite} does not reach it")
-    return found
+            wrong.append(f"{module}: {suite} does not reach it")
+    return wrong
 
 
 def mended(checkout: Checkout, rows: Mapping[str, str]) -> dict[str, str]:
     """The table with each true row kept and each missing one chosen."""
-    found = {}
+    table = {}
     for module in checkout.modules:
         if checkout.has_mirror(module):
             continue
@@ -164,8 +164,8 @@ def mended(checkout: Checkout, rows: Mapping[str, str]) -> dict[str, str]:
         if suite is None or checkout.distance(module, suite) is None:
             suite = checkout.choose(module)
         if suite is not None:
-            found[module] = suite
-    return found
+            table[module] = suite
+    return table
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:

@@ -1,7 +1,7 @@
 """Refuses variables, arguments and fields that are called ``one``, ``found`` or ``said``.
 
-Covers: every name that a module of ``koordlet/`` binds, generated code left out.
-Does not cover: names of functions, attributes that are only read.
+Covers: every name that a module of ``FOLDERS`` binds, generated code left out.
+Does not cover: names of functions, attributes that are only read, the other folders of ``tests``.
 
     python -m tools.checks.vague_names
 """
@@ -15,6 +15,17 @@ from pathlib import Path
 
 #: They say nothing about the type; STYLE.md has the rule.
 VAGUE = frozenset({"one", "found", "said"})
+FOLDERS = (
+    "koordlet",
+    "tools",
+    *(
+        f"tests/{name}"
+        for name in (
+            *("bench", "config", "conformance", "history", "host", "http"),
+            *("kit", "model", "policy", "state"),
+        )
+    ),
+)
 
 
 def bound(source: str) -> list[tuple[int, str]]:
@@ -56,6 +67,6 @@ def _names(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 if __name__ == "__main__":
-    lines = problems(Path("koordlet"))
+    lines = [line for folder in FOLDERS for line in problems(Path(folder))]
     sys.stderr.writelines(f"  {line}\n" for line in lines)
     sys.exit(bool(lines))

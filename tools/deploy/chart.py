@@ -126,25 +126,25 @@ def _sources() -> dict[str, Source]:
 
 def components() -> dict[str, str]:
     """Key of each component to what its file says first."""
-    found = {}
+    sentences = {}
     for path in sorted((DEPLOY / "components").iterdir()):
         lines = (path / "kustomization.yaml").read_text().splitlines()
         comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
         words = " ".join(comment).replace("#", "").split()
         first = " ".join(words).partition(". ")[0].rstrip(".:")
         head, *rest = path.name.split("-")
-        found[head + "".join(word.title() for word in rest)] = f"{first}."
-    return found
+        sentences[head + "".join(word.title() for word in rest)] = f"{first}."
+    return sentences
 
 
 def folder(component: str) -> str:
     """Where a component's kustomization is, below ``deploy/components``."""
-    return re.sub(r"[A-Z]", lambda found: f"-{found[0].lower()}", component)
+    return re.sub(r"[A-Z]", lambda letter: f"-{letter[0].lower()}", component)
 
 
 def _documents(path: str) -> Documents:
     every = yaml.safe_load_all((DEPLOY / path).read_text())
-    return [one for one in every if one and one["kind"] != "Namespace"]
+    return [document for document in every if document and document["kind"] != "Namespace"]
 
 
 def _name(document: dict[str, Any]) -> tuple[str, str]:
@@ -211,7 +211,7 @@ def _share(document: dict[str, Any]) -> None:
 def _rules(rules: Iterable[Any]) -> Iterator[Any]:
     for rule in rules:
         resources = {} if isinstance(rule, template.If) else rule["resources"]
-        right = next((_RIGHTS[one] for one in resources if one in _RIGHTS), "")
+        right = next((_RIGHTS[resource] for resource in resources if resource in _RIGHTS), "")
         yield template.If(f"$.Values.rbac.{right}", rule) if right else rule
 
 

@@ -127,14 +127,14 @@ def _defaults(board: panels.Board, panel: panels.Panel) -> dict[str, Any]:
             defaults["custom"] = {"thresholdsStyle": {"mode": "dashed"}}
     if panel.kind == panels.TIMELINE:
         bad, good = ("true", "false") if panel.title == "Conditions" else ("no", "yes")
-        one, zero = (bad, good) if panel.title == "Conditions" else (good, bad)
+        of_one, of_zero = (bad, good) if panel.title == "Conditions" else (good, bad)
         colours = {bad: "red", good: "green"}
         defaults["mappings"] = [
             {
                 "type": "value",
                 "options": {
                     key: {"text": text, "color": colours[text]}
-                    for key, text in (("0", zero), ("1", one))
+                    for key, text in (("0", of_zero), ("1", of_one))
                 },
             }
         ]

@@ -151,11 +151,11 @@ _HEAD = """\
 
 def defaults(documents: list[dict[str, Any]], components: Mapping[str, str]) -> dict[str, Any]:
     """Key to default, those of components with their first sentence among them."""
-    found: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     for value in VALUES:
         at = value.place
-        found[value.key] = value.default if at is None else _taken(value, at, documents)
-    return found | {f"components.{name}": False for name in components}
+        chosen[value.key] = value.default if at is None else _taken(value, at, documents)
+    return chosen | {f"components.{name}": False for name in components}
 
 
 def _taken(value: Value, place: Place, documents: list[dict[str, Any]]) -> Any:

@@ -43,7 +43,9 @@ def _row(row: knob.Knob) -> str:
         notes.append(f"on the other version `{row.twin}`")
     if row.usage:
         notes.append(f"usage `{row.usage}`")
-    notes += [word for word, said in (("least", row.least), ("may block", row.may_block)) if said]
+    notes += [
+        word for word, applies in (("least", row.least), ("may block", row.may_block)) if applies
+    ]
     cells = (
         f"`{row.v1}`" if row.v1 else "",
         f"`{row.v2}`" if row.v2 else "",

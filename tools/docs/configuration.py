@@ -149,19 +149,19 @@ def _defaults() -> dict[places.Loc, Any]:
 
 
 def _schema_of(loc: places.Loc) -> dict[str, Any]:
-    whole = found = _whole()
+    whole = node = _whole()
     for key in loc:
-        found = found["properties"][key]
-        if "$ref" in found:
-            found = whole["$defs"][found["$ref"].rsplit("/", 1)[-1]]
-    return found
+        node = node["properties"][key]
+        if "$ref" in node:
+            node = whole["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+    return node
 
 
 def _kind(info: dict[str, Any]) -> str:
     if "enum" in info:
         return ", ".join(f"`{word}`" for word in info["enum"])
     if "anyOf" in info:
-        return " or ".join(_kind(one) for one in info["anyOf"])
+        return " or ".join(_kind(choice) for choice in info["anyOf"])
     kinds: str | list[str] = info.get("type", "")
     words: dict[str, str] = {"integer": "whole number", "boolean": "true or false", "array": "list"}
     words |= {"object": "map", "string": "text"}

@@ -27,11 +27,13 @@ This page is generated: `python -m tools.docs.custom_resources > docs/api-object
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([_HEAD, *(line for one in definitions.documents() for line in _kind(one))])
+    return "\n".join(
+        [_HEAD, *(line for document in definitions.documents() for line in _kind(document))]
+    )
 
 
-def _kind(one: Mapping[str, Any]) -> Iterator[str]:
-    spec = one["spec"]
+def _kind(definition: Mapping[str, Any]) -> Iterator[str]:
+    spec = definition["spec"]
     names, versions = spec["names"], spec["versions"]
     served = ", ".join(
         f"`{each['name']}`{' (stored)' if each['storage'] else ''}" for each in versions

@@ -44,7 +44,11 @@ def page() -> str:
     """The whole page."""
     files = sorted(SOURCES.glob("*.proto"))
     return "\n".join(
-        [_HEAD, _who(), *(line for one in files for line in _file(one.name, one.read_text()))]
+        [
+            _HEAD,
+            _who(),
+            *(line for source in files for line in _file(source.name, source.read_text())),
+        ]
     )
 
 
@@ -61,54 +65,56 @@ class _Section:
     """A service, message or enumeration on its way."""
 
     title: str
-    said: str
+    comment: str
     rows: list[str] = field(default_factory=list)
 
 
 def _file(name: str, text: str) -> Iterator[str]:
     yield f"## {name}\n"
-    said: list[str] = []
+    comment: list[str] = []
     made: list[_Section] = []
     #: Those that are open; ``None``: a oneof, whose fields are those of the message around it.
     stack: list[_Section | None] = []
     for line in map(str.strip, text.splitlines()):
         if line.startswith("//"):
-            said.append(line[2:].strip())
+            comment.append(line[2:].strip())
             continue
-        if line.startswith("syntax") and said:
-            yield " ".join(filter(None, said)) + "\n"
-        elif found := _BLOCK.match(line):
-            inside = ".".join([*(one.title.split()[1] for one in stack[-1:] if one), found[2]])
-            made.append(_Section(f"{found[1]} {inside}", " ".join(said)))
-            stack += [] if found[3] else [made[-1]]
+        if line.startswith("syntax") and comment:
+            yield " ".join(filter(None, comment)) + "\n"
+        elif block := _BLOCK.match(line):
+            inside = ".".join(
+                [*(section.title.split()[1] for section in stack[-1:] if section), block[2]]
+            )
+            made.append(_Section(f"{block[1]} {inside}", " ".join(comment)))
+            stack += [] if block[3] else [made[-1]]
         elif line.startswith("oneof "):
             stack.append(None)
         elif line.startswith("}") and stack:
             stack.pop()
-        elif row := _row(line, " ".join(said), alternative=bool(stack) and stack[-1] is None):
-            next(one for one in reversed(stack) if one is not None).rows.append(row)
-        said = []
-    for one in made:
-        yield from _section(one)
+        elif row := _row(line, " ".join(comment), alternative=bool(stack) and stack[-1] is None):
+            next(section for section in reversed(stack) if section is not None).rows.append(row)
+        comment = []
+    for section in made:
+        yield from _section(section)
 
 
-def _section(one: _Section) -> Iterator[str]:
-    yield f"### {one.title}\n"
-    if one.said:
-        yield f"{one.said}\n"
-    if one.rows:
-        yield "| name | what | |\n|---|---|---|\n" + "\n".join(one.rows) + "\n"
+def _section(section: _Section) -> Iterator[str]:
+    yield f"### {section.title}\n"
+    if section.comment:
+        yield f"{section.comment}\n"
+    if section.rows:
+        yield "| name | what | |\n|---|---|---|\n" + "\n".join(section.rows) + "\n"
 
 
-def _row(line: str, said: str, *, alternative: bool) -> str:
-    if found := _RPC.match(line):
-        taken, given = f"{found[2] or ''}{found[3]}", f"{found[4] or ''}{found[5]}"
-        return f"| `{found[1]}` | `{taken}` → `{given}` | {said} |"
-    if found := _FIELD.match(line):
+def _row(line: str, comment: str, *, alternative: bool) -> str:
+    if rpc := _RPC.match(line):
+        taken, given = f"{rpc[2] or ''}{rpc[3]}", f"{rpc[4] or ''}{rpc[5]}"
+        return f"| `{rpc[1]}` | `{taken}` → `{given}` | {comment} |"
+    if entry := _FIELD.match(line):
         one_of = " (one of)" if alternative else ""
-        return f"| `{found[2]}` = {found[3]} | `{found[1]}`{one_of} | {said} |"
-    if found := _VALUE.match(line):
-        return f"| `{found[1]}` | {found[2]} | {said} |"
+        return f"| `{entry[2]}` = {entry[3]} | `{entry[1]}`{one_of} | {comment} |"
+    if value := _VALUE.match(line):
+        return f"| `{value[1]}` | {value[2]} | {comment} |"
     return ""
 
 

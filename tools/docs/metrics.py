@@ -37,13 +37,14 @@ This page is generated: `python -m tools.docs.metrics > docs/metrics.md`.
 
 def page() -> str:
     """The whole page."""
-    return _HEAD + "".join(_row(one) for one in sorted(metrics.table(), key=lambda f: f.name))
+    return _HEAD + "".join(_row(family) for family in sorted(metrics.table(), key=lambda f: f.name))
 
 
-def _row(one: families.Family) -> str:
-    name = f"{one.name}_total" if one.type == families.COUNTER else one.name
-    labels = ", ".join(f"`{label}`" for label in one.labels)
-    return f"| `{name}` | {one.type} | {one.group} | {labels} | {one.bound} | {one.help} |\n"
+def _row(family: families.Family) -> str:
+    name = f"{family.name}_total" if family.type == families.COUNTER else family.name
+    labels = ", ".join(f"`{label}`" for label in family.labels)
+    cells = (f"`{name}`", family.type, family.group, labels, family.bound, family.help)
+    return f"| {' | '.join(cells)} |\n"
 
 
 if __name__ == "__main__":

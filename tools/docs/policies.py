@@ -49,10 +49,10 @@ _LITERAL = re.compile(r"``([^`]+)``")
 def page() -> str:
     """The whole page."""
     rows = [
-        f"| [{one.stem}](#{one.stem}) | {one.default_mode.value} | {one.summary} |"
-        for one in registry.POLICIES
+        f"| [{policy.stem}](#{policy.stem}) | {policy.default_mode.value} | {policy.summary} |"
+        for policy in registry.POLICIES
     ]
-    parts = [line for one in registry.POLICIES for line in _section(one)]
+    parts = [line for policy in registry.POLICIES for line in _section(policy)]
     return _HEAD + "\n".join([*rows, "", *parts])
 
 
@@ -95,9 +95,9 @@ def words_of(paragraph: str) -> Mapping[str, str]:
     }
 
 
-def _protects(one: declaration.Declared) -> str:
-    if one.protects:
-        return f"{one.protects}; the guard never takes it back"
+def _protects(policy: declaration.Declared) -> str:
+    if policy.protects:
+        return f"{policy.protects}; the guard never takes it back"
     return "nobody; [the guard](best-effort.md#the-guard) takes a step back that hurts"
 
 
@@ -107,12 +107,12 @@ def _meant(field: catalog.Field) -> str:
     return f"{default}; {description}"
 
 
-def _prefix(one: declaration.Declared) -> str:
-    return f"policies.{one.stem}."
+def _prefix(policy: declaration.Declared) -> str:
+    return f"policies.{policy.stem}."
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(f"`{one}`" for one in names)
+    return ", ".join(f"`{name}`" for name in names)
 
 
 if __name__ == "__main__":

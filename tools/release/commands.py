@@ -36,8 +36,8 @@ def run(*words: str | Path, folder: Path | None = None, **variables: str) -> str
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{words[0]}: {error}") from error
     if done.returncode:
-        said = (done.stderr or done.stdout).strip()[-2000:]
-        raise BuildError(f"{words[0]} ended with {done.returncode}: {said}")
+        output = (done.stderr or done.stdout).strip()[-2000:]
+        raise BuildError(f"{words[0]} ended with {done.returncode}: {output}")
     return done.stdout
 
 

@@ -45,7 +45,7 @@ def build(into: Path, machine: str) -> list[parts.Part]:
     for name in _MERGED:
         (into / "usr" / name).mkdir(parents=True)
         (into / name).symlink_to(f"usr/{name}")
-    found = []
+    packages = []
     with tempfile.TemporaryDirectory() as work:
         fetched = Path(work)
         _fetch(fetched, machine)
@@ -54,7 +54,7 @@ def build(into: Path, machine: str) -> list[parts.Part]:
             commands.run("dpkg-deb", "-x", archive, tree)
             _merge(tree, into)
             status = commands.run("dpkg-deb", "-f", archive)
-            found.append(parts.of_debian(status, commands.sha256(archive)))
+            packages.append(parts.of_debian(status, commands.sha256(archive)))
     for pattern in _LEFT_OUT:
         for folder in into.glob(pattern):
             shutil.rmtree(folder)
@@ -65,7 +65,7 @@ def build(into: Path, machine: str) -> list[parts.Part]:
     (into / "tmp").mkdir()
     (into / "tmp").chmod(0o1777)
     environment.compiled(into / "usr/lib/python3.11", "/usr/lib/python3.11")
-    return found
+    return packages
 
 
 def _fetch(into: Path, machine: str) -> None:

@@ -134,5 +134,5 @@ def walk(
 def version() -> str:
     """Of koordlet, without importing it."""
     text = (commands.REPO / "koordlet/__init__.py").read_text()
-    [found] = re.findall(r'^__version__ = "(.+)"$', text, re.MULTILINE)
-    return str(found)
+    [number] = re.findall(r'^__version__ = "(.+)"$', text, re.MULTILINE)
+    return str(number)

@@ -35,7 +35,7 @@ def build(
         base.mkdir()
         several = debian.build(base, machine)
         site = environment.build(program, PREFIX, wheel, machine)
-        several += [one for one in parts.of_python(site) if one.name != "koordlet"]
+        several += [part for part in parts.of_python(site) if part.name != "koordlet"]
         # koordlet changes with each release, what it runs with seldom: layers of their own.
         for path in sorted(site.glob("koordlet*")):
             target = own / path.relative_to(program)

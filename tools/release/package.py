@@ -147,7 +147,7 @@ def build(into: Path, wheel: Path) -> tuple[Path, list[parts.Part]]:
         tree = Path(work, "tree")
         tree.mkdir(mode=0o755)
         site = environment.build(tree, PREFIX, wheel)
-        several = [one for one in parts.of_python(site) if one.name != "koordlet"]
+        several = [part for part in parts.of_python(site) if part.name != "koordlet"]
         return pack(tree, several, into, environment.version(), "-Zxz", "-z3"), several
 
 

@@ -42,10 +42,10 @@ class Part:
 def of_python(site: Path) -> Iterator[Part]:
     """The distributions of a folder of packages, by name."""
     every = importlib.metadata.distributions(path=[str(site)])
-    for found in sorted(every, key=lambda one: one.name.lower()):
-        name = re.sub(r"[-_.]+", "-", found.name).lower()
-        url = f"pkg:pypi/{name}@{found.version}"
-        yield Part(name, found.version, url, _licence(found.metadata))
+    for distribution in sorted(every, key=lambda distribution: distribution.name.lower()):
+        name = re.sub(r"[-_.]+", "-", distribution.name).lower()
+        url = f"pkg:pypi/{name}@{distribution.version}"
+        yield Part(name, distribution.version, url, _licence(distribution.metadata))
 
 
 def _licence(metadata: importlib.metadata.PackageMetadata) -> str:

@@ -61,5 +61,5 @@ def _package(part: parts.Part, name: str) -> dict[str, Any]:
     }
 
 
-def _relation(one: str, kind: str, other: str) -> dict[str, str]:
-    return {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
+def _relation(element: str, kind: str, other: str) -> dict[str, str]:
+    return {"spdxElementId": element, "relationshipType": kind, "relatedSpdxElement": other}

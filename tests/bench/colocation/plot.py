@@ -37,15 +37,18 @@ def svg(rows: Mapping[str, Arms], title: str) -> str:
     )
 
 
-def _bar(x: int, y: int, one: Interval, most: float, colour: str) -> list[str]:
+def _bar(x: int, y: int, span: Interval, most: float, colour: str) -> list[str]:
     def at(value: float) -> float:
         return x + _COLUMN * min(value, most) / most * 0.8
 
     return [
-        f'<rect x="{x}" y="{y - 11}" width="{at(one.value) - x:.1f}" height="12" fill="{colour}"/>',
         (
-            f'<line x1="{at(one.low):.1f}" x2="{at(one.high):.1f}" y1="{y - 5}" y2="{y - 5}"'
+            f'<rect x="{x}" y="{y - 11}" width="{at(span.value) - x:.1f}" height="12"'
+            f' fill="{colour}"/>'
+        ),
+        (
+            f'<line x1="{at(span.low):.1f}" x2="{at(span.high):.1f}" y1="{y - 5}" y2="{y - 5}"'
             ' stroke="black"/>'
         ),
-        f'<text x="{x + _COLUMN * 0.83:.0f}" y="{y}">{escape(str(one))}</text>',
+        f'<text x="{x + _COLUMN * 0.83:.0f}" y="{y}">{escape(str(span))}</text>',
     ]

@@ -92,9 +92,9 @@ def test_a_crowd_is_followed_by_its_top() -> None:
     host = machine(*(f"crowd/n{number}" for number in range(20)), "calm/one/two")
     look, follower = Counted(host), followed.Follower(most=10)
     pods = [declared("crowd"), declared("calm")]
-    found = follower.groups(look, pods, (), full=True, sets=False)
+    groups = follower.groups(look, pods, (), full=True, sets=False)
 
-    assert list(dict.fromkeys(found)) == ["", "crowd", "calm", "calm/one", "calm/one/two"]
+    assert list(dict.fromkeys(groups)) == ["", "crowd", "calm", "calm/one", "calm/one/two"]
     assert follower.crowded == {"crowd": False}
     assert "crowd" not in look.listed
     for number in range(15):
@@ -112,10 +112,10 @@ def test_a_pod_keeps_its_containers() -> None:
     other = POD.replace("11111111", "99999999")
     host = machine(*inside, f"{other}/{BOX}/init.scope")
     follower = followed.Follower(most=10)
-    found = follower.groups(reader(host), [of_kubelet(POD)], (), full=True, sets=False)
+    groups = follower.groups(reader(host), [of_kubelet(POD)], (), full=True, sets=False)
 
     wanted = {"", "kubepods.slice", POD, f"{POD}/{BOX}", other, f"{other}/{BOX}"}
-    assert wanted | {f"{other}/{BOX}/init.scope"} == set(found)
+    assert wanted | {f"{other}/{BOX}/init.scope"} == set(groups)
     assert follower.crowded == {POD: False}
 
 
@@ -134,13 +134,13 @@ def test_groups_that_are_gone_are_no_crowd() -> None:
 
 def test_many_small_crowds() -> None:
     """All workloads together have a bound, too: the last ones are followed by their tops."""
-    host = machine(*(f"w{one}/n{number}" for one in range(5) for number in range(8)))
+    host = machine(*(f"w{pod}/n{number}" for pod in range(5) for number in range(8)))
     follower = followed.Follower(most=10, most_of_all=20)
-    pods = [declared(f"w{one}") for one in range(5)]
-    found = follower.groups(reader(host), pods, (), full=True, sets=False)
+    pods = [declared(f"w{number}") for number in range(5)]
+    groups = follower.groups(reader(host), pods, (), full=True, sets=False)
 
     assert follower.crowded.keys() == {"w2", "w3", "w4"}
-    assert {f"w{one}" for one in range(5)} <= set(found)
+    assert {f"w{number}" for number in range(5)} <= set(groups)
 
 
 def test_sets_of_a_crowd_are_known_on_v1() -> None:
@@ -178,8 +178,10 @@ def test_a_crowd_is_told_and_kept_in_its_pool(
         agents.settle(who, site.clock)
         assert who.publisher.view is not None
         conditions = who.publisher.view.plan.conditions
-        told = [one for one in conditions if one.type == "GroupsNotFollowed"]
-        assert [(one.subject, one.status) for one in told] == [("host/batch", True)]
+        crowds = [condition for condition in conditions if condition.type == "GroupsNotFollowed"]
+        assert [(condition.subject, condition.status) for condition in crowds] == [
+            ("host/batch", True)
+        ]
         counted = who.publisher.view.snapshot.counted
         assert not [path for path in counted if path.startswith("batch/jobs/")]
         assert site.host.text(site.host.at(f"{top}/batch/jobs/cpuset.cpus")) == "1-4\n"
@@ -190,6 +192,6 @@ def test_a_crowd_is_told_and_kept_in_its_pool(
             site.host.rmdir(site.host.at(path))
         agents.settle(who, site.clock)
         assert who.publisher.view is not None
-        kinds = [one.type for one in who.publisher.view.plan.conditions]
+        kinds = [condition.type for condition in who.publisher.view.plan.conditions]
 
     assert "GroupsNotFollowed" not in kinds

@@ -14,35 +14,35 @@ from tests.kit.kernel.machine import Cgroup
 def layout(version: Cgroup, *groups: str) -> cgroup.Layout:
     """What is found on a machine with these groups, in every hierarchy."""
     host = Machine("0-1", cgroup=version)
-    for one in hierarchies.discover(host).hierarchies:
-        if one.unified:
-            host.write(host.at(f"{one.mount}/cgroup.subtree_control"), b"+cpu +memory")
+    for hierarchy in hierarchies.discover(host).hierarchies:
+        if hierarchy.unified:
+            host.write(host.at(f"{hierarchy.mount}/cgroup.subtree_control"), b"+cpu +memory")
         for group in groups:
-            host.mkdir(host.at(one.directory(group)))
+            host.mkdir(host.at(hierarchy.directory(group)))
     return hierarchies.discover(host)
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_files_of_other_makers_kernels(version: Cgroup) -> None:
     """They are missing, and why is said; what this kernel has is there."""
-    found = layout(version, "web")
+    machine_layout = layout(version, "web")
 
-    assert found.file(knob.CPU_BVT, "web") is None
-    gap = found.why_not(knob.CPU_BVT)
+    assert machine_layout.file(knob.CPU_BVT, "web") is None
+    gap = machine_layout.why_not(knob.CPU_BVT)
     assert gap is not None
     assert gap.why == "this kernel has no cpu.bvt_warp_ns (since Alibaba Cloud Linux)"
-    idle = found.file(knob.CPU_IDLE, "web")
+    idle = machine_layout.file(knob.CPU_IDLE, "web")
     assert idle is not None
-    assert found.why_not(knob.CPU_IDLE) is None
+    assert machine_layout.why_not(knob.CPU_IDLE) is None
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_without_any_group(version: Cgroup) -> None:
     """The root has few files, so only what other makers added is taken as missing."""
-    found = layout(version)
+    machine_layout = layout(version)
 
-    assert found.file(knob.CPU_BVT, "web") is None
-    assert found.file(knob.CPU_IDLE, "web") is not None
+    assert machine_layout.file(knob.CPU_BVT, "web") is None
+    assert machine_layout.file(knob.CPU_IDLE, "web") is not None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def _mounted(*lines: tuple[str, str, str]) -> list[str]:
         for kind, _, options in (what.partition(" "),)
     )
     host = machines.to_host({"proc/self/mountinfo": text})
-    return [one.mount for one in hierarchies.discover(host).hierarchies]
+    return [hierarchy.mount for hierarchy in hierarchies.discover(host).hierarchies]
 
 
 @pytest.mark.parametrize("what", ["cgroup cpuset", "cgroup2 nsdelegate"])
@@ -112,10 +112,10 @@ def test_a_root_that_is_not_there_is_named() -> None:
     """A mistyped --cgroup-root is no right that is missing, and not all is as it should be."""
     host = Machine("0-1", cgroup="v2")
 
-    for found in (
+    for discovered in (
         hierarchies.discover(host, "kubelte"),
         hierarchies.writable(host, hierarchies.discover(host, "kubelte")),
     ):
-        gap = found.why_not(knob.CPUSET_CPUS)
+        gap = discovered.why_not(knob.CPUSET_CPUS)
         assert gap is not None
         assert gap.why == "/sys/fs/cgroup: the cgroup kubelte does not exist"

@@ -15,7 +15,7 @@ _MI = 1 << 20
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[memory_alarms.Alarms]:
+def alarms(tmp_path: Path) -> Iterator[memory_alarms.Alarms]:
     """Over a group of plain files, without a pressure file."""
     (tmp_path / "memory.usage_in_bytes").write_text("0\n")
     (tmp_path / "cgroup.event_control").touch()
@@ -32,46 +32,46 @@ def asked(top: Path) -> tuple[int, int]:
     return int(where), int(usage)
 
 
-def test_a_level_tells_once(tmp_path: Path, told: memory_alarms.Alarms) -> None:
+def test_a_level_tells_once(tmp_path: Path, alarms: memory_alarms.Alarms) -> None:
     """It is heard, taken off, and set anew with the next tick."""
-    told.set({str(tmp_path): 50 * _MI})
+    alarms.set({str(tmp_path): 50 * _MI})
     where, usage = asked(tmp_path)
     assert usage == 50 * _MI
-    assert not told.heard()
+    assert not alarms.heard()
     os.eventfd_write(where, 1)
 
-    assert told.heard()
-    assert not told.heard()
-    told.set({str(tmp_path): 50 * _MI})
+    assert alarms.heard()
+    assert not alarms.heard()
+    alarms.set({str(tmp_path): 50 * _MI})
     os.eventfd_write(asked(tmp_path)[0], 1)
-    assert told.heard()
+    assert alarms.heard()
 
 
-def test_a_level_moves_with_the_page_cache(tmp_path: Path, told: memory_alarms.Alarms) -> None:
+def test_a_level_moves_with_the_page_cache(tmp_path: Path, alarms: memory_alarms.Alarms) -> None:
     """By steps of a mebibyte; without a level it is off."""
-    told.set({str(tmp_path): 50 * _MI})
-    told.set({str(tmp_path): 50 * _MI + 1})
+    alarms.set({str(tmp_path): 50 * _MI})
+    alarms.set({str(tmp_path): 50 * _MI + 1})
     assert asked(tmp_path)[1] == 50 * _MI
-    told.set({str(tmp_path): 52 * _MI})
+    alarms.set({str(tmp_path): 52 * _MI})
     assert asked(tmp_path)[1] == 52 * _MI
     where, _ = asked(tmp_path)
-    told.set({})
+    alarms.set({})
 
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.eventfd_write(where, 1)
 
 
-def test_what_cannot_be_had_is_said(tmp_path: Path, told: memory_alarms.Alarms) -> None:
+def test_what_cannot_be_had_is_said(tmp_path: Path, alarms: memory_alarms.Alarms) -> None:
     """No pressure file, a file that is none, a group that v2 counts: nothing is told, and why."""
-    told.set({str(tmp_path / "gone"): _MI})
+    alarms.set({str(tmp_path / "gone"): _MI})
     plain = tmp_path / "plain"
     plain.write_text("")
     other = memory_alarms.Alarms(root.LiveHost(), str(plain))
 
-    assert "No such file" in told.problems["pressure"]
-    assert "No such file" in told.problems[str(tmp_path / "gone")]
+    assert "No such file" in alarms.problems["pressure"]
+    assert "No such file" in alarms.problems[str(tmp_path / "gone")]
     assert other.problems["pressure"]
-    assert not told.heard()
+    assert not alarms.heard()
     other.close()
 
 

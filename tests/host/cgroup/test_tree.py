@@ -37,14 +37,14 @@ def line(mount: str, kind: str, options: str, flags: str = "rw,relatime") -> str
     return LINE.format(mount=mount, kind=kind, options=options, flags=flags)
 
 
-def shown(found: cgroup.Layout) -> list[tuple[str, str, bool]]:
+def shown(mounted: cgroup.Layout) -> list[tuple[str, str, bool]]:
     """Mount, controllers and whether it may be written."""
-    return [(h.mount, ",".join(sorted(h.controllers)), h.writable) for h in found.hierarchies]
+    return [(h.mount, ",".join(sorted(h.controllers)), h.writable) for h in mounted.hierarchies]
 
 
 def test_v1_mounts() -> None:
     """Controllers are the words of a v1 mount; a hierarchy without any has nothing to control."""
-    found = layout(
+    mounted = layout(
         line("/sys/fs/cgroup/cpu,cpuacct", "cgroup", "rw,cpu,cpuacct"),
         line("/sys/fs/cgroup/systemd", "cgroup", "rw,xattr,name=systemd"),
         line("/sys/fs/cgroup/memory", "cgroup", "ro,memory"),
@@ -52,7 +52,7 @@ def test_v1_mounts() -> None:
         line("/proc", "proc", "rw"),
     )
 
-    assert shown(found) == [
+    assert shown(mounted) == [
         ("/sys/fs/cgroup/cpu,cpuacct", "cpu,cpuacct", True),
         ("/sys/fs/cgroup/memory", "memory", False),
         ("/sys/fs/cgroup/pids", "pids", False),
@@ -79,12 +79,14 @@ def test_damaged_lines_are_no_mounts(text: str) -> None:
     assert layout(text).hierarchies == ()
 
 
-@pytest.mark.parametrize(("version", "found"), [("v1", "v1"), ("v2", "v2"), ("hybrid", "hybrid")])
-def test_real_layouts(version: Cgroup, found: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "expected"), [("v1", "v1"), ("v2", "v2"), ("hybrid", "hybrid")]
+)
+def test_real_layouts(version: Cgroup, expected: str) -> None:
     """Each way of mounting is recognised."""
     host = Machine("0-1", cgroup=version)
 
-    assert found == hierarchies.discover(host).version.value
+    assert expected == hierarchies.discover(host).version.value
 
 
 def reader(host: KernelHost) -> tree.CgroupReader:

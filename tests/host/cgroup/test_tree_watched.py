@@ -169,9 +169,9 @@ def test_a_change_that_nobody_told_of_is_found_within_five_polls(
     """Another cgroup namespace writes through a superblock of its own, of which we hear nothing."""
     everything(look)
     silently(tree / "pod/inner" / CPUS, b"3")
-    found = [everything(look)["pod/inner"].values[CPUS] for _ in range(5)]
+    values = [everything(look)["pod/inner"].values[CPUS] for _ in range(5)]
 
-    assert found[-1] == "3"
+    assert values[-1] == "3"
 
 
 def test_only_what_is_in_doubt_is_read_again(
@@ -204,23 +204,23 @@ def test_a_rescan_that_finds_nothing_new_leaves_all_as_it_was(
 
 
 @pytest.mark.parametrize("path", ["pod/fresh", "pod/inner/fresh"])
-@pytest.mark.parametrize("told", [True, False], ids=["told", "found"])
+@pytest.mark.parametrize("heard", [True, False], ids=["told", "found"])
 def test_where_a_group_came_all_are_to_be_looked_at(
-    look: cgroup_tree.CgroupReader, tree: Path, path: str, told: bool
+    look: cgroup_tree.CgroupReader, tree: Path, path: str, heard: bool
 ) -> None:
     """Others may be wanted now than those that were."""
     before = everything(look)
     group(tree / path, "0")
-    if told:
+    if heard:
         look.hear()
         assert look.renewed(before) is None
     else:
         # Of what nobody heard, a rescan finds out.
-        found = []
+        answers = []
         for _ in range(24):
             look.rescan()
-            found.append(look.renewed(before))
-        assert None in found
+            answers.append(look.renewed(before))
+        assert None in answers
 
 
 def test_where_a_group_went_all_are_to_be_looked_at(
@@ -317,12 +317,12 @@ def test_closing_gives_every_watch_back(look: cgroup_tree.CgroupReader, tree: Pa
     """The kernel keeps none, and what happens afterwards is told to nobody."""
     everything(look)
     assert look._events is not None
-    told = Path(f"/proc/self/fdinfo/{look._events.handle}")
-    before = told.read_text().count("inotify wd")
+    listing = Path(f"/proc/self/fdinfo/{look._events.handle}")
+    before = listing.read_text().count("inotify wd")
     look.close()
     (tree / "pod" / CPUS).write_text("2\n")
 
-    assert (before, told.read_text().count("inotify wd")) == (3, 0)
+    assert (before, listing.read_text().count("inotify wd")) == (3, 0)
     assert not look.hear()
 
 

@@ -25,7 +25,7 @@ KIDLED = b"""\
   dfui             0       0       0       0       0       0       0       4
   dsei         10000   10000   10000   10000   10000   10000   10000   10000
 """
-PERCENTILES = ",".join(str(one) for one in (-500, *[0] * 60, *[299_999] * 10, *[300_000] * 30))
+PERCENTILES = ",".join(str(age) for age in (-500, *[0] * 60, *[299_999] * 10, *[300_000] * 30))
 COLDER = b",".join([b"-500", *[b"0"] * 40, *[b"300000"] * 60])
 MIB = 1 << 20
 #: 960 MiB, of which 590 are on the lists for reclaim; the rest is free, or the kernel's own.
@@ -122,9 +122,9 @@ def test_of_the_node() -> None:
     ) == cold_memory.node(host, layout)
 
     host.tree.text(f"{parameters}/enabled", "N\n")
-    found = cold_memory.node(host, layout)
-    assert isinstance(found, absence.Unsupported)
-    assert "not enabled" in found.why
+    gap = cold_memory.node(host, layout)
+    assert isinstance(gap, absence.Unsupported)
+    assert "not enabled" in gap.why
 
     host.tree.text(f"{parameters}/enabled", "Y\n")
     host.tree.text(f"{parameters}/memory_idle_ms_percentiles", PERCENTILES + "\n")

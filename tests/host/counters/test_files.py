@@ -30,8 +30,8 @@ SOME = [1.5, 2.0, 3.25, 4.0]
 def one(name: str, *texts: str, unified: bool) -> dict[meter.Meter, list[float]]:
     """The columns of a file."""
     row = next(row for row in files.table() if (row.name, row.unified) == (name, unified))
-    found = row.columns([text.encode() for text in texts])
-    return {what: list(column) for what, column in zip(row.meters, found, strict=True)}
+    columns = row.columns([text.encode() for text in texts])
+    return {what: list(column) for what, column in zip(row.meters, columns, strict=True)}
 
 
 def test_cpu_time_of_v1() -> None:
@@ -44,37 +44,37 @@ def test_cpu_time_of_v1() -> None:
 def test_throttling_of_v1() -> None:
     """Periods, throttled ones, and nanoseconds; other lines do not matter."""
     text = "nr_periods 10\nnr_throttled 4\nthrottled_time 1500000000\nnr_bursts 0\n"
-    found = one("cpu.stat", text, unified=False)
+    columns = one("cpu.stat", text, unified=False)
 
-    assert [column[0] for column in found.values()] == [10, 4, 1.5]
+    assert [column[0] for column in columns.values()] == [10, 4, 1.5]
 
 
 def test_cpu_of_v2_with_and_without_the_controller() -> None:
     """Without the controller there is no throttling: those values are missing, the others there."""
     short = "usage_usec 3000000\nuser_usec 2000000\nsystem_usec 1000000\n"
     long = f"{short}nr_periods 5\nnr_throttled 2\nthrottled_usec 500000\n"
-    found = one("cpu.stat", short, long, short, unified=True)
+    columns = one("cpu.stat", short, long, short, unified=True)
 
-    assert found[meter.CPU] == [3.0, 3.0, 3.0]
-    assert found[meter.THROTTLED_PERIODS][1] == 2
-    assert [math.isnan(n) for n in found[meter.PERIODS]] == [True, False, True]
+    assert columns[meter.CPU] == [3.0, 3.0, 3.0]
+    assert columns[meter.THROTTLED_PERIODS][1] == 2
+    assert [math.isnan(n) for n in columns[meter.PERIODS]] == [True, False, True]
 
 
 def test_memory_of_v1_counts_what_is_below() -> None:
     """The sums of the hierarchy are taken, not those of the group alone."""
-    found = one("memory.stat", STAT, unified=False)
+    columns = one("memory.stat", STAT, unified=False)
 
-    assert [column[0] for column in found.values()] == [100, 300, 35]
+    assert [column[0] for column in columns.values()] == [100, 300, 35]
 
 
 def test_keys_that_move() -> None:
     """Another kernel's order of keys is learned, also where the number of keys is the same."""
     first = "inactive_anon 1\nactive_anon 2\nunevictable 3\ninactive_file 4\nactive_file 5\n"
     second = "active_file 50\ninactive_file 40\nunevictable 30\nactive_anon 20\ninactive_anon 10\n"
-    found = one("memory.stat", first, second, first, unified=True)
+    columns = one("memory.stat", first, second, first, unified=True)
 
-    assert found[meter.MEMORY_INACTIVE_FILE] == [4, 40, 4]
-    assert found[meter.MEMORY_ANON] == [6, 60, 6]
+    assert columns[meter.MEMORY_INACTIVE_FILE] == [4, 40, 4]
+    assert columns[meter.MEMORY_ANON] == [6, 60, 6]
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_files(name: str, unified: bool, text: str, values: list[float]) -> None
 
 def test_pressure_without_full() -> None:
     """Before 5.13 the CPU's file had one line."""
-    found = one("cpu.pressure", PSI.partition("\n")[0] + "\n", unified=True)
+    columns = one("cpu.pressure", PSI.partition("\n")[0] + "\n", unified=True)
 
-    assert [column[0] for column in list(found.values())[:4]] == SOME
-    assert all(math.isnan(column[0]) for column in list(found.values())[4:])
+    assert [column[0] for column in list(columns.values())[:4]] == SOME
+    assert all(math.isnan(column[0]) for column in list(columns.values())[4:])
 
 
 @pytest.mark.parametrize("unified", [False, True])
@@ -122,9 +122,9 @@ def test_memory_by_node(unified: bool) -> None:
     v1 = "total=7 N0=3 N1=4\nfile=9 N0=9 N1=0\nhierarchical_total=30 N0=10 N1=20\n"
     v2 = "anon N0=4096 N1=0\nfile N0=4096 N1=8192\nshmem N0=1 N1=1\n"
     row = files.numa((0, 1), unified=unified)
-    found = row.columns([(v2 if unified else v1).encode()])
+    columns = row.columns([(v2 if unified else v1).encode()])
 
-    assert ([8192, 8192] if unified else [40960, 81920]) == [column[0] for column in found]
+    assert ([8192, 8192] if unified else [40960, 81920]) == [column[0] for column in columns]
     assert (meter.numa_memory(0), meter.numa_memory(1)) == row.meters
 
 
@@ -142,10 +142,10 @@ def test_memory_by_node_with_gaps(unified: bool) -> None:
     v1 = "total=7 N8=3 N250=4\nhierarchical_total=30 N8=10 N9=5 N250=20\n"
     v2 = "anon N8=4096 N9=7 N250=0\nfile N8=4096 N9=7 N250=8192\n"
     row = files.numa((0, 8, 250), unified=unified)
-    found = row.columns([(v2 if unified else v1).encode()])
+    columns = row.columns([(v2 if unified else v1).encode()])
 
     expected = [0, 8192, 8192] if unified else [0, 40960, 81920]
-    assert [column[0] for column in found] == expected
+    assert [column[0] for column in columns] == expected
     assert tuple(map(meter.numa_memory, (0, 8, 250))) == row.meters
 
 

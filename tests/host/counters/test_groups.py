@@ -26,14 +26,14 @@ def reader(host: root.HostRoot, handles: int = 1000) -> groups.GroupReader:
 
 def values(reading: readings.Reading, what: meter.Meter) -> dict[str, float]:
     """What was read of a meter, by group."""
-    found: dict[str, float] = {}
+    by_path: dict[str, float] = {}
     for batch in reading.batches:
         if batch.meter is what:
             by_slot = dict(zip(range(batch.start, reading.width, batch.step), batch.values))  # noqa: B905 -- as many as there are
-            found |= {
+            by_path |= {
                 path: by_slot[slot] for path, slot in reading.slots.items() if slot in by_slot
             }
-    return {path: value for path, value in found.items() if not math.isnan(value)}
+    return {path: value for path, value in by_path.items() if not math.isnan(value)}
 
 
 def said(version: Cgroup, seconds: int | str) -> str:
@@ -48,9 +48,9 @@ def test_every_group_at_every_tick(version: Cgroup) -> None:
     host.texts = {CPU[version].format(name): said(version, n) for n, name in enumerate("ab", 5)}
     look = reader(host)
     for at, memory in enumerate(("ab", "b", "a", "b")):
-        found = look.read(at)
-        assert values(found, meter.CPU) == {"a": 5.0, "b": 6.0}
-        assert set(memory) == values(found, meter.MEMORY).keys(), "all where one is new"
+        reading = look.read(at)
+        assert values(reading, meter.CPU) == {"a": 5.0, "b": 6.0}
+        assert set(memory) == values(reading, meter.MEMORY).keys(), "all where one is new"
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -65,14 +65,14 @@ def test_the_rest_in_turns(version: Cgroup) -> None:
         text = "".join(f"{key} 1\ntotal_{key} 1\n" for key in keys)
         host.texts[f"/sys/fs/cgroup/memory/{path}/memory.stat"] = text
     look = reader(host)
-    found = [look.read(at) for at in range(12)]
-    seen = [values(one, meter.MEMORY_CACHE).keys() for one in found]
+    ticks = [look.read(at) for at in range(12)]
+    seen = [values(reading, meter.MEMORY_CACHE).keys() for reading in ticks]
 
-    assert [len(one) for one in seen] == [2] * 12
+    assert [len(paths) for paths in seen] == [2] * 12
     assert seen[:6] == seen[6:]
     assert len(set().union(*seen[:6])) == 12
     assert all(
-        one <= values(each, meter.MEMORY).keys() for one, each in zip(seen, found, strict=True)
+        paths <= values(each, meter.MEMORY).keys() for paths, each in zip(seen, ticks, strict=True)
     )
 
 
@@ -84,11 +84,11 @@ def test_what_groups_are_compared_by_is_read_at_once(version: Cgroup) -> None:
     for path in counting.found(host):
         text = "".join(f"{key} 1\ntotal_{key} 1\n" for key in keys)
         host.texts[f"/sys/fs/cgroup/memory/{path}/memory.stat"] = text
-    found = reader(host).read(0, comparing=True)
-    compared = [len(values(found, what)) for what in (meter.MEMORY_INACTIVE_FILE, meter.PIDS)]
+    reading = reader(host).read(0, comparing=True)
+    compared = [len(values(reading, what)) for what in (meter.MEMORY_INACTIVE_FILE, meter.PIDS)]
 
     assert compared == [20, 20]
-    assert len(values(found, meter.OOM_KILLS)) < 20
+    assert len(values(reading, meter.OOM_KILLS)) < 20
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -98,12 +98,12 @@ def test_a_group_that_is_gone(version: Cgroup) -> None:
     look = reader(host)
     for at in range(30):
         look.read(at)
-    for one in hierarchies.discover(host).hierarchies:
-        host.rmdir(host.at(f"{one.mount}/a"))
+    for hierarchy in hierarchies.discover(host).hierarchies:
+        host.rmdir(host.at(f"{hierarchy.mount}/a"))
     kept = look.handles
-    found = look.read(30)
+    reading = look.read(30)
 
-    assert values(found, meter.CPU).keys() == {"b"}
+    assert values(reading, meter.CPU).keys() == {"b"}
     assert (kept // 2, kept // 2) == (look.handles, look.counts["gone"]), "at this tick, all turns"
     look.read(31)
     assert kept // 2 == look.counts["gone"], "nobody asks for them again"
@@ -121,10 +121,10 @@ def test_a_group_made_anew_is_another() -> None:
     host.rmdir(host.at("/sys/fs/cgroup/a"))
     host.mkdir(host.at("/sys/fs/cgroup/a"))
     look.follow(counting.found(host))
-    found = look.read(1)
+    reading = look.read(1)
 
-    assert found.slots["a"] in found.renewed
-    assert values(found, meter.CPU).keys() == {"a"}
+    assert reading.slots["a"] in reading.renewed
+    assert values(reading, meter.CPU).keys() == {"a"}
 
 
 def test_what_is_said_again_is_not_understood_again() -> None:
@@ -134,7 +134,7 @@ def test_what_is_said_again_is_not_understood_again() -> None:
     look = reader(host)
     seen = []
     for a, b in (("1", "1"), ("1", "1"), ("2", "1"), ("x", "1"), ("x", "3"), ("4", "3")):
-        host.texts = {file(path): said("v2", one) for path, one in (("a", a), ("b", b))}
+        host.texts = {file(path): said("v2", number) for path, number in (("a", a), ("b", b))}
         seen.append(values(look.read(0), meter.CPU))
 
     both = [{"a": 1.0, "b": 1.0}] * 2 + [{"a": 2.0, "b": 1.0}]
@@ -151,13 +151,13 @@ def test_what_hardly_ever_says_the_same_is_not_compared() -> None:
     def at(number: int) -> readings.Batch:
         for path in ("a", "b"):
             host.texts[file(path)] = said("v1", str(number))
-        return next(one for one in look.read(0).batches if one.meter is meter.CPU)
+        return next(batch for batch in look.read(0).batches if batch.meter is meter.CPU)
 
     moving = [at(number).values[0] for number in range(15)]
     calm = [at(30) for _ in range(20)]
 
     assert pytest.approx(range(15)) == moving
-    assert pytest.approx([30] * 20) == [one.values[0] for one in calm]
+    assert pytest.approx([30] * 20) == [batch.values[0] for batch in calm]
     assert calm[0] is not calm[1]
     assert calm[-2] is calm[-1]
 
@@ -168,27 +168,27 @@ def test_a_text_that_is_no_number(text: str) -> None:
     host = counting.machine("v2", "a", "b")
     host.texts[CPU["v2"].format("a")] = text
     look = reader(host)
-    found = look.read(0)
+    reading = look.read(0)
 
-    assert values(found, meter.CPU).keys() == {"b"}
-    assert values(found, meter.MEMORY).keys() == {"a", "b"}
+    assert values(reading, meter.CPU).keys() == {"b"}
+    assert values(reading, meter.MEMORY).keys() == {"a", "b"}
     assert look.counts["damaged"] == 1
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-@pytest.mark.parametrize("one", [meter.CPU, meter.MEMORY], ids=["cpu", "memory"])
-def test_a_number_that_no_float_holds(version: Cgroup, one: meter.Meter) -> None:
+@pytest.mark.parametrize("read_meter", [meter.CPU, meter.MEMORY], ids=["cpu", "memory"])
+def test_a_number_that_no_float_holds(version: Cgroup, read_meter: meter.Meter) -> None:
     """Hundreds of digits are damage as any other text, at the first look and later."""
     host = counting.machine(version, "a", "b")
     top = "/sys/fs/cgroup/"
     memory = {"v1": f"{top}memory/a/memory.usage_in_bytes", "v2": f"{top}a/memory.current"}
     look = reader(host)
-    assert values(look.read(0), one).keys() == {"a", "b"}
+    assert values(look.read(0), read_meter).keys() == {"a", "b"}
     host.texts = {CPU[version].format("a"): said(version, "9" * 400), memory[version]: "9" * 400}
 
-    assert values(look.read(1), one).keys() == {"b"}
-    assert "a" not in values(look.read(2), one)
-    assert values(reader(host).read(0), one).keys() == {"b"}
+    assert values(look.read(1), read_meter).keys() == {"b"}
+    assert "a" not in values(look.read(2), read_meter)
+    assert values(reader(host).read(0), read_meter).keys() == {"b"}
     assert look.counts["damaged"] >= 2
 
 
@@ -196,10 +196,10 @@ def test_all_texts_damaged() -> None:
     """Also where no group says anything, the reading comes, with nothing in it."""
     host = counting.machine("v2", "a", "b")
     host.texts = {CPU["v2"].format(name): "" for name in "ab"}
-    found = reader(host).read(0)
+    reading = reader(host).read(0)
 
-    assert values(found, meter.CPU) == {}
-    assert values(found, meter.MEMORY).keys() == {"a", "b"}
+    assert values(reading, meter.CPU) == {}
+    assert values(reading, meter.MEMORY).keys() == {"a", "b"}
 
 
 def test_a_file_that_comes_later() -> None:
@@ -269,9 +269,9 @@ def test_descriptors_are_bounded() -> None:
     host = counting.machine("v2", *(f"g{n}" for n in range(8)))
     look = reader(host, handles=3)
     for at in range(3):
-        found = look.read(at)
+        reading = look.read(at)
         memory = 4 if at else 8
-        assert (8, memory) == (len(values(found, meter.CPU)), len(values(found, meter.MEMORY)))
+        assert (8, memory) == (len(values(reading, meter.CPU)), len(values(reading, meter.MEMORY)))
         assert look.handles == 3
     look.close()
 
@@ -288,10 +288,10 @@ def test_many_groups_that_come_and_go() -> None:
             host.rmdir(host.at(f"/sys/fs/cgroup/pod{n - 10}"))
         look.follow(counting.found(host))
         look.read(n)
-    found = look.read(300)
+    reading = look.read(300)
 
-    assert (found.width, len(found.slots)) == (64, 10)
-    assert len(set(found.slots.values())) == 10
+    assert (reading.width, len(reading.slots)) == (64, 10)
+    assert len(set(reading.slots.values())) == 10
     look.close()
     assert host.open_handles == 0
 
@@ -309,10 +309,10 @@ def test_a_group_on_many_disks() -> None:
     host = counting.machine("v2", "a")
     lines = (f"8:{16 * n} rbytes=123456789 wbytes=7 rios=1 wios=1\n" for n in range(100))
     host.texts = {f"{counting.TOP}/a/io.stat": "".join(lines)}
-    found = reader(host).read(0, thorough=True)
+    reading = reader(host).read(0, thorough=True)
 
-    assert values(found, meter.IO_READ) == {"a": 12345678900}
-    assert values(found, meter.IO_WRITE) == {"a": 700}
+    assert values(reading, meter.IO_READ) == {"a": 12345678900}
+    assert values(reading, meter.IO_WRITE) == {"a": 700}
 
 
 def test_more_disks_than_are_read() -> None:

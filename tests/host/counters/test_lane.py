@@ -42,11 +42,11 @@ class Node:
 
     def round(self, *, ticks: int = EVERY, comparing: bool = False) -> dict[str, float]:
         """Page cache as so many ticks say it."""
-        found: dict[str, float] = {}
+        cache: dict[str, float] = {}
         for _ in range(ticks):
-            found |= values(self.look.read(self.tick, comparing=comparing), meter.MEMORY_CACHE)
+            cache |= values(self.look.read(self.tick, comparing=comparing), meter.MEMORY_CACHE)
             self.tick += 1
-        return found
+        return cache
 
 
 @pytest.fixture(params=["v1", "v2"])
@@ -80,10 +80,10 @@ def test_what_moves_is_read(node: Node) -> None:
     node.says("g3", used=200, cache=50)
     node.says("g4", cache=70)
 
-    found = {name: value for name, value in node.round().items() if value != 2.0}
+    moved = {name: value for name, value in node.round().items() if value != 2.0}
 
-    late = {"g4": 140.0} if "g4" in found else {}  # where that was the round in which all are read
-    assert {"g3": 100.0, **late} == found
+    late = {"g4": 140.0} if "g4" in moved else {}  # where that was the round in which all are read
+    assert {"g3": 100.0, **late} == moved
 
 
 def test_what_moves_inside_only(node: Node) -> None:
@@ -119,9 +119,9 @@ def test_damage(node: Node) -> None:
     node.host.texts[node.path("g6", "memory.stat")] = "nonsense\n"
     before = node.look.counts["damaged"]
 
-    found = node.round()
+    cache = node.round()
 
-    assert dict.fromkeys(set(NAMES) - {"g6"}, 2.0) == found
+    assert dict.fromkeys(set(NAMES) - {"g6"}, 2.0) == cache
     assert node.look.counts["damaged"] > before
 
 

@@ -32,9 +32,9 @@ class Processor(perf_events.PerfEvents):
         """A pair."""
         del cpu
         name = group.rpartition("/")[2]
-        said = self.work.get(name, self.usual)
-        if isinstance(said, int):
-            raise root.fail(said, group)
+        counted = self.work.get(name, self.usual)
+        if isinstance(counted, int):
+            raise root.fail(counted, group)
         self.seen.append(name)
         self._next += 2
         self.opened |= {self._next: name, self._next + 1: name}
@@ -42,15 +42,15 @@ class Processor(perf_events.PerfEvents):
 
     def read(self, handle: int) -> perf_events.Counted:
         """What the test says."""
-        said = self.work.get(self.opened[handle], self.usual)
-        if isinstance(said, int):
-            raise root.fail(said, "read")
-        return said
+        counted = self.work.get(self.opened[handle], self.usual)
+        if isinstance(counted, int):
+            raise root.fail(counted, "read")
+        return counted
 
     def close(self, handles: Sequence[int]) -> None:
         """Each handle once."""
-        for one in handles:
-            del self.opened[one]
+        for handle in handles:
+            del self.opened[handle]
 
 
 class Host(counting.Counting):
@@ -82,7 +82,7 @@ def workload(name: str, group: str | None, *inside: str | None) -> pod.Pod:
 
 def running(*groups: str) -> list[pod.Pod]:
     """Workloads without containers."""
-    return [workload(one, one) for one in groups]
+    return [workload(name, name) for name in groups]
 
 
 class World:
@@ -100,14 +100,14 @@ class World:
 
     def run(self, seconds: int, *groups: str) -> list[counters.Reading]:
         """So many ticks; the readings that came of them."""
-        found = []
+        taken = []
         for _ in range(seconds):
-            one = self.reader.read(self.at, 0.0, self.layout, (0, 1), running(*groups))
-            if one is not None:
-                found.append(one)
-                self.past.take({"work": one})
+            reading = self.reader.read(self.at, 0.0, self.layout, (0, 1), running(*groups))
+            if reading is not None:
+                taken.append(reading)
+                self.past.take({"work": reading})
             self.at += 1.0
-        return found
+        return taken
 
 
 def test_a_window_a_minute() -> None:
@@ -130,7 +130,7 @@ def test_turns_where_not_all_fit() -> None:
     world.run(11, "a", "b", "c")
     assert set(world.past.work.subjects) == {"a", "b", "c"}
 
-    opened = [one for one in world.host.processor.seen if one in ("a", "b", "c")]
+    opened = [name for name in world.host.processor.seen if name in ("a", "b", "c")]
     assert opened == ["a", "a", "b", "b", "c", "c", "a", "a"]
 
 
@@ -141,7 +141,9 @@ def test_a_pair_that_had_no_room() -> None:
     world.host.processor.work["b"] = perf_events.Counted(100, 0, 0, 0)
     world.run(11, "a", "b")
 
-    assert tuple(world.past.work.last("a", one) for one in (meter.CYCLES, meter.INSTRUCTIONS)) == (
+    assert tuple(
+        world.past.work.last("a", metric) for metric in (meter.CYCLES, meter.INSTRUCTIONS)
+    ) == (
         800,
         400,
     )
@@ -207,7 +209,12 @@ def test_closing_gives_everything_back() -> None:
 
 def test_who_is_counted() -> None:
     """Containers; a workload without any is counted itself; one that does not run is not."""
-    one = workload
-    pods = [one("a", "p/a", "p/a/1", None), one("b", "b"), one("c", None), one("d", "p/d", None)]
+    make = workload
+    pods = [
+        make("a", "p/a", "p/a/1", None),
+        make("b", "b"),
+        make("c", None),
+        make("d", "p/d", None),
+    ]
 
     assert performance.groups(pods) == ["p/a/1", "b"]

@@ -58,34 +58,34 @@ def read(top: Path, files: dict[str, str], **places: Any) -> model.Reading:
 @pytest.mark.parametrize("files", [V1, V2], ids=["v1", "v2"])
 def test_numbers(tmp_path: Path, files: dict[str, str]) -> None:
     """The same machine says the same on both versions."""
-    found = read(tmp_path, files)
+    reading = read(tmp_path, files)
 
-    assert found.root == model.Memory(usage=500_000, inactive_file=50_000, limit=1000 * _KIB)
-    assert found.root.available == 1000 * _KIB - 450_000
-    assert found.pods == model.Memory(usage=4000, inactive_file=1000, limit=10_000)
-    assert (found.max_pids, found.processes) == (20_000, 3518)
-    assert (found.swap_total, found.swap_free) == (8 * _KIB, 2 * _KIB)
-    assert found.stalls["memory.some.avg10"] == 1.5
-    assert "cpu.some.avg10" not in found.stalls
+    assert reading.root == model.Memory(usage=500_000, inactive_file=50_000, limit=1000 * _KIB)
+    assert reading.root.available == 1000 * _KIB - 450_000
+    assert reading.pods == model.Memory(usage=4000, inactive_file=1000, limit=10_000)
+    assert (reading.max_pids, reading.processes) == (20_000, 3518)
+    assert (reading.swap_total, reading.swap_free) == (8 * _KIB, 2 * _KIB)
+    assert reading.stalls["memory.some.avg10"] == 1.5
+    assert "cpu.some.avg10" not in reading.stalls
 
 
 @pytest.mark.parametrize("text", ["max\n", f"{(1 << 63) - 4096}\n"])
 def test_no_limit_is_no_observation(tmp_path: Path, text: str) -> None:
     """A group without a limit has nothing available, and nothing used up."""
-    found = read(tmp_path, {**V2, "sys/fs/cgroup/kubepods.slice/memory.max": text})
+    reading = read(tmp_path, {**V2, "sys/fs/cgroup/kubepods.slice/memory.max": text})
 
-    assert found.pods is not None
-    assert found.pods.available is None
+    assert reading.pods is not None
+    assert reading.pods.available is None
 
 
 def test_more_in_use_than_there_is(tmp_path: Path) -> None:
     """Nothing is available then, and never less."""
-    found = read(
+    reading = read(
         tmp_path,
         {**V2, "sys/fs/cgroup/memory.stat": "anon 9000000\nfile 0\ninactive_file 9999999999\n"},
     )
-    assert found.root is not None
-    assert (found.root.working_set, found.root.available) == (0, 1000 * _KIB)
+    assert reading.root is not None
+    assert (reading.root.working_set, reading.root.available) == (0, 1000 * _KIB)
     lots = {**V2, "sys/fs/cgroup/memory.stat": "anon 9000000\nfile 0\ninactive_file 0\n"}
     full = read(tmp_path, lots).root
     assert full is not None
@@ -96,20 +96,20 @@ def test_each_file_costs_its_own_number(tmp_path: Path) -> None:
     """Damage and absence are told by name, and everything else is there."""
     files = {**V2, "proc/loadavg": "garbage\n", "sys/fs/cgroup/memory.stat": "anon x\n"}
     del files["proc/sys/kernel/pid_max"]
-    found = read(tmp_path, files)
+    reading = read(tmp_path, files)
 
-    assert found.root is None
-    assert found.processes is None
-    assert found.max_pids == 20_000
-    assert found.pods is not None
-    assert {"memory", "processes", "pid_max"} <= found.problems.keys()
+    assert reading.root is None
+    assert reading.processes is None
+    assert reading.max_pids == 20_000
+    assert reading.pods is not None
+    assert {"memory", "processes", "pid_max"} <= reading.problems.keys()
 
 
 def test_a_group_may_stand_for_the_node(tmp_path: Path) -> None:
     """Its own limit counts where that is less than the machine's memory."""
-    found = read(tmp_path, V2, memory="kubepods.slice")
+    reading = read(tmp_path, V2, memory="kubepods.slice")
 
-    assert found.root == model.Memory(usage=4000, inactive_file=1000, limit=10_000)
+    assert reading.root == model.Memory(usage=4000, inactive_file=1000, limit=10_000)
 
 
 def test_the_disk_below_a_recording_says_nothing(tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ class Machine(counting.Counting):
 
     def has(self, *, inactive: int, active: int) -> None:
         """So many KiB of page cache, in the machine and so in the root; all of it is the pods'."""
-        said = f"MemTotal: 1024000 kB\nMemFree: 10 kB\nActive(file): {active} kB\n"
-        self.texts["/proc/meminfo"] = f"{said}Inactive(file): {inactive} kB\n"
+        total = f"MemTotal: 1024000 kB\nMemFree: 10 kB\nActive(file): {active} kB\n"
+        self.texts["/proc/meminfo"] = f"{total}Inactive(file): {inactive} kB\n"
         sizes = inactive * _KIB, active * _KIB
         for file in (_ROOT, f"{_PODS}/memory.stat"):
             self.texts[file] = "total_inactive_file {}\ntotal_active_file {}\n".format(*sizes)
@@ -184,10 +184,10 @@ def look(machine: Machine) -> pressure.PressureReader:
 
 def inactive(look: pressure.PressureReader, at: float) -> tuple[int, int]:
     """What is read now of the node and of all pods, in KiB."""
-    found = look.read(at, {}, None)
-    assert found.root is not None
-    assert found.pods is not None
-    return found.root.inactive_file // _KIB, found.pods.inactive_file // _KIB
+    reading = look.read(at, {}, None)
+    assert reading.root is not None
+    assert reading.pods is not None
+    return reading.root.inactive_file // _KIB, reading.pods.inactive_file // _KIB
 
 
 def test_page_cache_is_not_read_again_while_the_machine_has_what_it_had(
@@ -218,10 +218,10 @@ def test_page_cache_that_moves_is_read_at_once(
 def test_use_itself_is_of_this_moment(machine: Machine, look: pressure.PressureReader) -> None:
     """It is a file of its own, which costs nothing."""
     machine.texts["/sys/fs/cgroup/memory/memory.usage_in_bytes"] = "7000000\n"
-    found = look.read(1.0, {}, None).root
+    memory = look.read(1.0, {}, None).root
 
-    assert found is not None
-    assert found.usage == 7_000_000
+    assert memory is not None
+    assert memory.usage == 7_000_000
     assert machine.reads == 2
 
 
@@ -236,10 +236,10 @@ def test_page_cache_that_a_group_takes_from_others_is_not_its_working_set(
     stat = f"total_inactive_file {300_000 * _KIB + more}\ntotal_active_file 0\n"
     machine.texts[f"{_PODS}/memory.stat"] = stat
 
-    found = look.read(1.0, {}, None).pods
+    memory = look.read(1.0, {}, None).pods
 
-    assert found is not None
-    assert 300_000 * _KIB + more == found.inactive_file
+    assert memory is not None
+    assert 300_000 * _KIB + more == memory.inactive_file
 
 
 def test_near_a_threshold_page_cache_is_read_each_time(

@@ -40,26 +40,26 @@ def test_cpu_time() -> None:
 
 def test_memory() -> None:
     """What is not available is in use; without the cache counted out, what is not free."""
-    found = procstat.meminfo(MEMINFO)
+    values = procstat.meminfo(MEMINFO)
 
-    assert (found[meter.MEMORY], found[meter.WORKING_SET]) == (800 << 10, 300 << 10)
-    assert found[meter.MEMORY_CACHE] == 400 << 10
+    assert (values[meter.MEMORY], values[meter.WORKING_SET]) == (800 << 10, 300 << 10)
+    assert values[meter.MEMORY_CACHE] == 400 << 10
 
 
 def test_memory_of_an_old_kernel() -> None:
     """Without MemAvailable the working set is not known; the rest is."""
-    found = procstat.meminfo(MEMINFO.replace(b"MemAvailable", b"MemAvail"))
+    values = procstat.meminfo(MEMINFO.replace(b"MemAvailable", b"MemAvail"))
 
-    assert math.isnan(found[meter.WORKING_SET])
-    assert found[meter.MEMORY] == 800 << 10
+    assert math.isnan(values[meter.WORKING_SET])
+    assert values[meter.MEMORY] == 800 << 10
 
 
 def test_memory_of_a_node() -> None:
     """The lines carry the node; what can be had back is not in use."""
     text = b"".join(b"Node 3 " + line + b"\n" for line in MEMINFO.splitlines())
-    found = procstat.node_meminfo(text)
+    values = procstat.node_meminfo(text)
 
-    assert (found[meter.MEMORY], found[meter.WORKING_SET]) == (800 << 10, 350 << 10)
+    assert (values[meter.MEMORY], values[meter.WORKING_SET]) == (800 << 10, 350 << 10)
 
 
 def test_the_small_files() -> None:
@@ -77,10 +77,10 @@ def test_interfaces() -> None:
     """Bytes received and sent; a name may have a colon; the loopback says nothing."""
     numbers = "1000 1 0 0 0 0 0 0 2000 2 0 0 0 0 0 0"
     text = f"Inter-| x\n face | y\n    lo: {numbers}\n  eth0:{numbers}\neth0:1: {numbers}\n"
-    found = procstat.net(text.encode())
+    interfaces = procstat.net(text.encode())
 
-    assert list(found) == ["eth0", "eth0:1"]
-    assert found["eth0"] == {meter.RECEIVED: 1000, meter.SENT: 2000}
+    assert list(interfaces) == ["eth0", "eth0:1"]
+    assert interfaces["eth0"] == {meter.RECEIVED: 1000, meter.SENT: 2000}
 
 
 @pytest.mark.parametrize("text", [b"", b"cpu x\n", b"cpu 1 2\n", b"intr 5\n", b"\0"])

@@ -21,10 +21,10 @@ def test_both_lines() -> None:
 
 def test_without_full() -> None:
     """An older kernel's file of the CPU: what it does not say is not known."""
-    found = procstat.pressure(SOME)
+    numbers = procstat.pressure(SOME)
 
-    assert found[:4] == (1.5, 0.25, 0, 2.5)
-    assert all(map(math.isnan, found[4:]))
+    assert numbers[:4] == (1.5, 0.25, 0, 2.5)
+    assert all(map(math.isnan, numbers[4:]))
 
 
 @pytest.mark.parametrize("text", [b"", b"some", SOME[:30], FULL, b"some avg10=x avg60=0 avg300=0"])
@@ -38,7 +38,7 @@ def test_what_is_no_pressure(text: bytes) -> None:
 def test_a_text_that_ends_early(end: int) -> None:
     """It is eight numbers or refused."""
     try:
-        found = procstat.pressure((SOME + FULL)[:end])
+        numbers = procstat.pressure((SOME + FULL)[:end])
     except ValueError:
         return
-    assert len(found) == 8
+    assert len(numbers) == 8

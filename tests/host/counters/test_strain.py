@@ -17,9 +17,9 @@ TREE = "/sys/fs/cgroup"
 def reader(host: counting.Counting) -> strain.StrainReader:
     """One that follows a web server and a job."""
     layout = hierarchies.discover(host)
-    found = strain.StrainReader(host, tree.CgroupReader(host, layout).children)
-    found.follow(layout, plus=["web"], minus=[], watched=["web"])
-    return found
+    look = strain.StrainReader(host, tree.CgroupReader(host, layout).children)
+    look.follow(layout, plus=["web"], minus=[], watched=["web"])
+    return look
 
 
 def of_groups(host: counting.Counting, web: float, job: float) -> None:
@@ -32,12 +32,12 @@ def of_groups(host: counting.Counting, web: float, job: float) -> None:
 def looked(*moments: tuple[float, float, float, str]) -> tuple[model.Strain | None, ...]:
     """Looks on v2: time, CPU seconds of both, the web server's pressure file."""
     host = counting.machine("v2", "web", "job")
-    one, found = reader(host), []
+    look, strains = reader(host), []
     for at, web, job, pressure in moments:
         of_groups(host, web, job)
         host.texts[f"{TREE}/web/cpu.pressure"] = pressure
-        found.append(one.look(at))
-    return tuple(found)
+        strains.append(look.look(at))
+    return tuple(strains)
 
 
 def stalled(usec: int) -> str:
@@ -93,18 +93,18 @@ def test_threads_on_v1() -> None:
     """Without pressure files the threads themselves say it; one that ends is left out."""
     host = counting.machine("v1", "web", "job")
     pids = [host.spawn(f"{CPUACCT}/web"), host.spawn(f"{CPUACCT}/web")]
-    one = reader(host)
+    look = reader(host)
     for at in (0, 1):
         of_groups(host, at, at)
         for pid in pids:
             host.texts[f"/proc/{pid}/schedstat"] = f"{at * 400_000_000} {at * 100_000_000} 7\n"
         if at:
             host.exit(pids[1])
-        one.look(float(at))
+        look.look(float(at))
 
-    assert one.latest is not None
-    assert one.latest.signal == "threads"
-    assert one.latest.waiting == pytest.approx(0.25)
+    assert look.latest is not None
+    assert look.latest.signal == "threads"
+    assert look.latest.waiting == pytest.approx(0.25)
 
 
 def test_a_fork_bomb_costs_no_more_than_a_few_threads() -> None:
@@ -129,10 +129,10 @@ def test_a_fork_bomb_costs_no_more_than_a_few_threads() -> None:
     jobs = {host.spawn(f"{CPUACCT}/job") for _ in range(300)}
     for pid in (*web, *jobs):
         host.texts[f"/proc/{pid}/schedstat"] = "0 0 0\n"
-    one = reader(host)
+    look = reader(host)
     for at in (0, 1):
         of_groups(host, at, at)
-        one.look(float(at))
+        look.look(float(at))
 
     pids = {int(path.split("/")[2]) for path in host.asked if path.endswith("/schedstat")}
     assert 0 < len(pids) <= 64
@@ -162,40 +162,40 @@ def crowd(count: int) -> tuple[Opened, strain.StrainReader]:
         host.texts[f"{TREE}/{name}/cpu.pressure"] = None
         host.texts[f"{TREE}/{name}/cpu.stat"] = "usage_usec 1\nuser_usec 1\n"
     layout = hierarchies.discover(host)
-    one = strain.StrainReader(host, tree.CgroupReader(host, layout).children)
-    one.follow(layout, plus=names, minus=[], watched=names)
-    return host, one
+    look = strain.StrainReader(host, tree.CgroupReader(host, layout).children)
+    look.follow(layout, plus=names, minus=[], watched=names)
+    return host, look
 
 
 def test_where_nobody_has_a_pressure_file_a_few_are_asked_at_each_renewal() -> None:
     """All at the first look, four every two seconds, each in its turn; one that comes is heard."""
-    host, one = crowd(12)
+    host, look = crowd(12)
     counts: list[int] = []
     asked: set[str] = set()
     for at in range(8):
         host.asked.clear()
-        one.look(float(at))
-        found = [path for path in host.asked if path.endswith("cpu.pressure")]
-        counts.append(len(found))
-        asked.update(found if at else ())
+        look.look(float(at))
+        pressures = [path for path in host.asked if path.endswith("cpu.pressure")]
+        counts.append(len(pressures))
+        asked.update(pressures if at else ())
     assert counts == [12, 0, 4, 0, 4, 0, 4, 0]
     assert len(asked) == 12
 
     for number in range(12):
         host.texts[f"{TREE}/web{number}/cpu.pressure"] = stalled(0)
-    one.look(8.0)
-    one.look(9.0)
-    one.look(10.0)
-    assert one.latest is not None
-    assert one.latest.signal == "pressure"
+    look.look(8.0)
+    look.look(9.0)
+    look.look(10.0)
+    assert look.latest is not None
+    assert look.latest.signal == "pressure"
 
 
 def test_no_more_threads_are_listed_than_are_looked_at() -> None:
     """Of 32 groups two threads each: whoever has a hundred processes is not asked for all."""
-    host, one = crowd(32)
+    host, look = crowd(32)
     for _ in range(100):
         host.spawn(f"{TREE}/web0")
-    one.look(0.0)
+    look.look(0.0)
 
     assert len([path for path in host.asked if path.endswith("/task")]) == 2
 
@@ -206,10 +206,10 @@ def test_the_threads_of_a_pod_are_those_of_its_containers() -> None:
     host.asked = []
     pid = host.spawn(f"{CPUACCT}/web/b")
     inside = {"web": ("web/a", "web/b")}
-    one = strain.StrainReader(host, lambda path: inside.get(path, ()))
+    look = strain.StrainReader(host, lambda path: inside.get(path, ()))
     layout = hierarchies.discover(host)
-    one.follow(layout, plus=["web"], minus=[], watched=["web"])
-    one.look(0.0)
+    look.follow(layout, plus=["web"], minus=[], watched=["web"])
+    look.look(0.0)
 
     assert f"/proc/{pid}/schedstat" in host.asked
     assert not [path for path in host.asked if path.endswith(("/web", "/web/a", "/web/b"))]

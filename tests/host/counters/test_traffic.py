@@ -174,8 +174,8 @@ def test_an_idle_workload_is_no_failure() -> None:
     for _ in range(2):
         world.round()
 
-    found = [world.rate(name) for name in ("gone", "empty", "damaged", "fine")]
-    assert found == [None, None, None, 100.0]
+    rates = [world.rate(name) for name in ("gone", "empty", "damaged", "fine")]
+    assert rates == [None, None, None, 100.0]
 
 
 def test_containers_are_looked_at_first() -> None:
@@ -197,7 +197,7 @@ def test_a_process_1_that_hides() -> None:
     del world.machine.spaces["1"]
     world.round()
 
-    assert [one.feature for one in world.reader.unsupported] == ["network.workloads"]
+    assert [gap.feature for gap in world.reader.unsupported] == ["network.workloads"]
     assert world.rate("web") is None
 
 

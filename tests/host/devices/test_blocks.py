@@ -38,13 +38,13 @@ TREE: machines.Tree = {
 
 def test_devices_partitions_and_volumes() -> None:
     """Numbers, what lies on what, and which pod has mounted it."""
-    found = blocks.read(machines.to_host(TREE), cgroup.Layout())
+    known = blocks.read(machines.to_host(TREE), cgroup.Layout())
 
-    assert found.find("device", "/dev/sda1") == ("8:0",)
-    assert found.find("volumegroup", "fast") == ("8:0",)
-    assert found.find("podvolume", "pvc-7", UID) == ("253:0",)
-    assert found.find("podvolume", "fast", UID) == ("8:0",)
-    assert [one.name for one in found.devices] == ["sda", "sda1", "dm-0"]
+    assert known.find("device", "/dev/sda1") == ("8:0",)
+    assert known.find("volumegroup", "fast") == ("8:0",)
+    assert known.find("podvolume", "pvc-7", UID) == ("253:0",)
+    assert known.find("podvolume", "fast", UID) == ("8:0",)
+    assert [device.name for device in known.devices] == ["sda", "sda1", "dm-0"]
 
 
 def test_a_machine_that_says_nothing_has_none() -> None:
@@ -54,9 +54,9 @@ def test_a_machine_that_says_nothing_has_none() -> None:
 
 def test_without_sysfs_a_device_is_still_known_by_its_name() -> None:
     """A recording has the numbers only."""
-    found = blocks.read(machines.to_host({"proc/diskstats": STATS}), cgroup.Layout())
+    known = blocks.read(machines.to_host({"proc/diskstats": STATS}), cgroup.Layout())
 
-    assert found.find("device", "sda1") == ("8:1",)
+    assert known.find("device", "sda1") == ("8:1",)
 
 
 def test_files_of_the_cost_model() -> None:

@@ -42,7 +42,7 @@ def nic(address: str, driver: str | None = "ice", name: str | None = None) -> to
 def names(*devices: topology.Device) -> list[str | None]:
     """Their names after asking."""
     machine = netlink.complete(host(), topology.Topology(devices=devices), lambda: LINKS)
-    return [one.name for one in machine.devices]
+    return [device.name for device in machine.devices]
 
 
 def test_missing_names_are_found() -> None:
@@ -77,4 +77,4 @@ def test_recording_is_never_completed() -> None:
 
 def test_links_of_this_host() -> None:
     """The kernel answers, and every link has a name and a parent."""
-    assert all(one.name and one.parent for one in netlink.links())
+    assert all(link.name and link.parent for link in netlink.links())

@@ -62,12 +62,12 @@ def test_a_file_is_opened_once_and_read_as_it_is_now() -> None:
     """What the kernel says changes, the descriptor does not."""
     host = machine()
     files = descriptors.KeptFiles(host)
-    found = []
+    texts = []
     for text in ("1\n", "22\n", "3\n"):
         host.texts[USAGE] = text
-        found.append(files.read(host.at(USAGE)))
+        texts.append(files.read(host.at(USAGE)))
 
-    assert found == [b"1\n", b"22\n", b"3\n"]
+    assert texts == [b"1\n", b"22\n", b"3\n"]
     assert host.opened == 1
 
 
@@ -100,10 +100,10 @@ def test_in_a_recording_nothing_is_kept(tmp_path: Path) -> None:
     file.parent.mkdir()
     host = roots.open_root(str(tmp_path))
     files = descriptors.KeptFiles(host)
-    found = []
+    texts = []
     for text in ("one", "other"):
         file.unlink(missing_ok=True)
         file.write_text(text)
-        found.append(files.read(host.proc("meminfo")))
+        texts.append(files.read(host.proc("meminfo")))
 
-    assert found == [b"one", b"other"]
+    assert texts == [b"one", b"other"]

@@ -16,9 +16,9 @@ from koordlet.host.fs import inotify
 @pytest.fixture
 def events() -> Iterator[inotify.Inotify]:
     """An instance."""
-    one = inotify.Inotify()
-    yield one
-    one.close()
+    instance = inotify.Inotify()
+    yield instance
+    instance.close()
 
 
 def test_groups_that_come_and_go_and_written_files_are_told(
@@ -33,10 +33,10 @@ def test_groups_that_come_and_go_and_written_files_are_told(
     file.write_bytes(b"0\n")
     file.read_bytes()
     (tmp_path / "a b").rmdir()
-    told = events.drain()
+    drained = events.drain()
 
-    assert inotify.InotifyEvent(number, "a b", directory=True) == told[0] == told[-1]
-    assert {inotify.InotifyEvent(number, "cpuset.cpus", directory=False)} == set(told[1:-1])
+    assert inotify.InotifyEvent(number, "a b", directory=True) == drained[0] == drained[-1]
+    assert {inotify.InotifyEvent(number, "cpuset.cpus", directory=False)} == set(drained[1:-1])
     assert events.drain() == []
 
 
@@ -72,4 +72,4 @@ def test_lost_events_are_an_event() -> None:
 @given(st.binary(max_size=200))
 def test_nothing_that_is_read_breaks_the_parser(data: bytes) -> None:
     """Whatever the bytes, the answer is a list of events."""
-    assert all(isinstance(one, inotify.InotifyEvent) for one in inotify.parse(data))
+    assert all(isinstance(event, inotify.InotifyEvent) for event in inotify.parse(data))

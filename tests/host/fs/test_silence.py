@@ -34,43 +34,43 @@ _SILENCE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EINTR, er
 @pytest.mark.parametrize("number", _ANSWERS)
 def test_answers(number: int, known: bool) -> None:
     """They are believed, and remembered by nobody."""
-    one = silence.Silence()
+    unanswered = silence.Silence()
 
-    assert not one.met(fail(number, "/x"), known=known)
-    assert one.so_far() == ()
+    assert not unanswered.met(fail(number, "/x"), known=known)
+    assert unanswered.so_far() == ()
 
 
 @pytest.mark.parametrize("number", _SILENCE)
 def test_no_answers(number: int) -> None:
     """Everything else is none, by whatever number the kernel gives it."""
-    one = silence.Silence()
+    unanswered = silence.Silence()
 
-    assert one.met(fail(number, "/x"))
-    assert one.met(fail(number, "/y"), known=True)
+    assert unanswered.met(fail(number, "/x"))
+    assert unanswered.met(fail(number, "/y"), known=True)
     assert [("/x", number, False), ("/y", number, True)] == [
-        (met.path, met.errno, met.held) for met in one.so_far()
+        (met.path, met.errno, met.held) for met in unanswered.so_far()
     ]
-    one.begin()
-    assert one.so_far() == ()
+    unanswered.begin()
+    assert unanswered.so_far() == ()
 
 
 def test_a_right_that_was_lost() -> None:
     """Who may not read a file never could, unless he did."""
-    one = silence.Silence()
+    unanswered = silence.Silence()
 
-    assert not one.met(fail(errno.EACCES, "/x"))
-    assert one.met(fail(errno.EACCES, "/x"), known=True)
+    assert not unanswered.met(fail(errno.EACCES, "/x"))
+    assert unanswered.met(fail(errno.EACCES, "/x"), known=True)
 
 
 def test_passing_on() -> None:
     """Silence is raised again, of a single broken file only where that matters."""
-    one = silence.Silence()
-    one.pass_on(fail(errno.ENOENT, "/x"))
-    one.pass_on(fail(errno.EIO, "/x"), broken=False)
+    unanswered = silence.Silence()
+    unanswered.pass_on(fail(errno.ENOENT, "/x"))
+    unanswered.pass_on(fail(errno.EIO, "/x"), broken=False)
 
     for number, broken in ((errno.EIO, True), (errno.EMFILE, False)):
         with pytest.raises(OSError, match="/x"):
-            one.pass_on(fail(number, "/x"), broken=broken)
+            unanswered.pass_on(fail(number, "/x"), broken=broken)
 
 
 def test_counters_come_back_at_once() -> None:
@@ -83,9 +83,9 @@ def test_counters_come_back_at_once() -> None:
     host.number = errno.EMFILE
     reader.read(1.0)
     host.number = 0
-    found = {one.meter for one in reader.read(2.0).batches}
+    meters = {batch.meter for batch in reader.read(2.0).batches}
 
-    assert meter.CPU in found
+    assert meter.CPU in meters
 
 
 #: A process that has no descriptor left looks at this machine, and then has some again.
@@ -106,9 +106,9 @@ print(*sorted({str(each) for each in met if each.held or each.path.startswith("/
 
 def test_this_kernel_without_descriptors() -> None:
     """EMFILE of the kernel that runs here takes neither CPUs nor mounts away."""
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", _POOR], capture_output=True, text=True, check=True, timeout=60
     ).stdout
 
-    assert "/proc/self/mountinfo (EMFILE)" in said
-    assert "/sys/devices/system/cpu/online (EMFILE)" in said
+    assert "/proc/self/mountinfo (EMFILE)" in output
+    assert "/sys/devices/system/cpu/online (EMFILE)" in output

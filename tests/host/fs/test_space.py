@@ -33,8 +33,8 @@ def made() -> Iterator[list[space.SpaceReader]]:
     """Readers that are closed at the end, with their children."""
     readers: list[space.SpaceReader] = []
     yield readers
-    for one in readers:
-        one.close()
+    for reader in readers:
+        reader.close()
 
 
 def answered(look: space.SpaceReader, path: str, at: float = 0.0) -> series.History:
@@ -87,9 +87,9 @@ def test_nobody_waits(made: list[space.SpaceReader]) -> None:
     """Looking returns at once, with missing values, however long the child sleeps."""
     look = space.SpaceReader(["/"], HANGS)
     made.append(look)
-    found = [look.read(at) for at in (0.0, 1.0, 2.0)]
+    looks = [look.read(at) for at in (0.0, 1.0, 2.0)]
 
-    assert all(one.batches[0].values[0] != one.batches[0].values[0] for one in found)
+    assert all(reading.batches[0].values[0] != reading.batches[0].values[0] for reading in looks)
     assert look.hung == 0
 
 
@@ -110,7 +110,7 @@ def test_a_child_that_dies(tmp_path: Path, made: list[space.SpaceReader]) -> Non
 def test_a_child_that_cannot_be_started() -> None:
     """It costs the values, and nothing else."""
     look = space.SpaceReader(["/"], ("/does/not/exist",))
-    found = look.read(0.0)
+    reading = look.read(0.0)
 
-    assert found.batches[0].values[0] != found.batches[0].values[0]
+    assert reading.batches[0].values[0] != reading.batches[0].values[0]
     look.close()

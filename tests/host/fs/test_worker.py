@@ -12,11 +12,11 @@ from tests.kit import clocks, deadline
 
 def test_an_item_in_time_is_as_if_it_did_not_block() -> None:
     """Who waits gets the value, or the error raised where he stands."""
-    one: worker.Worker[int] = worker.Worker()
-    one.submit("a", lambda: 7)
-    one.submit("b", lambda: 1 // 0)
-    first, second = one.wait("a", 10), one.wait("b", 10)
-    one.close()
+    hands: worker.Worker[int] = worker.Worker()
+    hands.submit("a", lambda: 7)
+    hands.submit("b", lambda: 1 // 0)
+    first, second = hands.wait("a", 10), hands.wait("b", 10)
+    hands.close()
 
     assert first is not None
     assert second is not None
@@ -27,23 +27,23 @@ def test_an_item_in_time_is_as_if_it_did_not_block() -> None:
 
 def test_what_is_late_is_collected_later() -> None:
     """Waiting ends after its time; the answer is there for a later pass, once."""
-    one: worker.Worker[int] = worker.Worker()
+    hands: worker.Worker[int] = worker.Worker()
     gate = threading.Event()
-    one.submit("slow", lambda: 1 if gate.wait(10) else 0)
-    missed = one.wait("slow", 0.0)
+    hands.submit("slow", lambda: 1 if gate.wait(10) else 0)
+    missed = hands.wait("slow", 0.0)
     gate.set()
-    drained = one.drain(10)
-    found = one.collect()
-    one.close()
+    drained = hands.drain(10)
+    answers = hands.collect()
+    hands.close()
 
-    assert (missed, drained, {k: v.get() for k, v in found.items()}) == (None, True, {"slow": 1})
-    assert one.collect() == {}
+    assert (missed, drained, {k: v.get() for k, v in answers.items()}) == (None, True, {"slow": 1})
+    assert hands.collect() == {}
 
 
 def test_a_stuck_item_is_stale_and_turns_others_away() -> None:
     """Beyond the deadline the item is a value that names it; nothing is queued behind it."""
     clock = clocks.Clock()
-    one: worker.Worker[int] = worker.Worker(clock=clock)
+    hands: worker.Worker[int] = worker.Worker(clock=clock)
     gate, begun = threading.Event(), threading.Event()
 
     def stuck() -> int:
@@ -51,17 +51,17 @@ def test_a_stuck_item_is_stale_and_turns_others_away() -> None:
         gate.wait(10)
         return 1
 
-    one.submit("stuck", stuck)
+    hands.submit("stuck", stuck)
     begun.wait(10)
-    one.submit("behind", lambda: 2)
-    fresh = one.stale()
+    hands.submit("behind", lambda: 2)
+    fresh = hands.stale()
     clock.now = worker.DEADLINE + 1
-    stale = one.stale()
-    turned_away = one.submit("late", lambda: 3)
+    stale = hands.stale()
+    turned_away = hands.submit("late", lambda: 3)
     gate.set()
-    drained = one.drain(10)
-    accepted = one.submit("late", lambda: 3)
-    one.close()
+    drained = hands.drain(10)
+    accepted = hands.submit("late", lambda: 3)
+    hands.close()
 
     assert (fresh, turned_away, drained, accepted) == (None, False, True, True)
     assert stale is not None
@@ -71,7 +71,7 @@ def test_a_stuck_item_is_stale_and_turns_others_away() -> None:
 def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than a plan has is turned away, and comes again with the next plan."""
     monkeypatch.setattr(worker, "CAPACITY", 3)
-    one: worker.Worker[int] = worker.Worker()
+    hands: worker.Worker[int] = worker.Worker()
     gate, begun = threading.Event(), threading.Event()
 
     def first() -> int:
@@ -79,12 +79,12 @@ def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         gate.wait(10)
         return 0
 
-    one.submit("first", first)
+    hands.submit("first", first)
     begun.wait(10)
-    taken = [one.submit(str(number), lambda: 1) for number in range(5)]
+    taken = [hands.submit(str(number), lambda: 1) for number in range(5)]
     gate.set()
-    one.drain(10)
-    one.close()
+    hands.drain(10)
+    hands.close()
 
     assert taken == [True, True, True, False, False]
 
@@ -97,12 +97,12 @@ def test_without_a_thread_it_is_done_in_place(monkeypatch: pytest.MonkeyPatch) -
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", none)
-    one: worker.Worker[str] = worker.Worker()
-    assert one.submit("a", lambda: threading.current_thread().name)
-    assert {"a": worker.Answer("MainThread")} == one.collect()
+    hands: worker.Worker[str] = worker.Worker()
+    assert hands.submit("a", lambda: threading.current_thread().name)
+    assert {"a": worker.Answer("MainThread")} == hands.collect()
     monkeypatch.setattr(threading.Thread, "start", before)
-    assert one.submit("b", lambda: threading.current_thread().name)
-    answer = one.wait("b", deadline.PATIENCE)
+    assert hands.submit("b", lambda: threading.current_thread().name)
+    answer = hands.wait("b", deadline.PATIENCE)
     assert answer is not None
     assert answer.get() == "may-block"
-    one.close()
+    hands.close()

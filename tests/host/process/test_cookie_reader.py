@@ -40,8 +40,8 @@ def test_processes_of_another_namespace_are_not_ourselves(
     layout = hierarchies.discover(host)
     monkeypatch.setattr(host, "read", lambda _: b"0\n%d\n0\n" % pid)
 
-    found = cookie_reader.CookieReader(host).look(1.0, layout, ["a"])
-    assert {"a": {pid: 0}} == found.of
+    cookies = cookie_reader.CookieReader(host).look(1.0, layout, ["a"])
+    assert {"a": {pid: 0}} == cookies.of
 
 
 def test_the_same_look_is_the_same_object() -> None:
@@ -59,29 +59,29 @@ def test_what_is_missing(threads: int, why: str, *, built: bool) -> None:
     """The machine or the kernel; neither is an error."""
     host = Machine("0-3", cgroup="v2", threads=threads)
     host.cookies.built = built
-    found = cookie_reader.CookieReader(host).look(1.0, hierarchies.discover(host), [])
+    cookies = cookie_reader.CookieReader(host).look(1.0, hierarchies.discover(host), [])
 
-    assert why in found.why
+    assert why in cookies.why
 
 
 def test_copies_are_made_by_a_thread_that_ends() -> None:
     """The agent itself never has the cookie; who ended meanwhile is told by its errno."""
     host = Machine("0-3", cgroup="v2", threads=2)
-    one, other = host.spawn(), host.spawn()
-    host.cores().create(one)
+    first, other = host.spawn(), host.spawn()
+    host.cores().create(first)
 
-    assert host.cores().copy(one, [other, 999]) == [0, errno.ESRCH]
-    assert host.cookies.together(one, other)
+    assert host.cores().copy(first, [other, 999]) == [0, errno.ESRCH]
+    assert host.cookies.together(first, other)
     assert host.cores().get(0) == 0
-    assert host.cores().copy(host.cores().without(), [one]) == [0]
+    assert host.cores().copy(host.cores().without(), [first]) == [0]
     assert host.cookies.together(other)
 
 
 def test_this_kernel() -> None:
     """It knows the call and has a cookie for us, or says one of the things that are explained."""
-    said = cookie_reader.CookieReader(LiveHost()).look(1.0, hierarchies.discover(LiveHost()), [])
-    found = -1
+    cookies = cookie_reader.CookieReader(LiveHost()).look(1.0, hierarchies.discover(LiveHost()), [])
+    own = -1
     with contextlib.suppress(OSError):
-        found = core_cookies.CoreSchedulingCalls().get(os.getpid())
+        own = core_cookies.CoreSchedulingCalls().get(os.getpid())
 
-    assert (found < 0) == (said.why in cookie_reader._WHY.values())
+    assert (own < 0) == (cookies.why in cookie_reader._WHY.values())

@@ -29,9 +29,9 @@ def test_only_the_start_of_a_program_counts() -> None:
 @given(st.binary(max_size=120))
 def test_any_bytes(data: bytes) -> None:
     """They are an event or they are none."""
-    found = events.executed(data)
+    executed = events.executed(data)
 
-    assert found is None or len(data) >= 60
+    assert executed is None or len(data) >= 60
 
 
 def test_a_real_program() -> None:
@@ -41,7 +41,7 @@ def test_a_real_program() -> None:
     set-up inside can change it: so the test is skipped, on CI too.
     """
     try:
-        one = events.ProcessEvents()
+        listener = events.ProcessEvents()
     except OSError as error:
         pytest.skip(f"nobody may listen here: {error}")
     try:
@@ -52,7 +52,7 @@ def test_a_real_program() -> None:
         def told() -> bool:
             with subprocess.Popen(["true"]) as child:
                 child.wait()
-            seen.update(one.hear() or ())
+            seen.update(listener.hear() or ())
             return child.pid in seen
 
         try:
@@ -60,4 +60,4 @@ def test_a_real_program() -> None:
         except AssertionError:
             pytest.skip("the kernel tells nobody in this namespace")
     finally:
-        one.close()
+        listener.close()

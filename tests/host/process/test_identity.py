@@ -21,13 +21,13 @@ def test_a_living_process_is_named_with_command_and_start() -> None:
     # On a busy machine a process that was just made may still be without its command line.
     child.stdout.readline()
     try:
-        said = identity.describe(str(child.pid))
+        description = identity.describe(str(child.pid))
     finally:
         child.communicate(b"\n")
 
-    assert said.startswith(f"pid {child.pid}, ")
-    assert "input()" in said
-    assert said.endswith(" UTC")
+    assert description.startswith(f"pid {child.pid}, ")
+    assert "input()" in description
+    assert description.endswith(" UTC")
 
 
 def test_a_process_that_ended_is_its_pid() -> None:
@@ -62,4 +62,4 @@ def test_settings_of_the_kernel_are_there_once() -> None:
     """Each mount of procfs has inodes of its own for them: what is ours stays ours in a new one."""
     host = root.LiveHost()
 
-    assert {identity.identity(host, f"/proc/sys/{one}") for one in ("vm", "kernel")} == {1}
+    assert {identity.identity(host, f"/proc/sys/{folder}") for folder in ("vm", "kernel")} == {1}

@@ -19,10 +19,10 @@ class Few:
         self._most = most
         self._start = threading.Thread.start
 
-        def begin(one: threading.Thread) -> None:
+        def begin(thread: threading.Thread) -> None:
             if threading.active_count() - self._before >= self._most:
                 raise RuntimeError("can't start new thread")
-            self._start(one)
+            self._start(thread)
 
         monkeypatch.setattr(threading.Thread, "start", begin)
 

@@ -26,13 +26,13 @@ def packed(*members: tarfile.TarInfo | tuple[str, bytes]) -> bytes:
     """A plain tar of the members."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as made:
-        for one in members:
-            if isinstance(one, tarfile.TarInfo):
-                made.addfile(one)
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                made.addfile(member)
                 continue
-            info = tarfile.TarInfo(one[0])
-            info.size = len(one[1])
-            made.addfile(info, io.BytesIO(one[1]))
+            info = tarfile.TarInfo(member[0])
+            info.size = len(member[1])
+            made.addfile(info, io.BytesIO(member[1]))
     return out.getvalue()
 
 
@@ -71,90 +71,90 @@ ONLINE = ("sys/devices/system/cpu/online", b"0-3\n")
 
 def test_answers(tmp_path: Path) -> None:
     """Files, listings, kinds and handles are those of the archive."""
-    one = loaded(tmp_path, ONLINE, special("sys/link", tarfile.SYMTYPE, "devices"))
-    path = one.sys("devices/system/cpu/online")
-    handle = one.open(path)
+    host = loaded(tmp_path, ONLINE, special("sys/link", tarfile.SYMTYPE, "devices"))
+    path = host.sys("devices/system/cpu/online")
+    handle = host.open(path)
 
-    assert one.read(path) == b"0-3\n"
-    assert [one.pread(handle, 2), one.pread(handle, 10)] == [b"0-", b"0-3\n"]
-    assert one.list(one.sys()) == ["devices", "link"]
-    assert (one.stat(one.sys()).kind, one.stat(one.sys()).links) == (root.FileKind.DIRECTORY, 3)
-    assert (one.stat(path).kind, one.stat(path).size) == (root.FileKind.FILE, 4)
-    assert one.readlink(one.sys("link")) == "devices"
-    assert one.list(one.sys("link")) == ["system"]
+    assert host.read(path) == b"0-3\n"
+    assert [host.pread(handle, 2), host.pread(handle, 10)] == [b"0-", b"0-3\n"]
+    assert host.list(host.sys()) == ["devices", "link"]
+    assert (host.stat(host.sys()).kind, host.stat(host.sys()).links) == (root.FileKind.DIRECTORY, 3)
+    assert (host.stat(path).kind, host.stat(path).size) == (root.FileKind.FILE, 4)
+    assert host.readlink(host.sys("link")) == "devices"
+    assert host.list(host.sys("link")) == ["system"]
 
 
 def test_closed_handle_is_gone(tmp_path: Path) -> None:
     """A handle that was given back answers nothing."""
-    one = loaded(tmp_path, ONLINE)
-    handle = one.open(one.sys("devices/system/cpu/online"))
-    one.close(handle)
+    host = loaded(tmp_path, ONLINE)
+    handle = host.open(host.sys("devices/system/cpu/online"))
+    host.close(handle)
 
-    assert errno_of(lambda: one.pread(handle, 1)) == errno.EBADF
-    assert errno_of(lambda: one.close(handle)) == errno.EBADF
+    assert errno_of(lambda: host.pread(handle, 1)) == errno.EBADF
+    assert errno_of(lambda: host.close(handle)) == errno.EBADF
 
 
 def test_errors_are_those_of_a_file_system(tmp_path: Path) -> None:
     """What is missing, or of another kind, has the errno that a disk would give."""
-    one = loaded(tmp_path, ONLINE)
-    file = one.sys("devices/system/cpu/online")
+    host = loaded(tmp_path, ONLINE)
+    file = host.sys("devices/system/cpu/online")
     calls: dict[int, Callable[[], object]] = {
-        errno.ENOENT: lambda: one.read(one.sys("nothing")),
-        errno.EISDIR: lambda: one.read(one.sys("devices")),
-        errno.ENOTDIR: lambda: one.read(one.below(file, "deeper")),
-        errno.EINVAL: lambda: one.readlink(file),
-        errno.ENOSYS: lambda: one.statvfs(file),
+        errno.ENOENT: lambda: host.read(host.sys("nothing")),
+        errno.EISDIR: lambda: host.read(host.sys("devices")),
+        errno.ENOTDIR: lambda: host.read(host.below(file, "deeper")),
+        errno.EINVAL: lambda: host.readlink(file),
+        errno.ENOSYS: lambda: host.statvfs(file),
     }
 
     assert list(calls) == [errno_of(call) for call in calls.values()]
-    assert errno_of(lambda: one.list(file)) == errno.ENOTDIR
+    assert errno_of(lambda: host.list(file)) == errno.ENOTDIR
 
 
 def test_archive_is_read_only(tmp_path: Path) -> None:
     """Nothing that changes anything works on an archive."""
-    one = loaded(tmp_path, ONLINE)
+    host = loaded(tmp_path, ONLINE)
     calls: list[Callable[[], object]] = [
-        lambda: one.write(one.sys("x"), b""),
-        lambda: one.mkdir(one.sys("x")),
-        lambda: one.rmdir(one.sys("devices")),
-        lambda: one.mount("none", one.sys("x"), "tmpfs", ""),
-        lambda: one.unmount(one.sys("x")),
+        lambda: host.write(host.sys("x"), b""),
+        lambda: host.mkdir(host.sys("x")),
+        lambda: host.rmdir(host.sys("devices")),
+        lambda: host.mount("none", host.sys("x"), "tmpfs", ""),
+        lambda: host.unmount(host.sys("x")),
     ]
 
     assert [errno_of(call) for call in calls] == [errno.EROFS] * 5
-    assert (one.access(one.sys(), os.R_OK), one.access(one.sys(), os.W_OK)) == (True, False)
+    assert (host.access(host.sys(), os.R_OK), host.access(host.sys(), os.W_OK)) == (True, False)
 
 
 def test_absolute_link_starts_at_the_top(tmp_path: Path) -> None:
     """An absolute link means the recorded tree; where it holds nothing, nothing is found."""
-    one = loaded(
+    host = loaded(
         tmp_path,
         ONLINE,
         special("sys/good", tarfile.SYMTYPE, "/sys/devices/system/cpu/online"),
         special("sys/out", tarfile.SYMTYPE, "/etc/hostname"),
     )
 
-    assert one.read(one.sys("good")) == b"0-3\n"
-    assert errno_of(lambda: one.read(one.sys("out"))) == errno.ENOENT
+    assert host.read(host.sys("good")) == b"0-3\n"
+    assert errno_of(lambda: host.read(host.sys("out"))) == errno.ENOENT
 
 
 def test_link_circle_ends(tmp_path: Path) -> None:
     """Links in a circle are ELOOP."""
-    one = loaded(
+    host = loaded(
         tmp_path,
         ONLINE,
         special("sys/x", tarfile.SYMTYPE, "y"),
         special("sys/y", tarfile.SYMTYPE, "x"),
     )
 
-    assert errno_of(lambda: one.read(one.sys("x"))) == errno.ELOOP
+    assert errno_of(lambda: host.read(host.sys("x"))) == errno.ELOOP
 
 
 def test_hard_link_is_the_file(tmp_path: Path) -> None:
     """A hard link to a member before it has its content."""
-    one = loaded(tmp_path, ONLINE, special("sys/same", tarfile.LNKTYPE, ONLINE[0]))
+    host = loaded(tmp_path, ONLINE, special("sys/same", tarfile.LNKTYPE, ONLINE[0]))
 
-    assert one.read(one.sys("same")) == b"0-3\n"
+    assert host.read(host.sys("same")) == b"0-3\n"
 
 
 # Where the root is ------------------------------------------------------------------------------
@@ -163,26 +163,26 @@ def test_hard_link_is_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", ["", "./", "node7/", "root/", "node7/root/", "a/b/"])
 def test_root_is_found(tmp_path: Path, before: str) -> None:
     """The top, a single top folder, or ``root/`` in either may hold ``sys``."""
-    one = loaded(tmp_path, (before + ONLINE[0], ONLINE[1]))
+    host = loaded(tmp_path, (before + ONLINE[0], ONLINE[1]))
 
-    assert one.read(one.sys("devices/system/cpu/online")) == b"0-3\n"
+    assert host.read(host.sys("devices/system/cpu/online")) == b"0-3\n"
 
 
 def test_our_own_recording_is_found(tmp_path: Path) -> None:
     """Beside ``root/`` there are frames and a manifest."""
-    one = loaded(
+    host = loaded(
         tmp_path, ("root/" + ONLINE[0], b"0-3"), ("frames/0.jsonl", b""), ("manifest.json", b"")
     )
 
-    assert one.list(root.HostPath("/")) == ["sys"]
+    assert host.list(root.HostPath("/")) == ["sys"]
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bytes])
 def test_compression_is_told_by_content(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
     """The name of the file does not matter."""
-    one = roots.open_root(saved(tmp_path, compress(packed(ONLINE)), "whatever.bin"))
+    host = roots.open_root(saved(tmp_path, compress(packed(ONLINE)), "whatever.bin"))
 
-    assert one.list(root.HostPath("/")) == ["sys"]
+    assert host.list(root.HostPath("/")) == ["sys"]
 
 
 @pytest.mark.parametrize("before", ["", "node7", "root", "node7/root"])
@@ -190,9 +190,9 @@ def test_root_is_found_in_directories(tmp_path: Path, before: str) -> None:
     """A directory is looked at as an archive is."""
     machines.to_directory({ONLINE[0]: "0-3\n"}, tmp_path / before)
 
-    one = roots.open_root(str(tmp_path))
+    host = roots.open_root(str(tmp_path))
 
-    assert one.read(one.sys("devices/system/cpu/online")) == b"0-3\n"
+    assert host.read(host.sys("devices/system/cpu/online")) == b"0-3\n"
 
 
 def test_no_root_is_this_machine() -> None:
@@ -343,11 +343,11 @@ def test_random_damage(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
         raw[place % len(raw)] = value
     name = saved(tmp_path, bytes(raw))
 
-    culprit, found = name, root.FileKind.OTHER
+    culprit, kind = name, root.FileKind.OTHER
     try:
-        found = roots.open_root(name).stat(root.HostPath("/")).kind
+        kind = roots.open_root(name).stat(root.HostPath("/")).kind
     except errors.ConfigError as error:
         culprit = error.culprit
 
     assert name == culprit
-    assert found in (root.FileKind.OTHER, root.FileKind.DIRECTORY)
+    assert kind in (root.FileKind.OTHER, root.FileKind.DIRECTORY)

@@ -69,7 +69,7 @@ def recorded(host: root.HostRoot) -> dict[str, bytes | str]:
 
 def test_what_the_agent_reads_is_there(host: root.HostRoot) -> None:
     """Topology, groups of any depth, resctrl, network and PCI nodes are recorded."""
-    found = recorded(host)
+    files = recorded(host)
 
     for path in (
         "/sys/devices/system/cpu/online",
@@ -81,9 +81,9 @@ def test_what_the_agent_reads_is_there(host: root.HostRoot) -> None:
         "/sys/devices/pci0000:00/0000:00:01.0/numa_node",
         "/proc/meminfo",
     ):
-        assert isinstance(found[path], bytes), path
-    assert found["/sys/fs/cgroup/cpu"] == "cpu,cpuacct"
-    assert found["/sys/devices/system/cpu/cpu0/node0"] == "../../node/node0"
+        assert isinstance(files[path], bytes), path
+    assert files["/sys/fs/cgroup/cpu"] == "cpu,cpuacct"
+    assert files["/sys/devices/system/cpu/cpu0/node0"] == "../../node/node0"
 
 
 def test_topology_of_a_recording_is_that_of_the_machine(
@@ -101,10 +101,10 @@ def test_topology_of_a_recording_is_that_of_the_machine(
 
 def test_nothing_secret_is_there(host: root.HostRoot) -> None:
     """No environment, no host name, no password of a mount, no serial number, no address."""
-    found = recorded(host)
+    files = recorded(host)
 
-    assert not [path for path, content in found.items() if "hunter2" in str(content)]
-    assert "/proc/self/environ" not in found
+    assert not [path for path, content in files.items() if "hunter2" in str(content)]
+    assert "/proc/self/environ" not in files
 
 
 def test_link_that_leads_out_is_left(host: root.HostRoot) -> None:
@@ -157,10 +157,10 @@ def changes(*readings: list[contents.Item]) -> list[dict[str, object]]:
     """What the last reading adds to those before it."""
     memory = frames.FrameDigests()
     list(memory.first(readings[0]))
-    found: list[dict[str, object]] = []
+    lines: list[dict[str, object]] = []
     for reading in readings[1:]:
-        found = list(memory.changes(reading))
-    return found
+        lines = list(memory.changes(reading))
+    return lines
 
 
 def test_only_changes_are_in_a_frame() -> None:
@@ -178,10 +178,10 @@ def test_only_changes_are_in_a_frame() -> None:
 
 def test_change_back_is_a_change() -> None:
     """Each frame is compared with the one before it, not with the first."""
-    one, two = [item("/a", b"1")], [item("/a", b"2")]
+    first, two = [item("/a", b"1")], [item("/a", b"2")]
 
-    assert changes(one, two, one) == [{"path": "/a", "text": "1"}]
-    assert changes(one, two, two) == []
+    assert changes(first, two, first) == [{"path": "/a", "text": "1"}]
+    assert changes(first, two, two) == []
 
 
 def test_frame_says_when() -> None:

@@ -22,7 +22,7 @@ def archive(path: Path, *frames: object, files: dict[str, str] | None = None) ->
     """A recording; a frame is a list of its lines, or any text."""
     members = {f"root/{name}": text for name, text in (files or {"proc/stat": "cpu 1\n"}).items()}
     for number, frame in enumerate(frames):
-        lines = [json.dumps(one) for one in frame] if isinstance(frame, list) else [str(frame)]
+        lines = [json.dumps(line) for line in frame] if isinstance(frame, list) else [str(frame)]
         members[f"frames/{number}.jsonl"] = "\n".join(lines)
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as out:

@@ -25,9 +25,9 @@ def say(host: KernelHost, file: str, text: str, group: str = "") -> None:
     host.resctrl.counters[group, 0, file] = text
 
 
-def root_of(found: tuple[Usage, ...]) -> Usage:
+def root_of(usages: tuple[Usage, ...]) -> Usage:
     """The root group in domain 0."""
-    return next(one for one in found if (one.group, one.domain) == ("", "0"))
+    return next(usage for usage in usages if (usage.group, usage.domain) == ("", "0"))
 
 
 def test_rates_between_two_looks() -> None:
@@ -57,8 +57,8 @@ def test_what_is_no_number_breaks_the_rate() -> None:
         ("5000", "Unavailable", "6000", "100", "Error", "18446744073709551616")
     ):
         say(host, "mbm_total_bytes", text)
-        one = root_of(monitor.read(now, float(at)))
-        seen.append((one.total_bytes, one.total_rate))
+        usage = root_of(monitor.read(now, float(at)))
+        seen.append((usage.total_bytes, usage.total_rate))
 
     assert seen[:5] == [(5000, None), (None, None), (6000, None), (100, None), (None, None)]
     assert seen[5] == (1 << 64, None)
@@ -79,9 +79,9 @@ def test_a_group_made_anew_is_another_one() -> None:
     say(host, "mbm_total_bytes", "200", "BE")
     second = reader.read()
     assert second is not None
-    (one,) = [u for u in monitor.read(second, 2.0) if (u.group, u.domain) == ("BE", "0")]
+    (usage,) = [u for u in monitor.read(second, 2.0) if (u.group, u.domain) == ("BE", "0")]
 
-    assert one.total_rate is None
+    assert usage.total_rate is None
 
 
 def test_without_monitoring_nothing_is_read() -> None:

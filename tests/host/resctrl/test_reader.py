@@ -29,27 +29,27 @@ def test_a_process_that_entered_from_outside(ram: Path) -> None:
     host = kit.machine()
     line = agents.Site(host, state=ram).line()
     layout, topology = line.observer.layout, line.observer.topology
-    look, told = reader.ResctrlReader(host), Told()
+    look, events = reader.ResctrlReader(host), Told()
     look.refresh(topology)
     pods = (moments.workload("batch"),)
 
     def homes() -> set[int]:
-        found = look.look(1.0, layout, groups, pods, full=False)
-        assert isinstance(found, resctrl.Resctrl)
-        return {one for threads in found.homes["batch"].values() for one in threads}
+        seen = look.look(1.0, layout, groups, pods, full=False)
+        assert isinstance(seen, resctrl.Resctrl)
+        return {pid for threads in seen.homes["batch"].values() for pid in threads}
 
     groups = ("batch",)
     before = homes()
     first = host.spawn("/sys/fs/cgroup/cpuset/batch")
     assert before == homes()
-    look._events = told  # type: ignore[assignment]
+    look._events = events  # type: ignore[assignment]
     assert before == homes()
-    told.pids = frozenset({first})
+    events.pids = frozenset({first})
     assert before | {first} == homes()
     second = host.spawn("/sys/fs/cgroup/cpuset/batch")
-    told.pids = frozenset({1 << 20})
+    events.pids = frozenset({1 << 20})
     assert before | {first} == homes()
-    told.pids = None
+    events.pids = None
     assert before | {first, second} == homes()
     look.close()
     assert look._events is None

@@ -21,12 +21,12 @@ def reader(
 
 def test_intel_with_code_and_data() -> None:
     """Two resources of one cache, half the classes, the mount's own options."""
-    found = reader(kit.machine("intel,cdp,l2,cbm=20", mount="cdp")).read()
-    assert found is not None
-    names = [(one.name, one.ways, one.num_closids) for one in found.hardware.caches]
+    mounted = reader(kit.machine("intel,cdp,l2,cbm=20", mount="cdp")).read()
+    assert mounted is not None
+    names = [(cache.name, cache.ways, cache.num_closids) for cache in mounted.hardware.caches]
 
     assert names == [("L2", 8, 8), ("L3DATA", 20, 8), ("L3CODE", 20, 8)]
-    assert (found.options, found.hardware.most_groups) == (("cdp",), 8)
+    assert (mounted.options, mounted.hardware.most_groups) == (("cdp",), 8)
 
 
 @pytest.mark.parametrize(
@@ -40,33 +40,33 @@ def test_intel_with_code_and_data() -> None:
 )
 def test_the_unit_of_bandwidth(rdt: str, options: str, vendor: str, unit: Unit, free: int) -> None:
     """No file says it: options, the vendor, and values that are no percentage do."""
-    found = reader(kit.machine(rdt, mount=options), vendor).read()
-    assert found is not None
-    (one,) = found.hardware.bandwidths
+    mounted = reader(kit.machine(rdt, mount=options), vendor).read()
+    assert mounted is not None
+    (bandwidth,) = mounted.hardware.bandwidths
 
-    assert (unit, free) == (one.unit, one.free(0))
+    assert (unit, free) == (bandwidth.unit, bandwidth.free(0))
 
 
 def test_cache_ids_have_gaps() -> None:
     """The domains are those that the root's file names."""
     host = kit.machine("amd", l3={0: "0-1", 8: "2-5", 16: "6-7"})
-    found = reader(host, "AuthenticAMD").read()
-    assert found is not None
+    mounted = reader(host, "AuthenticAMD").read()
+    assert mounted is not None
 
-    assert found.hardware.caches[0].domains == (0, 8, 16)
-    assert found.hardware.caches[0].sparse
+    assert mounted.hardware.caches[0].domains == (0, 8, 16)
+    assert mounted.hardware.caches[0].sparse
 
 
 @pytest.mark.parametrize("rdt", ["intel,nol3", "intel,nomba", "intel,nomon", "intel,l2,nol3,nomba"])
 def test_what_is_absent_is_not_there(rdt: str) -> None:
     """No empty resource is made up."""
-    found = reader(kit.machine(rdt)).read()
-    assert found is not None
-    names = {one.name for one in found.hardware.caches}
+    mounted = reader(kit.machine(rdt)).read()
+    assert mounted is not None
+    names = {cache.name for cache in mounted.hardware.caches}
 
     assert ("nol3" in rdt) is ("L3" not in names)
-    assert ("nomba" in rdt) is (not found.hardware.bandwidths)
-    assert ("nomon" in rdt) is (found.hardware.monitoring is None)
+    assert ("nomba" in rdt) is (not mounted.hardware.bandwidths)
+    assert ("nomon" in rdt) is (mounted.hardware.monitoring is None)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_groups_come_with_inode_and_monitors() -> None:
     host = kit.machine()
     host.mkdir(host.at(f"{kit.PLACE}/BE"))
     host.mkdir(host.at(f"{kit.PLACE}/BE/mon_groups/m"))
-    found = reader(host).read()
-    assert found is not None
+    mounted = reader(host).read()
+    assert mounted is not None
 
-    assert list(found.groups) == ["", "BE"]
-    assert (found.groups["BE"].monitors, found.groups["BE"].mode) == (("m",), "shareable")
-    assert host.stat(host.at(f"{kit.PLACE}/BE")).inode == found.groups["BE"].inode
+    assert list(mounted.groups) == ["", "BE"]
+    assert (mounted.groups["BE"].monitors, mounted.groups["BE"].mode) == (("m",), "shareable")
+    assert host.stat(host.at(f"{kit.PLACE}/BE")).inode == mounted.groups["BE"].inode
 
 
 def test_unmounted_between_two_looks() -> None:

@@ -84,12 +84,12 @@ def reply(serial: int, signature: str, body: list[object], error: str) -> bytes:
 
 def test_properties_are_read_and_set(ram: Path) -> None:
     """An errand: let in, greet the bus, find the unit, ask for a value; signals are passed over."""
-    told: tuple[str, list[object]] = ("v", [dbus.Variant("ay", b"\x03")])
-    answers = replies(("o", ["/unit"]), told)
-    with server(ram, answers) as path, bus.BusConnection(path) as one:
-        found = one.properties("web.service", ["AllowedCPUs"])
+    value: tuple[str, list[object]] = ("v", [dbus.Variant("ay", b"\x03")])
+    answers = replies(("o", ["/unit"]), value)
+    with server(ram, answers) as path, bus.BusConnection(path) as connection:
+        properties = connection.properties("web.service", ["AllowedCPUs"])
 
-    assert {"AllowedCPUs": dbus.Variant("ay", b"\x03")} == found
+    assert {"AllowedCPUs": dbus.Variant("ay", b"\x03")} == properties
 
 
 def test_what_systemd_refuses_is_an_errno(ram: Path) -> None:
@@ -97,10 +97,10 @@ def test_what_systemd_refuses_is_an_errno(ram: Path) -> None:
     no = replies(("s", ["Unit x.service not found."]), error="org.freedesktop.systemd1.NoSuchUnit")
     with (
         server(ram, no) as path,
-        bus.BusConnection(path) as one,
+        bus.BusConnection(path) as connection,
         pytest.raises(OSError, match="not found") as refused,
     ):
-        one.set_properties("x.service", [("CPUWeight", dbus.Variant("t", 100))])
+        connection.set_properties("x.service", [("CPUWeight", dbus.Variant("t", 100))])
 
     assert refused.value.errno == errno.ENOENT
 

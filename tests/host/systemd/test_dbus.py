@@ -36,17 +36,17 @@ def message(signature: str, body: list[object]) -> bytes:
 def test_what_is_written_is_read_back(values: list[tuple[str, object]]) -> None:
     """Whatever values a message carries, they come back with path, member and serial."""
     raw = message("".join(kind for kind, _ in values), [value for _, value in values])
-    found = dbus.parse(raw)
+    parsed = dbus.parse(raw)
 
     assert len(raw) == dbus.size_of(raw)
     assert (
-        found.serial,
-        found.path,
-        found.interface,
-        found.member,
-        found.destination,
+        parsed.serial,
+        parsed.path,
+        parsed.interface,
+        parsed.member,
+        parsed.destination,
     ) == (7, "/a", "i.f", "M", "d")
-    assert [value for _, value in values] == list(found.body)
+    assert [value for _, value in values] == list(parsed.body)
 
 
 def test_numbers_are_aligned_from_the_start_of_the_message() -> None:

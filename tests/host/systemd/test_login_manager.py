@@ -39,9 +39,9 @@ def signal(*, begins: bool, member: str = "PrepareForShutdown", to: str = "") ->
 class Server:
     """A login manager that gives one lock, and then says what it is told to say."""
 
-    def __init__(self, *said: bytes, lock: bool = True, forged: int = 0) -> None:
+    def __init__(self, *replies: bytes, lock: bool = True, forged: int = 0) -> None:
         """``forged``: signals with a descriptor, of somebody else, before the lock."""
-        self.said, self.lock, self.forged = said, lock, forged
+        self.replies, self.lock, self.forged = replies, lock, forged
         self.asked: list[tuple[str, tuple[object, ...]]] = []
         self.reader, self._writer = os.pipe()
 
@@ -65,7 +65,7 @@ class Server:
             with_it = [self._writer] if self.lock and asked.member == "Inhibit" else []
             socket.send_fds(peer, [reply], with_it)
         os.close(self._writer)
-        for message in self.said:
+        for message in self.replies:
             peer.sendall(message)
 
 

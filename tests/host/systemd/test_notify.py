@@ -16,18 +16,18 @@ from koordlet.host.systemd import notify
 @pytest.fixture
 def manager(ram: Path) -> Iterator[socket.socket]:
     """A socket as systemd opens it."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
-        one.bind(str(ram / "notify"))
-        one.settimeout(5)
-        yield one
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(ram / "notify"))
+        listener.settimeout(5)
+        yield listener
 
 
 def test_every_message(manager: socket.socket) -> None:
     """READY, STATUS, RELOADING with its clock, WATCHDOG and STOPPING, one datagram each."""
-    one = notify.Notifier({"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "3000000"})
-    for act in (one.reloading, one.alive):
+    notifier = notify.Notifier({"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "3000000"})
+    for act in (notifier.reloading, notifier.alive):
         act()
-    for say in (one.ready, one.status, one.stopping):
+    for say in (notifier.ready, notifier.status, notifier.stopping):
         say("fine")
     heard = [manager.recv(999).decode() for _ in range(5)]
 
@@ -38,7 +38,7 @@ def test_every_message(manager: socket.socket) -> None:
         "STATUS=fine",
         "STOPPING=1\nSTATUS=fine",
     ]
-    assert one._watchdog == 3.0
+    assert notifier._watchdog == 3.0
 
 
 def test_the_abstract_namespace() -> None:
@@ -65,11 +65,11 @@ def test_the_abstract_namespace() -> None:
 )
 def test_no_watchdog(manager: socket.socket, env: dict[str, str]) -> None:
     """Without a period of its own the agent sends no sign of life."""
-    one = notify.Notifier({**env, "NOTIFY_SOCKET": manager.getsockname()})
-    one.alive()
-    one.status("end")
+    notifier = notify.Notifier({**env, "NOTIFY_SOCKET": manager.getsockname()})
+    notifier.alive()
+    notifier.status("end")
 
-    assert (one._watchdog, manager.recv(999)) == (None, b"STATUS=end")
+    assert (notifier._watchdog, manager.recv(999)) == (None, b"STATUS=end")
 
 
 def test_nobody_listens(ram: Path) -> None:
@@ -85,9 +85,9 @@ def test_a_manager_that_does_not_read(
 ) -> None:
     """A full socket costs a message, not the agent."""
     monkeypatch.setattr(notify, "_PATIENCE", 0.001)
-    one = notify.Notifier({"NOTIFY_SOCKET": manager.getsockname()})
+    notifier = notify.Notifier({"NOTIFY_SOCKET": manager.getsockname()})
     room = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text())
     for number in range(room + 5):
-        one.status(str(number))
+        notifier.status(str(number))
 
     assert manager.recv(999) == b"STATUS=0"

@@ -28,16 +28,16 @@ def test_silent_cpu_is_where_others_say() -> None:
 
 def test_majority_stands() -> None:
     """Of overlapping sets the one that most agree on stands; who said otherwise is out."""
-    found = form(c0="0-2", c1="0-2", c2="2-3", c3="3")
+    formed = form(c0="0-2", c1="0-2", c2="2-3", c3="3")
 
-    assert (found.number, found.refused) == ({0: 0, 1: 0}, (2, 3))
+    assert (formed.number, formed.refused) == ({0: 0, 1: 0}, (2, 3))
 
 
 def test_no_majority_no_group() -> None:
     """Two against two is unknown for all four."""
-    found = form(c0="0-1", c1="1", c2="2")
+    formed = form(c0="0-1", c1="1", c2="2")
 
-    assert (found.number, found.refused) == ({2: 0}, (0, 1))
+    assert (formed.number, formed.refused) == ({2: 0}, (0, 1))
 
 
 def test_thousands_of_contradictions_end() -> None:
@@ -52,8 +52,8 @@ def test_groups_are_dense_and_ordered(claims: dict[int, frozenset[int]]) -> None
     """Whatever is claimed, numbers are dense by lowest CPU, and the same each time."""
     sets = {cpu: cpuset.CPUSet.of({cpu, *others}) for cpu, others in claims.items()}
 
-    found = cpu_groups.form(sets)
-    first = [found.number[cpu] for cpu in sorted(found.number)]
+    formed = cpu_groups.form(sets)
+    first = [formed.number[cpu] for cpu in sorted(formed.number)]
 
     assert sorted(set(first)) == list(dict.fromkeys(first)) == list(range(len(set(first))))
-    assert found == cpu_groups.form(dict(reversed(sets.items())))
+    assert formed == cpu_groups.form(dict(reversed(sets.items())))

@@ -36,7 +36,7 @@ def found(*parts: machines.Tree) -> dict[str, topology.Device]:
     tree = machines.xeon_2s_smt2()
     for part in parts:
         tree |= part
-    return {one.address: one for one in discover(tree).devices}
+    return {device.address: device for device in discover(tree).devices}
 
 
 def test_nic() -> None:
@@ -72,9 +72,9 @@ def test_kinds(code: str, kind: str, folder: str, name: str | None) -> None:
     address = "0000:5e:00.0"
     more = named(folder, name, address) if name else {}
 
-    one = found(pci(address, code), more)[address]
+    device = found(pci(address, code), more)[address]
 
-    assert (kind, name, code.lower()) == (one.kind, one.name, one.device_class)
+    assert (kind, name, code.lower()) == (device.kind, device.name, device.device_class)
 
 
 @pytest.mark.parametrize("code", ["0x060400", "0x0c0330", "0x088000", "0x050000"])
@@ -118,9 +118,9 @@ def test_old_class_directory() -> None:
 
 def test_what_is_missing_is_null() -> None:
     """Without driver, node and name the device is still listed."""
-    one = found({f"{PCI}/0000:01:00.0/class": "0x020000\n"})["0000:01:00.0"]
+    device = found({f"{PCI}/0000:01:00.0/class": "0x020000\n"})["0000:01:00.0"]
 
-    assert (one.driver, one.node, one.name) == (None, None, None)
+    assert (device.driver, device.node, device.name) == (None, None, None)
 
 
 def test_damage_is_told() -> None:
@@ -132,7 +132,7 @@ def test_damage_is_told() -> None:
 
     machine = discover(tree)
 
-    assert [one.address for one in machine.devices] == ["0000:02:00.0"]
+    assert [device.address for device in machine.devices] == ["0000:02:00.0"]
     assert warned(machine, "0000:01:00.0/class", "'network'")
     assert warned(machine, "2 devices have no class")
 
@@ -164,9 +164,9 @@ def test_a_gpu_as_its_driver_tells_it() -> None:
     text = "Model: \t\t NVIDIA H100 80GB HBM3\nGPU UUID: \t GPU-1a2b3c4d-0000\nDevice Minor: \t 3\n"
     module = {"sys/module/nvidia/version": "550.54.15\n", "sys/module/amdgpu/version": "a b\n"}
     devices = found(*parts, {about: text, **module})
-    told = devices["0000:3b:00.0"]
-    assert (told.model, told.driver_version) == ("NVIDIA H100 80GB HBM3", "550.54.15")
-    assert (told.excluded, devices["0000:5e:00.0"].driver_version) == (False, None)
+    nvidia = devices["0000:3b:00.0"]
+    assert (nvidia.model, nvidia.driver_version) == ("NVIDIA H100 80GB HBM3", "550.54.15")
+    assert (nvidia.excluded, devices["0000:5e:00.0"].driver_version) == (False, None)
     assert (devices["0000:3b:00.0"].uuid, devices["0000:3b:00.0"].minor) == ("GPU-1a2b3c4d-0000", 3)
     assert devices["0000:5e:00.0"].memory_bytes == 17163091968
 

@@ -26,8 +26,8 @@ def test_fixture(name: str) -> None:
 
     machine = discovery.discover(roots.open_root(str(FIXTURES / f"{name}.tar.gz")))
 
-    found = topologies.summary(machine)
-    assert {key: found[key] for key in expected} == expected
+    summary = topologies.summary(machine)
+    assert {key: summary[key] for key in expected} == expected
 
 
 @pytest.mark.parametrize("name", machines.SHAPES)
@@ -67,14 +67,14 @@ def test_frequency_governor_capacity() -> None:
 
     assert (hybrid[0].max_khz, hybrid[0].governor) == (5_000_000, "powersave")
     assert hybrid[7].max_khz == 3_800_000
-    assert [one.capacity for one in arm] == [446] * 4 + [1024] * 2
+    assert [cpu.capacity for cpu in arm] == [446] * 4 + [1024] * 2
 
 
 def test_books_and_drawers() -> None:
     """The levels above the socket are kept as the kernel numbers them."""
     cpus = discover(machines.s390_books()).cpus
 
-    assert [(one.book_id, one.drawer_id) for one in cpus] == [(0, 0)] * 4 + [(1, 1)] * 2
+    assert [(cpu.book_id, cpu.drawer_id) for cpu in cpus] == [(0, 0)] * 4 + [(1, 1)] * 2
 
 
 def test_hugepages_per_node() -> None:
@@ -162,7 +162,7 @@ def test_link_gives_the_node_where_no_node_names_the_cpu() -> None:
     for name in ("cpulist", "cpumap"):
         del tree[f"{NODE}/node1/{name}"]
 
-    assert [str(one.cpus) for one in discover(tree).nodes] == ["0-3,8-11", "4-7,12-15"]
+    assert [str(node.cpus) for node in discover(tree).nodes] == ["0-3,8-11", "4-7,12-15"]
 
 
 def test_old_boot_parameter_names_isolated_cpus() -> None:
@@ -180,7 +180,7 @@ def test_nul_padding_is_no_damage() -> None:
 
     machine = discover(tree)
 
-    assert ([one.node for one in machine.nodes], machine.warnings) == ([0, 1], ())
+    assert ([node.node for node in machine.nodes], machine.warnings) == ([0, 1], ())
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def test_cpu_in_two_nodes() -> None:
 
     assert [by_core.cpus[cpu].node for cpu in (3, 2, 4)] == [0, 0, 1]
     assert [by_link.cpus[cpu].node for cpu in (3, 2, 4)] == [1, 0, 1]
-    assert [str(one.cpus) for one in by_core.nodes] == ["0-3,8-11", "4-7,12-15"]
-    assert [str(one.cpus) for one in by_link.nodes] == ["0-2,8-11", "3-7,12-15"]
+    assert [str(node.cpus) for node in by_core.nodes] == ["0-3,8-11", "4-7,12-15"]
+    assert [str(node.cpus) for node in by_link.nodes] == ["0-2,8-11", "3-7,12-15"]
     assert warned(by_core, "node1/cpulist", "3-7,12-15", "more than one node")
 
 
@@ -61,12 +61,12 @@ def test_even_votes_are_decided_by_ids() -> None:
     """Two threads that disagree whether they are siblings go by their ids; without, by nothing."""
     tree = machines.xeon_2s_smt2()
     tree[f"{CPU}/cpu1/topology/core_cpus_list"] = "1\n"
-    told = discover(tree)
+    by_ids = discover(tree)
     for cpu in (1, 9):
         del tree[f"{CPU}/cpu{cpu}/topology/core_id"]
     untold = discover(tree)
 
-    assert [one for one in groups(told, "core") if one.startswith("1,")] == ["1,9"]
+    assert [group for group in groups(by_ids, "core") if group.startswith("1,")] == ["1,9"]
     assert (untold.cpus[1].core, untold.cpus[9].core) == (None, None)
     assert len(groups(untold, "core")) == 7
 
@@ -87,13 +87,13 @@ def test_caches_without_levels() -> None:
     whole = discover(tree)
     for name in [name for name in tree if name.endswith("/level")]:
         del tree[name]
-    told = discover(tree)
+    ordered = discover(tree)
     for name in [name for name in tree if "/index1/" in name]:
         del tree[name]
     broken = discover(tree)
 
-    assert (groups(whole, "l3"), whole.caches) == (groups(told, "l3"), told.caches)
-    assert warned(told, "index3/level", "from the order")
+    assert (groups(whole, "l3"), whole.caches) == (groups(ordered, "l3"), ordered.caches)
+    assert warned(ordered, "index3/level", "from the order")
     assert groups(broken, "l3") == []
 
 
@@ -105,7 +105,7 @@ def test_distances_beside_an_offline_node() -> None:
     tree |= {f"{NODE}/online": "1\n", f"{NODE}/possible": "0-1\n"}
     tree[f"{NODE}/node1/distance"] = "21 10\n"
 
-    assert [(one.node, one.distances) for one in discover(tree).nodes] == [(1, (10,))]
+    assert [(node.node, node.distances) for node in discover(tree).nodes] == [(1, (10,))]
 
 
 def test_online_outside_possible() -> None:
@@ -255,7 +255,7 @@ def test_what_is_not_contradictory_is_kept(
     """One damaged file of one CPU costs no CPU its core, its socket, its node or its cache."""
     tree = getattr(machines, name)()
     whole = discover(tree)
-    path = chance.choice(sorted(one for one in tree if one.endswith(fact)))
+    path = chance.choice(sorted(file for file in tree if file.endswith(fact)))
     if damage is None:
         del tree[path]
     else:
@@ -263,5 +263,5 @@ def test_what_is_not_contradictory_is_kept(
     machine = discover(tree)
 
     for column in ("core", "socket", "node", "l3"):
-        found = [getattr(one, column) for one in machine.cpus]
-        assert [getattr(one, column) for one in whole.cpus] == found
+        kept = [getattr(cpu, column) for cpu in machine.cpus]
+        assert [getattr(cpu, column) for cpu in whole.cpus] == kept

@@ -17,9 +17,9 @@ def test_what_can_be_written_is_read(tmp_path: Path) -> None:
     (tmp_path / "proc/irq/30/smp_affinity_list").chmod(0o444)
     (tmp_path / "proc/irq/default_smp_affinity").write_text("ff\n")
     (tmp_path / "proc/irq/31").mkdir()
-    found = kernel_work.read(directory.DirHost(str(tmp_path)))
+    files = kernel_work.read(directory.DirHost(str(tmp_path)))
 
-    assert list(found.items()) == [
+    assert list(files.items()) == [
         ("/proc/irq/9/smp_affinity_list", "0-7"),
         ("/proc/irq/24/smp_affinity_list", "2-3"),
         ("/proc/irq/default_smp_affinity", "ff"),

@@ -21,7 +21,7 @@ def module(bank: str, speed: int, *, size: int = 0x4000, configured: int = 0) ->
     body[0x10:0x12] = bytes((1, 2 if bank else 0))
     body[0x15:0x17] = speed.to_bytes(2, "little")
     body[0x20:0x22] = configured.to_bytes(2, "little")
-    return bytes(body) + b"\0".join(one.encode() for one in ("DIMM 0", bank) if one) + b"\0\0"
+    return bytes(body) + b"\0".join(text.encode() for text in ("DIMM 0", bank) if text) + b"\0\0"
 
 
 #: The end, and before it something else that has texts.
@@ -71,6 +71,6 @@ def test_any_bytes(table: bytes) -> None:
 def test_cut_off(length: int) -> None:
     """A table that ends early has the modules before that."""
     table = module("A", 3200) + module("B", 3200)
-    found = list(memory_speed.modules(table[:length]))
+    modules = list(memory_speed.modules(table[:length]))
 
-    assert found == list(memory_speed.modules(table))[: len(found)]
+    assert modules == list(memory_speed.modules(table))[: len(modules)]

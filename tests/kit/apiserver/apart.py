@@ -63,14 +63,14 @@ class Apart:
 
     def start(self) -> None:
         """Come up; returns when it listens."""
-        with (self.folder / "log").open("ab") as said:
+        with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     *(*self._prefix, sys.executable, "-m", "tests.kit.apiserver.apart"),
                     *(str(self.folder), self.address),
                 ],
-                stdout=said,
-                stderr=said,
+                stdout=log,
+                stderr=log,
             )
         starts = self._starts() + 1
         deadline.until(lambda: self._starts() >= starts, "the API server listens")
@@ -89,8 +89,8 @@ class Apart:
         """Everything that was asked after a moment."""
         file = self.folder / "seen.jsonl"
         lines = file.read_text().splitlines() if file.exists() else []
-        found = [Request(**json.loads(line)) for line in lines]
-        return [one for one in found if one.at >= since]
+        requests = [Request(**json.loads(line)) for line in lines]
+        return [request for request in requests if request.at >= since]
 
     def kubeconfig(self, name: str = "kubeconfig", *, token: str = "secret") -> Path:  # noqa: S107
         """For a client without TLS."""
@@ -114,10 +114,10 @@ class _Noted(list[server.Seen]):
         super().__init__()
         self._file = file.open("a", buffering=1)
 
-    def append(self, one: server.Seen) -> None:
+    def append(self, request: server.Seen) -> None:
         """Write it down."""
-        agent = one.headers.get("user-agent", "")
-        noted = Request(time.time(), one.method, one.path, one.query, agent)
+        agent = request.headers.get("user-agent", "")
+        noted = Request(time.time(), request.method, request.path, request.query, agent)
         self._file.write(json.dumps(vars(noted)) + "\n")
 
 
@@ -131,15 +131,19 @@ def _tls(folder: Path) -> ssl.SSLContext | None:
 
 def _reviews(folder: Path) -> dict[str, dict[str, Any]]:
     file = folder / "reviews.json"
-    found: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
-    return found
+    reviews: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+    return reviews
 
 
 async def _serve(folder: Path, address: str) -> None:
     host, _, port = address.rpartition(":")
     store = adapter.Store(folder / "store.db")
     await store.open()
-    custom = [replace(one.kind, version=v) for one in definitions.DEFINITIONS for v in one.versions]
+    custom = [
+        replace(definition.kind, version=v)
+        for definition in definitions.DEFINITIONS
+        for v in definition.versions
+    ]
     it = server.Server(store, custom=custom, tls=_tls(folder))
     it.seen = _Noted(folder / "seen.jsonl")
     reviews = _reviews(folder)

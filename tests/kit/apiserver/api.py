@@ -85,13 +85,13 @@ class Api:
         if place is None:
             return _failed(refusals.NotFound("the server could not find the requested resource"))
         try:
-            found = await self._verb(request, place)
+            answer = await self._verb(request, place)
         except refusals.ObjectsError as error:
             return _failed(error, place.kind, place.name or "?")
-        if request.method == "GET" and found.document and tables.wanted(request.accept):
+        if request.method == "GET" and answer.document and tables.wanted(request.accept):
             columns = self.served.columns.get(place.kind)
-            return Answer(found.code, tables.table(place.kind, columns, found.document))
-        return found
+            return Answer(answer.code, tables.table(place.kind, columns, answer.document))
+        return answer
 
     def _place(self, path: str) -> _Place | None:
         steps = path.strip("/").split("/")
@@ -152,27 +152,27 @@ class Api:
         if token:
             if token not in self._lists:
                 raise refusals.Gone("The provided continue parameter is too old")
-            found, start = self._lists.pop(token)
+            listing, start = self._lists.pop(token)
         else:
             selector = self._selector(request, place)
-            found, start = (
+            listing, start = (
                 await objects.collect(
                     self.store.list(place.kind, namespace=place.namespace, selector=selector)
                 ),
                 0,
             )
-        end = start + limit if limit else len(found.items)
-        metadata = {"resourceVersion": found.revision}
-        if end < len(found.items):
+        end = start + limit if limit else len(listing.items)
+        metadata = {"resourceVersion": listing.revision}
+        if end < len(listing.items):
             metadata["continue"] = str(next(self._tokens))
-            self._lists[metadata["continue"]] = (found, end)
+            self._lists[metadata["continue"]] = (listing, end)
             while len(self._lists) > _LISTS:
                 self._lists.pop(next(iter(self._lists)))
         document = {
             "kind": f"{place.kind.name}List",
             "apiVersion": place.kind.api_version,
             "metadata": metadata,
-            "items": found.items[start:end],
+            "items": listing.items[start:end],
         }
         return Answer(200, document)
 
@@ -348,7 +348,7 @@ def _decoded(request: Request) -> Any:
 
 
 def _mapping(request: Request) -> dict[str, Any]:
-    found = _decoded(request)
-    if not isinstance(found, dict):
+    body = _decoded(request)
+    if not isinstance(body, dict):
         raise refusals.Malformed("the body is no object")
-    return found
+    return body

@@ -74,15 +74,15 @@ class Served:
             case ["api", version]:
                 return self._resources("", version)
             case ["apis", group]:
-                found = self._group(group)
-                return found if found["versions"] else None
+                document = self._group(group)
+                return document if document["versions"] else None
             case ["apis", group, version]:
                 return self._resources(group, version)
         return None
 
     def _group(self, group: str) -> dict[str, Any]:
-        found = sorted({kind.version for kind in self._kinds.values() if kind.group == group})
-        versions = [{"groupVersion": f"{group}/{one}", "version": one} for one in found]
+        names = sorted({kind.version for kind in self._kinds.values() if kind.group == group})
+        versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in names]
         return {
             "kind": "APIGroup",
             "apiVersion": "v1",
@@ -92,15 +92,15 @@ class Served:
         }
 
     def _resources(self, group: str, version: str) -> Mapping[str, Any] | None:
-        found = [
+        served = [
             kind for kind in self._kinds.values() if (kind.group, kind.version) == (group, version)
         ]
-        if not found:
+        if not served:
             return None
         return {
             "kind": "APIResourceList",
             "apiVersion": "v1",
-            "groupVersion": found[0].api_version,
+            "groupVersion": served[0].api_version,
             "resources": [
                 {
                     "name": kind.plural,
@@ -110,6 +110,6 @@ class Served:
                     "verbs": _VERBS,
                     "shortNames": _SHORT.get(kind.plural, []),
                 }
-                for kind in found
+                for kind in served
             ],
         }

@@ -68,7 +68,9 @@ class Faults:
 
     def next(self, method: str, path: str, *, watch: bool) -> Fault | None:
         """The fault that a request meets, counted."""
-        found = next((one for one in self._due if one.concerns(method, path, watch=watch)), None)
-        if found is not None:
-            found.times -= 1
-        return found
+        fault = next(
+            (fault for fault in self._due if fault.concerns(method, path, watch=watch)), None
+        )
+        if fault is not None:
+            fault.times -= 1
+        return fault

@@ -13,11 +13,11 @@ def apply(body: Any, operations: Any) -> Any:
     """A body after all operations; ``Malformed`` or ``Invalid`` where one of them cannot be."""
     if not isinstance(operations, Sequence):
         raise refusals.Malformed("a JSON patch is a list")
-    for one in operations:
+    for operation in operations:
         try:
-            body = _one(copy.deepcopy(body), one)
+            body = _one(copy.deepcopy(body), operation)
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise refusals.Invalid(f"the operation {one} cannot be: {error!r}") from error
+            raise refusals.Invalid(f"the operation {operation} cannot be: {error!r}") from error
     return body
 
 
@@ -48,7 +48,7 @@ def _one(body: Any, operation: dict[str, Any]) -> Any:
 
 
 def _steps(pointer: str) -> list[str]:
-    return [one.replace("~1", "/").replace("~0", "~") for one in pointer.split("/")[1:]]
+    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
 
 
 def _get(body: Any, steps: Sequence[str]) -> Any:

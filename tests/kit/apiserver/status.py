@@ -36,7 +36,8 @@ def failure(
     causes: tuple[refusals.Cause, ...] = getattr(error, "causes", ())
     if causes:
         details["causes"] = [
-            {"reason": one.reason, "message": one.message, "field": one.field} for one in causes
+            {"reason": cause.reason, "message": cause.message, "field": cause.field}
+            for cause in causes
         ]
     if error.retry_after is not None:
         details["retryAfterSeconds"] = int(error.retry_after)

@@ -40,10 +40,15 @@ def table(kind: kinds.Kind, columns: list[Column] | None, document: Mapping[str,
     """An object or a list as a table."""
     several = document.get("items", [document])
     chosen = _PODS if kind == kinds.PODS else tuple(columns or (_AGE,))
-    heads = [{"description": "", "format": "", "priority": 0, **one} for one in (_NAME, *chosen)]
+    heads = [
+        {"description": "", "format": "", "priority": 0, **column} for column in (_NAME, *chosen)
+    ]
     rows = [
         {
-            "cells": [objects.text(body, "name"), *(_cell(kind, body, one) for one in chosen)],
+            "cells": [
+                objects.text(body, "name"),
+                *(_cell(kind, body, column) for column in chosen),
+            ],
             "object": {
                 "kind": "PartialObjectMetadata",
                 "apiVersion": "meta.k8s.io/v1",
@@ -62,11 +67,11 @@ def table(kind: kinds.Kind, columns: list[Column] | None, document: Mapping[str,
 
 
 def _cell(kind: kinds.Kind, body: Mapping[str, Any], column: Column) -> Any:
-    found: Any = body
+    value: Any = body
     for step in str(column.get("jsonPath", "")).strip(".").split("."):
-        found = found.get(step) if isinstance(found, Mapping) and step else None
-    if column["type"] == "date" and isinstance(found, str):
-        return f"{max(0, int(time.time() - moment.parse(found)))}s"
-    if kind == kinds.PODS and found is None:
+        value = value.get(step) if isinstance(value, Mapping) and step else None
+    if column["type"] == "date" and isinstance(value, str):
+        return f"{max(0, int(time.time() - moment.parse(value)))}s"
+    if kind == kinds.PODS and value is None:
         return {"Ready": "1/1", "Restarts": "0"}.get(column["name"], "<none>")
-    return found
+    return value

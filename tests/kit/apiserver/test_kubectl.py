@@ -90,8 +90,8 @@ def test_apply_get_and_delete(ram: Path) -> None:
         assert "configured" in await kubectl(*apply, body=changed)
 
         assert "demo" in await kubectl("get", "reservations")
-        found = json.loads(await kubectl("get", "reservation", "demo", "-o", "json"))
-        assert found["spec"] == {"ttl": "2h"}
+        reservation = json.loads(await kubectl("get", "reservation", "demo", "-o", "json"))
+        assert reservation["spec"] == {"ttl": "2h"}
         assert "ttl: 2h" in await kubectl("get", "reservations", "-o", "yaml")
 
         assert "deleted" in await kubectl("delete", "reservation", "demo")
@@ -113,10 +113,10 @@ def test_every_patch(ram: Path) -> None:
         await kubectl("patch", "node", "n1", "--type=json", "-p", test + add)
         await kubectl("taint", "node", "n1", "k=v:NoSchedule")
         await kubectl("cordon", "n1")
-        found = await kubectl.store.get(objects.Ref(kinds.NODES, "n1"))
-        assert found["metadata"]["labels"] == {"zone": "a", "b": "c"}
-        assert found["spec"]["unschedulable"] is True
-        assert found["spec"]["taints"][0]["key"] == "k"
+        stored = await kubectl.store.get(objects.Ref(kinds.NODES, "n1"))
+        assert stored["metadata"]["labels"] == {"zone": "a", "b": "c"}
+        assert stored["spec"]["unschedulable"] is True
+        assert stored["spec"]["taints"][0]["key"] == "k"
 
         side = ("apply", "--validate=false", "--server-side", "-f", "-")
         await kubectl(*side, body=RESERVATION)

@@ -22,11 +22,11 @@ def main() -> int:
     parser.add_argument("bundles", nargs="*", help=f"of: {', '.join(programs.BUNDLES)}")
     for name in parser.parse_args().bundles or ORDINARY:
         try:
-            found = programs.fetch(name)
+            bundle = programs.fetch(name)
         except debian.FetchError as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 1
-        print(f"{name}: {found.folder}")
+        print(f"{name}: {bundle.folder}")
     return 0
 
 

@@ -68,7 +68,9 @@ class Client:
         """Whether it answers and has the image."""
         with contextlib.suppress(RuntimeError):
             return b"localhost" in b"".join(
-                one for one in self._call("ListImages", {}, "Image").get(1, ()) if one is bytes(one)
+                listed
+                for listed in self._call("ListImages", {}, "Image").get(1, ())
+                if listed is bytes(listed)
             )
         return False
 
@@ -105,8 +107,12 @@ class Client:
 
     def pods(self) -> list[str]:
         """The ids of all pods."""
-        found = self._call("ListPodSandbox", {}).get(1, ())
-        return [wire.text(wire.decode(one), 1) for one in found if isinstance(one, bytes)]
+        sandboxes = self._call("ListPodSandbox", {}).get(1, ())
+        return [
+            wire.text(wire.decode(sandbox), 1)
+            for sandbox in sandboxes
+            if isinstance(sandbox, bytes)
+        ]
 
     # Containers -----------------------------------------------------------------------------------
 
@@ -157,8 +163,12 @@ class Client:
 
     def containers(self) -> list[str]:
         """The ids of all containers."""
-        found = self._call("ListContainers", {}).get(1, ())
-        return [wire.text(wire.decode(one), 1) for one in found if isinstance(one, bytes)]
+        containers = self._call("ListContainers", {}).get(1, ())
+        return [
+            wire.text(wire.decode(container), 1)
+            for container in containers
+            if isinstance(container, bytes)
+        ]
 
     def state(self, container: str) -> State:
         """What the runtime says of it."""

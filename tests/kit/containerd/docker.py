@@ -100,11 +100,11 @@ class Docker:
 @contextlib.contextmanager
 def running(folder: Path, *, bare: bool = False, systemd: bool = False) -> Iterator[Docker]:
     """A daemon with the image; at the end its containers and processes are gone."""
-    found, own = programs.kept("docker"), programs.kept()
+    bundle, own = programs.kept("docker"), programs.kept()
     folder.mkdir(parents=True)
-    one = Docker(folder=folder)
+    docker = Docker(folder=folder)
     words = [
-        str(found.dockerd),
+        str(bundle.dockerd),
         f"--data-root={folder / 'data'}",
         f"--exec-root={folder / 'x'}",  # sockets lie below it, whose paths must be short
         f"--pidfile={folder / 'pid'}",
@@ -119,22 +119,22 @@ def running(folder: Path, *, bare: bool = False, systemd: bool = False) -> Itera
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**os.environ, "PATH": path, "LD_LIBRARY_PATH": found.libraries},
+            env={**os.environ, "PATH": path, "LD_LIBRARY_PATH": bundle.libraries},
         )
         try:
-            _make_ready(one, process, own.busybox)
-            yield one
+            _make_ready(docker, process, own.busybox)
+            yield docker
         except BaseException as error:
-            error.add_note(one.log[-3000:])
+            error.add_note(docker.log[-3000:])
             raise
         finally:
-            _end(one, process, bare=bare)
+            _end(docker, process, bare=bare)
 
 
-def _make_ready(one: Docker, process: subprocess.Popen[bytes], busybox: Path) -> None:
+def _make_ready(docker: Docker, process: subprocess.Popen[bytes], busybox: Path) -> None:
     def up() -> bool:
         assert process.poll() is None, "dockerd has ended"
-        return one.ready()
+        return docker.ready()
 
     deadline.until(up, "dockerd answers")
     out, data = io.BytesIO(), busybox.read_bytes()
@@ -143,13 +143,13 @@ def _make_ready(one: Docker, process: subprocess.Popen[bytes], busybox: Path) ->
         entry.size, entry.mode = len(data), 0o755
         archive.addfile(entry, io.BytesIO(data))
     asked = urlencode({"fromSrc": "-", "repo": _IMAGE, "tag": "1"})
-    one.call("POST", f"/images/create?{asked}", out.getvalue())
+    docker.call("POST", f"/images/create?{asked}", out.getvalue())
 
 
-def _end(one: Docker, process: subprocess.Popen[bytes], *, bare: bool) -> None:
+def _end(docker: Docker, process: subprocess.Popen[bytes], *, bare: bool) -> None:
     with contextlib.suppress(RuntimeError, OSError, http.client.HTTPException):
-        for each in one.call("GET", "/containers/json?all=true"):
-            one.remove(each["Id"])
+        for each in docker.call("GET", "/containers/json?all=true"):
+            docker.remove(each["Id"])
     # In namespaces of its own, what it started ends with it; else it ends its containerd itself.
     process.send_signal(15 if bare else 9)
     process.wait(deadline.PATIENCE)

@@ -103,7 +103,9 @@ class Programs:
     @property
     def libraries(self) -> str:
         """What the dynamic linker must be told of."""
-        return ":".join(str(self.folder / one / "x86_64-linux-gnu") for one in ("usr/lib", "lib"))
+        return ":".join(
+            str(self.folder / folder / "x86_64-linux-gnu") for folder in ("usr/lib", "lib")
+        )
 
     @property
     def there(self) -> bool:
@@ -119,19 +121,21 @@ def kept(name: str = "containerd") -> Programs:
 
 def fetch(name: str = "containerd") -> Programs:
     """A bundle; fetched where it is not there. Whoever comes second waits for the first."""
-    found, bundle = kept(name), BUNDLES[name]
-    found.folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(found.folder.parent / f"{bundle.name}.lock"):
-        if not found.there:
-            with tempfile.TemporaryDirectory(prefix=f"{name}-new-", dir=found.folder.parent) as w:
+    programs, bundle = kept(name), BUNDLES[name]
+    programs.folder.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(programs.folder.parent / f"{bundle.name}.lock"):
+        if not programs.there:
+            with tempfile.TemporaryDirectory(
+                prefix=f"{name}-new-", dir=programs.folder.parent
+            ) as w:
                 fresh = Programs(Path(w) / "root")
                 apt = debian.Archive(Path(w) / "apt", debian.SUITE, debian.NEXT)
                 apt.download(Path(w), *bundle.packages)
                 for archive in sorted(Path(w).glob("*.deb")):
                     debian.run("dpkg-deb", "-x", str(archive), str(fresh.folder))
                 _check(fresh, bundle.says)
-                fresh.folder.rename(found.folder)
-    return found
+                fresh.folder.rename(programs.folder)
+    return programs
 
 
 @contextlib.contextmanager
@@ -141,16 +145,16 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _check(found: Programs, says: Mapping[str, str]) -> None:
+def _check(programs: Programs, says: Mapping[str, str]) -> None:
     """That what came is what was meant, and runs here."""
     for path, wanted in says.items():
-        program = found.folder / path
+        program = programs.folder / path
         if not program.is_file():
             raise debian.FetchError(f"the packages bring no {program.name}")
         if wanted and wanted not in (
-            said := debian.run(str(program), "--version", more=found.libraries)
+            version := debian.run(str(program), "--version", more=programs.libraries)
         ):
-            raise debian.FetchError(f"{program.name} is not {wanted}: {said[:200]}")
+            raise debian.FetchError(f"{program.name} is not {wanted}: {version[:200]}")
 
 
 def why_not(oci: str = "runc") -> str:

@@ -63,7 +63,7 @@ for word; do
     sed -i 's/"ociVersion":"[^"]*"/"ociVersion":"1.0.2"/' "$word/config.json"
   last=$word
 done
-LD_LIBRARY_PATH={found.libraries} exec {found.crun} "$@"
+LD_LIBRARY_PATH={bundle.libraries} exec {found.crun} "$@"
 """
 #: Nor does it take a hybrid machine whose v2 hierarchy has controllers: containerd does not see it.
 _INSIDE = """
@@ -106,20 +106,20 @@ def running(
     ``systemd``: groups are units of systemd's; only with ``bare``. ``oci`` is the program
     that makes containers: runc or crun. ``newer``: a folder with another containerd and its shim.
     """
-    found = programs.kept()
+    bundle = programs.kept()
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(
         _CONFIG.format(
             folder=folder,
             image=image.NAME,
-            program=found.runc if oci == "runc" else _crun(folder / "crun"),
+            program=bundle.runc if oci == "runc" else _crun(folder / "crun"),
             no_nri=_toml(not nri),
             systemd=_toml(systemd),
         )
     )
-    bin_folder = newer or found.bin
+    bin_folder = newer or bundle.bin
     usual = os.environ.get("PATH", "/usr/bin:/bin")
-    path = f"{bin_folder}:{found.runc.parent}:{usual}:/usr/sbin:/sbin"
+    path = f"{bin_folder}:{bundle.runc.parent}:{usual}:/usr/sbin:/sbin"
     config = str(folder / "config.toml")
     with (folder / "log").open("wb") as log, cri.Client(str(folder / "containerd.sock")) as client:
         process = subprocess.Popen(
@@ -129,15 +129,15 @@ def running(
             stderr=log,
             env={**os.environ, "PATH": path},
         )
-        one = Runtime(folder=folder, client=client)
+        runtime = Runtime(folder=folder, client=client)
         try:
-            _make_ready(one, process, found)
-            yield one
+            _make_ready(runtime, process, bundle)
+            yield runtime
         except BaseException as error:
-            error.add_note(one.log[-3000:])
+            error.add_note(runtime.log[-3000:])
             raise
         finally:
-            _end(one, process)
+            _end(runtime, process)
 
 
 def contained(oci: str) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def contained(oci: str) -> tuple[str, ...]:
 
 def _crun(path: Path) -> Path:
     """crun, as this containerd can use it."""
-    path.write_text(_CRUN.format(found=programs.kept("crun")))
+    path.write_text(_CRUN.format(bundle=programs.kept("crun")))
     path.chmod(0o755)
     return path
 
@@ -157,9 +157,11 @@ def _toml(truth: bool) -> str:
     return "true" if truth else "false"
 
 
-def _make_ready(one: Runtime, process: subprocess.Popen[bytes], found: programs.Programs) -> None:
-    archive, socket = one.folder / "image.tar", one.folder / "containerd.sock"
-    image.write(found.busybox, archive)
+def _make_ready(
+    runtime: Runtime, process: subprocess.Popen[bytes], bundle: programs.Programs
+) -> None:
+    archive, socket = runtime.folder / "image.tar", runtime.folder / "containerd.sock"
+    image.write(bundle.busybox, archive)
 
     def up() -> bool:
         assert process.poll() is None, "containerd has ended"
@@ -168,18 +170,18 @@ def _make_ready(one: Runtime, process: subprocess.Popen[bytes], found: programs.
     deadline.until(up, "containerd's socket")
     words = ("--address", str(socket), "--namespace", "k8s.io", "images", "import")
     subprocess.run(
-        [str(found.ctr), *words, "--snapshotter", "native", str(archive)],
+        [str(bundle.ctr), *words, "--snapshotter", "native", str(archive)],
         check=True,
         capture_output=True,
         timeout=deadline.PATIENCE,
     )
-    deadline.until(one.client.ready, "the image is known to the runtime interface")
+    deadline.until(runtime.client.ready, "the image is known to the runtime interface")
 
 
-def _end(one: Runtime, process: subprocess.Popen[bytes]) -> None:
+def _end(runtime: Runtime, process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(RuntimeError):
-        for sandbox in one.client.pods():
-            one.client.end_pod(sandbox)
+        for sandbox in runtime.client.pods():
+            runtime.client.end_pod(sandbox)
     # A signal to unshare kills the first process of the namespace, and the kernel all the others.
     process.kill()
     process.wait()

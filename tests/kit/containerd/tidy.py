@@ -18,8 +18,8 @@ def tops(name: str) -> list[Path]:
     """A group in each hierarchy that has it."""
     mounts = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
     kinds = ((words[words.index("-") + 1], words[4]) for words in mounts)
-    found = (Path(mount) / name for kind, mount in kinds if kind in ("cgroup", "cgroup2"))
-    return [path for path in dict.fromkeys(found) if path.is_dir()]
+    paths = (Path(mount) / name for kind, mount in kinds if kind in ("cgroup", "cgroup2"))
+    return [path for path in dict.fromkeys(paths) if path.is_dir()]
 
 
 def remove(name: str) -> None:

@@ -28,7 +28,8 @@ def _field(number: int, value: Value) -> bytes:
         data = value.encode() if isinstance(value, str) else value
         return _bytes(number, data) if data else b""
     return b"".join(
-        _bytes(number, one.encode() if isinstance(one, str) else encode(one)) for one in value
+        _bytes(number, element.encode() if isinstance(element, str) else encode(element))
+        for element in value
     )
 
 
@@ -47,7 +48,7 @@ def _varint(value: int) -> bytes:
 
 def decode(data: bytes) -> dict[int, list[int | bytes]]:
     """Field number to its values, in order."""
-    found: dict[int, list[int | bytes]] = {}
+    fields: dict[int, list[int | bytes]] = {}
     at = 0
     while at < len(data):
         key, at = _number(data, at)
@@ -61,8 +62,8 @@ def decode(data: bytes) -> dict[int, list[int | bytes]]:
                 at += size
             case kind:
                 raise ValueError(f"wire type {kind} of field {key >> 3}")
-        found.setdefault(key >> 3, []).append(value)
-    return found
+        fields.setdefault(key >> 3, []).append(value)
+    return fields
 
 
 def text(fields: Mapping[int, Sequence[int | bytes]], number: int) -> str:

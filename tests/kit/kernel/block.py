@@ -64,7 +64,7 @@ class Io2(Stateful[Limits]):
 
     def _max(self, group: Group) -> str:
         lines = self.of[group].lines.items()
-        return "".join(f"{number}{_words(one)}\n" for number, one in lines if one != _WORDS)
+        return "".join(f"{number}{_words(words)}\n" for number, words in lines if words != _WORDS)
 
     def _write_max(self, group: Group, text: str) -> None:
         """All words of a line, or none."""
@@ -129,7 +129,7 @@ class Blkio1(Stateful[Limits]):
 
         def read(group: Group) -> str:
             lines = self.of[group].lines.items()
-            return "".join(f"{n} {one[word]}\n" for n, one in lines if one[word] != most)
+            return "".join(f"{n} {words[word]}\n" for n, words in lines if words[word] != most)
 
         def write(group: Group, text: str) -> None:
             number, rest = devices.split(text, self._hardware)

@@ -105,7 +105,7 @@ class Pids(Stateful[int]):
 
     @staticmethod
     def _current(group: Group) -> str:
-        return f"{sum(len(one.members) for one in group.walk())}\n"
+        return f"{sum(len(descendant.members) for descendant in group.walk())}\n"
 
 
 class Bare(Stateful[None]):

@@ -58,8 +58,8 @@ class Hierarchy2(Hierarchy):
         threaded = self.state[group].threaded
         return [
             name
-            for name, one in self.controllers.items()
-            if name in passed and (one.threaded or not threaded)
+            for name, controller in self.controllers.items()
+            if name in passed and (controller.threaded or not threaded)
         ]
 
     def active(self, group: Group) -> list[Controller]:
@@ -95,9 +95,9 @@ class Hierarchy2(Hierarchy):
     def _reattach(self, child: Group, changed: set[str]) -> None:
         """Controllers came or went: all processes below are attached to them anew."""
         for controller in (self.controllers[name] for name in changed):
-            for one in child.walk():
-                for process in one.members:
-                    controller.moved(controller.holder(one), process)
+            for descendant in child.walk():
+                for process in descendant.members:
+                    controller.moved(controller.holder(descendant), process)
 
     def _vet_enable(self, group: Group, enable: set[str]) -> None:
         if not enable:
@@ -131,10 +131,10 @@ class Hierarchy2(Hierarchy):
         """``cgroup_can_be_thread_root``."""
         if group.parent is None:
             return True
-        domains = (one for one in group.subgroups.values() if not self.state[one].threaded)
+        domains = (child for child in group.subgroups.values() if not self.state[child].threaded)
         return (
             not self.state[group].threaded
-            and not any(one.populated for one in domains)
+            and not any(domain.populated for domain in domains)
             and not self._domain_subtree(group)
         )
 
@@ -152,8 +152,9 @@ class Hierarchy2(Hierarchy):
         if self.state[group].threaded:
             return False
         return not any(
-            self.state[one].threaded or (one.parent is not None and self.thread_root(one))
-            for one in group.ancestors()
+            self.state[ancestor].threaded
+            or (ancestor.parent is not None and self.thread_root(ancestor))
+            for ancestor in group.ancestors()
         )
 
     def vet_move(self, group: Group) -> None:
@@ -212,8 +213,8 @@ class Hierarchy2(Hierarchy):
             raise refused(errno.ERANGE)
         if self.state[group].threaded:
             raise refused(errno.EOPNOTSUPP)
-        for one in group.walk():
-            for process in list(one.members):
+        for descendant in group.walk():
+            for process in list(descendant.members):
                 self.processes.end(process)
 
     def _freeze(self, group: Group, text: str) -> None:
@@ -223,7 +224,7 @@ class Hierarchy2(Hierarchy):
         self.state[group].frozen = bool(value)
 
     def _events(self, group: Group) -> str:
-        frozen = any(self.state[one].frozen for one in [group, *group.ancestors()])
+        frozen = any(self.state[ancestor].frozen for ancestor in [group, *group.ancestors()])
         return f"populated {int(group.populated)}\nfrozen {int(frozen)}\n"
 
     # Files ----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def scripts() -> dict[str, script.Script]:
 
 def recordings() -> list[script.Recording]:
     """All recordings."""
-    return [one for path in sorted(FOLDER.glob("*.jsonl")) for one in script.load(path)]
+    return [recording for path in sorted(FOLDER.glob("*.jsonl")) for recording in script.load(path)]
 
 
 def stand_in(recording: script.Recording) -> KernelHost:
@@ -35,7 +35,7 @@ def stand_in(recording: script.Recording) -> KernelHost:
         kernel=facts.version,
         joined=facts.joined,
         rdt=facts.resctrl or None,
-        l3={int(one): cpus for one, cpus in facts.l3.items()} or None,
+        l3={int(domain): cpus for domain, cpus in facts.l3.items()} or None,
     )
 
 
@@ -48,35 +48,37 @@ def replay(recording: script.Recording) -> script.Recording:
     )
 
 
-def differences(expected: script.Recording, found: script.Recording) -> list[str]:
+def differences(expected: script.Recording, fresh: script.Recording) -> list[str]:
     """One text per operation that was answered differently."""
-    if len(expected.answers) != len(found.answers):
-        counts = f"{len(expected.answers)} recorded, {len(found.answers)} found"
+    if len(expected.answers) != len(fresh.answers):
+        counts = f"{len(expected.answers)} recorded, {len(fresh.answers)} found"
         return [f"{expected.script}: not the same number of operations: {counts}"]
     return [
         f"{expected.script}, operation {number}: {want.op}\n"
         f"  recorded ({expected.facts.kernel}): {want.answer} {' '.join(want.reads)}\n"
-        f"  found ({found.facts.kernel}):    {got.answer} {' '.join(got.reads)}"
+        f"  found ({fresh.facts.kernel}):    {got.answer} {' '.join(got.reads)}"
         for number, (want, got) in enumerate(
-            zip(expected.answers, found.answers, strict=True), start=1
+            zip(expected.answers, fresh.answers, strict=True), start=1
         )
         if want != got
     ]
 
 
-def compare(facts: script.Facts, found: list[script.Recording]) -> tuple[list[str], list[str]]:
+def compare(facts: script.Facts, fresh: list[script.Recording]) -> tuple[list[str], list[str]]:
     """Differences of fresh runs from the nearest recordings, and what was compared."""
     known = recordings()
     wrong: list[str] = []
-    told: list[str] = []
-    ran = {one.script: one for one in found}
-    for name, one in scripts().items():
+    compared: list[str] = []
+    ran = {recording.script: recording for recording in fresh}
+    for name, program in scripts().items():
         nearest = script.nearest(known, name, facts)
         if name not in ran:
-            told.append(f"{name}: not run here, needs {' '.join(one.missing(facts))}")
+            compared.append(f"{name}: not run here, needs {' '.join(program.missing(facts))}")
         elif nearest is None:
-            told.append(f"{name}: run, but no kernel up to {facts.kernel} was recorded")
+            compared.append(f"{name}: run, but no kernel up to {facts.kernel} was recorded")
         else:
             wrong += differences(nearest, ran[name])
-            told.append(f"{name}: {len(one.operations)} operations, kernel {nearest.facts.kernel}")
-    return wrong, told
+            compared.append(
+                f"{name}: {len(program.operations)} operations, kernel {nearest.facts.kernel}"
+            )
+    return wrong, compared

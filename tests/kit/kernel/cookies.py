@@ -39,9 +39,9 @@ class Cookies(core_cookies.CoreSchedulingCalls):
 
     def together(self, *pids: int) -> bool:
         """Whether these have one cookie, and nobody else has it."""
-        found = {self.of.get(pid, 0) for pid in pids}
-        return len(found) == 1 and set(pids) == {
-            pid for pid in self._processes.table if self.of.get(pid, 0) in found
+        cookies = {self.of.get(pid, 0) for pid in pids}
+        return len(cookies) == 1 and set(pids) == {
+            pid for pid in self._processes.table if self.of.get(pid, 0) in cookies
         }
 
     def _call(self, command: int, pid: int, scope: int, address: int = 0) -> None:

@@ -66,26 +66,26 @@ class Cost:
     def _qos(self, group: Group) -> str:
         del group
         return "".join(
-            f"{number} enable={int(one.enabled)} ctrl={_ctrl(one.qos)} "
-            + " ".join(f"{k}={_shown(k, v)}" for k, v in (one.qos or _QOS).items())
+            f"{number} enable={int(device.enabled)} ctrl={_ctrl(device.qos)} "
+            + " ".join(f"{k}={_shown(k, v)}" for k, v in (device.qos or _QOS).items())
             + "\n"
-            for number, one in self.devices.items()
+            for number, device in self.devices.items()
         )
 
     def _model(self, group: Group) -> str:
         del group
         return "".join(
-            f"{number} ctrl={_ctrl(one.model)} model=linear "
-            + " ".join(f"{k}={v}" for k, v in (one.model or _MODEL).items())
+            f"{number} ctrl={_ctrl(device.model)} model=linear "
+            + " ".join(f"{k}={v}" for k, v in (device.model or _MODEL).items())
             + "\n"
-            for number, one in self.devices.items()
+            for number, device in self.devices.items()
         )
 
     def _write_qos(self, group: Group, text: str) -> None:
         del group
         number, rest = devices.split(text, self._hardware)
-        one = self._set_up(number)
-        values, user, enabled = dict(one.qos or _QOS), one.qos is not None, one.enabled
+        device = self._set_up(number)
+        values, user, enabled = dict(device.qos or _QOS), device.qos is not None, device.enabled
         for word in rest.split():
             name, _, value = word.partition("=")
             if name == "enable":
@@ -98,13 +98,13 @@ class Cost:
                 raise refused(errno.EINVAL)
         if values["min"] > values["max"]:
             raise refused(errno.EINVAL)
-        one.enabled, one.qos = enabled, values if user else None
+        device.enabled, device.qos = enabled, values if user else None
 
     def _write_model(self, group: Group, text: str) -> None:
         del group
         number, rest = devices.split(text, self._hardware)
-        one = self._set_up(number)
-        values, user = dict(one.model or _MODEL), one.model is not None
+        device = self._set_up(number)
+        values, user = dict(device.model or _MODEL), device.model is not None
         for word in rest.split():
             name, _, value = word.partition("=")
             if name == "ctrl":
@@ -115,7 +115,7 @@ class Cost:
                 values[name], user = parsing.unsigned(value), True
             else:
                 raise refused(errno.EINVAL)
-        one.model = values if user else None
+        device.model = values if user else None
 
 
 def _ctrl(values: Mapping[str, int] | None) -> str:

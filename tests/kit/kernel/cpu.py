@@ -145,14 +145,14 @@ class Cpu1(Cpu):
         ``tg_cfs_schedulable_down`` walks the whole hierarchy with the wish in place.
         """
         limits: dict[Group, int | None] = {group.hierarchy.root: None}
-        for one in group.hierarchy.root.walk():
-            if one.parent is None:
+        for descendant in group.hierarchy.root.walk():
+            if descendant.parent is None:
                 continue
-            above = limits[one.parent]
-            own = (wanted if one is group else self.of[one]).ratio()
+            above = limits[descendant.parent]
+            own = (wanted if descendant is group else self.of[descendant]).ratio()
             if own is not None and above is not None and own > above:
                 raise refused(errno.EINVAL)
-            limits[one] = above if own is None else own
+            limits[descendant] = above if own is None else own
 
 
 class Cpu2(Cpu):

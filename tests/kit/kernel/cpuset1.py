@@ -109,8 +109,8 @@ class Cpuset1(Stateful[Cpuset]):
         above = self.of[group.parent]
         spread = {"memory_spread_page", "memory_spread_slab"} & above.flags
         new = Cpuset(flags=frozenset({"sched_load_balance", *spread}))
-        siblings = [self.of[one] for one in self.children(group.parent)]
-        alone = not any({"cpu_exclusive", "mem_exclusive"} & one.flags for one in siblings)
+        siblings = [self.of[sibling] for sibling in self.children(group.parent)]
+        alone = not any({"cpu_exclusive", "mem_exclusive"} & state.flags for state in siblings)
         if group.parent in self.cloning and alone:
             new.cpus, new.mems = above.cpus, above.mems
         return new
@@ -172,8 +172,8 @@ class Cpuset1(Stateful[Cpuset]):
         lost = (now.cpus and not wanted.cpus) or (now.mems and not wanted.mems)
         if lost and group.populated:
             raise refused(errno.ENOSPC)
-        siblings = (one for one in self.children(group.parent) if one is not group)
-        if any(wanted.collides(self.of[one]) for one in siblings):
+        siblings = (sibling for sibling in self.children(group.parent) if sibling is not group)
+        if any(wanted.collides(self.of[sibling]) for sibling in siblings):
             raise refused(errno.EINVAL)
 
     def vet(self, group: Group, process: Process) -> None:
@@ -199,7 +199,9 @@ class Cpuset1(Stateful[Cpuset]):
             if group.parent is None:
                 self.of[group].cpus = self._machine.online
                 self._settle(group)
-        for group in [one for root in self.of if root.parent is None for one in self.below(root)]:
+        for group in [
+            descendant for root in self.of if root.parent is None for descendant in self.below(root)
+        ]:
             if group.parent is None:
                 continue
             state = self.of[group]
@@ -214,7 +216,9 @@ class Cpuset1(Stateful[Cpuset]):
             for process in group.members:
                 affinity.confine(process, state.cpus, self._machine.kernel)
             return
-        refuge = next((one for one in group.ancestors() if not self.of[one].empty), None)
+        refuge = next(
+            (ancestor for ancestor in group.ancestors() if not self.of[ancestor].empty), None
+        )
         for process in list(group.members) if refuge else []:
             assert refuge is not None
             group.hierarchy.attach(refuge, process)

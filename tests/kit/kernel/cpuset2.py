@@ -89,9 +89,9 @@ class Cpuset2(Partitions):
         collides = self.collides(group, dataclasses.replace(state, cpus=wish))
         if collides:
             assert group.parent is not None
-            for one in self.children(group.parent):
-                if not self.of[one].cpus.isdisjoint(wish):
-                    self.invalidate(one)
+            for sibling in self.children(group.parent):
+                if not self.of[sibling].cpus.isdisjoint(wish):
+                    self.invalidate(sibling)
         if state.role is not Role.MEMBER:
             if collides:
                 self.invalidate(group)
@@ -118,9 +118,9 @@ class Cpuset2(Partitions):
     def _borrowers(self, group: Group) -> None:
         """``update_sibling_cpumasks``: siblings that live on the parent's CPUs see a change."""
         assert group.parent is not None
-        for one in list(self.children(group.parent)):
-            if one is not group and self.of[one].borrows:
-                self.spread(one)
+        for sibling in list(self.children(group.parent)):
+            if sibling is not group and self.of[sibling].borrows:
+                self.spread(sibling)
         for process in self.inside(group.parent):
             cpus = self.of[group.parent].effective
             affinity.confine(process, cpus, self.machine.kernel)
@@ -135,10 +135,10 @@ class Cpuset2(Partitions):
             return
         self._vet_nothing(group, state.mems, wish)
         state.mems = wish
-        for one in self.below(group):
-            assert one.parent is not None
-            above = self.of[one.parent].effective_mems
-            self.of[one].effective_mems = self.of[one].mems & above or above
+        for descendant in self.below(group):
+            assert descendant.parent is not None
+            above = self.of[descendant.parent].effective_mems
+            self.of[descendant].effective_mems = self.of[descendant].mems & above or above
 
     def _partition(self, group: Group, text: str) -> None:
         """The write is always taken; the outcome is in what can be read (``update_prstate``)."""
@@ -172,6 +172,6 @@ class Cpuset2(Partitions):
 
     def hotplug(self) -> None:
         """A CPU came or went: wishes stay, effective sets follow."""
-        for top in [one for one in self.of if one.parent is None]:
+        for top in [group for group in self.of if group.parent is None]:
             self.of[top].effective = self.machine.online - self.of[top].given
             self.spread(top)

@@ -16,9 +16,9 @@ _LINE = re.compile(r"[ \t\n\v\f\r]*([0-9]+:[0-9]+)([ \t\n\v\f\r].*)\Z", re.DOTAL
 
 def split(text: str, hardware: Hardware) -> tuple[str, str]:
     """MAJOR:MINOR and the rest; EINVAL where no white space follows, ENODEV without the device."""
-    found = _LINE.match(text)
-    if found is None:
+    line = _LINE.match(text)
+    if line is None:
         raise refused(errno.EINVAL)
-    if found[1] not in hardware.disks:
+    if line[1] not in hardware.disks:
         raise refused(errno.ENODEV)
-    return found[1], found[2]
+    return line[1], line[2]

@@ -113,7 +113,7 @@ class Controller(abc.ABC):
 
     def below(self, group: Group) -> Iterator[Group]:
         """The group and its descendants that have this controller, parents first."""
-        return (one for one in group.walk() if self.has(one))
+        return (descendant for descendant in group.walk() if self.has(descendant))
 
     def vet(self, group: Group, process: Process) -> None:  # noqa: B027 - few care
         """Refuses a process by raising (``can_attach``)."""
@@ -323,10 +323,10 @@ class Processes:
             raise refused(errno.EINVAL)
         if pid == 0:
             return self.agent
-        found = self.table.get(pid)
-        if found is None:
+        process = self.table.get(pid)
+        if process is None:
             raise refused(errno.ESRCH)
-        return found
+        return process
 
 
 def lines(items: Iterable[object]) -> str:

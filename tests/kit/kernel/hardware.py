@@ -54,12 +54,14 @@ class Hardware:
     def siblings(self, cpu: int) -> CPUSet:
         """The threads of the CPU's core that are online."""
         return CPUSet.of(
-            one for one in self.online if self.core(one) == self.core(cpu) and self.near(one, cpu)
+            sibling
+            for sibling in self.online
+            if self.core(sibling) == self.core(cpu) and self.near(sibling, cpu)
         )
 
-    def near(self, one: int, other: int) -> bool:
+    def near(self, cpu: int, other: int) -> bool:
         """Whether two CPUs are in the same package (a package is a node here)."""
-        return self.node_of(one) == self.node_of(other)
+        return self.node_of(cpu) == self.node_of(other)
 
     def core(self, cpu: int) -> int:
         """``core_id``: unique within a package."""

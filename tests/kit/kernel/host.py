@@ -113,8 +113,8 @@ class KernelHost(HostRoot):
     def move(self, pid: int, group: str) -> None:
         """Somebody else moves a process."""
         with _named(group):
-            found = self.group(group)
-            found.hierarchy.attach(found, self.processes.table[pid])
+            target = self.group(group)
+            target.hierarchy.attach(target, self.processes.table[pid])
 
     def plug(self) -> str:
         """A loop device more: its number."""
@@ -145,15 +145,15 @@ class KernelHost(HostRoot):
 
     def set_online(self, cpu: int, online: bool) -> None:
         """CPU hotplug with all that follows from it."""
-        one = CPUSet.of([cpu])
-        if not one <= self.machine.present:
+        cpus = CPUSet.of([cpu])
+        if not cpus <= self.machine.present:
             msg = f"CPU {cpu} is not present"
             raise ValueError(msg)
-        self.machine.online = self.machine.online | one if online else self.machine.online - one
+        self.machine.online = self.machine.online | cpus if online else self.machine.online - cpus
         for hierarchy in self.hierarchies:
-            found: Controller | None = hierarchy.controllers.get("cpuset")
-            if isinstance(found, Cpuset1 | Cpuset2):
-                found.hotplug()
+            cpuset: Controller | None = hierarchy.controllers.get("cpuset")
+            if isinstance(cpuset, Cpuset1 | Cpuset2):
+                cpuset.hotplug()
         if self.resctrl is not None:
             self.resctrl.hotplug()
         self.on_hotplug()
@@ -170,10 +170,10 @@ class KernelHost(HostRoot):
 
     def group(self, path: str) -> Group:
         """The group at a path."""
-        found = self.tree.find(path)
-        if not isinstance(found, Group):
+        node = self.tree.find(path)
+        if not isinstance(node, Group):
             raise refused(errno.ENOENT)
-        return found
+        return node
 
     def pids(self, path: str) -> list[int]:
         """The processes of a group."""
@@ -181,11 +181,11 @@ class KernelHost(HostRoot):
 
     def _cpuset_of(self, process: Process) -> CPUSet:
         for hierarchy in self.hierarchies:
-            found: Controller | None = hierarchy.controllers.get("cpuset")
-            if isinstance(found, Cpuset1):
-                return found.of[process.groups[hierarchy]].cpus
-            if isinstance(found, Cpuset2):
-                return found.of[found.holder(process.groups[hierarchy])].effective
+            cpuset: Controller | None = hierarchy.controllers.get("cpuset")
+            if isinstance(cpuset, Cpuset1):
+                return cpuset.of[process.groups[hierarchy]].cpus
+            if isinstance(cpuset, Cpuset2):
+                return cpuset.of[cpuset.holder(process.groups[hierarchy])].effective
         return self.machine.online
 
     # The port -------------------------------------------------------------------------------------

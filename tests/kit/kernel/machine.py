@@ -82,7 +82,7 @@ def Machine(  # noqa: N802 - reads as a noun in tests; each property is independ
         shape.file_systems = ("resctrl",)
     host = _assemble(shape, mounts)
     if wish is not None:
-        domains = {one: CPUSet.parse(text) for one, text in l3.items()} if l3 else None
+        domains = {domain: CPUSet.parse(text) for domain, text in l3.items()} if l3 else None
         host.resctrl = Resctrl(wish, shape, host.processes, domains)
         host.tree.directory("/sys/fs/resctrl")
     return host

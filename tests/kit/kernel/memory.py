@@ -60,7 +60,7 @@ class _Memory(Stateful[Memory], abc.ABC):
     def usage(self, group: Group) -> int:
         """Bytes held by the processes below, and by the kernel for the groups below."""
         groups = list(group.walk())
-        held = sum(process.memory for one in groups for process in one.members)
+        held = sum(process.memory for descendant in groups for process in descendant.members)
         return held + _CHILD_BYTES * (len(groups) - 1)
 
     def number(
@@ -135,8 +135,13 @@ class Memory2(_Memory):
     def _squeeze(self, group: Group) -> None:
         """The write succeeds and the largest processes die until the rest fits."""
         limit = self.of[group].pages["memory.max"] * PAGE
-        inside = [process for one in group.walk() for process in one.members if process.memory]
-        for process in sorted(inside, key=lambda one: -one.memory):
+        inside = [
+            process
+            for descendant in group.walk()
+            for process in descendant.members
+            if process.memory
+        ]
+        for process in sorted(inside, key=lambda process: -process.memory):
             if self.usage(group) <= limit:
                 return
             self.of[group].events["oom_kill"] += 1

@@ -27,18 +27,21 @@ docs/kernel-answers.md`.
 
 def page() -> str:
     """The whole page."""
-    found: dict[str, list[script.Recording]] = {}
-    for one in conformance.recordings():
-        found.setdefault(one.script, []).append(one)
-    return _HEAD + "".join(_section(name, every) for name, every in sorted(found.items()))
+    by_script: dict[str, list[script.Recording]] = {}
+    for recording in conformance.recordings():
+        by_script.setdefault(recording.script, []).append(recording)
+    return _HEAD + "".join(_section(name, every) for name, every in sorted(by_script.items()))
 
 
 def _section(name: str, every: list[script.Recording]) -> str:
     """One script: its operations and what each kernel said."""
-    heads = [f"{one.facts.kernel}, CPUs {one.facts.cpus}" for one in every]
+    heads = [f"{recording.facts.kernel}, CPUs {recording.facts.cpus}" for recording in every]
     rows = [
-        [_cell(every[0].answers[number].op), *(_said(one.answers[number]) for one in every)]
-        for number in range(min(len(one.answers) for one in every))
+        [
+            _cell(every[0].answers[number].op),
+            *(_said(recording.answers[number]) for recording in every),
+        ]
+        for number in range(min(len(recording.answers) for recording in every))
     ]
     table = [["operation", *heads], ["---"] * (1 + len(every)), *rows]
     return f"\n## {name}\n\n{_purpose(name)}\n\n" + "".join(map(_line, table))
@@ -47,13 +50,13 @@ def _section(name: str, every: list[script.Recording]) -> str:
 def _purpose(name: str) -> str:
     """What the script says of itself: the first remark that is no need."""
     lines = (conformance.FOLDER / f"{name}.script").read_text(encoding="utf-8").splitlines()
-    said = (line.lstrip("# ") for line in lines if line.startswith("#"))
-    return next((line for line in said if not line.startswith("needs:")), "")
+    remarks = (line.lstrip("# ") for line in lines if line.startswith("#"))
+    return next((line for line in remarks if not line.startswith("needs:")), "")
 
 
-def _said(one: script.Answer) -> str:
-    reads = " · ".join(one.reads)
-    return _cell(f"{one.answer}" + (f": {reads}" if reads else ""))
+def _said(answer: script.Answer) -> str:
+    reads = " · ".join(answer.reads)
+    return _cell(f"{answer.answer}" + (f": {reads}" if reads else ""))
 
 
 def _cell(text: str) -> str:

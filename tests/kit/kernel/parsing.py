@@ -112,12 +112,12 @@ def bits(text: str, limit: int) -> CPUSet:
 
     The first region that is wrong decides, as in the kernel.
     """
-    found = CPUSet()
+    union = CPUSet()
     rest = text
     while rest := rest.lstrip(_SPACE + ","):
         members, rest = _region(rest, limit)
-        found |= members
-    return found
+        union |= members
+    return union
 
 
 def _region(text: str, limit: int) -> tuple[CPUSet, str]:

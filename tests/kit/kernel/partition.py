@@ -102,10 +102,10 @@ class Partitions(Stateful[Cpuset]):
         """Whether the wish overlaps a sibling and one of both is exclusive."""
         assert group.parent is not None
         return any(
-            (wanted.exclusive or self.of[one].exclusive)
-            and not wanted.cpus.isdisjoint(self.of[one].cpus)
-            for one in self.children(group.parent)
-            if one is not group
+            (wanted.exclusive or self.of[sibling].exclusive)
+            and not wanted.cpus.isdisjoint(self.of[sibling].cpus)
+            for sibling in self.children(group.parent)
+            if sibling is not group
         )
 
     def attainable(self, group: Group, cpus: CPUSet) -> CPUSet:
@@ -269,7 +269,7 @@ class Partitions(Stateful[Cpuset]):
         """The processes whose CPUs this group decides."""
         return [
             process
-            for one in group.walk()
-            if one is group or self.holder(one) is group
-            for process in one.members
+            for descendant in group.walk()
+            if descendant is group or self.holder(descendant) is group
+            for process in descendant.members
         ]

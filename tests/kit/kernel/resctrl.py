@@ -77,9 +77,9 @@ class Resctrl:
 
     def _info(self) -> Directory:
         info = Directory({"last_cmd_status": File(lambda: str(self.status))})
-        for one in self.resources:
-            found = facts(one, self.wish, lambda: self.machine.online, self._mode_of)
-            info.put(one.name, Directory({name: File(read) for name, read in found.items()}))
+        for resource in self.resources:
+            files = facts(resource, self.wish, lambda: self.machine.online, self._mode_of)
+            info.put(resource.name, Directory({name: File(read) for name, read in files.items()}))
         if self.wish.mon:
             texts = {"mon_features": "\n".join(FILES), "num_rmids": str(self.wish.rmids)}
             texts["max_threshold_occupancy"] = "0" if self.wish.amd else "196608"
@@ -95,21 +95,23 @@ class Resctrl:
         """``mkdir``."""
         rmid = self._rmid() if self.wish.mon else 0
         if "mon_groups/" not in key:
-            taken = sum(1 for one in self.groups.values() if not one.monitors)
-            if taken >= min(one.num_closids for one in self.resources):
+            taken = sum(1 for group in self.groups.values() if not group.monitors)
+            if taken >= min(resource.num_closids for resource in self.resources):
                 self._limbo.add(rmid)  # taken before the class was, and given back late
                 raise self.status.fail("Out of CLOSIDs", errno.ENOSPC)
         parent, _, name = key.rpartition("/")
         group = self._born(key, rmid)
         above: Directory = self.groups[""]
         if parent:
-            found = self.groups[parent.removesuffix("mon_groups").rstrip("/")].entries["mon_groups"]
-            assert isinstance(found, Directory)
-            above = found
+            monitors = self.groups[parent.removesuffix("mon_groups").rstrip("/")].entries[
+                "mon_groups"
+            ]
+            assert isinstance(monitors, Directory)
+            above = monitors
         above.put(name, group)
 
     def _rmid(self) -> int:
-        used = {one.rmid for one in self.groups.values()} | self._limbo
+        used = {group.rmid for group in self.groups.values()} | self._limbo
         free = next((number for number in range(self.wish.rmids) if number not in used), None)
         if free is None:
             number = errno.EBUSY if self._limbo else errno.ENOSPC
@@ -153,9 +155,9 @@ class Resctrl:
         parent, _, name = group.key.rpartition("/")
         above: Directory = self.groups[""]
         if parent:
-            found = self.groups[back].entries["mon_groups"]
-            assert isinstance(found, Directory)
-            above = found
+            monitors = self.groups[back].entries["mon_groups"]
+            assert isinstance(monitors, Directory)
+            above = monitors
         above.drop(name)
         kill(group)
 
@@ -182,7 +184,7 @@ class Resctrl:
     # Files ---------------------------------------------------------------------------------------
 
     def _lines(self, key: str, show: Callable[[Resource, str, CPUSet], str]) -> str:
-        names = [one.name for one in self.resources]
+        names = [resource.name for resource in self.resources]
         # A resource that could do CDP leaves room for its longer names.
         width = max([len(n) + (4 if n == "L3" and self.wish.cdp else 0) for n in names], default=0)
         rows = (f"{r.name:>{width}}:{show(r, key, self.machine.online)}\n" for r in self.resources)
@@ -222,10 +224,10 @@ class Resctrl:
         if wanted not in {"shareable", "exclusive"}:
             raise self.status.fail("Unknown or unsupported mode")
         if wanted == "exclusive" and group.sharing != wanted:
-            caches = [one for one in self.resources if one.cache]
+            caches = [resource for resource in self.resources if resource.cache]
             if not caches:
                 raise self.status.fail("Cannot be exclusive without CAT/CDP")
-            if any(self._shared(one, group.key) for one in caches):
+            if any(self._shared(cache, group.key) for cache in caches):
                 raise self.status.fail("Schemata overlaps")
         group.sharing = wanted
 
@@ -329,4 +331,6 @@ class Resctrl:
 
     def _domains_up(self) -> frozenset[tuple[str, int]]:
         online = self.machine.online
-        return frozenset((one.name, domain) for one in self.resources for domain in one.up(online))
+        return frozenset(
+            (resource.name, domain) for resource in self.resources for domain in resource.up(online)
+        )

@@ -50,14 +50,14 @@ class Group(Directory):
         self.fs.make(name)
 
     def rmdir(self, name: str) -> None:
-        found = self.entries.get(name)
-        if found is None:
+        entry = self.entries.get(name)
+        if entry is None:
             raise refused(errno.ENOENT)
-        if not isinstance(found, Directory):
+        if not isinstance(entry, Directory):
             raise refused(errno.ENOTDIR)
-        if not isinstance(found, Group):
+        if not isinstance(entry, Group):
             raise refused(errno.EPERM)
-        self.fs.remove(found)
+        self.fs.remove(entry)
 
 
 class Monitors(Directory):
@@ -74,10 +74,10 @@ class Monitors(Directory):
         self.fs.make(self.prefix + name)
 
     def rmdir(self, name: str) -> None:
-        found = self.entries.get(name)
-        if not isinstance(found, Group):
-            raise refused(errno.ENOENT if found is None else errno.EPERM)
-        self.fs.remove(found)
+        entry = self.entries.get(name)
+        if not isinstance(entry, Group):
+            raise refused(errno.ENOENT if entry is None else errno.EPERM)
+        self.fs.remove(entry)
 
 
 class Taking(File):
@@ -100,13 +100,13 @@ class MonData(Directory):
     @property
     def entries(self) -> Mapping[str, Node]:
         online = self.fs.machine.online
-        found: dict[str, Node] = {}
+        domains: dict[str, Node] = {}
         for domain, cpus in self.fs.l3.items():
             if cpus & online:
                 if str(domain) not in self._entries:
                     self._entries[str(domain)] = self._domain(domain)
-                found[f"mon_L3_{domain:02d}"] = self._entries[str(domain)]
-        return found
+                domains[f"mon_L3_{domain:02d}"] = self._entries[str(domain)]
+        return domains
 
     def _domain(self, domain: int) -> Directory:
         def file(name: str) -> File:

@@ -145,7 +145,7 @@ def staged(
             raise status.fail("Missing ':'")
         if not rest:
             raise status.fail(f"Missing '{name}' value")
-        resource = next((one for one in resources if one.name == name), None)
+        resource = next((candidate for candidate in resources if candidate.name == name), None)
         if resource is None:
             raise status.fail(f"Unknown or unsupported resource name '{name}'")
         _stage(resource, rest, online, status, wanted.setdefault(resource, {}))

@@ -104,20 +104,20 @@ def resources(wish: Wish, l3: Mapping[int, CPUSet], options: tuple[str, ...]) ->
 
 
 def facts(
-    one: Resource, wish: Wish, online: Callable[[], CPUSet], modes: Callable[[str], str]
+    resource: Resource, wish: Wish, online: Callable[[], CPUSet], modes: Callable[[str], str]
 ) -> dict[str, Callable[[], str]]:
     """``info/NAME``."""
-    texts: dict[str, str] = {"num_closids": str(one.num_closids)}
-    if one.cache:
+    texts: dict[str, str] = {"num_closids": str(resource.num_closids)}
+    if resource.cache:
         texts |= {
-            "cbm_mask": f"{one.full:x}",
-            "min_cbm_bits": str(one.min_bits),
-            "shareable_bits": f"{one.shareable:x}",
+            "cbm_mask": f"{resource.full:x}",
+            "min_cbm_bits": str(resource.min_bits),
+            "shareable_bits": f"{resource.shareable:x}",
         }
     else:
         texts |= {
-            "bandwidth_gran": str(one.gran),
-            "min_bandwidth": str(one.minimum),
+            "bandwidth_gran": str(resource.gran),
+            "min_bandwidth": str(resource.minimum),
             "delay_linear": "0" if wish.amd else "1",
         }
         if not wish.amd:
@@ -125,20 +125,20 @@ def facts(
     reads: dict[str, Callable[[], str]] = {}
     for name, text in texts.items():
         reads[name] = functools.partial(str, f"{text}\n")
-    if one.cache:
-        reads["bit_usage"] = lambda: _usage(one, online(), modes)
+    if resource.cache:
+        reads["bit_usage"] = lambda: _usage(resource, online(), modes)
     return reads
 
 
-def _usage(one: Resource, online: CPUSet, modes: Callable[[str], str]) -> str:
+def _usage(resource: Resource, online: CPUSet, modes: Callable[[str], str]) -> str:
     """``X`` hardware and software, ``H`` hardware, ``S`` shared, ``E`` exclusive, ``0`` unused."""
 
     def letter(domain: int, bit: int) -> str:
-        found = [modes(key) for key, v in one.values.items() if v[domain] >> bit & 1]
-        if one.shareable >> bit & 1:
-            return "X" if found else "H"
-        return "E" if "exclusive" in found else "S" if found else "0"
+        sharings = [modes(key) for key, v in resource.values.items() if v[domain] >> bit & 1]
+        if resource.shareable >> bit & 1:
+            return "X" if sharings else "H"
+        return "E" if "exclusive" in sharings else "S" if sharings else "0"
 
-    bits = range(one.full.bit_length() - 1, -1, -1)
-    domains = one.up(online)
+    bits = range(resource.full.bit_length() - 1, -1, -1)
+    domains = resource.up(online)
     return ";".join(f"{d}=" + "".join(letter(d, b) for b in bits) for d in domains) + "\n"

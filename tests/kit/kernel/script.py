@@ -182,16 +182,16 @@ class Recording:
 
 def recordings(lines: Iterable[str]) -> list[Recording]:
     """Reads recordings from JSON lines."""
-    found: list[tuple[str, Facts, list[Answer]]] = []
+    parts: list[tuple[str, Facts, list[Answer]]] = []
     for line in lines:
         value = json.loads(line)
         if isinstance(value, dict):
             name = value.pop("script")
-            found.append((name, Facts(**value), []))
+            parts.append((name, Facts(**value), []))
         else:
             op, answer, *reads = value
-            found[-1][2].append(Answer(op, answer, tuple(reads)))
-    return [Recording(name, facts, tuple(answers)) for name, facts, answers in found]
+            parts[-1][2].append(Answer(op, answer, tuple(reads)))
+    return [Recording(name, facts, tuple(answers)) for name, facts, answers in parts]
 
 
 def load(path: pathlib.Path) -> list[Recording]:
@@ -201,13 +201,17 @@ def load(path: pathlib.Path) -> list[Recording]:
 
 def nearest(known: Sequence[Recording], script: str, facts: Facts) -> Recording | None:
     """The recording of the newest kernel that is not newer than this machine's."""
-    older = [one for one in known if one.script == script and one.facts.version <= facts.version]
-    return max(older, key=lambda one: one.facts.version, default=None)
+    older = [
+        recording
+        for recording in known
+        if recording.script == script and recording.facts.version <= facts.version
+    ]
+    return max(older, key=lambda recording: recording.facts.version, default=None)
 
 
 def merge(old: Iterable[Recording], new: Iterable[Recording]) -> list[Recording]:
     """New recordings replace old ones of the same script and kernel."""
-    table = {one.key: one for one in [*old, *new]}
+    table = {recording.key: recording for recording in [*old, *new]}
     return [table[key] for key in sorted(table)]
 
 
@@ -227,7 +231,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         path: pathlib.Path = options.file
         known = load(path) if path.exists() else []
         merged = merge(known, recordings(sys.stdin))
-        text = "".join(f"{line}\n" for one in merged for line in one.lines())
+        text = "".join(f"{line}\n" for recording in merged for line in recording.lines())
         path.write_text(text, encoding="utf-8")
         return 0
     return _run(

@@ -29,18 +29,18 @@ _WANTED = ("cpuset", "cpu", "io", "memory", "hugetlb", "pids")
 
 def mounts(host: HostRoot, below: str) -> dict[str, HostPath]:
     """Controller to mount point; the unified hierarchy has the empty name."""
-    found: dict[str, HostPath] = {}
+    places: dict[str, HostPath] = {}
     for line in host.text(host.proc("self", "mountinfo")).splitlines():
         left, _, right = line.partition(" - ")
         place, (kind, _, options) = left.split()[4], right.split(" ", 2)
         if not (place + "/").startswith(below.rstrip("/") + "/"):
             continue
         if kind == "cgroup2":
-            found[UNIFIED] = host.at(place)
+            places[UNIFIED] = host.at(place)
         if kind == "cgroup":
             for name in options.split(","):
-                found[name] = host.at(place)
-    return found
+                places[name] = host.at(place)
+    return places
 
 
 def facts_of(
@@ -67,8 +67,8 @@ def facts_of(
         cgroup="+".join(kinds),
         cpus=host.text(host.sys("devices", "system", "cpu", "possible")).strip(),
         nodes={
-            str(one): host.text(host.below(node, f"node{one}", "cpulist")).strip()
-            for one in numbers
+            str(number): host.text(host.below(node, f"node{number}", "cpulist")).strip()
+            for number in numbers
         },
         memory_nodes=host.text(host.below(node, "has_memory")).strip(),
         alone=alone,
@@ -81,14 +81,14 @@ def facts_of(
 
 def _l3(host: HostRoot) -> dict[str, str]:
     """Each L3 cache and its CPUs, as sysfs tells them."""
-    found = {}
+    caches = {}
     place = host.sys("devices", "system", "cpu")
     for name in host.list(place):
         cache = host.below(place, name, "cache", "index3")
         if host.exists(host.below(cache, "id")):
             number = host.text(host.below(cache, "id")).strip()
-            found[number] = host.text(host.below(cache, "shared_cpu_list")).strip()
-    return found
+            caches[number] = host.text(host.below(cache, "shared_cpu_list")).strip()
+    return caches
 
 
 def _version(release: str) -> str:
@@ -98,7 +98,7 @@ def _version(release: str) -> str:
 
 
 def record(
-    one: script.Script,
+    program: script.Script,
     actors: Actors,
     below: str = "/",
     *,
@@ -108,8 +108,8 @@ def record(
     """Runs a script from start to end."""
     machine = facts or facts_of(actors.host, below, alone=alone)
     with session(actors, below) as running:
-        answers = tuple(running.do(operation) for operation in one.operations)
-    return script.Recording(one.name, machine, answers)
+        answers = tuple(running.do(operation) for operation in program.operations)
+    return script.Recording(program.name, machine, answers)
 
 
 @contextlib.contextmanager
@@ -220,7 +220,7 @@ class Session:
         if file.rpartition("/")[2].startswith(("io.", "blkio.")):
             names = {number: f"${name}" for name, number in self._disks.items()}
             return re.sub(
-                r"^\d+:\d+", lambda found: names.get(found[0], found[0]), text, flags=re.MULTILINE
+                r"^\d+:\d+", lambda match: names.get(match[0], match[0]), text, flags=re.MULTILINE
             )
         if not file.endswith(("procs", "tasks", "threads")):
             return text

@@ -74,7 +74,7 @@ def _hotplug(machine: Hardware, cpu: int, switch: Callable[[int, bool], None]) -
 
 
 def _package(machine: Hardware, cpu: int) -> CPUSet:
-    return CPUSet.of(one for one in machine.online if machine.near(one, cpu))
+    return CPUSet.of(other for other in machine.online if machine.near(other, cpu))
 
 
 def _topology(machine: Hardware, cpu: int) -> dict[str, Text]:

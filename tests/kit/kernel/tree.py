@@ -143,10 +143,10 @@ class Directory(Node):
 
     def rmdir(self, name: str) -> None:
         """Removes a directory for whoever calls rmdir."""
-        found = self.entries.get(name)
-        if found is None:
+        entry = self.entries.get(name)
+        if entry is None:
             raise refused(errno.ENOENT)
-        raise refused(self.closed if isinstance(found, Directory) else errno.ENOTDIR)
+        raise refused(self.closed if isinstance(entry, Directory) else errno.ENOTDIR)
 
 
 class ReadOnly(Directory):
@@ -174,34 +174,34 @@ class Tree:
             if part == "..":
                 here = trail.pop() if trail else self.root
                 continue
-            found = here.entries.get(part)
-            if found is None:
+            entry = here.entries.get(part)
+            if entry is None:
                 raise refused(errno.ENOENT)
-            if isinstance(found, Link) and (todo or follow):
+            if isinstance(entry, Link) and (todo or follow):
                 links += 1
                 if links > _MAX_LINKS:
                     raise refused(errno.ELOOP)
-                if found.target.startswith("/"):
+                if entry.target.startswith("/"):
                     trail, here = [], self.root
-                steps = [step for step in found.target.split("/") if step not in {"", "."}]
+                steps = [step for step in entry.target.split("/") if step not in {"", "."}]
                 todo.extend(reversed(steps))
                 continue
             trail.append(here)
-            here = found
+            here = entry
         return here
 
     def directory(self, path: str) -> Directory:
         """The directory at a path; made with its parents when absent (by the machine itself)."""
         here = self.root
         for part in (part for part in path.split("/") if part):
-            found = here.entries.get(part)
-            if found is None:
-                found = Directory()
-                here.put(part, found)
-            if not isinstance(found, Directory):
+            child = here.entries.get(part)
+            if child is None:
+                child = Directory()
+                here.put(part, child)
+            if not isinstance(child, Directory):
                 msg = f"{part!r} in {path!r} is no directory"
                 raise TypeError(msg)
-            here = found
+            here = child
         return here
 
     def put(self, path: str, node: Node) -> None:

@@ -14,9 +14,9 @@ from tests.kit.kubelet import server
 async def _serve(args: argparse.Namespace) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(args.cert, args.key)
-    one = server.Kubelet(context, token=args.token, folder=args.folder)
-    await one.start()
-    sys.stdout.write(f"{one.port}\n")
+    kubelet = server.Kubelet(context, token=args.token, folder=args.folder)
+    await kubelet.start()
+    sys.stdout.write(f"{kubelet.port}\n")
     sys.stdout.flush()
     await asyncio.Event().wait()
 

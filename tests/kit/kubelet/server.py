@@ -103,9 +103,9 @@ class Kubelet:
             Manner.FLOOD: None,
             Manner.DRIP: None,
         }.get(self.manner, len(body))
-        said = "" if length is None else f"content-length: {length}\r\n"
+        size = "" if length is None else f"content-length: {length}\r\n"
         writer.write(
-            f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n{said}connection: close\r\n\r\n".encode()
+            f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n{size}connection: close\r\n\r\n".encode()
         )
         await self._body(writer, body)
 

@@ -208,7 +208,7 @@ def test_who_yields_to_siblings_only_says_so(web: str, job: str, above: str) -> 
     made = adaptive.decide(now, colocation.history(2.0, {web: 1.0, job: 1.0}), Settings(), State())
 
     assert kinds(made) == (["BestEffortDoesNotYield"] if above else [])
-    assert all(f"Declare {above} as" in told.message for told in made.conditions)
+    assert all(f"Declare {above} as" in condition.message for condition in made.conditions)
 
 
 def test_a_noisy_neighbour_is_told() -> None:

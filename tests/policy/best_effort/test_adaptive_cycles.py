@@ -19,7 +19,7 @@ BEGIN = 1000.0
 
 def past(*ratios: float, web: float = 1e9, **others: tuple[float, float]) -> series.History:
     """Windows of ``web``, one a minute, the last now; others: cycles and the last ratio."""
-    found = series.History()
+    history = series.History()
     for number, ratio in enumerate(ratios):
         at = BEGIN + MINUTE * number
         rows = {"web": (web, ratio)} | others
@@ -28,8 +28,8 @@ def past(*ratios: float, web: float = 1e9, **others: tuple[float, float]) -> ser
             meter.INSTRUCTIONS: [cycles / each for cycles, each in rows.values()],
             meter.CPI: [each for _, each in rows.values()],
         }
-        found.take({"work": counting.reading(at, columns, names=tuple(rows))})
-    return found
+        history.take({"work": counting.reading(at, columns, names=tuple(rows))})
+    return history
 
 
 def moment(windows: int) -> snapshot.Snapshot:
@@ -56,12 +56,12 @@ def test_half_of_it_must_be_known() -> None:
 
 def test_who_hardly_works_hardly_counts() -> None:
     """The mean of containers is weighted by cycles."""
-    found = past(*[1.0] * 20, 2.0, web=1e6, job=(1e9, 9.0))
+    history = past(*[1.0] * 20, 2.0, web=1e6, job=(1e9, 9.0))
     other = dataclasses.replace(test_adaptive.WEB, name="big", uid="big", group="big")
     now = moment(21)
     both = dataclasses.replace(now, pods=(*now.pods, other))
 
-    assert adaptive.excess(both, found) == pytest.approx(1.0), "best-effort work is not asked"
+    assert adaptive.excess(both, history) == pytest.approx(1.0), "best-effort work is not asked"
     busy = past(*[1.0] * 20, 2.0, web=1e6, big=(999e6, 1.0))
     assert adaptive.excess(both, busy) == pytest.approx(0.001)
 
@@ -78,7 +78,7 @@ def test_who_is_slowed_beside_best_effort_work_is_told() -> None:
     slow = seen(*[1.0] * 20, 1.5)
     slower = seen(*[1.0] * 20, 1.7)
 
-    assert [told.type for told in adaptive.work_conditions(slow, 0.25, 1000)] == [
+    assert [condition.type for condition in adaptive.work_conditions(slow, 0.25, 1000)] == [
         "LatencySensitiveSlowed"
     ]
     words = adaptive.work_conditions(slow, 0.25, 1000)

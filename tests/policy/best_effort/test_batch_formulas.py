@@ -14,7 +14,7 @@ from koordlet.model import nodeslo
 from koordlet.policy.best_effort import batch_formulas
 from koordlet.policy.best_effort.batch_formulas import Sums
 
-NAMES = [one.name for one in dataclasses.fields(Sums)]
+NAMES = [field.name for field in dataclasses.fields(Sums)]
 
 
 @hypothesis.given(
@@ -24,13 +24,13 @@ NAMES = [one.name for one in dataclasses.fields(Sums)]
 )
 def test_more_use_never_offers_more(numbers: Sequence[int], more: int, how: str) -> None:
     """Bounded by the base, and monotone in what others use and ask for."""
-    one = Sums(**dict(zip(NAMES, numbers, strict=True)))
+    sums = Sums(**dict(zip(NAMES, numbers, strict=True)))
     strategy = dataclasses.replace(nodeslo.DEFAULTS.colocation, memory_calculate_policy=how)
-    found = batch_formulas.offered(one, "memory", strategy, None)[0]
+    offered = batch_formulas.offered(sums, "memory", strategy, None)[0]
     for name in ("reserved", "system", "used", "requested", "either"):
-        worse = dataclasses.replace(one, **{name: getattr(one, name) + more})
-        assert batch_formulas.offered(worse, "memory", strategy, None)[0] <= found
-    assert 0 <= found <= one.base
+        worse = dataclasses.replace(sums, **{name: getattr(sums, name) + more})
+        assert batch_formulas.offered(worse, "memory", strategy, None)[0] <= offered
+    assert 0 <= offered <= sums.base
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_more_use_never_offers_more(numbers: Sequence[int], more: int, how: str)
 )
 def test_static_mid_is_a_fixed_part(name: str, fixed: int | None, most: int, mid: int) -> None:
     """Whatever prod asked for and uses."""
-    one = Sums(**{**dict.fromkeys(NAMES, 15000), "base": 16000})
-    said: dict[str, Any] = {
+    sums = Sums(**{**dict.fromkeys(NAMES, 15000), "base": 16000})
+    settings: dict[str, Any] = {
         "mid_reclaim_mode": "static",
         "mid_cpu_threshold_percent": most,
         "mid_memory_threshold_percent": most,
         f"mid_static_{name}_reserved_percent": fixed,
     }
-    strategy = dataclasses.replace(nodeslo.DEFAULTS.colocation, **said)
+    strategy = dataclasses.replace(nodeslo.DEFAULTS.colocation, **settings)
 
-    assert mid == batch_formulas.mid(one, name, strategy)[0]
+    assert mid == batch_formulas.mid(sums, name, strategy)[0]

@@ -16,23 +16,23 @@ BATCH_CPU, BATCH_MEMORY = resources.BATCH_CPU, resources.BATCH_MEMORY
 TWO = moments.machine(2, 4)
 
 
-def placed(one: pod.Pod, **cpus: int) -> pod.Pod:
+def placed(workload: pod.Pod, **cpus: int) -> pod.Pod:
     """A pod whose CPUs a scheduler gave on NUMA nodes (``n0=…``, in thousandths)."""
     parts = tuple(
         wishes.NumaShare(node=int(name[1:]), resources={"cpu": milli})
         for name, milli in cpus.items()
     )
-    return dataclasses.replace(one, wishes=wishes.Wishes(grant=wishes.Grant(numa=parts)))
+    return dataclasses.replace(workload, wishes=wishes.Wishes(grant=wishes.Grant(numa=parts)))
 
 
 def test_a_workload_counts_where_it_was_placed() -> None:
     """In proportion of what it was given; without a place evenly."""
-    one = placed(node.LS, n0=1000, n1=3000)
+    workload = placed(node.LS, n0=1000, n1=3000)
 
-    assert [policy.share(one, "cpu", zone, 2) for zone in (0, 1)] == [0.25, 0.75]
+    assert [policy.share(workload, "cpu", zone, 2) for zone in (0, 1)] == [0.25, 0.75]
     assert [policy.share(node.LS, "cpu", zone, 2) for zone in (0, 1)] == [0.5, 0.5]
     # Memory was not placed.
-    assert policy.share(one, "memory", 0, 2) == 0.5
+    assert policy.share(workload, "memory", 0, 2) == 0.5
 
 
 def test_zones_of_a_machine() -> None:
@@ -65,8 +65,8 @@ def test_small_changes_are_not_said_anew() -> None:
 
 def allocations(priority: str = "koord-batch", **given: str) -> str:
     """The annotation of one third party."""
-    one = {"name": "yarn", "priority": priority, "resources": given}
-    return json.dumps({"allocations": [one]})
+    allocation = {"name": "yarn", "priority": priority, "resources": given}
+    return json.dumps({"allocations": [allocation]})
 
 
 @pytest.mark.parametrize(
@@ -101,22 +101,22 @@ def test_third_parties(annotation: str, left: tuple[int, int]) -> None:
 def test_a_broken_annotation_counts_as_none(annotation: str) -> None:
     """The offer stands, and a condition says what is wrong."""
     now = node.moment(node.LS)
-    told = dataclasses.replace(now.node, annotations={policy.ALLOCATIONS: annotation})
+    annotated = dataclasses.replace(now.node, annotations={policy.ALLOCATIONS: annotation})
     past = node.history({str(node.LS.group): (4.0, 8.0 * node.GIB)}, (5.0, 12.0 * node.GIB))
-    made = node.decided(dataclasses.replace(now, node=told), past)
+    made = node.decided(dataclasses.replace(now, node=annotated), past)
 
     assert made.offer is not None
     assert made.offer.amounts == made.offer.original
-    assert [one.type for one in made.conditions] == ["ThirdPartiesIgnored"]
+    assert [condition.type for condition in made.conditions] == ["ThirdPartiesIgnored"]
 
 
 def test_the_amounts_before_third_parties_are_said_too() -> None:
     """Their own sums start from there."""
     text = allocations(cpu="1")
     now = node.moment(node.LS)
-    told = dataclasses.replace(now.node, annotations={policy.ALLOCATIONS: text})
+    annotated = dataclasses.replace(now.node, annotations={policy.ALLOCATIONS: text})
     past = node.history({str(node.LS.group): (4.0, 8.0 * node.GIB)}, (5.0, 12.0 * node.GIB))
-    made = node.decided(dataclasses.replace(now, node=told), past).offer
+    made = node.decided(dataclasses.replace(now, node=annotated), past).offer
 
     assert made is not None
     assert made.original[BATCH_CPU] - made.amounts[BATCH_CPU] == 1000

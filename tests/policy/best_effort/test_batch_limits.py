@@ -26,8 +26,8 @@ def box(
 ) -> pod.Container:
     """A container of a batch pod; amounts in thousandths and MiB."""
     amounts = {CPU: cpu, MEMORY: None if memory is None else memory * MIB}
-    said = {key: value for key, value in amounts.items() if value is not None}
-    return pod.Container(name=name, group=f"p/{name}", requests=said, limits=said, **more)
+    requests = {key: value for key, value in amounts.items() if value is not None}
+    return pod.Container(name=name, group=f"p/{name}", requests=requests, limits=requests, **more)
 
 
 def batch(*boxes: pod.Container) -> pod.Pod:
@@ -37,12 +37,12 @@ def batch(*boxes: pod.Container) -> pod.Pod:
     )
 
 
-def moment(one: pod.Pod, **annotations: str) -> snapshot.Snapshot:
+def moment(batch_pod: pod.Pod, **annotations: str) -> snapshot.Snapshot:
     """A node with one pod."""
-    paths = ["", "p", *(str(each.group) for each in one.containers)]
+    paths = ["", "p", *(str(each.group) for each in batch_pod.containers)]
     return moments.moment(
         SERVER,
-        [one],
+        [batch_pod],
         groups=[group(path, "0-11") for path in paths],
         layout=moments.FULL_V1,
         annotations=annotations,
@@ -65,9 +65,9 @@ def decided(
 def files(made: decision.Decision[State], path: str) -> dict[str, str]:
     """File to value in one group."""
     return {
-        one.knob: one.value
-        for one in made.actions
-        if isinstance(one, action.WriteFile) and one.group == path
+        write.knob: write.value
+        for write in made.actions
+        if isinstance(write, action.WriteFile) and write.group == path
     }
 
 
@@ -136,8 +136,8 @@ def test_one_container_without_a_limit_frees_the_pod() -> None:
 
 def test_mid_resources_are_limited_alike() -> None:
     """A pod of the mid band with mid amounts has its limits from them."""
-    said = {"kubernetes.io/mid-cpu": 2000, "kubernetes.io/mid-memory": MIB}
-    mid = pod.Container(name="main", group="p/main", requests=said, limits=said)
+    requests = {"kubernetes.io/mid-cpu": 2000, "kubernetes.io/mid-memory": MIB}
+    mid = pod.Container(name="main", group="p/main", requests=requests, limits=requests)
 
     assert wanted(2048, 200_000, MIB) == files(decided(moment(batch(mid))), "p/main")
 
@@ -176,7 +176,7 @@ def test_a_memory_limit_below_what_is_in_use_waits() -> None:
     later = decided(now, past=used(50 * MIB))
 
     assert str(128 * MIB) == files(made, "p")["memory.limit_in_bytes"]
-    assert {one.type for one in made.conditions} == {"MemoryLimitHeld"}
+    assert {condition.type for condition in made.conditions} == {"MemoryLimitHeld"}
     assert not made.lasting
     assert wanted(512, 50_000, 64 * MIB) == files(later, "p")
     assert later.lasting
@@ -185,7 +185,7 @@ def test_a_memory_limit_below_what_is_in_use_waits() -> None:
 def test_a_container_that_starts() -> None:
     """It begins with its limits; one that asks for nothing is left alone."""
     now = moment(batch(box(), pod.Container(name="none")))
-    found = batch_limits.admit(now, Settings(), State(), now.pods[0], "main")
+    limits = batch_limits.admit(now, Settings(), State(), now.pods[0], "main")
 
-    assert (found.cpu_shares, found.cpu_milli, found.memory_bytes) == (512, 500, 64 * MIB)
+    assert (limits.cpu_shares, limits.cpu_milli, limits.memory_bytes) == (512, 500, 64 * MIB)
     assert batch_limits.admit(now, Settings(), State(), now.pods[0], "gone").empty

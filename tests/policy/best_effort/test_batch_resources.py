@@ -31,10 +31,10 @@ LSE = colocation.kube("lse", KubeQos.GUARANTEED, Qos.LSE, requests={"cpu": 2000,
 BE = colocation.kube("be", KubeQos.BEST_EFFORT, Qos.BE)
 
 
-def moment(*pods: pod.Pod, **said: Any) -> snapshot.Snapshot:
+def moment(*pods: pod.Pod, **fields: Any) -> snapshot.Snapshot:
     """A node of 16 CPUs and 64 GiB on which co-location is enabled."""
     now = colocation.moment(SIXTEEN, pods, at=1000.0)
-    colocation_said = strategies.Colocation(enable=True, **said)
+    colocation_said = strategies.Colocation(enable=True, **fields)
     slo = dataclasses.replace(
         nodeslo.DEFAULTS,
         source="slo-controller-config",
@@ -96,7 +96,7 @@ USE = {str(LS.group): (3.0, 4.0 * GIB), str(BE.group): (2.0, 2.0 * GIB)}
 
 
 @pytest.mark.parametrize(
-    ("said", "cpu", "memory"),
+    ("fields", "cpu", "memory"),
     [
         # 16000 * 60% - max(6 - 5, 1) - 3; 64 GiB * 65% - max(8 - 6, 4) - 4.
         pytest.param({}, 5600, 64 * GIB * 65 // 100 - 8 * GIB, id="usage"),
@@ -127,21 +127,21 @@ USE = {str(LS.group): (3.0, 4.0 * GIB), str(BE.group): (2.0, 2.0 * GIB)}
         pytest.param({"batch_cpu_threshold_percent": 10}, 1600, None, id="a part of the node"),
     ],
 )
-def test_the_sums_of_the_peer(said: dict[str, object], cpu: int, memory: int | None) -> None:
+def test_the_sums_of_the_peer(fields: dict[str, object], cpu: int, memory: int | None) -> None:
     """Capacity less margin, system or reserved, and high priority."""
-    found = amounts(decided(moment(LS, BE, **said), history(USE, (6.0, 8.0 * GIB))))
+    offer = amounts(decided(moment(LS, BE, **fields), history(USE, (6.0, 8.0 * GIB))))
 
-    assert cpu == found["batch-cpu"]
-    assert memory in (None, pytest.approx(found["batch-memory"], abs=2))
+    assert cpu == offer["batch-cpu"]
+    assert memory in (None, pytest.approx(offer["batch-memory"], abs=2))
 
 
 def test_pods_without_metrics_and_exclusive_ones() -> None:
     """The first counts with its request; of an LSE pod the CPUs, and the memory that it uses."""
     use = {**USE, str(LSE.group): (0.5, 2.0 * GIB)}
-    found = amounts(decided(moment(LS, NEW, LSE, BE), history(use, (6.5, 10.0 * GIB))))
+    offer = amounts(decided(moment(LS, NEW, LSE, BE), history(use, (6.5, 10.0 * GIB))))
 
-    assert found["batch-cpu"] == 9600 - 1000 - 3000 - 1000 - 2000
-    assert found["batch-memory"] == pytest.approx(
+    assert offer["batch-cpu"] == 9600 - 1000 - 3000 - 1000 - 2000
+    assert offer["batch-memory"] == pytest.approx(
         64 * GIB * 65 // 100 - (4 + 4 + 1 + 2) * GIB, abs=2
     )
 
@@ -150,10 +150,10 @@ def test_the_base_of_the_seed_is_allocatable() -> None:
     """And nothing but the annotation is reserved."""
     now, past = moment(LS, BE), history(USE, (5.5, 7.0 * GIB))
     now = reserving(now, '{"resources": {"memory": "2Gi"}}')
-    found = amounts(decided(now, past, settings=Settings(seed=True)))
+    offer = amounts(decided(now, past, settings=Settings(seed=True)))
 
-    assert found["batch-cpu"] == 9000 - 500 - 3000
-    assert found["batch-memory"] == pytest.approx(39 * GIB - 2 * GIB - 4 * GIB, abs=2)
+    assert offer["batch-cpu"] == 9000 - 500 - 3000
+    assert offer["batch-memory"] == pytest.approx(39 * GIB - 2 * GIB - 4 * GIB, abs=2)
 
 
 def reserving(now: snapshot.Snapshot, text: str) -> snapshot.Snapshot:
@@ -175,10 +175,10 @@ def reserving(now: snapshot.Snapshot, text: str) -> snapshot.Snapshot:
 )
 def test_reserved_is_the_larger_of_kubelet_and_annotation(text: str, cpu: int, gib: int) -> None:
     """Of CPU and of memory alike, where the system uses less."""
-    found = amounts(decided(reserving(moment(LS, BE), text), history(USE, (5.5, 6.5 * GIB))))
+    offer = amounts(decided(reserving(moment(LS, BE), text), history(USE, (5.5, 6.5 * GIB))))
 
-    assert 9600 - cpu - 3000 == found["batch-cpu"]
-    assert found["batch-memory"] == pytest.approx(64 * GIB * 65 // 100 - (gib + 4) * GIB, abs=2)
+    assert 9600 - cpu - 3000 == offer["batch-cpu"]
+    assert offer["batch-memory"] == pytest.approx(64 * GIB * 65 // 100 - (gib + 4) * GIB, abs=2)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_reservation_that_nobody_can_read_offers_no_more_than_before(text: str
     later = decided(bad, past, good.next_state)
 
     assert amounts(good) == amounts(later)
-    assert [one.type for one in later.conditions] == ["ReservationIgnored"]
+    assert [condition.type for condition in later.conditions] == ["ReservationIgnored"]
     assert decided(bad, past).offer is None
 
 
@@ -205,12 +205,12 @@ MID_BE = colocation.kube(
 @pytest.mark.parametrize("kube", list(KubeQos))
 def test_every_pod_is_in_one_sum(kind: Qos | None, kube: KubeQos) -> None:
     """High priority is every band but batch and free, whatever the class of the pod."""
-    found = {}
+    by_band = {}
     for band in qos.Band:
-        one = colocation.kube("one", kube, kind, band=band)
-        use = {**USE, str(one.group): (1.5, 2.0 * GIB)}
-        now = moment(LS, BE, one)
-        found[band] = amounts(decided(now, history(use, (7.5, 10.0 * GIB))))["batch-cpu"]
+        workload = colocation.kube("one", kube, kind, band=band)
+        use = {**USE, str(workload.group): (1.5, 2.0 * GIB)}
+        now = moment(LS, BE, workload)
+        by_band[band] = amounts(decided(now, history(use, (7.5, 10.0 * GIB))))["batch-cpu"]
     low, high = 5600, 5600 - 1500
 
     assert {
@@ -218,44 +218,44 @@ def test_every_pod_is_in_one_sum(kind: Qos | None, kube: KubeQos) -> None:
         qos.Band.MID: high,
         qos.Band.BATCH: low,
         qos.Band.FREE: low,
-    } == found
+    } == by_band
 
 
 def test_a_best_effort_pod_of_mid_priority_counts_with_its_request_until_it_is_measured() -> None:
     """As every other of high priority does."""
-    found = amounts(decided(moment(LS, BE, MID_BE), history(USE, (6.0, 8.0 * GIB))))
+    offer = amounts(decided(moment(LS, BE, MID_BE), history(USE, (6.0, 8.0 * GIB))))
 
-    assert found["batch-cpu"] == 5600 - 4000
+    assert offer["batch-cpu"] == 5600 - 4000
 
 
 def test_a_fast_node_offers_more() -> None:
     """Batch CPU is counted in CPUs of the usual speed; a bad annotation is none."""
     now, past = moment(LS, BE), history(USE, (6.0, 8.0 * GIB))
-    found = []
+    offers = []
     for text in ("1.50", "x", "0.2"):
         annotations = {"node.koordinator.sh/cpu-normalization-ratio": text}
         node = dataclasses.replace(now.node, annotations=annotations)
-        found.append(amounts(decided(dataclasses.replace(now, node=node), past))["batch-cpu"])
+        offers.append(amounts(decided(dataclasses.replace(now, node=node), past))["batch-cpu"])
 
-    assert found == [8400, 5600, 5600]
+    assert offers == [8400, 5600, 5600]
 
 
 def test_mid_is_what_prod_will_not_need() -> None:
     """No more than the node leaves unused, plus a part of what nobody asked for."""
     past = history(USE, (6.0, 8.0 * GIB))
     past.predicted = prediction.Prediction(reclaimable={"cpu": 2.5, "memory": 3.0 * GIB})
-    found = amounts(decided(moment(LS, BE, mid_unallocated_percent=50), past))
+    offer = amounts(decided(moment(LS, BE, mid_unallocated_percent=50), past))
 
-    assert found["mid-cpu"] == 2500 + (16000 - 1000 - 6000) // 2
-    assert found["mid-memory"] == 3 * GIB + (64 - 4 - 8) * GIB // 2
+    assert offer["mid-cpu"] == 2500 + (16000 - 1000 - 6000) // 2
+    assert offer["mid-memory"] == 3 * GIB + (64 - 4 - 8) * GIB // 2
 
 
 def test_the_file_s_bounds_are_last() -> None:
     """No object exceeds them."""
     past = history(USE, (6.0, 8.0 * GIB))
-    found = amounts(decided(moment(LS, BE), past, settings=Settings(max_cpu_percent=5)))
+    offer = amounts(decided(moment(LS, BE), past, settings=Settings(max_cpu_percent=5)))
 
-    assert found["batch-cpu"] == 800
+    assert offer["batch-cpu"] == 800
 
 
 @pytest.mark.parametrize("enabled", [None, False])
@@ -270,14 +270,14 @@ def test_who_is_not_asked_offers_nothing(enabled: bool | None) -> None:
 def test_an_offer_stands_for_a_while_and_then_goes() -> None:
     """Metrics are missing: 15 minutes, then nothing is offered, and it is said why."""
     first = decided(moment(LS, BE), history(USE, (6.0, 8.0 * GIB)))
-    found = []
+    offers = []
     for minutes in (5, 14, 16):
         later = dataclasses.replace(moment(LS, BE), at=1000.0 + 60 * minutes)
         made = decided(later, series.History(), first.next_state)
         assert made.offer is not None
-        found.append((len(made.offer.amounts), made.offer.degraded))
+        offers.append((len(made.offer.amounts), made.offer.degraded))
 
-    assert found == [(4, ""), (4, ""), (0, "not known: cpu, memory")]
+    assert offers == [(4, ""), (4, ""), (0, "not known: cpu, memory")]
 
 
 def test_who_runs_here_must_be_known() -> None:
@@ -295,14 +295,14 @@ def test_who_runs_here_must_be_known() -> None:
 
 def test_without_a_checkpoint_nobody_takes_back_what_stands_on_the_node() -> None:
     """Nothing is said of resources until something is known, or for a quarter of an hour."""
-    state, found = State(), []
+    state, degraded = State(), []
     for minutes in (0, 2, 14, 16):
         now = dataclasses.replace(moment(LS, BE), at=1000.0 + 60 * minutes)
         made = decided(now, series.History(), state)
         state = made.next_state
-        found.append(None if made.offer is None else made.offer.degraded)
+        degraded.append(None if made.offer is None else made.offer.degraded)
 
-    assert found == [None, None, None, "not known: cpu, memory"]
+    assert degraded == [None, None, None, "not known: cpu, memory"]
 
 
 def test_means_are_not_computed_each_second() -> None:
@@ -313,9 +313,9 @@ def test_means_are_not_computed_each_second() -> None:
     assert first.next_state is decided(later, series.History(), first.next_state).next_state
 
 
-def said_by_node(now: snapshot.Snapshot, **said: Any) -> snapshot.Snapshot:
+def said_by_node(now: snapshot.Snapshot, **fields: Any) -> snapshot.Snapshot:
     """The node with a strategy of its own."""
-    node = dataclasses.replace(now.node, colocation=strategies.Colocation(**said))
+    node = dataclasses.replace(now.node, colocation=strategies.Colocation(**fields))
     return dataclasses.replace(now, node=node)
 
 
@@ -327,7 +327,7 @@ def test_the_node_s_own_strategy_lies_over_the_map_and_over_the_file() -> None:
     alone = dataclasses.replace(said_by_node(both, enable=True), slo=None)
     off = said_by_node(both, enable=False)
 
-    assert [amounts(decided(one, past))["batch-cpu"] for one in (both, above, alone)] == [
+    assert [amounts(decided(now, past))["batch-cpu"] for now in (both, above, alone)] == [
         4000,
         8800,
         5600,
@@ -349,14 +349,14 @@ def test_an_offer_survives_a_restart_within_its_age() -> None:
     first = decided(moment(LS, BE), history(USE, (6.0, 8.0 * GIB)))
     assert first.offer is not None
     kept = batch_resources.POLICY.saved(first.next_state)
-    found = []
+    kept_offers = []
     for minutes in (1, 14, 16):
         later = dataclasses.replace(moment(LS, BE), at=1000.0 + 60 * minutes)
         made = decided(later, series.History(), batch_resources.POLICY.revive(kept))
         assert made.offer is not None
-        found.append(dict(made.offer.amounts) == dict(first.offer.amounts))
+        kept_offers.append(dict(made.offer.amounts) == dict(first.offer.amounts))
 
-    assert found == [True, True, False]
+    assert kept_offers == [True, True, False]
 
 
 def test_what_is_kept_for_a_restart_changes_once_a_minute() -> None:

@@ -81,13 +81,13 @@ def test_the_formula(  # noqa: PLR0917 -- a row of the table
     )
     now = colocation.moment(FORTY, [LS, BE], threshold=threshold)
     reserve = {} if annotation is None else {"resources": {"cpu": annotation}}
-    told = dataclasses.replace(
+    reserving = dataclasses.replace(
         now.node,
         capacity={"cpu": 40000},
         allocatable={} if allocatable is None else {"cpu": allocatable},
         annotations={"node.koordinator.sh/reservation": repr(reserve).replace("'", '"')},
     )
-    now = dataclasses.replace(now, node=told)
+    now = dataclasses.replace(now, node=reserving)
     made = decided(now, used(ls, 1.0, node))
 
     wanted = max(2, math.ceil(milli / 1000))
@@ -99,9 +99,12 @@ def test_the_formula(  # noqa: PLR0917 -- a row of the table
 def test_the_seed_knows_the_annotation_only() -> None:
     """``formula: seed`` leaves capacity less allocatable out of the sum."""
     now = colocation.moment(FORTY, [LS, BE], threshold=ON)
-    told = dataclasses.replace(now.node, capacity={"cpu": 40000}, allocatable={"cpu": 30000})
-    now = dataclasses.replace(now, node=told)
-    peer, seed = (decided(now, used(8, 1), settings=Settings(seed=one)) for one in (False, True))
+    smaller = dataclasses.replace(now.node, capacity={"cpu": 40000}, allocatable={"cpu": 30000})
+    now = dataclasses.replace(now, node=smaller)
+    peer, seed = (
+        decided(now, used(8, 1), settings=Settings(seed=seed_formula))
+        for seed_formula in (False, True)
+    )
 
     assert peer.limit is not None
     assert seed.limit is not None
@@ -140,8 +143,8 @@ def test_on_v1_every_group_of_the_tier_is_named_and_on_v2_the_tier() -> None:
 def test_under_the_static_manager_only_containers_are_narrowed() -> None:
     """The kubelet writes containers by itself, and must not be refused by what is above."""
     now = colocation.moment(FORTY, [LS, BE], threshold=ON, claims={ledger.Owner.LSE: "5"})
-    told = kubelet.Kubelet(configuration=kubelet.Configuration(cpu_manager_policy="static"))
-    made = files(decided(dataclasses.replace(now, kubelet=told), used(20, 1)))
+    static = kubelet.Kubelet(configuration=kubelet.Configuration(cpu_manager_policy="static"))
+    made = files(decided(dataclasses.replace(now, kubelet=static), used(20, 1)))
 
     assert ["1" * 64 in path for path in made] == [True]
     assert [len(cpuset.CPUSet.parse(text)) for text in made.values()] == [6]
@@ -209,7 +212,7 @@ def test_empty_pools_skip_the_round() -> None:
 
     assert (
         list(made.actions),
-        [one.type for one in made.conditions],
+        [condition.type for condition in made.conditions],
     ) == ([], ["CPUSuppressSkipped"])
 
 
@@ -270,7 +273,7 @@ def test_switching_undoes_the_old_actuator_in_the_same_plan() -> None:
     now = colocation.moment(FORTY, [LS, BE], layout=colocation.V2, threshold=BY_QUOTA)
     set_file = f"/c/{colocation.TIER}/cpuset.cpus"
     made = decided(now, used(8, 1), State(using="cpuset", cpus=cpuset.CPUSet.parse("0-5")))
-    said = chain.Round(
+    round_ = chain.Round(
         outcomes=(
             chain.Outcome(stem=cpu_suppress.STEM, mode=plan.Mode.ENFORCE, decision=made),  # type: ignore[arg-type] # states are opaque
         ),
@@ -281,7 +284,7 @@ def test_switching_undoes_the_old_actuator_in_the_same_plan() -> None:
         inodes={set_file: now.groups[colocation.TIER].inode},
     )
     entries = {set_file: _entry(now, set_file)}
-    steps = planner.draft(said, planner.desired(said.outcomes), now, there, entries).plan.steps
+    steps = planner.draft(round_, planner.desired(round_.outcomes), now, there, entries).plan.steps
 
     assert sorted((step.action.target.rpartition("/")[2], step.undo) for step in steps) == [
         ("cpu.max", False),
@@ -316,23 +319,23 @@ def test_a_limit_is_held_then_falls_to_the_least(threshold: strategies.Threshold
     """With no fresh counter: held for 30 s, then a tenth each time, to the actuator's least."""
     now = colocation.moment(FORTY, [LS, BE], threshold=threshold)
     first = decided(now, used(8, 1))
-    found, state = [], first.next_state
+    limits, state = [], first.next_state
     for seconds in (11, 29, 31, 32, 33, 34, 35, 36, 37):
         made = decided(later(now, seconds), used(8, 1), state)
         assert made.limit is not None
-        found.append(made.limit.milli)
+        limits.append(made.limit.milli)
         state = made.next_state
 
     least = 2000 if threshold is ON else 20
-    assert found[:5] == [18000, 18000, 14000, 10000, 6000]
-    assert [least] * 2 == found[-2:]
+    assert limits[:5] == [18000, 18000, 14000, 10000, 6000]
+    assert [least] * 2 == limits[-2:]
 
 
 def test_the_node_s_own_counters_are_enough_to_fall_no_further() -> None:
     """Stale pods, fresh node counters: what the node uses is left out of the threshold."""
     now = colocation.moment(FORTY, [LS, BE], threshold=BY_QUOTA)
     state = decided(now, used(8, 1)).next_state
-    pods = tuple(dataclasses.replace(one, stale=True) for one in now.pods)
+    pods = tuple(dataclasses.replace(workload, stale=True) for workload in now.pods)
     for seconds in range(31, 40):
         at = 100.0 + seconds
         made = decided(
@@ -368,7 +371,7 @@ def test_what_is_stale_never_raises_a_limit(
     last = _limit_of(state)
     for number, (ls, be, stale, old) in enumerate(uses):
         at = 100.0 + 7 * number
-        pods = tuple(dataclasses.replace(one, stale=stale) for one in now.pods)
+        pods = tuple(dataclasses.replace(workload, stale=stale) for workload in now.pods)
         past = used(ls, be, at=at - 20 if old else at)
         made = decided(dataclasses.replace(now, at=at, pods=pods), past, state)
         state = made.next_state

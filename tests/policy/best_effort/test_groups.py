@@ -28,9 +28,12 @@ def test_the_tier_is_one_place_and_what_is_inside_belongs_to_it() -> None:
         colocation.declared("gone", Qos.BE, group=None),
         colocation.declared("web", Qos.LS),
     ]
-    found = groups.places(colocation.moment(EIGHT, pods))
+    places = groups.places(colocation.moment(EIGHT, pods))
 
-    assert [(one.group, one.tier) for one in found] == [("job", False), (colocation.TIER, True)]
+    assert [(place.group, place.tier) for place in places] == [
+        ("job", False),
+        (colocation.TIER, True),
+    ]
 
 
 def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
@@ -52,9 +55,9 @@ def test_where_limits_of_sensitive_work_are_counted() -> None:
     web = dataclasses.replace(web, containers=(*boxes, pod.Container(name="not begun")))
     job = colocation.kube("job", KubeQos.BEST_EFFORT, Qos.BE)
 
-    found = groups.sensitive_groups((web, job))
+    counted = groups.sensitive_groups((web, job))
 
-    assert [web.group, f"{web.group}/a", f"{web.group}/b"] == found
+    assert [web.group, f"{web.group}/a", f"{web.group}/b"] == counted
 
 
 def test_declared_groups_yield_and_the_kubelet_s_are_left() -> None:
@@ -62,9 +65,9 @@ def test_declared_groups_yield_and_the_kubelet_s_are_left() -> None:
     now = colocation.moment(
         EIGHT, [colocation.declared("job", Qos.BE), colocation.kube("a", KubeQos.BEST_EFFORT)]
     )
-    found = groups.yielding(now, groups.places(now), "x", "because")
+    writes = groups.yielding(now, groups.places(now), "x", "because")
 
-    assert [write.target for write in found] == ["/c/cpu/job/cpu.shares", "/c/cpu/job/cpu.idle"]
+    assert [write.target for write in writes] == ["/c/cpu/job/cpu.shares", "/c/cpu/job/cpu.idle"]
 
 
 @hypothesis.given(

@@ -12,7 +12,7 @@ from koordlet.model import cpuset
 from koordlet.policy.best_effort import own_waiting
 
 parse = cpuset.CPUSet.parse
-SETS = st.sampled_from([parse(one) for one in ("0", "1", "0-1", "0-7", "4-7", "2-63")])
+SETS = st.sampled_from([parse(text) for text in ("0", "1", "0-1", "0-7", "4-7", "2-63")])
 
 
 def test_the_queue_of_random_arrivals() -> None:

@@ -49,9 +49,9 @@ def test_average_and_newest_must_agree() -> None:
 
 def test_a_window_of_which_too_little_was_seen() -> None:
     """Less than a third says nothing."""
-    one = seen(2000, 4000, 2000)
-    assert satisfaction.release([one] * 3, BOUNDS, 10.0) == 0
-    assert satisfaction.release([one] * 4, BOUNDS, 10.0) == 1200
+    sample = seen(2000, 4000, 2000)
+    assert satisfaction.release([sample] * 3, BOUNDS, 10.0) == 0
+    assert satisfaction.release([sample] * 4, BOUNDS, 10.0) == 1200
     assert satisfaction.release([], BOUNDS, 1.0) == 0
 
 

@@ -38,7 +38,7 @@ def machine(
             )
     every = sockets * nodes
     return topology.Topology(
-        cpus=tuple(sorted(cpus, key=lambda one: one.cpu)),
+        cpus=tuple(sorted(cpus, key=lambda cpu: cpu.cpu)),
         nodes=tuple(
             topology.Node(
                 node=node,

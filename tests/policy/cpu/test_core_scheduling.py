@@ -18,10 +18,10 @@ LS = colocation.kube("web", KubeQos.BURSTABLE, Qos.LS)
 BE = colocation.kube("job", KubeQos.BEST_EFFORT, Qos.BE)
 
 
-def asking(one: pod.Pod, group: str | None = None, how: str | None = None) -> pod.Pod:
+def asking(workload: pod.Pod, group: str | None = None, how: str | None = None) -> pod.Pod:
     """With labels."""
     sharing = wishes.CoreSharing(group=group, policy=how)
-    return replace(one, wishes=wishes.Wishes(core_sharing=sharing))
+    return replace(workload, wishes=wishes.Wishes(core_sharing=sharing))
 
 
 def decide(
@@ -33,7 +33,8 @@ def decide(
 ) -> decision.Decision[policy.State]:
     """Each pod's container has one process: 10, 20 and so on."""
     of = {
-        one.containers[0].group or "": {10 * number: 0} for number, one in enumerate(pods, start=1)
+        workload.containers[0].group or "": {10 * number: 0}
+        for number, workload in enumerate(pods, start=1)
     }
     seen = cookies.Cookies(why=why, of={} if why else of | dict(more or {}))
     now = replace(colocation.moment(TWO, pods), cookies=seen, slo=slo)
@@ -43,9 +44,9 @@ def decide(
 def shares(made: decision.Decision[policy.State]) -> dict[str, tuple[int, ...]]:
     """Name to processes."""
     return {
-        one.target.removeprefix("/cores/"): one.members
-        for one in made.actions
-        if isinstance(one, action.ShareCore)
+        share.target.removeprefix("/cores/"): share.members
+        for share in made.actions
+        if isinstance(share, action.ShareCore)
     }
 
 
@@ -57,8 +58,8 @@ def test_classes_are_kept_apart() -> None:
 
 def test_labels_of_the_peer() -> None:
     """Groups share across pods but not across expelling; exclusive is alone, none is nobody."""
-    found = decide(asking(LS, "a"), asking(BE, "a"))
-    assert shares(found) == {"group/a-expeller": (10,), "group/a": (20,)}
+    both = decide(asking(LS, "a"), asking(BE, "a"))
+    assert shares(both) == {"group/a-expeller": (10,), "group/a": (20,)}
     assert shares(decide(asking(LS, "a", "exclusive"))) == {"pod/web-expeller": (10,)}
     assert shares(decide(asking(LS, "a", "none"))) == {}
 
@@ -74,7 +75,7 @@ def test_who_has_a_cookie_and_should_not_is_named() -> None:
     """A pod that changed its mind; what has none is left alone."""
     other = {"elsewhere": {8: 77, 9: 0}}
     made = decide(LS, more=other)
-    assert [one.strays for one in made.actions if isinstance(one, action.ShareCore)] == [(8,)]
+    assert [share.strays for share in made.actions if isinstance(share, action.ShareCore)] == [(8,)]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +89,8 @@ def test_who_has_a_cookie_and_should_not_is_named() -> None:
 )
 def test_without_a_class(kube: KubeQos, raw: Qos | None, expected: str | None) -> None:
     """It follows the class of Kubernetes; system pods never take part."""
-    found = shares(decide(colocation.kube("a", kube, raw)))
-    assert ([] if expected is None else [expected]) == list(found)
+    shared = shares(decide(colocation.kube("a", kube, raw)))
+    assert ([] if expected is None else [expected]) == list(shared)
 
 
 def test_the_configuration_names_classes() -> None:
@@ -100,8 +101,8 @@ def test_the_configuration_names_classes() -> None:
 def slo(by: str, **classes: strategies.CpuQos) -> nodeslo.NodeSlo:
     """A NodeSLO with strategies of some classes."""
     made = {
-        name: replace(one, cpu=classes.get(name, one.cpu))
-        for name, one in nodeslo.DEFAULTS.classes.items()
+        name: replace(of_class, cpu=classes.get(name, of_class.cpu))
+        for name, of_class in nodeslo.DEFAULTS.classes.items()
     }
     return replace(nodeslo.DEFAULTS, source="cluster", cpu_policy=by, classes=made)
 
@@ -117,7 +118,7 @@ def test_a_node_slo_decides() -> None:
 def test_what_this_machine_has_not_is_said_once() -> None:
     """To whom it may concern: nobody asked, nothing is said."""
     made = decide(LS, BE, why="no core of this machine has two threads")
-    assert [one.type for one in made.conditions] == ["CoreSchedulingUnsupported"]
+    assert [condition.type for condition in made.conditions] == ["CoreSchedulingUnsupported"]
     assert all(word in made.conditions[0].message for word in (LS.key, BE.key, "two threads"))
     assert made.actions == ()
     assert decide(LS, why="x", classes=frozenset()).conditions == ()

@@ -24,8 +24,8 @@ Decided = decision.Decision[policy.State]
 
 def settings(name: str = "auto", **more: int) -> policy.Settings:
     """A strategy, its other fields the defaults."""
-    said = strategies.CpuBurst(policy=name, **more)
-    return policy.Settings(strategy=strategies.overlay(policy.DEFAULTS, said))
+    strategy = strategies.CpuBurst(policy=name, **more)
+    return policy.Settings(strategy=strategies.overlay(policy.DEFAULTS, strategy))
 
 
 def web(kind: qos.Qos | None = qos.Qos.LS, *, cpu: int | None = 1000) -> pod.Pod:
@@ -47,7 +47,7 @@ def web(kind: qos.Qos | None = qos.Qos.LS, *, cpu: int | None = 1000) -> pod.Pod
 
 
 def decide(
-    one: pod.Pod,
+    workload: pod.Pod,
     asked: policy.Settings,
     *,
     past: series.History | None = None,
@@ -58,21 +58,24 @@ def decide(
     slo: nodeslo.NodeSlo | None = None,
 ) -> Decided:
     """One decision about one pod."""
-    paths = ["", *(p for p in (one.group, *(c.group for c in one.containers)) if p is not None)]
+    paths = [
+        "",
+        *(p for p in (workload.group, *(c.group for c in workload.containers)) if p is not None),
+    ]
     groups = [moments.group(path, "0-11") for path in paths]
     if period is not None:
         also = {knob.CPU_CFS_PERIOD.name: period}
         groups = [replace(g, values={**g.values, **also}) for g in groups]
-    now = moments.moment(moments.machine(), [one], layout=layout, groups=groups)
+    now = moments.moment(moments.machine(), [workload], layout=layout, groups=groups)
     now = replace(now, at=at, slo=slo)
     return policy.decide(now, past or series.History(), asked, state or policy.State())
 
 
 def texts(decided: Decided) -> dict[str, str]:
     """What each file shall say."""
-    found = moments.written(decided.actions)
-    assert len(found) == len(decided.actions)
-    return found
+    files = moments.written(decided.actions)
+    assert len(files) == len(decided.actions)
+    return files
 
 
 def test_nothing_by_default() -> None:
@@ -257,17 +260,17 @@ def test_a_nodeslo_replaces_the_configuration() -> None:
 
 def test_a_standalone_workload() -> None:
     """Without containers its own group is what is limited."""
-    one = moments.workload("db", raw_qos=qos.Qos.LS, limits={"cpu": 2000})
+    standalone = moments.workload("db", raw_qos=qos.Qos.LS, limits={"cpu": 2000})
 
-    assert texts(decide(one, settings("cpuBurstOnly"))) == {"/cg/db/cpu.max.burst": "200000"}
+    assert texts(decide(standalone, settings("cpuBurstOnly"))) == {"/cg/db/cpu.max.burst": "200000"}
 
 
 def test_groups_that_are_not_there() -> None:
     """A container that has just ended is left alone; the other gets its burst."""
-    one = web()
+    limited = web()
     now = moments.moment(
         moments.machine(),
-        [one],
+        [limited],
         layout=V2,
         groups=[moments.group("", "0-11"), moments.group("web/side", "0-11")],
     )

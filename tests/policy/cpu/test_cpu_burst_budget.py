@@ -16,7 +16,7 @@ def test_the_start() -> None:
     starts = {budgets.spend(RULE, None, f"c{n}", 0.0, 0.0).tokens for n in range(50)}
 
     assert len(starts) > 40
-    assert all(0 <= one < 1000 for one in starts)
+    assert all(0 <= start < 1000 for start in starts)
     assert budgets.spend(RULE, None, "c1", 0.0, 9.0) == budgets.spend(RULE, None, "c1", 0.0, 0.0)
 
 

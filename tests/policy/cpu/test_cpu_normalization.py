@@ -97,7 +97,7 @@ def test_what_is_no_ratio(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "one",
+    "unscaled",
     [
         limited(qos.Qos.LSR),
         limited(qos.Qos.BE),
@@ -106,9 +106,9 @@ def test_what_is_no_ratio(text: str) -> None:
         limited(kube_qos=None),
     ],
 )
-def test_who_is_not_scaled(one: pod.Pod) -> None:
+def test_who_is_not_scaled(unscaled: pod.Pod) -> None:
     """Other classes, best-effort pods and standalone workloads keep their limits."""
-    assert quotas(decided(moment(one, "2.00"))) == {}
+    assert quotas(decided(moment(unscaled, "2.00"))) == {}
 
 
 def test_bound_pods_are_not_scaled() -> None:

@@ -49,16 +49,16 @@ def decide(
     most: int = 2,
 ) -> decision.Decision[policy.State]:
     """One decision."""
-    paths = {"", *TIERS.values(), *(one.group or "" for one in pods)}
+    paths = {"", *TIERS.values(), *(member.group or "" for member in pods)}
     groups = [moments.group(path, "0-11") for path in sorted(paths)]
     now = moments.moment(moments.machine(), pods, layout=layout, groups=groups)
     settings = policy.Settings(classes=classes or {}, most=most)
     return policy.decide(replace(now, slo=slo), series.History(), settings, policy.State())
 
 
-def told(found: decision.Decision[policy.State]) -> dict[str, str]:
+def told(decided: decision.Decision[policy.State]) -> dict[str, str]:
     """Group and file to what is written."""
-    files = moments.written(found.actions)
+    files = moments.written(decided.actions)
     return {path.removeprefix("/cg/"): text for path, text in files.items()}
 
 
@@ -82,22 +82,22 @@ def test_each_class_has_its_identity(
 ) -> None:
     """By its own name, else by what Kubernetes says; the groups above have theirs."""
     classes = {**ALL, "LS": replace(ALL["LS"], group_identity=1)}
-    one = workload(raw, kube)
+    subject = workload(raw, kube)
     other = replace(workload(qos.Qos.LSR, None), group="other", uid="other")
-    found = told(decide(one, other, classes=classes))
+    values = told(decide(subject, other, classes=classes))
 
     assert ("2", expected) == (
-        found["other/cpu.bvt_warp_ns"],
-        found[f"{one.group}/cpu.bvt_warp_ns"],
+        values["other/cpu.bvt_warp_ns"],
+        values[f"{subject.group}/cpu.bvt_warp_ns"],
     )
-    tiers = [found.get(f"{tier}/cpu.bvt_warp_ns") for tier in TIERS.values()]
+    tiers = [values.get(f"{tier}/cpu.bvt_warp_ns") for tier in TIERS.values()]
     assert ([None] * 3 if kube is None else ["0", "1", "-1"]) == tiers
 
 
 def test_a_guaranteed_pod_without_a_class_is_ls_where_lsr_is_off() -> None:
     """The peer's rule."""
-    found = told(decide(workload(None, qos.KubeQos.GUARANTEED), classes={"LS": ALL["LS"]}))
-    assert found["kubepods/podweb/cpu.bvt_warp_ns"] == "2"
+    values = told(decide(workload(None, qos.KubeQos.GUARANTEED), classes={"LS": ALL["LS"]}))
+    assert values["kubepods/podweb/cpu.bvt_warp_ns"] == "2"
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_an_annotation_counts_for_ls_alone(asked: strategies.CpuQos, expected: s
 
 def test_the_operator_has_the_last_word() -> None:
     """No group is told more than he allows."""
-    one = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE, strategies.CpuQos(enable=True))
-    found = told(decide(one, classes=ALL, most=0))
-    values = {where.rpartition("/")[0]: value for where, value in found.items()}
+    allowed = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE, strategies.CpuQos(enable=True))
+    written = told(decide(allowed, classes=ALL, most=0))
+    values = {where.rpartition("/")[0]: value for where, value in written.items()}
 
     expected = {"kubepods": "0", "kubepods/burstable": "0", "kubepods/burstable/podweb": "0"}
     assert {**expected, "kubepods/besteffort": "-1"} == values
@@ -130,33 +130,33 @@ def test_the_operator_has_the_last_word() -> None:
 
 def test_nothing_is_ours_while_nobody_asks() -> None:
     """Neither without a strategy nor where all of it is 0."""
-    one = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
+    idle = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
     nothing = {name: replace(ALL[name], group_identity=0) for name in ALL}
 
     for classes in ({}, nothing):
-        found = decide(one, classes=classes)
-        assert (found.actions, found.conditions, found.explanation) == ((), (), {})
+        made = decide(idle, classes=classes)
+        assert (made.actions, made.conditions, made.explanation) == ((), (), {})
 
 
 def test_another_kernel() -> None:
     """Nothing is written, and one condition says why."""
-    found = decide(workload(qos.Qos.LS, qos.KubeQos.BURSTABLE), classes=ALL, layout=KNOWS_NOT)
+    made = decide(workload(qos.Qos.LS, qos.KubeQos.BURSTABLE), classes=ALL, layout=KNOWS_NOT)
 
-    assert found.actions == ()
-    (said,) = found.conditions
-    assert said.type == "CpuQosUnsupported"
-    assert "this kernel has no cpu.bvt_warp_ns (since Alibaba Cloud Linux)" in said.message
+    assert made.actions == ()
+    (condition,) = made.conditions
+    assert condition.type == "CpuQosUnsupported"
+    assert "this kernel has no cpu.bvt_warp_ns (since Alibaba Cloud Linux)" in condition.message
 
 
 def test_a_nodeslo_replaces_the_configuration() -> None:
     """Where it says something, the file counts no more."""
-    one = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
+    subject = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
     off = replace(nodeslo.DEFAULTS, source="cluster")
     classes = {**off.classes, "LS": replace(off.classes["LS"], cpu=ALL["LS"])}
 
-    assert told(decide(one, classes=ALL, slo=off)) == {}
-    found = told(decide(one, slo=replace(off, classes=classes)))
-    assert found["kubepods/burstable/podweb/cpu.bvt_warp_ns"] == "2"
+    assert told(decide(subject, classes=ALL, slo=off)) == {}
+    values = told(decide(subject, slo=replace(off, classes=classes)))
+    assert values["kubepods/burstable/podweb/cpu.bvt_warp_ns"] == "2"
 
 
 def test_the_kubelet_s_groups_are_not_idle() -> None:
@@ -164,11 +164,11 @@ def test_the_kubelet_s_groups_are_not_idle() -> None:
     idle = {"BE": strategies.CpuQos(enable=True, group_identity=0, sched_idle=1)}
     theirs = workload(qos.Qos.BE, qos.KubeQos.BEST_EFFORT)
     ours = replace(workload(qos.Qos.BE, None), uid="ours", name="ours")
-    found = decide(theirs, ours, classes=idle)
+    made = decide(theirs, ours, classes=idle)
 
-    assert told(found) == {"web/cpu.weight": "1", "web/cpu.idle": "1"}
-    (said,) = found.conditions
-    assert (said.type, "(t/web)" in said.message) == ("CpuIdleLeft", True), said
+    assert told(made) == {"web/cpu.weight": "1", "web/cpu.idle": "1"}
+    (condition,) = made.conditions
+    assert (condition.type, "(t/web)" in condition.message) == ("CpuIdleLeft", True), condition
     assert told(decide(workload(qos.Qos.LS, None), classes=idle)) == {}
 
 
@@ -186,14 +186,16 @@ def test_core_scheduling_is_said(
     asked: wishes.CoreSharing | None, *, by_node: bool, who: str | None
 ) -> None:
     """Whoever asks for it is named; where the node does, there are no identities either."""
-    one = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
-    one = replace(one, wishes=wishes.Wishes(core_sharing=asked))
+    subject = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
+    subject = replace(subject, wishes=wishes.Wishes(core_sharing=asked))
     policy_of_node = "coreSched" if by_node else "groupIdentity"
     node = replace(nodeslo.DEFAULTS, source="cluster", cpu_policy=policy_of_node)
     classes = {**node.classes, "LS": replace(node.classes["LS"], cpu=ALL["LS"])}
-    found = decide(one, slo=replace(node, classes=classes))
+    made = decide(subject, slo=replace(node, classes=classes))
 
-    said = [one.message for one in found.conditions if one.type == "CoreSchedulingOff"]
-    assert ([] if who is None else [True]) == [who in text for text in said if who is not None]
-    assert (who is None) == (not said)
-    assert by_node == (not found.actions)
+    messages = [
+        condition.message for condition in made.conditions if condition.type == "CoreSchedulingOff"
+    ]
+    assert ([] if who is None else [True]) == [who in text for text in messages if who is not None]
+    assert (who is None) == (not messages)
+    assert by_node == (not made.actions)

@@ -74,7 +74,7 @@ def test_v1_groups_inside_a_workload_inside_another() -> None:
     ]
     groups = [group(path, "0-7") for path in ("", "w", "w/in", "w/in/y", "w/z", "x")]
     made = decided(moments.moment(EIGHT, pods, groups=groups, held=moments.reserved("0-1")))
-    targets = [one.target for one in made.actions]
+    targets = [write.target for write in made.actions]
 
     assert sets(made) == {"w": "2-7", "w/in": "4-7", "w/in/y": "4-7", "w/z": "2-7", "x": "2-3"}
     assert len(targets) == len(set(targets))
@@ -85,7 +85,7 @@ def test_a_v1_group_without_nodes_gets_them() -> None:
     groups = [group("", "0-7"), group("w", "", nodes="")]
     made = decided(moments.moment(EIGHT, [workload("w")], groups=groups))
 
-    written = {one.knob for one in made.actions if isinstance(one, action.WriteFile)}
+    written = {write.knob for write in made.actions if isinstance(write, action.WriteFile)}
     assert written == {"cpuset.cpus", "cpuset.mems"}
 
 
@@ -101,7 +101,7 @@ def test_v2_groups_without_the_controller(enable: bool) -> None:
         layout=moments.V2,
     )
     made = decided(now, Settings(enable_controllers=enable))
-    switched = [one.group for one in made.actions if one.target.endswith("subtree_control")]
+    switched = [write.group for write in made.actions if write.target.endswith("subtree_control")]
 
     assert (["", "a"] if enable else []) == switched
     assert ([] if enable else [("CPUSetNotApplied", "t/a/w")]) == said(made)

@@ -92,16 +92,16 @@ def test_devices_are_what_the_operator_chose(group_by: str, expected: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("node_kubelet", "why"),
     [
         (kubelet.Kubelet(), "not known yet"),
         (kubelet.Kubelet(configuration=STATIC), "CPU manager policy is static"),
         (kubelet.Kubelet(cpu=kubelet.CpuState(policy="static")), "CPU manager policy is static"),
     ],
 )
-def test_no_driver_beside_a_static_policy(told: kubelet.Kubelet, why: str) -> None:
+def test_no_driver_beside_a_static_policy(node_kubelet: kubelet.Kubelet, why: str) -> None:
     """Nor while the policy is unknown: a condition says so, and nothing is offered."""
-    made = decided(dataclasses.replace(moments.moment(TWO), kubelet=told))
+    made = decided(dataclasses.replace(moments.moment(TWO), kubelet=node_kubelet))
 
     assert made.devices is None
     [condition] = made.conditions
@@ -120,10 +120,11 @@ def test_without_a_kubelet_there_is_no_driver() -> None:
 
 
 @pytest.mark.parametrize(
-    ("milli", "own", "told"), [(2000, {}, False), (1000, {}, True), (1000, {"cpu": 2000}, False)]
+    ("milli", "own", "mismatch"),
+    [(2000, {}, False), (1000, {}, True), (1000, {"cpu": 2000}, False)],
 )
 def test_a_pod_that_requests_another_number_is_told(
-    milli: int, own: dict[str, int], told: bool
+    milli: int, own: dict[str, int], mismatch: bool
 ) -> None:
     """Schedulers do not count the CPUs of a claim, only those of a request."""
     user = prepared_claims.using("p", {"main": ("a",)}, own_requests=own)
@@ -135,5 +136,5 @@ def test_a_pod_that_requests_another_number_is_told(
         claims=(prepared_claims.claim("a", prepared_claims.cpus("0-1,4-5", 2)),),
     )
 
-    said = [(c.type, c.subject) for c in decided(now).conditions]
-    assert said == ([("ClaimCPUMismatch", "t/p")] if told else [])
+    conditions = [(c.type, c.subject) for c in decided(now).conditions]
+    assert conditions == ([("ClaimCPUMismatch", "t/p")] if mismatch else [])

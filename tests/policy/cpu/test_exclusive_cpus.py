@@ -48,7 +48,7 @@ def held(made: decision.Decision[State]) -> dict[str, str]:
 
 def said(made: decision.Decision[State]) -> list[tuple[str, str]]:
     """Type and subject of each condition."""
-    return [(one.type, one.subject) for one in made.conditions]
+    return [(condition.type, condition.subject) for condition in made.conditions]
 
 
 def asking(name: str, count: int, **more: Any) -> pod.Pod:
@@ -64,7 +64,7 @@ def bound(required: str | None = None, **more: Any) -> wishes.Wishes:
 @search.examples(150)
 @hypothesis.given(
     pods=moments.workloads(8),
-    away=moments.sets(8).filter(lambda one: one.bits != 0xFF),
+    away=moments.sets(8).filter(lambda cpus: cpus.bits != 0xFF),
     offline=st.sets(st.integers(1, 7), max_size=5),
     most=st.none() | st.integers(0, 8),
 )
@@ -200,10 +200,10 @@ def test_a_repair_takes_nothing_from_who_is_whole() -> None:
 
 def test_a_named_set_counts_again_when_its_cpu_comes_back() -> None:
     """An offline CPU of a named set is said, and is the workload's own when it returns."""
-    one = workload("a", Qos.LSR, "2-3")
-    now = moments.moment(moments.machine(1, 8, threads=1, offline=[3]), [one])
+    holder = workload("a", Qos.LSR, "2-3")
+    now = moments.moment(moments.machine(1, 8, threads=1, offline=[3]), [holder])
     made = decided(now)
-    back = decided(moments.moment(EIGHT, [one]), made.next_state)
+    back = decided(moments.moment(EIGHT, [holder]), made.next_state)
 
     assert (held(made), said(made)) == ({"a": "2"}, [("ExclusiveCPUsPartial", "t/a")])
     assert (held(back), said(back)) == ({"a": "2-3"}, [])
@@ -253,7 +253,7 @@ def test_policies_that_contradict_each_other() -> None:
     now = dataclasses.replace(now, node=dataclasses.replace(now.node, labels=labels))
     made = decided(now)
 
-    why = {one.subject: one.message for one in made.conditions}
+    why = {condition.subject: condition.message for condition in made.conditions}
     assert held(made) == {}
     assert "cpu bind policy conflicts with pod's required" in why["t/bind"]
     assert "NUMA Topology policy not match" in why["t/numa"]
@@ -382,10 +382,10 @@ def test_nobody_is_given_cpus_of_a_reservation_by_number() -> None:
     before = decided(here)
     took = held(before)["one"]
     now = dataclasses.replace(here, reservations=(waiting(cpus=took),))
-    found = held(decided(now, before.next_state))
+    sets = held(decided(now, before.next_state))
 
-    assert found["reservation/r"] == took
-    assert cpuset.CPUSet.parse(found["one"]).isdisjoint(cpuset.CPUSet.parse(took))
+    assert sets["reservation/r"] == took
+    assert cpuset.CPUSet.parse(sets["one"]).isdisjoint(cpuset.CPUSet.parse(took))
 
 
 def test_a_reservation_of_everything_is_refused() -> None:

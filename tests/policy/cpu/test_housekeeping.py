@@ -35,17 +35,17 @@ def texts(*claims: ledger.Claim, settings: policy.Settings | None = None) -> dic
     """What each file shall say, by its number or name."""
     now = moments.moment(SERVER, held=ledger.Ledger(claims=claims))
     now = replace(now, kernel_work=FILES)
-    said = policy.decide(now, series.History(), settings or policy.Settings(), policy.State())
-    writes = [one for one in said.actions if isinstance(one, action.WriteFile)]
-    assert len(writes) == len(said.actions)
-    return {"/".join(one.target.split("/")[-2:]): one.value for one in writes}
+    decided = policy.decide(now, series.History(), settings or policy.Settings(), policy.State())
+    writes = [write for write in decided.actions if isinstance(write, action.WriteFile)]
+    assert len(writes) == len(decided.actions)
+    return {"/".join(write.target.split("/")[-2:]): write.value for write in writes}
 
 
 def test_it_keeps_off_what_workloads_hold() -> None:
     """What is on good CPUs stays, what is on some keeps those, the rest gets all good ones."""
-    found = texts(claim(ledger.Owner.LSE, "0-1"), claim(ledger.Owner.LSR, "4"))
+    masks = texts(claim(ledger.Owner.LSE, "0-1"), claim(ledger.Owner.LSR, "4"))
 
-    assert found == {
+    assert masks == {
         "9/smp_affinity_list": "2-3,5-11",
         "24/smp_affinity_list": "2-3",
         "25/smp_affinity_list": "2-3,5-11",
@@ -64,10 +64,10 @@ def test_where_nobody_holds_cpus_everything_is_put_back() -> None:
 def test_onto_the_reserved_cpus() -> None:
     """Where that is asked for, and only one kind of work where the other is left alone."""
     some = policy.Settings(onto_reserved=True, kernel_threads=False)
-    found = texts(claim(ledger.Owner.RESERVED, "0-1"), settings=some)
+    masks = texts(claim(ledger.Owner.RESERVED, "0-1"), settings=some)
 
-    assert set(found.values()) == {"0-1", "003"}
-    assert len(found) == 4
+    assert set(masks.values()) == {"0-1", "003"}
+    assert len(masks) == 4
     only = policy.Settings(interrupts=False)
     assert list(texts(claim(ledger.Owner.LSE, "0"), settings=only)) == ["workqueue/cpumask"]
 

@@ -65,8 +65,8 @@ def test_near_nodes_are_taken_together() -> None:
     four = zones(*({"cpu": 2} for _ in range(4)))
     near = {frozenset((1, 2)): 11}
 
-    def far(one: int, other: int) -> int:
-        return near.get(frozenset((one, other)), 20)
+    def far(node: int, other: int) -> int:
+        return near.get(frozenset((node, other)), 20)
 
     assert Choice((1, 2)) == numa_hints.choose(four, {"cpu": 4}, NumaPolicy.RESTRICTED, far=far)
     assert Choice((0, 1)) == numa_hints.choose(four, {"cpu": 4}, NumaPolicy.RESTRICTED)
@@ -85,8 +85,8 @@ def test_a_set_that_is_barred() -> None:
     taste = numa_hints.Taste(barred=lambda nodes: len(nodes) == 1)
 
     assert numa_hints.choose(three, {"cpu": 1}, NumaPolicy.SINGLE, taste=taste) is None
-    found = numa_hints.choose(three, {"cpu": 1}, NumaPolicy.RESTRICTED, taste=taste)
-    assert Choice((0, 1)) == found
+    choice = numa_hints.choose(three, {"cpu": 1}, NumaPolicy.RESTRICTED, taste=taste)
+    assert Choice((0, 1)) == choice
     assert Choice((0,)) == numa_hints.choose(three, {"cpu": 1}, NumaPolicy.BEST_EFFORT, taste=taste)
     first = numa_hints.Taste(barred=lambda nodes: nodes == (0,))
     assert Choice((1,)) == numa_hints.choose(three, {"cpu": 1}, NumaPolicy.BEST_EFFORT, taste=first)
@@ -129,7 +129,7 @@ def smallest(free: Sequence[Mapping[str, int]], wants: Mapping[str, int]) -> int
     for size in range(1, len(free) + 1):
         for members in itertools.combinations(free, size):
             if all(
-                all(one[name] for one in members) and sum(one[name] for one in members) >= much
+                all(zone[name] for zone in members) and sum(zone[name] for zone in members) >= much
                 for name, much in asked.items()
             ):
                 return size

@@ -18,8 +18,8 @@ SERVER = moments.machine()
 
 def taken(count: int, available: str = "0-11", machine: topology.Topology = SERVER) -> str | None:
     """The CPUs chosen, as a list."""
-    found = packing.take(machine, cpuset.CPUSet.parse(available), count)
-    return None if found is None else str(found)
+    chosen = packing.take(machine, cpuset.CPUSet.parse(available), count)
+    return None if chosen is None else str(chosen)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_order_of_rows_does_not_matter(
     seed.shuffle(rows)
     shuffled = dataclasses.replace(SERVER, cpus=tuple(rows))
 
-    first, second = (packing.take(one, available, count) for one in (SERVER, shuffled))
+    first, second = (packing.take(listed, available, count) for listed in (SERVER, shuffled))
     assert first == second
 
 

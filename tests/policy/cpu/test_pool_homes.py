@@ -14,8 +14,8 @@ from tests.kit import moments
 
 def wanting(name: str, cpus: float, **more: Any) -> pod.Pod:
     """A workload that wants a shared pool of this size near itself."""
-    said = wishes.Wishes(binding=wishes.Binding(required="ConstrainedBurst"), **more)
-    return moments.workload(name, limits={resources.CPU: int(cpus * 1000)}, wishes=said)
+    wish = wishes.Wishes(binding=wishes.Binding(required="ConstrainedBurst"), **more)
+    return moments.workload(name, limits={resources.CPU: int(cpus * 1000)}, wishes=wish)
 
 
 def test_the_fewest_nodes_that_suffice() -> None:
@@ -37,10 +37,10 @@ def test_who_wants_nothing() -> None:
 
 def test_a_home_stays_while_it_is_large_enough() -> None:
     """Others that come do not move it; a pool that shrank does."""
-    one = wanting("a", 3)
+    settled = wanting("a", 3)
 
-    assert pool_homes.find([one], {0: 9, 1: 3}, {"uid-a": (1,)}) == {"uid-a": (1,)}
-    assert pool_homes.find([one], {0: 9, 1: 2}, {"uid-a": (1,)}) == {"uid-a": (0,)}
+    assert pool_homes.find([settled], {0: 9, 1: 3}, {"uid-a": (1,)}) == {"uid-a": (1,)}
+    assert pool_homes.find([settled], {0: 9, 1: 2}, {"uid-a": (1,)}) == {"uid-a": (0,)}
 
 
 @hypothesis.given(
@@ -50,8 +50,8 @@ def test_a_home_stays_while_it_is_large_enough() -> None:
 def test_a_home_is_large_enough(sizes: dict[int, int], amounts: list[float]) -> None:
     """Whoever has a home could use its limit there if it were alone."""
     pods = [wanting(f"w{number}", amount) for number, amount in enumerate(amounts)]
-    found = pool_homes.find(pods, sizes, {})
-    for one in pods:
-        home = found.get(one.uid)
+    homes = pool_homes.find(pods, sizes, {})
+    for workload in pods:
+        home = homes.get(workload.uid)
         if home:
-            assert sum(sizes[node] for node in home) * 1000 >= one.limits[resources.CPU]
+            assert sum(sizes[node] for node in home) * 1000 >= workload.limits[resources.CPU]

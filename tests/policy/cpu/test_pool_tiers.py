@@ -48,8 +48,8 @@ def moment(
 
 def wanted(group: str, cpus: str | None, **more: Any) -> Wanted:
     """What a container shall have."""
-    found = None if cpus is None else cpuset.CPUSet.parse(cpus)
-    return Wanted(group=group, who="t/a", cpus=found, reason="because", **more)
+    parsed = None if cpus is None else cpuset.CPUSet.parse(cpus)
+    return Wanted(group=group, who="t/a", cpus=parsed, reason="because", **more)
 
 
 def wishes_of(texts: Mapping[str, str]) -> dict[str, Wish]:
@@ -59,11 +59,11 @@ def wishes_of(texts: Mapping[str, str]) -> dict[str, Wish]:
 
 def sets(several: list[Wanted]) -> dict[str | None, str]:
     """Group to the set that it shall have."""
-    return {one.group: str(one.cpus) for one in several}
+    return {want.group: str(want.cpus) for want in several}
 
 
 @pytest.mark.parametrize(
-    ("layout", "told", "leaves"),
+    ("layout", "known", "leaves"),
     [
         (moments.V1, STATIC, True),
         (moments.V1, NONE, False),
@@ -74,17 +74,17 @@ def sets(several: list[Wanted]) -> dict[str | None, str]:
     ],
 )
 def test_where_only_containers_are_narrowed(
-    layout: cgroup.Layout, told: kubelet.Kubelet | None, *, leaves: bool
+    layout: cgroup.Layout, known: kubelet.Kubelet | None, *, leaves: bool
 ) -> None:
     """On v1, beside a kubelet with the static policy, or one of which nobody knows it."""
-    assert leaves is pool_tiers.only_leaves(moment(layout, kubelet=told))
+    assert leaves is pool_tiers.only_leaves(moment(layout, kubelet=known))
 
 
 def test_a_kubelet_is_unknown_only_where_it_runs_somebody() -> None:
     """Pods that the operator declared, or without a class of a kubelet's, prove none."""
     now = moment()
-    declared = tuple(replace(one, source="declared") for one in now.pods)
-    plain: tuple[pod.Pod, ...] = tuple(replace(one, kube_qos=None) for one in now.pods)
+    declared = tuple(replace(workload, source="declared") for workload in now.pods)
+    plain: tuple[pod.Pod, ...] = tuple(replace(workload, kube_qos=None) for workload in now.pods)
 
     assert pool_tiers.unknown(now)
     assert not pool_tiers.unknown(replace(now, pods=declared))
@@ -99,8 +99,8 @@ def test_each_tier_gets_its_pool() -> None:
     made = pool_tiers.narrowed(moment(), POOLS, several, {})
 
     assert sets(made) == {ROOT: "0-7", BURSTABLE: "0-7", BESTEFFORT: "4-5"}
-    assert [one.group for one in made if one.protective] == [BESTEFFORT]
-    assert {NODE} == {one.who for one in made}
+    assert [want.group for want in made if want.protective] == [BESTEFFORT]
+    assert {NODE} == {want.who for want in made}
     assert {want.group: want.reason for want in made} == {
         ROOT: "the kubelet's Guaranteed pods: all CPUs that are not reserved"
         " and CPUs 0 of workloads inside it",
@@ -170,13 +170,13 @@ def test_a_pod_is_widened_where_the_kubelets_set_does_not_fit(
 def test_tiers_are_widened_for_what_the_kubelet_writes() -> None:
     """Those that are too narrow, to every CPU; a kubelet that has not said its set writes any."""
     narrow = {BESTEFFORT: "4-5", BURSTABLE: "0-3"}
-    said = pool_tiers.opened(moment(sets=narrow, kubelet=STATIC), [], {})
+    opened = pool_tiers.opened(moment(sets=narrow, kubelet=STATIC), [], {})
     silent = pool_tiers.opened(moment(sets=narrow), [], {})
     whole = wanted(LS, "4-5")
 
-    assert sets(said) == {BESTEFFORT: "0-7"}
+    assert sets(opened) == {BESTEFFORT: "0-7"}
     assert sets(silent) == {BESTEFFORT: "0-7", BURSTABLE: "0-7"}
-    assert {want.reason for want in said} == {
+    assert {want.reason for want in opened} == {
         "the kubelet's BestEffort pods: wide enough for the sets that it writes into containers"
     }
     assert whole in pool_tiers.opened(moment(sets={LS: "2"}), [whole], {})

@@ -25,10 +25,10 @@ def placed(name: str, cpus: str, **more: Any) -> repack.Placed:
 def better(*sets: repack.Placed, others: str = "", reserved: str = "") -> dict[str, str] | None:
     """The new layout."""
     fixed = [allocation.Holding(holder="x", cpus=cpuset.CPUSet.parse(others))]
-    found = repack.better(
+    layout = repack.better(
         SHAPE, sets, reserved=cpuset.CPUSet.parse(reserved), others=fixed if others else ()
     )
-    return None if found is None else {uid: str(cpus) for uid, cpus in found.items()}
+    return None if layout is None else {uid: str(cpus) for uid, cpus in layout.items()}
 
 
 def test_scattered_sets_are_gathered() -> None:
@@ -39,9 +39,9 @@ def test_scattered_sets_are_gathered() -> None:
 
 def test_what_is_not_ours_stays() -> None:
     """Sets that others named, and reserved CPUs, are worked around."""
-    found = better(placed("a", "2,5"), others="0,6", reserved="1,7")
+    layout = better(placed("a", "2,5"), others="0,6", reserved="1,7")
 
-    assert found == {"a": "3,9"}
+    assert layout == {"a": "3,9"}
 
 
 def test_no_room_for_a_new_layout() -> None:
@@ -59,20 +59,20 @@ def test_no_room_for_a_new_layout() -> None:
 def test_a_new_layout_is_a_layout(sets: list[cpuset.CPUSet], reserved: cpuset.CPUSet) -> None:
     """Disjoint, of the size asked for, without reserved CPUs, cheaper, and final."""
     taken, every = reserved, []
-    for number, one in enumerate(sets):
-        if one - taken:
-            every.append(placed(f"w{number}", str(one - taken)))
-            taken |= one
-    found = repack.better(SHAPE, every, reserved=reserved, others=())
-    if found is None:
+    for number, cpus in enumerate(sets):
+        if cpus - taken:
+            every.append(placed(f"w{number}", str(cpus - taken)))
+            taken |= cpus
+    layout = repack.better(SHAPE, every, reserved=reserved, others=())
+    if layout is None:
         return
     seen = reserved
     for each in every:
-        assert len(found[each.uid]) == each.request.cpus.count
-        assert found[each.uid].isdisjoint(seen)
-        seen |= found[each.uid]
+        assert len(layout[each.uid]) == each.request.cpus.count
+        assert layout[each.uid].isdisjoint(seen)
+        seen |= layout[each.uid]
     nobody = cpuset.CPUSet()
     before = repack.cost(SHAPE, [each.cpus for each in every], nobody)
-    assert repack.cost(SHAPE, found.values(), nobody) < before
-    again = [placed(each.uid, str(found[each.uid])) for each in every]
+    assert repack.cost(SHAPE, layout.values(), nobody) < before
+    again = [placed(each.uid, str(layout[each.uid])) for each in every]
     assert repack.better(SHAPE, again, reserved=reserved, others=()) is None

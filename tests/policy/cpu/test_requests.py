@@ -32,7 +32,7 @@ def held(made: decision.Decision[State]) -> dict[str, str]:
 
 def said(made: decision.Decision[State]) -> list[tuple[str, str]]:
     """Type and subject of each condition."""
-    return [(one.type, one.subject) for one in made.conditions]
+    return [(condition.type, condition.subject) for condition in made.conditions]
 
 
 def tenant(name: str, kind: Qos | None, cpus: str, milli: int, **more: Any) -> pod.Pod:
@@ -45,7 +45,7 @@ def tenant(name: str, kind: Qos | None, cpus: str, milli: int, **more: Any) -> p
 
 
 @pytest.mark.parametrize(
-    ("one", "believed"),
+    ("annotated", "believed"),
     [
         pytest.param(tenant("a", Qos.LSR, "1-4", 4000), True, id="as a scheduler gives it"),
         pytest.param(tenant("a", Qos.LSE, "1-4", 4500), True, id="LSE with overhead"),
@@ -61,12 +61,12 @@ def tenant(name: str, kind: Qos | None, cpus: str, milli: int, **more: Any) -> p
     ],
 )
 def test_a_pod_s_annotation_takes_no_more_than_the_pod_asked_for(
-    one: pod.Pod, believed: bool
+    annotated: pod.Pod, believed: bool
 ) -> None:
     """Nor does it count for a class or priority that is given no CPUs; one condition says why."""
-    made = decided(moments.moment(EIGHT, [one]))
+    made = decided(moments.moment(EIGHT, [annotated]))
 
-    assert ({"a": str(one.cpus)} if believed else {}) == held(made)
+    assert ({"a": str(annotated.cpus)} if believed else {}) == held(made)
     assert ([] if believed else [("ExclusiveCPUsRefused", "t/a")]) == said(made)
     assert believed or "trustAnnotations" in made.conditions[0].message
 
@@ -82,9 +82,9 @@ def test_a_node_that_binds_every_pod(kind: Qos | None, holds: bool) -> None:
     static = kubelet.Configuration(
         cpu_manager_policy="static", cpu_manager_options={"full-pcpus-only": "true"}
     )
-    told = dataclasses.replace(now, kubelet=kubelet.Kubelet(configuration=static))
+    static_node = dataclasses.replace(now, kubelet=kubelet.Kubelet(configuration=static))
 
-    for each in (labelled, told):
+    for each in (labelled, static_node):
         assert ({"a": "1-2"} if holds else {}) == held(decided(each))
 
 
@@ -99,11 +99,13 @@ def test_the_operator_may_believe_annotations_and_names_any_set_himself() -> Non
 
 def test_a_refused_annotation_hides_nothing_that_the_kubelet_holds() -> None:
     """CPUs that its static policy gave to the pod are still nobody else's."""
-    one = tenant("a", Qos.LSR, "1-7", 2000)
+    annotated = tenant("a", Qos.LSR, "1-7", 2000)
     state = kubelet.CpuState(
-        policy="static", entries={one.uid: {"main": cpuset.CPUSet.parse("4-5")}}
+        policy="static", entries={annotated.uid: {"main": cpuset.CPUSet.parse("4-5")}}
     )
-    now = dataclasses.replace(moments.moment(EIGHT, [one]), kubelet=kubelet.Kubelet(cpu=state))
+    now = dataclasses.replace(
+        moments.moment(EIGHT, [annotated]), kubelet=kubelet.Kubelet(cpu=state)
+    )
     made = decided(now)
 
     assert [str(claim.cpus) for claim in made.claims] == ["4-5"]

@@ -110,7 +110,7 @@ def test_a_bad_wish_keeps_the_last_valid_one(annotation: str) -> None:
     made = decided(annotation, Settings(cpus=cpuset.CPUSet.parse("5")), valid("1-2"))
 
     assert granted(made) == "1-2"
-    assert [one.type for one in made.conditions] == ["ReservedCPUsInvalid"]
+    assert [condition.type for condition in made.conditions] == ["ReservedCPUsInvalid"]
     assert "CPUs 1-2 stay reserved" in made.conditions[0].message
     assert len(made.conditions[0].message) < 400
     assert [str(reserve.cpus) for reserve in made.next_state.reserves] == ["1-2"]
@@ -130,7 +130,7 @@ def test_cpus_that_the_machine_has_not_are_left_out() -> None:
     made = decided(wants(reservedCPUs="1,40"))
 
     assert granted(made) == "1"
-    assert [one.type for one in made.conditions] == ["ReservedCPUsPartial"]
+    assert [condition.type for condition in made.conditions] == ["ReservedCPUsPartial"]
     assert "40" in made.conditions[0].message
 
 
@@ -175,7 +175,7 @@ JSON = st.recursive(
     annotation=st.one_of(
         st.text(max_size=40),
         JSON.map(json.dumps),
-        moments.sets(14).map(lambda one: wants(reservedCPUs=str(one))),
+        moments.sets(14).map(lambda cpus: wants(reservedCPUs=str(cpus))),
     ),
     last=moments.sets(12),
     offline=st.sets(st.integers(1, 11)),
@@ -245,7 +245,7 @@ def on_node(
 
 def owners(made: decision.Decision[State]) -> dict[str, str]:
     """Owner and holder to CPUs."""
-    return {f"{one.owner.value} {one.holder}": str(one.cpus) for one in made.claims}
+    return {f"{claim.owner.value} {claim.holder}": str(claim.cpus) for claim in made.claims}
 
 
 def pool(made: decision.Decision[State]) -> str:
@@ -305,7 +305,7 @@ def test_a_bad_system_set_costs_itself(text: str) -> None:
     made = on_node({ANNOTATION: wants(reservedCPUs="0"), SYSTEM: text}, state=state)
 
     assert owners(made) == {"reserved node": "0", "system node": "9"}
-    assert [one.type for one in made.conditions] == ["ReservedCPUsInvalid"]
+    assert [condition.type for condition in made.conditions] == ["ReservedCPUsInvalid"]
 
 
 def test_sources_that_leave_nothing_together() -> None:
@@ -349,18 +349,18 @@ def test_an_unknown_policy_of_application_is_said() -> None:
     made = decided(wants(reservedCPUs="0", applyPolicy="Sometimes"))
 
     assert granted(made) == "0"
-    assert [one.reason for one in made.conditions] == ["UnknownApplyPolicy"]
+    assert [condition.reason for condition in made.conditions] == ["UnknownApplyPolicy"]
 
 
 def test_a_system_pod_s_annotation_reserves_nothing() -> None:
     """The operator of the machine declares CPUs of system work; whoever writes pods does not."""
-    one = moments.workload(
+    system = moments.workload(
         "sys", qos.Qos.SYSTEM, "1-7", kube_qos=qos.KubeQos.BURSTABLE, match="pod=sys"
     )
     shape = moments.machine(1, 8, threads=1)
-    found = {}
+    by_match = {}
     for match in ("pod=sys", "unit=sys.service"):
-        now = moments.moment(shape, [dataclasses.replace(one, match=match)])
-        found[match] = granted(reserved_cpus.decide(now, series.History(), Settings(), State()))
+        now = moments.moment(shape, [dataclasses.replace(system, match=match)])
+        by_match[match] = granted(reserved_cpus.decide(now, series.History(), Settings(), State()))
 
-    assert found == {"pod=sys": "", "unit=sys.service": "1-7"}
+    assert by_match == {"pod=sys": "", "unit=sys.service": "1-7"}

@@ -50,15 +50,15 @@ def claimed(now: snapshot.Snapshot) -> snapshot.Snapshot:
 def sets(made: decision.Decision[State]) -> dict[str, str]:
     """Group to the CPUs written."""
     return {
-        one.group: one.value
-        for one in made.actions
-        if isinstance(one, action.WriteFile) and one.knob == knob.CPUSET_CPUS.name
+        write.group: write.value
+        for write in made.actions
+        if isinstance(write, action.WriteFile) and write.knob == knob.CPUSET_CPUS.name
     }
 
 
 def said(made: decision.Decision[State]) -> list[tuple[str, str]]:
     """Type and subject of each condition."""
-    return [(one.type, one.subject) for one in made.conditions]
+    return [(condition.type, condition.subject) for condition in made.conditions]
 
 
 def pool(made: decision.Decision[State], kind: str) -> str:
@@ -84,7 +84,7 @@ def test_classes_get_their_cpus() -> None:
 @search.examples(150)
 @hypothesis.given(
     pods=moments.workloads(8),
-    held=moments.sets(8).filter(lambda one: one.bits != 0xFF),
+    held=moments.sets(8).filter(lambda cpus: cpus.bits != 0xFF),
     offline=st.sets(st.integers(1, 7), max_size=5),
 )
 def test_the_division_of_the_machine(
@@ -157,18 +157,18 @@ def test_pools_of_the_nodes_that_a_scheduler_gave() -> None:
         workload("nowhere", wishes=given(7)),
         workload("both", wishes=given(1, 0)),
     ]
-    found = sets(decided(moments.moment(SERVER, pods)))
+    written = sets(decided(moments.moment(SERVER, pods)))
 
-    assert {"ls": "3,5,9,11", "be": "0-2,6-8", "lse": "4,10"}.items() <= found.items()
-    assert {found[name] for name in ("memory", "nowhere", "both")} == {"0-3,5-9,11"}
+    assert {"ls": "3,5,9,11", "be": "0-2,6-8", "lse": "4,10"}.items() <= written.items()
+    assert {written[name] for name in ("memory", "nowhere", "both")} == {"0-3,5-9,11"}
 
 
 def test_named_cpus_of_best_effort_work_are_a_part_of_its_pool() -> None:
     """They are taken from nobody; what is not in the pool is left out."""
     pods = [workload("be", Qos.BE, "0-2"), workload("lse", Qos.LSE, "0"), workload("ls")]
-    found = sets(decided(moments.moment(SERVER, pods)))
+    written = sets(decided(moments.moment(SERVER, pods)))
 
-    assert found == {"be": "1-2", "lse": "0", "ls": "1-11"}
+    assert written == {"be": "1-2", "lse": "0", "ls": "1-11"}
 
 
 def test_memory_follows_a_scheduler_s_decision() -> None:
@@ -178,17 +178,17 @@ def test_memory_follows_a_scheduler_s_decision() -> None:
     for layout, places in ((moments.V1, {"p/c": "1"}), (moments.V2, {"p": "1"})):
         made = decided(moments.moment(SERVER, pods, groups=groups, layout=layout))
         mems = {
-            one.group: one.value
-            for one in made.actions
-            if isinstance(one, action.WriteFile) and one.knob == knob.CPUSET_MEMS.name
+            write.group: write.value
+            for write in made.actions
+            if isinstance(write, action.WriteFile) and write.knob == knob.CPUSET_MEMS.name
         }
         assert places == mems
 
 
 def test_bursts_stay_near() -> None:
     """Two workloads that want the pool of one node get one each, and keep it."""
-    said = wishes.Wishes(binding=wishes.Binding(preferred="ConstrainedBurst"))
-    pods = [workload(n, wishes=said, limits={"cpu": 4000}) for n in ("a", "b")]
+    wish = wishes.Wishes(binding=wishes.Binding(preferred="ConstrainedBurst"))
+    pods = [workload(n, wishes=wish, limits={"cpu": 4000}) for n in ("a", "b")]
     now = moments.moment(SERVER, pods)
     made = decided(now)
     again = decided(dataclasses.replace(now, pods=now.pods[1:]), state=made.next_state)
@@ -217,8 +217,8 @@ def kubelet_s(name: str, kind: Qos, cpus: str | None = None, **more: object) -> 
 def tree(pods: list[pod.Pod]) -> list[cgroup.Group]:
     """Their groups, and those above."""
     paths = ["", *(KUBE.tier(kind) for kind in qos.KubeQos)]
-    for one in pods:
-        paths += [str(one.group), *(str(box.group) for box in one.containers)]
+    for member in pods:
+        paths += [str(member.group), *(str(box.group) for box in member.containers)]
     return [group(path, "0-11") for path in dict.fromkeys(paths)]
 
 
@@ -232,12 +232,12 @@ def test_the_tiers_of_the_kubelet() -> None:
     ]
     groups = [*tree(pods), group("kubepods/besteffort/podnew", "0-11")]
     now = moments.moment(SERVER, pods, groups=groups, held=moments.reserved("5,11"))
-    found = sets(decided(now))
+    written = sets(decided(now))
 
-    assert found["kubepods"] == "0-4,6-10"
-    assert found["kubepods/burstable"] == "1-4,7-10"
-    assert "1-4,7-10" == found["kubepods/besteffort"] == found["kubepods/besteffort/podnew"]
-    assert found["kubepods/burstable/podls"] == "2-4,8-10"
+    assert written["kubepods"] == "0-4,6-10"
+    assert written["kubepods/burstable"] == "1-4,7-10"
+    assert "1-4,7-10" == written["kubepods/besteffort"] == written["kubepods/besteffort/podnew"]
+    assert written["kubepods/burstable/podls"] == "2-4,8-10"
     assert {"kubepods"}.isdisjoint(sets(decided(now, Settings(tiers=False))))
 
 
@@ -272,14 +272,16 @@ def test_system_work_without_cpus_of_its_own_is_in_the_ls_pool(
     kinds = {"sys": Qos.SYSTEM, "lse": Qos.LSE, "lsr": Qos.LSR}
     cpus = {"lse": "1", "lsr": "2-3"}
     pods = [kubelet_s(name, kind, cpus.get(name)) for name, kind in kinds.items()]
-    groups = [group(one.path, str(bare.topology.online)) for one in tree(pods)]
-    now = dataclasses.replace(bare, pods=tuple(pods), groups={one.path: one for one in groups})
-    found = sets(decided(now))
+    groups = [group(member.path, str(bare.topology.online)) for member in tree(pods)]
+    now = dataclasses.replace(
+        bare, pods=tuple(pods), groups={listed.path: listed for listed in groups}
+    )
+    written = sets(decided(now))
     given = shared_pools.admit(claimed(now), Settings(), State(), pods[0], "main")
 
-    assert pool_of_all == found["kubepods/besteffort/podsys"] == str(given.cpus)
+    assert pool_of_all == written["kubepods/besteffort/podsys"] == str(given.cpus)
     pool_of_be = cpuset.CPUSet.parse(pool_of_all) | cpuset.CPUSet.parse("2-3")
-    assert pool_of_be == cpuset.CPUSet.parse(found["kubepods/besteffort"])
+    assert pool_of_be == cpuset.CPUSet.parse(written["kubepods/besteffort"])
 
 
 def static(**entries: dict[str, str]) -> kubelet.Kubelet:
@@ -300,11 +302,11 @@ def test_v1_and_the_static_policy_leave_pods_and_tiers_as_they_are() -> None:
     groups = [*tree(pods), group("unit", "0-11")]
     for layout, narrowed in ((moments.V1, False), (moments.V2, True)):
         now = moments.moment(SERVER, pods, groups=groups, layout=layout)
-        found = sets(decided(dataclasses.replace(now, kubelet=static())))
-        assert found["unit"] == "1-11"
-        assert narrowed is ("kubepods/burstable/podls" in found)
-        assert narrowed is ("kubepods/burstable" in found)
-        assert narrowed is not ("kubepods/burstable/podls/c" in found)
+        written = sets(decided(dataclasses.replace(now, kubelet=static())))
+        assert written["unit"] == "1-11"
+        assert narrowed is ("kubepods/burstable/podls" in written)
+        assert narrowed is ("kubepods/burstable" in written)
+        assert narrowed is not ("kubepods/burstable/podls/c" in written)
 
 
 @pytest.mark.parametrize(
@@ -330,15 +332,15 @@ def test_a_pod_that_the_kubelet_is_about_to_give_cpus_is_left_alone(
 
 def test_containers_of_the_static_policy_are_compared_one_by_one() -> None:
     """The container with a set of its own, its neighbour without one; neither is written."""
-    one = kubelet_s("k", Qos.LSE, "0-1", kubelet_owned=True)
-    side = pod.Container(name="side", id="d" * 64, group=f"{one.group}/d")
-    one = dataclasses.replace(one, containers=(*one.containers, side))
-    groups = [each for each in tree([one]) if each.path != side.group]
+    owned = kubelet_s("k", Qos.LSE, "0-1", kubelet_owned=True)
+    side = pod.Container(name="side", id="d" * 64, group=f"{owned.group}/d")
+    owned = dataclasses.replace(owned, containers=(*owned.containers, side))
+    groups = [each for each in tree([owned]) if each.path != side.group]
     for right in (True, False):
-        mine = group(f"{one.group}/c", "0-1" if right else "0-2")
-        other = group(f"{one.group}/d", "2-11" if right else "1-11")
+        mine = group(f"{owned.group}/c", "0-1" if right else "0-2")
+        other = group(f"{owned.group}/d", "2-11" if right else "1-11")
         kept = [each for each in groups if each.path != mine.path]
-        now = moments.moment(SERVER, [one], groups=[*kept, mine, other])
+        now = moments.moment(SERVER, [owned], groups=[*kept, mine, other])
         now = dataclasses.replace(now, kubelet=static(**{"uid-k": {"main": "0-1"}}))
         made = decided(now)
         assert sets(made) == {}
@@ -349,8 +351,12 @@ def test_be_limits_protect_others() -> None:
     """Only the set of a BE workload is rewritten at once when somebody removes it."""
     made = decided(moments.moment(EIGHT, [workload("be", Qos.BE), workload("ls")]))
 
-    found = {one.group: one.protective for one in made.actions if isinstance(one, action.WriteFile)}
-    assert found == {"be": True, "ls": False}
+    protective = {
+        write.group: write.protective
+        for write in made.actions
+        if isinstance(write, action.WriteFile)
+    }
+    assert protective == {"be": True, "ls": False}
 
 
 @pytest.mark.parametrize(
@@ -377,10 +383,12 @@ def test_the_order_of_workloads_does_not_matter(data: st.DataObject) -> None:
     """The same workloads in another order give the same sets and pools."""
     pods = data.draw(moments.workloads(8))
     mixed = data.draw(st.permutations(pods))
-    groups = [group("", "0-7"), *(group(str(one.group), "0-7") for one in pods)]
-    one, other = (decided(moments.moment(EIGHT, chosen, groups=groups)) for chosen in (pods, mixed))
+    groups = [group("", "0-7"), *(group(str(member.group), "0-7") for member in pods)]
+    first, other = (
+        decided(moments.moment(EIGHT, chosen, groups=groups)) for chosen in (pods, mixed)
+    )
 
-    assert (sets(one), one.pools) == (sets(other), other.pools)
+    assert (sets(first), first.pools) == (sets(other), other.pools)
 
 
 def test_a_container_that_did_not_start_is_told() -> None:

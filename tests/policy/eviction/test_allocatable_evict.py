@@ -56,7 +56,7 @@ def decided(
 
 def gone(*asked: Any) -> str:
     """Who goes."""
-    return "".join(one.uid for one in decided(*asked).evictions)
+    return "".join(victim.uid for victim in decided(*asked).evictions)
 
 
 both = pytest.mark.parametrize("resource", ["cpu", "memory"])
@@ -77,8 +77,8 @@ def test_nothing_offered_evicts_nobody(resource: str, offered: dict[str, int]) -
     made = decided(resource, [asks("a", 500)], offered)
 
     assert not made.evictions
-    assert [one.met for one in made.signals] == [None, None]
-    assert all("no allocatable" in one.why for one in made.signals)
+    assert [signal.met for signal in made.signals] == [None, None]
+    assert all("no allocatable" in signal.why for signal in made.signals)
 
 
 @both

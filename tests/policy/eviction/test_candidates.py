@@ -20,20 +20,24 @@ def be(name: str, priority: int | None = None, **more: object) -> pod.Pod:
     return colocation.kube(name, KubeQos.BEST_EFFORT, Qos.BE, priority=priority, **more)
 
 
-def consents(one: pod.Pod, priority: int = 0, features: tuple[str, ...] | None = None) -> pod.Pod:
+def consents(
+    willing: pod.Pod, priority: int = 0, features: tuple[str, ...] | None = None
+) -> pod.Pod:
     """The same pod, which may be evicted."""
     asked = wishes.Eviction(
         enabled=True, priority=priority, features=None if features is None else frozenset(features)
     )
-    return replace(one, wishes=replace(one.wishes, eviction=asked))
+    return replace(willing, wishes=replace(willing.wishes, eviction=asked))
 
 
 def ordered(sizes: dict[str, float], *pods: pod.Pod) -> str:
     """Names of best-effort pods in order."""
-    found = candidates.best_effort(
-        colocation.moment(SHAPE, pods), "BEMemoryEvict", lambda one: sizes.get(one.name, 0)
+    ranked = candidates.best_effort(
+        colocation.moment(SHAPE, pods),
+        "BEMemoryEvict",
+        lambda candidate: sizes.get(candidate.name, 0),
     )
-    return "".join(one.name for one in found)
+    return "".join(candidate.name for candidate in ranked)
 
 
 @pytest.mark.parametrize(
@@ -81,22 +85,25 @@ def test_consenting_by_every_key() -> None:
         consents(be("h", 5000), features=("CPUEvict",)),
         consents(be("i", 5000)),
     ]
-    found = candidates.consenting(
-        colocation.moment(SHAPE, pods), "MemoryEvict", 9000, lambda one: size.get(one.name)
+    ranked = candidates.consenting(
+        colocation.moment(SHAPE, pods),
+        "MemoryEvict",
+        9000,
+        lambda candidate: size.get(candidate.name),
     )
 
-    assert [one.name for one in found] == ["a", "b", "c", "e", "d"]
+    assert [candidate.name for candidate in ranked] == ["a", "b", "c", "e", "d"]
 
 
 def test_sizes_are_counted_here_or_reported() -> None:
     """Counters count while they are fresh; else a report does; else nobody knows."""
-    one, other = be("a"), be("b")
-    assert one.group is not None
+    first, other = be("a"), be("b")
+    assert first.group is not None
     report = nodemetric.NodeMetric(pods={"t/a": {resources.CPU: 7, resources.MEMORY: 70}})
-    now = replace(colocation.moment(SHAPE, [one, other]), metric=report)
-    past = colocation.history(1.0, {one.group: 0.25})
+    now = replace(colocation.moment(SHAPE, [first, other]), metric=report)
+    past = colocation.history(1.0, {first.group: 0.25})
 
-    assert candidates.cpu(now, past)(one) == 250
-    assert candidates.cpu(replace(now, at=111.0), past)(one) == 7
-    assert candidates.memory(now, series.History())(one) == 70
+    assert candidates.cpu(now, past)(first) == 250
+    assert candidates.cpu(replace(now, at=111.0), past)(first) == 7
+    assert candidates.memory(now, series.History())(first) == 70
     assert candidates.memory(now, series.History())(other) is None

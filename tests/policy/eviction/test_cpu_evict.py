@@ -55,7 +55,11 @@ class Node:
         self, used: dict[str, float], node: float = 3.0, *, at: float = 100.0
     ) -> decision.Decision[cpu_evict.State | None]:
         """Use in cores, by name of the pod; the tier's is their sum."""
-        groups = {one.group: used.get(one.name, 0.0) for one in self.pods if one.group is not None}
+        groups = {
+            tenant.group: used.get(tenant.name, 0.0)
+            for tenant in self.pods
+            if tenant.group is not None
+        }
         past = colocation.history(node, {**groups, colocation.TIER: sum(used.values())}, at=at)
         now = colocation.moment(SHAPE, self.pods, threshold=self.threshold, at=at)
         now = group(now, colocation.TIER, self.files)
@@ -67,7 +71,7 @@ class Node:
     def gone(self, used: dict[str, float], node: float = 3.0, *, at: float = 120.0) -> str:
         """Who goes after the first cool time."""
         self.decide(used, node)
-        return "".join(one.uid for one in self.decide(used, node, at=at).evictions)
+        return "".join(victim.uid for victim in self.decide(used, node, at=at).evictions)
 
 
 def test_satisfaction() -> None:
@@ -130,9 +134,9 @@ def test_both_at_once_share_their_victims() -> None:
     """Who was chosen for one counts as released for the other, in its own unit."""
     both = replace(STARVED, cpu_evict_threshold_percent=80, evict_enabled_priority_threshold=9000)
     node = Node(both, be("a", 4000), be("b", 4000))
-    found = node.gone({"a": 1.9, "b": 1.7}, 3.8)
+    gone = node.gone({"a": 1.9, "b": 1.7}, 3.8)
 
-    assert found == "a"
+    assert gone == "a"
 
 
 def test_not_enabled_costs_nothing() -> None:

@@ -24,11 +24,11 @@ SHORT_DISK = pressure.FileSystem(device="d", available=10, capacity=100)
 
 def beside(theirs: dict[str, str] | None, *, disk: bool = False, **more: Any) -> snapshot.Snapshot:
     """400 MiB are left, beside a kubelet that runs with these thresholds."""
-    said = None
+    configuration = None
     if theirs is not None:
-        said = kubelet.Configuration(eviction_hard=theirs, **more)
-    told = kubelet.Kubelet(summary=SUMMARY, configuration=said)
-    now = moment(400, sources=BESIDE, kubelet=told)
+        configuration = kubelet.Configuration(eviction_hard=theirs, **more)
+    known = kubelet.Kubelet(summary=SUMMARY, configuration=configuration)
+    now = moment(400, sources=BESIDE, kubelet=known)
     if not disk:
         return now
     read = replace(now.pressure, nodefs=SHORT_DISK, imagefs=SHORT_DISK, containerfs=SHORT_DISK)
@@ -37,15 +37,15 @@ def beside(theirs: dict[str, str] | None, *, disk: bool = False, **more: Any) ->
 
 def late(made: decision.Decision[node_pressure.State]) -> decision.Condition:
     """What is said of thresholds that come too late."""
-    (found,) = [one for one in made.conditions if one.type == LATE]
-    return found
+    (condition,) = [condition for condition in made.conditions if condition.type == LATE]
+    return condition
 
 
 def test_a_late_threshold_is_told_and_not_acted_on() -> None:
     """As a condition that names both, with the signal, and with the victim that stays."""
     made = decided(beside({"memory.available": "500Mi"}), ACT)
     text = "memory.available<500Mi is not earlier than the kubelet's 500Mi"
-    signals = {one.name: one.why for one in made.signals}
+    signals = {signal.name: signal.why for signal in made.signals}
 
     assert late(made).status
     assert text in late(made).message
@@ -61,7 +61,7 @@ def test_earlier_thresholds_have_no_condition() -> None:
 
     assert not late(made).status
     assert made.actions
-    assert LATE not in {one.type for one in silent.conditions}
+    assert LATE not in {condition.type for condition in silent.conditions}
 
 
 def test_a_late_threshold_does_not_hold_up_an_earlier_one() -> None:
@@ -116,11 +116,11 @@ def test_a_soft_threshold_of_the_kubelet_counts() -> None:
 @pytest.mark.parametrize(("text", "acts"), [("100Mi", True), ("500Mi", False), (None, False)])
 def test_its_file_counts_until_it_was_heard(text: str | None, *, acts: bool) -> None:
     """Before the kubelet says what it runs with; without a file nobody goes before that."""
-    told = None if text is None else thresholds.Texts(hard={"memory.available": text})
+    texts = None if text is None else thresholds.Texts(hard={"memory.available": text})
 
-    assert acts is bool(decided(beside(None), replace(ACT, kubelet=told)).actions)
+    assert acts is bool(decided(beside(None), replace(ACT, kubelet=texts)).actions)
     # What it says itself wins.
-    assert decided(beside({"memory.available": "1Mi"}), replace(ACT, kubelet=told)).actions
+    assert decided(beside({"memory.available": "1Mi"}), replace(ACT, kubelet=texts)).actions
 
 
 def test_its_condition_is_respected_for_ours_too() -> None:

@@ -36,7 +36,7 @@ def asked(
 
 
 def moment(
-    one: pod.Pod, statistics: kubelet.PodStatistics, *, dedicated: bool = False
+    offender: pod.Pod, statistics: kubelet.PodStatistics, *, dedicated: bool = False
 ) -> snapshot.Snapshot:
     """Images on a file system of their own, or not."""
     summary = kubelet.Summary(
@@ -44,7 +44,7 @@ def moment(
         image_fs=FILES(capacity_bytes=200 if dedicated else 100, available_bytes=50),
         pods={"a": statistics},
     )
-    now = colocation.moment(SHAPE, [one])
+    now = colocation.moment(SHAPE, [offender])
     return replace(now, kubelet=kubelet.Kubelet(summary=summary))
 
 
@@ -55,7 +55,7 @@ def decided(now: snapshot.Snapshot, settings: Settings | None = None) -> decisio
 
 def told(now: snapshot.Snapshot) -> list[tuple[str, str]]:
     """Kind of limit and message."""
-    return [(one.signal, one.message) for one in decided(now).evictions]
+    return [(eviction.signal, eviction.message) for eviction in decided(now).evictions]
 
 
 VOLUME = pod.Volume(name="v", local=True, limit=1 << 20, limit_text="1024Ki")
@@ -65,18 +65,18 @@ VOLUME = pod.Volume(name="v", local=True, limit=1 << 20, limit_text="1024Ki")
 def test_volumes(used: int) -> None:
     """More than the limit of an emptyDir offends; as much does not."""
     statistics = kubelet.PodStatistics(uid="a", volumes={"v": FILES(used_bytes=used)})
-    found = told(moment(asked(volumes=(VOLUME,)), statistics))
+    limits = told(moment(asked(volumes=(VOLUME,)), statistics))
 
     words = 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '
-    assert found == ([] if used == 1 << 20 else [("emptydirfs.limit", words)])
+    assert limits == ([] if used == 1 << 20 else [("emptydirfs.limit", words)])
 
 
 def test_the_whole_pod() -> None:
     """All containers' limits together, where any of them has one."""
     statistics = kubelet.PodStatistics(uid="a", ephemeral=FILES(used_bytes=3000))
 
-    found = told(moment(asked((box("x", 1024), box("y", 1024), box("z"))), statistics))
-    assert found == [
+    limits = told(moment(asked((box("x", 1024), box("y", 1024), box("z"))), statistics))
+    assert limits == [
         (
             "ephemeralpodfs.limit",
             "Pod ephemeral local storage usage exceeds the total limit of containers 2Ki. ",
@@ -94,10 +94,10 @@ def test_containers(dedicated: bool) -> None:
     statistics = kubelet.PodStatistics(
         uid="a", rootfs={"c": FILES(used_bytes=1000)}, logs={"c": FILES(used_bytes=500)}
     )
-    found = told(moment(asked((box(limit=1024),)), statistics, dedicated=dedicated))
+    limits = told(moment(asked((box(limit=1024),)), statistics, dedicated=dedicated))
 
     words = 'Container c exceeded its local ephemeral storage limit "1Ki". '
-    assert found == ([] if dedicated else [("ephemeralcontainerfs.limit", words)])
+    assert limits == ([] if dedicated else [("ephemeralcontainerfs.limit", words)])
 
 
 def test_the_first_limit_that_breaks_is_named() -> None:
@@ -105,9 +105,9 @@ def test_the_first_limit_that_breaks_is_named() -> None:
     statistics = kubelet.PodStatistics(
         uid="a", volumes={"v": FILES(used_bytes=1 << 21)}, ephemeral=FILES(used_bytes=1 << 30)
     )
-    found = told(moment(asked((box(limit=1024),), (VOLUME,)), statistics))
+    limits = told(moment(asked((box(limit=1024),), (VOLUME,)), statistics))
 
-    assert [kind for kind, _ in found] == ["emptydirfs.limit"]
+    assert [kind for kind, _ in limits] == ["emptydirfs.limit"]
 
 
 def test_who_is_left() -> None:

@@ -50,7 +50,7 @@ def decided(
 
 def gone(now: snapshot.Snapshot, settings: strategies.Threshold | None = None) -> str:
     """Who goes."""
-    return "".join(one.uid for one in decided(now, settings).evictions)
+    return "".join(victim.uid for victim in decided(now, settings).evictions)
 
 
 SIZES = {"a": 10, "b": 25, "c": 20}
@@ -85,7 +85,7 @@ def test_others_need_consent_and_a_bound() -> None:
     assert gone(moment(710, sizes)) == "a"
     assert gone(moment(710, sizes, low)) == "a"
     assert gone(moment(710, sizes, bound)) == "aC"
-    assert [one.reason for one in decided(moment(710, sizes, bound)).evictions] == [
+    assert [eviction.reason for eviction in decided(moment(710, sizes, bound)).evictions] == [
         "trigger by koordlet feature BEMemoryEvict",
         "trigger by koordlet feature MemoryEvict",
     ]
@@ -112,7 +112,7 @@ def test_the_reason_says_everything() -> None:
     assert (first.signal, first.observed, first.threshold) == ("node.memory.used", "90%", "70%")
     assert first.release == 25
     assert "220 must be released" in first.message
-    assert [one.pod for one in first.ranking] == ["t/b", "t/c", "t/a"]
+    assert [ranked.pod for ranked in first.ranking] == ["t/b", "t/c", "t/a"]
     assert first.ranking[0].keys == (("priority", "5000"), ("size", "25"))
 
 

@@ -62,7 +62,7 @@ def decided(
 
 def holding(made: decision.Decision[State]) -> list[str]:
     """The conditions that hold."""
-    return [one.type for one in made.conditions if one.status]
+    return [condition.type for condition in made.conditions if condition.status]
 
 
 def test_the_first_in_the_order_goes() -> None:
@@ -73,7 +73,7 @@ def test_the_first_in_the_order_goes() -> None:
 
     assert (victim.pod, victim.signal, victim.grace_seconds) == (B.key, "memory.available", 1)
     assert (victim.observed, victim.threshold) == ("400Mi", "500Mi")
-    assert [one.pod for one in victim.ranking] == [B.key, A.key, CRITICAL.key]
+    assert [ranked.pod for ranked in victim.ranking] == [B.key, A.key, CRITICAL.key]
     assert victim.ranking[2].spared
     assert isinstance(act, action.Evict)
     assert act.victim is victim
@@ -94,7 +94,7 @@ def test_enough_is_enough() -> None:
     made = decided(moment(500))
 
     assert not made.evictions
-    assert [(one.type, one.status) for one in made.conditions] == [
+    assert [(condition.type, condition.status) for condition in made.conditions] == [
         ("MemoryPressure", False),
         ("DiskPressure", False),
         ("PIDPressure", False),
@@ -117,14 +117,14 @@ def test_between_passes_the_victim_stays() -> None:
     slow = decided(moment(300, at=131.0), state=first.next_state)
 
     assert same.evictions == first.evictions
-    assert [one.pod for one in gone.evictions] == [A.key]
-    assert [one.pod for one in slow.evictions] == [B.key]
+    assert [eviction.pod for eviction in gone.evictions] == [A.key]
+    assert [eviction.pod for eviction in slow.evictions] == [B.key]
     assert slow.evictions != first.evictions
 
 
 def test_a_group_without_tasks_is_gone() -> None:
     """A declared workload whose processes ended keeps nobody waiting, and is no candidate."""
-    one, two = (
+    first_pod, two = (
         colocation.declared(name, Qos.LS, group=name, priority=number)
         for number, name in enumerate(("one", "two"))
     )
@@ -134,7 +134,7 @@ def test_a_group_without_tasks_is_gone() -> None:
         past = series.History()
         past.take({"groups": counting.reading(at, {meter.PIDS: list(tasks)}, names=("one", "two"))})
         read = pressure.Reading(at=at, max_pids=100, processes=90, disks_at=at)
-        now = replace(colocation.moment(SHAPE, (one, two), at=at), pressure=read)
+        now = replace(colocation.moment(SHAPE, (first_pod, two), at=at), pressure=read)
         return node_pressure.decide(now, past, settings, state)
 
     first = pass_(100.0, 9, 1, state=State())
@@ -142,8 +142,8 @@ def test_a_group_without_tasks_is_gone() -> None:
     gone = pass_(102.0, 0, 1, state=still.next_state)
 
     assert [[each.pod for each in made.evictions] for made in (first, still, gone)] == [
-        [one.key],
-        [one.key],
+        [first_pod.key],
+        [first_pod.key],
         [two.key],
     ]
 
@@ -158,8 +158,8 @@ def test_nobody_can_tell_whether_it_is_gone() -> None:
     late = decided(moment(400, *pods, at=131.0), state=first.next_state)
     again = decided(moment(400, *pods, at=500.0), state=late.next_state)
 
-    found = [[each.pod for each in made.evictions] for made in (first, late, again)]
-    assert found == [[pods[0].key], [pods[1].key], [pods[0].key]]
+    victims = [[each.pod for each in made.evictions] for made in (first, late, again)]
+    assert victims == [[pods[0].key], [pods[1].key], [pods[0].key]]
 
 
 def test_relief_evicts_nobody() -> None:
@@ -178,7 +178,7 @@ def test_a_condition_is_of_the_last_pass() -> None:
     between = decided(moment(900, at=401.0, sources=BESIDE), state=last.next_state)
     ended = decided(moment(900, at=404.0, sources=BESIDE), state=between.next_state)
 
-    assert [holding(one) for one in (between, ended)] == [["MemoryPressure"], []]
+    assert [holding(made) for made in (between, ended)] == [["MemoryPressure"], []]
 
 
 BESIDE = (
@@ -243,8 +243,10 @@ def test_a_disk_s_victim_awaits_statistics_newer_than_the_shortage(
 def test_strictly_earlier_than_the_kubelet(theirs: str, *, condition: bool, acts: bool) -> None:
     """It acts where our threshold is larger, and the kubelet has no such condition itself."""
     settings = replace(HARD, act=True)
-    said = kubelet.Configuration(eviction_hard={"memory.available": theirs})
-    now = moment(400, sources=BESIDE, kubelet=kubelet.Kubelet(summary=SUMMARY, configuration=said))
+    configuration = kubelet.Configuration(eviction_hard={"memory.available": theirs})
+    now = moment(
+        400, sources=BESIDE, kubelet=kubelet.Kubelet(summary=SUMMARY, configuration=configuration)
+    )
     node = replace(now.node, conditions={"MemoryPressure": condition})
     made = decided(replace(now, node=node), settings)
 
@@ -293,7 +295,7 @@ def test_usage_from_counters_and_from_reports() -> None:
     (victim,) = node_pressure.decide(now, past, HARD, State()).evictions
 
     assert victim.pod == A.key
-    assert [dict(one.keys)["overRequest"] for one in victim.ranking] == [
+    assert [dict(ranked.keys)["overRequest"] for ranked in victim.ranking] == [
         str(400 * _MI),
         str(300 * _MI),
     ]
@@ -305,8 +307,8 @@ def test_local_storage_comes_first() -> None:
         uid="a", volumes={"v": kubelet.FileSystem(used_bytes=11)}, working_set_bytes=1
     )
     offender = replace(A, volumes=(pod.Volume(name="v", local=True, limit=10, limit_text="10"),))
-    told = kubelet.Kubelet(summary=kubelet.Summary(pods={"a": statistics}))
-    now = moment(400, offender, B, kubelet=told)
+    known = kubelet.Kubelet(summary=kubelet.Summary(pods={"a": statistics}))
+    now = moment(400, offender, B, kubelet=known)
 
     assert not decided(now).evictions
     assert decided(now, replace(HARD, local_storage=False)).evictions
@@ -335,7 +337,7 @@ def test_limits_of_our_own() -> None:
     )
     made = decided(moment(900, pressure=read), settings)
 
-    assert {one.name: one.met for one in made.signals} == {
+    assert {signal.name: signal.met for signal in made.signals} == {
         "pressure.io.full.avg10": None,
         "pressure.memory.full.avg10": True,
         "swap.available": True,

@@ -29,7 +29,7 @@ def stalled(lost: float | None, at: float, *pods: pod.Pod, **more: Any) -> snaps
 
 def victims(made: decision.Decision[node_pressure.State]) -> list[str]:
     """Who goes."""
-    return [one.pod for one in made.evictions if not one.held]
+    return [eviction.pod for eviction in made.evictions if not eviction.held]
 
 
 def test_time_lost_makes_a_pod_go() -> None:
@@ -44,7 +44,7 @@ def test_time_lost_makes_a_pod_go() -> None:
     assert "soft threshold: 10 s of 10 s" in first.signals[0].why
     assert (B.key, "pressure.memory.full.avg10") == (victim.pod, victim.signal)
     assert (victim.observed, victim.threshold) == ("41.5%", "40%")
-    assert [B.key, A.key, CRITICAL.key] == [one.pod for one in victim.ranking]
+    assert [B.key, A.key, CRITICAL.key] == [ranked.pod for ranked in victim.ranking]
     assert "The node lost time to short memory. Threshold quantity: 40%, lost: 41.5%. " in (
         victim.message
     )
@@ -106,7 +106,7 @@ def test_one_condition_for_telling_and_for_acting() -> None:
     limits = replace(settings(0.0, memory_full_avg10="80%"), stalls={FULL: 30.0})
     made = decided(stalled(50.0, 100.0), limits)
 
-    assert [one.type for one in made.conditions].count("MemoryStalled") == 1
+    assert [condition.type for condition in made.conditions].count("MemoryStalled") == 1
     assert holding(made) == ["MemoryStalled"]
     assert not made.evictions
 

@@ -48,8 +48,8 @@ def moment(available: int, *, at: float = 100.0, **more: Any) -> snapshot.Snapsh
     layout = replace(
         made.layout,
         hierarchies=tuple(
-            replace(one, controllers=one.controllers | {"memory"})
-            for one in made.layout.hierarchies
+            replace(hierarchy, controllers=hierarchy.controllers | {"memory"})
+            for hierarchy in made.layout.hierarchies
         ),
     )
     return replace(made, layout=layout, pressure=replace(read, **more))
@@ -70,8 +70,8 @@ def decided(
 
 def asked(made: decision.Decision[State]) -> dict[str, int]:
     """Group to MiB."""
-    found = [one for one in made.actions if isinstance(one, action.Reclaim)]
-    return {one.group: one.amount_bytes // _MI for one in found}
+    reclaims = [act for act in made.actions if isinstance(act, action.Reclaim)]
+    return {reclaim.group: reclaim.amount_bytes // _MI for reclaim in reclaims}
 
 
 def test_first_once_then_evicted() -> None:
@@ -80,9 +80,11 @@ def test_first_once_then_evicted() -> None:
     later = decided(moment(450, at=101.0), first.next_state)
 
     assert asked(first) == {"batch": 90, "web": 130}
-    assert [(one.pod, one.held) for one in first.evictions] == [(BATCH.key, pressure_reclaim.HELD)]
+    assert [(eviction.pod, eviction.held) for eviction in first.evictions] == [
+        (BATCH.key, pressure_reclaim.HELD)
+    ]
     assert not asked(later)
-    assert [type(one) for one in later.actions] == [action.Evict]
+    assert [type(act) for act in later.actions] == [action.Evict]
 
 
 def test_what_was_read_some_seconds_ago_is_not_what_counts() -> None:
@@ -126,7 +128,7 @@ def test_not_where_it_cannot_be_enough(more: dict[str, Any]) -> None:
     made = decided(moment(400, **more))
 
     assert not asked(made)
-    assert [type(one) for one in made.actions] == [action.Evict]
+    assert [type(act) for act in made.actions] == [action.Evict]
 
 
 def test_not_beside_a_kubelet() -> None:

@@ -33,8 +33,8 @@ WHOLE = pressure.FileSystem(device="d", available=1, capacity=2)
 )
 def test_why(read: dict[str, Any], signal: str, why: str) -> None:
     """A file system that was not asked is not one that counts no inodes."""
-    said: dict[str, Any] = {"problems": {"nodefs": "nothing is known of /x"}, **read}
-    made = pressure.Reading(**said)
+    fields: dict[str, Any] = {"problems": {"nodefs": "nothing is known of /x"}, **read}
+    made = pressure.Reading(**fields)
     now = replace(colocation.moment(SHAPE, ()), pressure=made)
 
     assert why in pressure_signals.observe(now).missing[signal]

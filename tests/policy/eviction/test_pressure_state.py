@@ -22,8 +22,8 @@ def passes(
     configured = thresholds.parse(texts)
     book, pages = Book(), []
     for at, available in seen:
-        found = {signal: Observation(available, capacity, at)}
-        pages.append(pressure_state.turn(configured, found, book, at, _TRANSITION))
+        observed = {signal: Observation(available, capacity, at)}
+        pages.append(pressure_state.turn(configured, observed, book, at, _TRANSITION))
         book = pages[-1].book
     return pages
 
@@ -58,7 +58,7 @@ def test_grace_counts_from_the_first_pass_of_an_unbroken_row() -> None:
         texts, (0, 50), (10, 50), (20, 50), (30, 150), (40, 50), (50, 50), (59, 50), (60, 50)
     )
 
-    assert [bool(one.due) for one in pages] == [
+    assert [bool(page.due) for page in pages] == [
         False,
         False,
         True,
@@ -68,8 +68,8 @@ def test_grace_counts_from_the_first_pass_of_an_unbroken_row() -> None:
         False,
         True,
     ]
-    assert [bool(one.met) for one in pages][3] is False
-    assert all(one.conditions == ("MemoryPressure",) for one in pages)
+    assert [bool(page.met) for page in pages][3] is False
+    assert all(page.conditions == ("MemoryPressure",) for page in pages)
 
 
 def test_minimum_reclaim_keeps_what_was_acted_on_met() -> None:
@@ -77,17 +77,17 @@ def test_minimum_reclaim_keeps_what_was_acted_on_met() -> None:
     reclaim = {"memory.available": "50"}
     pages = passes(hard("100", reclaim=reclaim), (0, 90), (10, 149), (20, 150), (30, 149))
 
-    assert [bool(one.due) for one in pages] == [True, True, False, False]
+    assert [bool(page.due) for page in pages] == [True, True, False, False]
     parts = passes(hard("10%", reclaim={"memory.available": "5%"}), (0, 99), (1, 149), (2, 151))
-    assert [bool(one.met) for one in parts] == [True, True, False]
+    assert [bool(page.met) for page in parts] == [True, True, False]
 
 
 def test_one_reading_evicts_once() -> None:
     """A threshold is due only where its observation is newer than that of the last pass."""
     configured = thresholds.parse(hard("100"))
-    found = {"memory.available": Observation(50, 1000, 7.0)}
-    first = pressure_state.turn(configured, found, Book(), 10.0, _TRANSITION)
-    again = pressure_state.turn(configured, found, first.book, 20.0, _TRANSITION)
+    observed = {"memory.available": Observation(50, 1000, 7.0)}
+    first = pressure_state.turn(configured, observed, Book(), 10.0, _TRANSITION)
+    again = pressure_state.turn(configured, observed, first.book, 20.0, _TRANSITION)
     nameless = {"memory.available": Observation(50, 1000)}
     last = pressure_state.turn(configured, nameless, again.book, 30.0, _TRANSITION)
 
@@ -99,7 +99,7 @@ def test_conditions_do_not_oscillate() -> None:
     """A condition holds for the transition period after its threshold was met last."""
     pages = passes(hard("100"), (0, 50), (10, 150), (299.9, 150), (300, 150))
 
-    assert [bool(one.conditions) for one in pages] == [True, True, True, False]
+    assert [bool(page.conditions) for page in pages] == [True, True, True, False]
 
 
 def test_memory_comes_first() -> None:
@@ -107,10 +107,10 @@ def test_memory_comes_first() -> None:
     configured = thresholds.parse(
         Texts(hard={"pid.available": "10", "nodefs.available": "10", "memory.available": "10"})
     )
-    found = {one.signal: Observation(5, 100, 1.0) for one in configured}
-    page = pressure_state.turn(configured, found, Book(), 1.0, _TRANSITION)
+    observed = {threshold.signal: Observation(5, 100, 1.0) for threshold in configured}
+    page = pressure_state.turn(configured, observed, Book(), 1.0, _TRANSITION)
 
-    assert [one.signal for one in page.due] == [
+    assert [threshold.signal for threshold in page.due] == [
         "memory.available",
         "allocatableMemory.available",
         "pid.available",
@@ -129,15 +129,15 @@ def test_what_is_short_now_comes_before_what_minimum_reclaim_keeps() -> None:
     )
     _, page = passes(texts, (0, 50), (10, 200))
 
-    assert [one.hard for one in page.due] == [False, True]
+    assert [threshold.hard for threshold in page.due] == [False, True]
 
 
 def test_a_clock_that_was_set_back_holds_nothing_for_longer() -> None:
     """Times of the future count as now."""
     configured = thresholds.parse(hard("100"))
     before = Book(first={"memory.available<100/0": 9000.0}, seen={"MemoryPressure": 9000.0})
-    found = {"memory.available": Observation(500, 1000, 1.0)}
-    page = pressure_state.turn(configured, found, before, 10.0, _TRANSITION)
+    observed = {"memory.available": Observation(500, 1000, 1.0)}
+    page = pressure_state.turn(configured, observed, before, 10.0, _TRANSITION)
 
     assert page.book.seen == {"MemoryPressure": 10.0}
-    assert pressure_state.turn(configured, found, page.book, 310.0, _TRANSITION).conditions == ()
+    assert pressure_state.turn(configured, observed, page.book, 310.0, _TRANSITION).conditions == ()

@@ -40,7 +40,7 @@ def pair(
 
 def order(signal: str, *pods: _Pair, layout: str = pressure.SINGLE) -> str:
     """The names in order."""
-    return "".join(one.pod.name for one in ranking.rank(signal, layout, pods))
+    return "".join(ranked.pod.name for ranked in ranking.rank(signal, layout, pods))
 
 
 def mem(used: int) -> pod_use.Use:
@@ -129,10 +129,10 @@ def test_who_is_passed_over() -> None:
     assert not ranking.spared(pair("a", priority=1_999_999_999)[0])
 
 
-def _slowly(signal: str, one: _Pair, other: _Pair) -> int:
+def _slowly(signal: str, first: _Pair, other: _Pair) -> int:
     """The kubelet's comparison, key by key: negative where the first goes first."""
-    stats = [each[1] for each in (one, other)]
-    priorities = [each[0].priority or 0 for each in (one, other)]
+    stats = [each[1] for each in (first, other)]
+    priorities = [each[0].priority or 0 for each in (first, other)]
 
     def missing() -> int:
         return (stats[0] is not None) - (stats[1] is not None)
@@ -141,7 +141,7 @@ def _slowly(signal: str, one: _Pair, other: _Pair) -> int:
         return stats[0] is not None and stats[1] is not None
 
     used = [(use.memory or 0) if use is not None else 0 for use in stats]
-    asked = [each[0].requests.get(resources.MEMORY, 0) for each in (one, other)]
+    asked = [each[0].requests.get(resources.MEMORY, 0) for each in (first, other)]
     by_priority = priorities[0] - priorities[1]
     if signal == thresholds.PIDS:
         counts = [(use.processes or 0) if use is not None else 0 for use in stats]
@@ -178,5 +178,5 @@ def test_agrees_with_the_comparison(
     ]
     slow = sorted(pods, key=functools.cmp_to_key(functools.partial(_slowly, signal)))
 
-    fast = [one.pod for one in ranking.rank(signal, pressure.SINGLE, reversed(pods))]
-    assert [one for one, _ in slow] == fast
+    fast = [ranked.pod for ranked in ranking.rank(signal, pressure.SINGLE, reversed(pods))]
+    assert [candidate for candidate, _ in slow] == fast

@@ -26,8 +26,8 @@ def moment(*names: str, at: float = 100.0) -> snapshot.Snapshot:
 def task(now: snapshot.Snapshot, amount: int, sizes: dict[str, int]) -> release_round.Task:
     """Everybody is a candidate, in the order of the pods."""
 
-    def size(one: pod.Pod) -> int | None:
-        return sizes.get(one.name)
+    def size(candidate: pod.Pod) -> int | None:
+        return sizes.get(candidate.name)
 
     return release_round.Task(
         policy="memory_evict",
@@ -50,7 +50,7 @@ def turn(
     """Who is chosen by now, and the state."""
     tasks = [task(now, amount, sizes)] if amount else []
     after = release_round.turn(now, state or State(), tasks, cool=4.0, relieved=relieved)
-    return "".join(one.uid for one in after.victims), after
+    return "".join(victim.uid for victim in after.victims), after
 
 
 SIZES = {"a": 5, "b": 5, "c": 5, "d": 5}
@@ -100,8 +100,8 @@ def test_relief_lets_the_others_stay() -> None:
 def test_tasks_share_their_victims() -> None:
     """A pod that one task chose counts for the next, in the unit of the next."""
     now = moment(*"abc")
-    one, two = task(now, 5, SIZES), task(now, 10, SIZES)
-    after = release_round.turn(now, State(), [one, two], cool=4.0, relieved=False)
+    first, two = task(now, 5, SIZES), task(now, 10, SIZES)
+    after = release_round.turn(now, State(), [first, two], cool=4.0, relieved=False)
 
     assert [each.uid for each in after.victims] == ["a", "b"]
 

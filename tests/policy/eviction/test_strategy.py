@@ -43,9 +43,9 @@ def full() -> series.History:
     return past
 
 
-def decided(policy: Any, **said: object) -> decision.Decision[Any]:
+def decided(policy: Any, **section: object) -> decision.Decision[Any]:
     """What a policy says under a section of a NodeSLO."""
-    slo = nodeslo.decode({"spec": {strategy.SECTION: said}})
+    slo = nodeslo.decode({"spec": {strategy.SECTION: section}})
     now = dataclasses.replace(colocation.moment(moments.machine(), [BE]), slo=slo)
     made: decision.Decision[Any] = policy.decide(now, full(), strategies.Threshold(), None)
     return made

@@ -39,12 +39,12 @@ def admit(
     )
 
 
-def states(found: admission.Admission) -> dict[str, object]:
+def states(admitted: admission.Admission) -> dict[str, object]:
     """What the line keeps."""
     return {
-        one.stem: one.decision.next_state
-        for one in found.round.outcomes
-        if one.decision is not None
+        outcome.stem: outcome.decision.next_state
+        for outcome in admitted.round.outcomes
+        if outcome.decision is not None
     }
 
 
@@ -54,21 +54,21 @@ def test_each_class() -> None:
     wanted = {Qos.LSE: ("2,8", "2,8"), Qos.LS: (None, "2-5,8-11"), Qos.BE: (None, "1-5,7-11")}
 
     for kind, (cpus, expected) in wanted.items():
-        found = admit(now, workload("new", kind, cpus, group="new"))
-        assert str(found.adjustment.cpus) == expected, kind
-        assert "shared_pools" in found.adjustment.reasons
+        admitted = admit(now, workload("new", kind, cpus, group="new"))
+        assert str(admitted.adjustment.cpus) == expected, kind
+        assert "shared_pools" in admitted.adjustment.reasons
 
 
 def test_two_newcomers_never_get_the_same_cpu() -> None:
     """What the first was given is in the state of its round, and the second sees it."""
     now = moments.moment(SERVER)
-    one = workload("one", Qos.LSR, cpu_count=2)
-    first = admit(now, one)
-    both = dataclasses.replace(now, pods=(one,))
+    newcomer = workload("one", Qos.LSR, cpu_count=2)
+    first = admit(now, newcomer)
+    both = dataclasses.replace(now, pods=(newcomer,))
     second = admit(both, workload("two", Qos.LSR, cpu_count=2), states=states(first))
 
     assert (str(first.adjustment.cpus), str(second.adjustment.cpus)) == ("0,6", "3,9")
-    again = admit(both, one, states=states(second))
+    again = admit(both, newcomer, states=states(second))
     assert str(first.adjustment.cpus) == str(again.adjustment.cpus)
 
 
@@ -89,9 +89,9 @@ def test_a_set_that_the_group_above_has_not_is_not_asked_for(
     """On v1 the container would not start; one that inherits the right set is told nothing."""
     pods = [workload("lse", Qos.LSE, "0-1,6-7"), workload("q/new")]
     groups = [group("", "0-11"), group("q", above)]
-    found = admit(moments.moment(SERVER, pods, groups=groups), pods[1])
+    admitted = admit(moments.moment(SERVER, pods, groups=groups), pods[1])
 
-    assert (None if found.adjustment.cpus is None else str(found.adjustment.cpus)) == expected
+    assert (None if admitted.adjustment.cpus is None else str(admitted.adjustment.cpus)) == expected
 
 
 def test_the_kubelet_s_containers_are_left_alone() -> None:
@@ -104,18 +104,18 @@ def test_the_kubelet_s_containers_are_left_alone() -> None:
 def test_a_refused_set_is_a_condition_of_this_pod() -> None:
     """The pod gets the pool, and the asker gets what is wrong with it, not with others."""
     now = moments.moment(SERVER, [workload("lse", Qos.LSE, "0,6"), workload("bad", Qos.LSE, "99")])
-    found = admit(now, workload("new", Qos.LSR, "0-1"))
+    admitted = admit(now, workload("new", Qos.LSR, "0-1"))
 
-    assert [one.subject for one in found.conditions] == ["t/new"]
-    assert str(found.adjustment.cpus) == "1-5,7-11"
+    assert [condition.subject for condition in admitted.conditions] == ["t/new"]
+    assert str(admitted.adjustment.cpus) == "1-5,7-11"
 
 
 def test_only_policies_that_enforce_have_a_say() -> None:
     """In shadow mode a claim binds nobody, and a set is nobody's."""
     now = moments.moment(SERVER, [workload("lse", Qos.LSE, "0,6")])
     for stem, expected in (("exclusive_cpus", "None"), ("shared_pools", "None")):
-        found = admit(now, workload("new"), modes={stem: plan.Mode.SHADOW})
-        assert str(found.adjustment.cpus) == expected, stem
+        admitted = admit(now, workload("new"), modes={stem: plan.Mode.SHADOW})
+        assert str(admitted.adjustment.cpus) == expected, stem
 
 
 def test_a_policy_that_fails_costs_its_own_part() -> None:
@@ -129,10 +129,10 @@ def test_a_policy_that_fails_costs_its_own_part() -> None:
         dataclasses.replace(row, admit=broken) if row.stem == "shared_pools" else row
         for row in registry.POLICIES
     ]
-    found = admit(moments.moment(SERVER), workload("new"), rows=rows)
+    admitted = admit(moments.moment(SERVER), workload("new"), rows=rows)
 
-    assert found.failures == {"shared_pools": "RuntimeError: out of order"}
-    assert found.adjustment.empty
+    assert admitted.failures == {"shared_pools": "RuntimeError: out of order"}
+    assert admitted.adjustment.empty
 
 
 def test_policies_that_look_at_the_clock_do_not_take_a_step() -> None:

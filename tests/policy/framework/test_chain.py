@@ -79,9 +79,9 @@ def asked(
         last=last or {},
     )
     saw = {
-        one.stem: one.decision.explanation["held"]
-        for one in made.outcomes
-        if one.decision is not None
+        outcome.stem: outcome.decision.explanation["held"]
+        for outcome in made.outcomes
+        if outcome.decision is not None
     }
     return made, saw
 
@@ -98,9 +98,11 @@ def test_later_policies_see_where_groups_go() -> None:
     """Sets that a policy enforces are those that groups will have; in shadow nothing moves."""
     for mode, seen in ((Mode.ENFORCE, "0-3"), (Mode.SHADOW, "")):
         made, _ = asked({"a": Said(sets="0-3")}, {"a": mode})
-        said = [one.decision for one in made.outcomes]
+        decisions = [outcome.decision for outcome in made.outcomes]
 
-        assert ["", seen, seen] == [one.explanation["g"] for one in said if one is not None]
+        assert ["", seen, seen] == [
+            decided.explanation["g"] for decided in decisions if decided is not None
+        ]
 
 
 def test_claims_in_shadow_are_shown_and_bind_nobody() -> None:
@@ -115,7 +117,7 @@ def test_a_policy_that_is_off_is_not_asked() -> None:
     """Off means that it is not even run."""
     made, _ = asked({"b": Said(fails=True)}, {"b": Mode.OFF})
 
-    assert [one.stem for one in made.outcomes] == ["a", "c"]
+    assert [outcome.stem for outcome in made.outcomes] == ["a", "c"]
 
 
 def test_a_failing_policy_costs_itself() -> None:
@@ -123,7 +125,7 @@ def test_a_failing_policy_costs_itself() -> None:
     made, saw = asked({"b": Said(fails=True)})
 
     assert set(saw) == {"a", "c"}
-    assert {one.stem: one.failure for one in made.outcomes} == {
+    assert {outcome.stem: outcome.failure for outcome in made.outcomes} == {
         "a": "",
         "b": "RuntimeError: cannot",
         "c": "",
@@ -133,7 +135,9 @@ def test_a_failing_policy_costs_itself() -> None:
 def test_claims_of_a_failing_policy_stay() -> None:
     """A bug does not hand out what was claimed: the last good claims bind the later policies."""
     good, _ = asked({"a": Said("0-1")})
-    last = {one.stem: one.decision for one in good.outcomes if one.decision is not None}
+    last = {
+        outcome.stem: outcome.decision for outcome in good.outcomes if outcome.decision is not None
+    }
     made, saw = asked({"a": Said(fails=True)}, last=last)
 
     assert saw == {"b": "0-1", "c": "0-1"}
@@ -152,7 +156,9 @@ def test_a_policy_that_fails_from_the_start_claims_from_its_checkpoint() -> None
 def test_a_failing_policy_in_shadow_still_binds_nobody() -> None:
     """Failing does not give a policy in shadow more weight than it has."""
     good, _ = asked({"a": Said("0-1")})
-    last = {one.stem: one.decision for one in good.outcomes if one.decision is not None}
+    last = {
+        outcome.stem: outcome.decision for outcome in good.outcomes if outcome.decision is not None
+    }
     _, saw = asked({"a": Said(fails=True)}, {"a": Mode.SHADOW}, last)
 
     assert saw == {"b": "", "c": ""}

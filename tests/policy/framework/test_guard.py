@@ -24,7 +24,7 @@ def ran(
     world: Callable[[int], Hashable] = lambda _: "web on 0-1",
 ) -> list[State]:
     """The guard's memory after each second."""
-    state, found = State(), []
+    state, states = State(), []
     for second in range(seconds):
         felt = Sample(
             at=float(second),
@@ -34,8 +34,8 @@ def ran(
             world=world(second),
         )
         state = guard.step(state, felt, dict.fromkeys(acts.get(second, []), FILE), LAW)
-        found.append(state)
-    return found
+        states.append(state)
+    return states
 
 
 def harmful(second: int, state: State) -> float:
@@ -173,4 +173,4 @@ def test_whatever_comes_it_is_bounded_and_ends(
     for second, state in enumerate(states):
         assert len(state.samples) <= 3 * LAW.window + 1
         assert state.rolled_back.keys() <= acted
-        assert all(one.until <= second + LAW.term for one in state.rolled_back.values())
+        assert all(rollback.until <= second + LAW.term for rollback in state.rolled_back.values())

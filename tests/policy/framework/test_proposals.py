@@ -17,7 +17,9 @@ def test_it_is_said_and_wanted_in_the_policy_s_name() -> None:
     decided = proposal.decided("next")
 
     assert [(action.target, action.policy) for action in decided.actions] == [("/a", "cpu_burst")]
-    assert [(said.type, said.reason, said.subject) for said in decided.conditions] == [
+    assert [
+        (condition.type, condition.reason, condition.subject) for condition in decided.conditions
+    ] == [
         ("First", "Burst", "node"),
         ("Second", "Other", "d/p"),
     ]

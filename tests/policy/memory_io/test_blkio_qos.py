@@ -56,7 +56,13 @@ def decide(
     slo: nodeslo.NodeSlo | None = None,
 ) -> decision.Decision[policy.State]:
     """One decision."""
-    paths = {"", "kubepods", "kubepods/besteffort", *(one.group or "" for one in pods), *more}
+    paths = {
+        "",
+        "kubepods",
+        "kubepods/besteffort",
+        *(limited.group or "" for limited in pods),
+        *more,
+    }
     groups = [moments.group(path, "0-11") for path in sorted(paths)]
     now = moments.moment(moments.machine(), pods, layout=layout, groups=groups)
     settings = policy.Settings(be=be, root=root)
@@ -65,9 +71,9 @@ def decide(
     )
 
 
-def written(said: decision.Decision[policy.State]) -> dict[str, str]:
+def written(made: decision.Decision[policy.State]) -> dict[str, str]:
     """The files and their lines."""
-    return moments.written(said.actions)
+    return moments.written(made.actions)
 
 
 BATCH = moments.workload("batch", qos.Qos.BE)
@@ -82,58 +88,58 @@ TIERED = moments.workload(
 
 def test_v2_one_file_holds_every_device() -> None:
     """Two devices are two lines of one file; a partition stands for its device."""
-    said = decide(BATCH, be=(block("/dev/sda1", write_bps=8 * MIB), block("sdb", read_iops=500)))
+    made = decide(BATCH, be=(block("/dev/sda1", write_bps=8 * MIB), block("sdb", read_iops=500)))
 
-    assert {"/u/batch/io.max": f"8:0 wbps={8 * MIB}\n8:16 riops=500"} == written(said)
+    assert {"/u/batch/io.max": f"8:0 wbps={8 * MIB}\n8:16 riops=500"} == written(made)
 
 
 def test_the_tier_is_limited_as_a_whole() -> None:
     """The kubelet's best-effort tier, not each of its pods."""
-    said = decide(TIERED, be=(block("sdb", read_bps=2 * MIB),))
+    made = decide(TIERED, be=(block("sdb", read_bps=2 * MIB),))
 
-    assert {"/u/kubepods/besteffort/io.max": f"8:16 rbps={2 * MIB}"} == written(said)
+    assert {"/u/kubepods/besteffort/io.max": f"8:16 rbps={2 * MIB}"} == written(made)
 
 
 def test_v1_shares_a_limit_among_the_groups_at_the_bottom() -> None:
     """The v1 kernel throttles each group by itself: equal parts hold for all together."""
     more = ("batch/a", "batch/b", "batch/b/c")
-    said = decide(BATCH, be=(block("sdb", read_bps=8 * MIB),), layout=V1, more=more)
+    made = decide(BATCH, be=(block("sdb", read_bps=8 * MIB),), layout=V1, more=more)
 
     line = f"8:16 {4 * MIB}"
     name = "blkio.throttle.read_bps_device"
-    assert {f"/b/batch/a/{name}": line, f"/b/batch/b/c/{name}": line} == written(said)
+    assert {f"/b/batch/a/{name}": line, f"/b/batch/b/c/{name}": line} == written(made)
 
 
 def test_nobody_is_limited_to_nothing() -> None:
     """However small the wish and many the groups: the least of the configuration stays."""
-    said = decide(BATCH, be=(block("sdb", read_bps=1, write_iops=1),))
+    made = decide(BATCH, be=(block("sdb", read_bps=1, write_iops=1),))
 
-    assert {"/u/batch/io.max": f"8:16 rbps={MIB} wiops=10"} == written(said)
+    assert {"/u/batch/io.max": f"8:16 rbps={MIB} wiops=10"} == written(made)
 
 
 def test_a_volume_group_is_the_disks_below_it() -> None:
     """Limits are of whole devices: a group of volumes is those that it lies on."""
-    said = decide(BATCH, be=(block("fast", "volumegroup", io_weight_percent=50),))
+    made = decide(BATCH, be=(block("fast", "volumegroup", io_weight_percent=50),))
 
-    assert written(said) == {"/u/batch/io.weight": "8:0 50"}
+    assert written(made) == {"/u/batch/io.weight": "8:0 50"}
 
 
 def test_a_pods_own_volume() -> None:
     """An annotation limits its pod, on the device that is mounted as its volume."""
     wish = strategies.BlkioQos(blocks=(block("pvc-1", "podvolume", write_iops=50),))
     web = moments.workload("web", wishes=wishes.Wishes(blkio_qos=wish))
-    said = decide(web)
+    made = decide(web)
 
-    assert written(said) == {"/u/web/io.max": "8:16 wiops=50"}
+    assert written(made) == {"/u/web/io.max": "8:16 wiops=50"}
 
 
 @pytest.mark.parametrize("kind", ["device", "volumegroup", "podvolume"])
 def test_a_device_that_is_not_there_costs_itself(kind: str) -> None:
     """Its neighbours are limited, and a condition names it."""
-    said = decide(BATCH, be=(block("nvme9", kind, read_bps=MIB), block("sdb", read_bps=MIB)))
+    made = decide(BATCH, be=(block("nvme9", kind, read_bps=MIB), block("sdb", read_bps=MIB)))
 
-    assert {"/u/batch/io.max": f"8:16 rbps={MIB}"} == written(said)
-    [condition] = said.conditions
+    assert {"/u/batch/io.max": f"8:16 rbps={MIB}"} == written(made)
+    [condition] = made.conditions
     assert (condition.type, condition.status) == ("BlockDeviceMissing", True)
     assert f"no {kind} 'nvme9'" in condition.message
 
@@ -161,10 +167,10 @@ def test_the_cost_model_of_a_device() -> None:
 
 def test_half_a_model_is_none() -> None:
     """A model that lacks a figure is not written, and the figure is named."""
-    said = decide(root=(block("sdb", enable_user_model=True, model_read_bps=1),))
+    made = decide(root=(block("sdb", enable_user_model=True, model_read_bps=1),))
 
-    assert not said.actions
-    assert "lacks model_read_seq_iops" in said.conditions[0].message
+    assert not made.actions
+    assert "lacks model_read_seq_iops" in made.conditions[0].message
 
 
 def test_a_kernel_without_the_files_is_said_once() -> None:
@@ -173,17 +179,17 @@ def test_a_kernel_without_the_files_is_said_once() -> None:
     no_model = decide(root=(block("sda", read_latency=1),), known=bare)
     no_weight = decide(BATCH, be=(block("sdb", io_weight_percent=10),), layout=V1)
 
-    for said in (no_model, no_weight):
-        assert not said.actions
-        assert [one.type for one in said.conditions] == ["BlkioQosUnsupported"]
+    for made in (no_model, no_weight):
+        assert not made.actions
+        assert [condition.type for condition in made.conditions] == ["BlkioQosUnsupported"]
 
 
 def test_an_object_replaces_the_file() -> None:
     """With a NodeSLO its BE class decides; one that is switched off limits nobody."""
     on = strategies.BlkioQos(enable=True, blocks=(block("sdb", read_bps=3 * MIB),))
     for blkio, lines in ((on, {"/u/batch/io.max": f"8:16 rbps={3 * MIB}"}), (None, {})):
-        told = strategies.ClassQos() if blkio is None else strategies.ClassQos(blkio=blkio)
-        classes = {**nodeslo.DEFAULTS.classes, "BE": nodeslo.in_force("BE", told)}
+        of_class = strategies.ClassQos() if blkio is None else strategies.ClassQos(blkio=blkio)
+        classes = {**nodeslo.DEFAULTS.classes, "BE": nodeslo.in_force("BE", of_class)}
         slo = replace(nodeslo.DEFAULTS, source="NodeSLO", classes=classes)
         assert lines == written(decide(BATCH, be=(block("sda", read_bps=MIB),), slo=slo))
 

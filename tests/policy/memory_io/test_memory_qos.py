@@ -67,8 +67,8 @@ def decide(
 ) -> Decided:
     """One decision."""
     paths = {"", "kubepods", "kubepods/burstable", "kubepods/besteffort"}
-    for one in pods:
-        paths |= {one.group or "", *(each.group or "" for each in one.containers)}
+    for member in pods:
+        paths |= {member.group or "", *(each.group or "" for each in member.containers)}
     groups = [moments.group(path, "0-11") for path in sorted(paths)]
     now = moments.moment(moments.machine(), pods, layout=layout, groups=groups)
     amounts = {} if capacity is None else {"memory": capacity}
@@ -81,9 +81,9 @@ def decide(
 
 def texts(decided: Decided) -> dict[str, str]:
     """What each file shall say, below the mount."""
-    found = moments.written(decided.actions)
-    assert len(found) == len(decided.actions)
-    return {path.removeprefix("/cg/"): text for path, text in found.items()}
+    files = moments.written(decided.actions)
+    assert len(files) == len(decided.actions)
+    return {path.removeprefix("/cg/"): text for path, text in files.items()}
 
 
 def test_nothing_by_default() -> None:
@@ -114,12 +114,12 @@ def test_a_promise_is_held_all_the_way_up() -> None:
 
 def test_what_crun_nests_in_a_scope() -> None:
     """The kernel protects it as far as the scope around it is protected."""
-    one = web()
-    inside = f"{one.group}/crio-ab.scope/container"
-    nested = replace(one, containers=(replace(one.containers[0], group=inside),))
+    guarded = web()
+    inside = f"{guarded.group}/crio-ab.scope/container"
+    nested = replace(guarded, containers=(replace(guarded.containers[0], group=inside),))
     decided = texts(decide(nested, classes={"LS": asked(min_limit_percent=40)}))
 
-    scope = f"{one.group}/crio-ab.scope"
+    scope = f"{guarded.group}/crio-ab.scope"
     assert [str(40 * MIB)] * 2 == [decided[f"{at}/memory.min"] for at in (scope, inside)]
 
 
@@ -149,7 +149,7 @@ def test_protections_below_throttling(
 
 def test_batch_memory() -> None:
     """A best-effort pod's request is what it asked of the batch resources."""
-    one = web(
+    batch = web(
         raw_qos=qos.Qos.BE,
         kube_qos=qos.KubeQos.BEST_EFFORT,
         group="kubepods/besteffort/web",
@@ -157,7 +157,7 @@ def test_batch_memory() -> None:
         containers=(),
     )
 
-    decided = decide(one, classes={"BE": asked(min_limit_percent=50)})
+    decided = decide(batch, classes={"BE": asked(min_limit_percent=50)})
     assert texts(decided)["kubepods/besteffort/web/memory.min"] == str(5 * MIB)
 
 
@@ -172,13 +172,13 @@ def test_batch_memory() -> None:
 )
 def test_whose_strategy(raw: qos.Qos | None, kube: qos.KubeQos, name: str | None) -> None:
     """The label's class; without a label Kubernetes' own; system pods have none."""
-    every = {one: asked(oom_kill_group=1) for one in ("LSR", "LS", "BE")}
-    one = web(raw_qos=raw, kube_qos=kube)
+    every = {kind: asked(oom_kill_group=1) for kind in ("LSR", "LS", "BE")}
+    member = web(raw_qos=raw, kube_qos=kube)
 
-    assert bool(decide(one, classes=every).actions) is (name is not None)
+    assert bool(decide(member, classes=every).actions) is (name is not None)
     if name is not None:
         others = {other: some for other, some in every.items() if other != name}
-        assert decide(one, classes=others).actions == ()
+        assert decide(member, classes=others).actions == ()
 
 
 def wishing(**more: Any) -> pod.Pod:
@@ -206,8 +206,8 @@ def test_files_of_other_kernels() -> None:
     assert there["kubepods/burstable/web/memory.wmark_ratio"] == "95"
     lacking = decide(web(), classes=classes)
     assert set(texts(lacking).values()) == {"1"}
-    (said,) = lacking.conditions
-    assert "memory.wmark_ratio" in said.message
+    (condition,) = lacking.conditions
+    assert "memory.wmark_ratio" in condition.message
     old = decide(web(), classes={"LS": asked(min_limit_percent=10)}, layout=V1)
     assert old.actions == ()
     assert "memory.min" in old.conditions[0].message
@@ -225,9 +225,9 @@ def test_bounds() -> None:
 
 def test_a_nodeslo_replaces_the_configuration() -> None:
     """Its classes count, and those of the configuration do not."""
-    said = replace(nodeslo.CLASSES["LS"], memory=asked(min_limit_percent=20))
+    of_class = replace(nodeslo.CLASSES["LS"], memory=asked(min_limit_percent=20))
     slo = replace(
-        nodeslo.DEFAULTS, source="NodeSLO", classes={**nodeslo.DEFAULTS.classes, "LS": said}
+        nodeslo.DEFAULTS, source="NodeSLO", classes={**nodeslo.DEFAULTS.classes, "LS": of_class}
     )
 
     decided = decide(web(), classes={"LS": asked(min_limit_percent=90)}, slo=slo)

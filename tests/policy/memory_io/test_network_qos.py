@@ -56,8 +56,8 @@ def decide(
         links=queueing.Links((link,)),
         node=replace(now.node, annotations=annotations or {}),
     )
-    said = policy.Settings(**{"total": GIGA, **settings})
-    return policy.decide(now, series.History(), said, policy.State())
+    asked = policy.Settings(**{"total": GIGA, **settings})
+    return policy.decide(now, series.History(), asked, policy.State())
 
 
 def trees(made: decision.Decision[policy.State]) -> dict[str, queueing.Tree]:
@@ -82,10 +82,10 @@ def test_it_is_off_until_somebody_opts_in() -> None:
 
 def test_three_classes_and_who_is_in_them() -> None:
     """40, 30 and 30 percent for certain, all of it at most, borrowed in that order."""
-    found = trees(decide(BATCH, WEB))
+    made = trees(decide(BATCH, WEB))
 
-    assert set(found) == {"/net/eth0/egress", "/net/eth0/ingress"}
-    for tree in found.values():
+    assert set(made) == {"/net/eth0/egress", "/net/eth0/ingress"}
+    for tree in made.values():
         assert tree.default == policy.SYSTEM
         assert {
             policy.ROOT: queueing.Class(0, GIGA, GIGA),
@@ -110,10 +110,10 @@ def test_parts_are_percent_or_bits_and_never_more_than_the_whole() -> None:
         ingress_limit=Share(bits=50_000_001),
         ingress_request=Share(bits=9 * GIGA),
     )
-    found = trees(decide(classes={policy.BE: be}))
+    made = trees(decide(classes={policy.BE: be}))
 
-    assert queueing.Class(1, 100_000_000, 100_000_000, 2) == found["/net/eth0/egress"].classes[4]
-    assert queueing.Class(1, 50_000_000, 50_000_000, 2) == found["/net/eth0/ingress"].classes[4]
+    assert queueing.Class(1, 100_000_000, 100_000_000, 2) == made["/net/eth0/egress"].classes[4]
+    assert queueing.Class(1, 50_000_000, 50_000_000, 2) == made["/net/eth0/ingress"].classes[4]
 
 
 def test_a_pod_with_a_limit_has_a_class_of_its_own() -> None:
@@ -150,8 +150,8 @@ def test_who_cannot_be_told_from_the_host_says_so() -> None:
     there = [replace(each, host_network=True) for each in (BATCH, limited, WEB)]
     made = decide(*there)
 
-    said = [(each.type, each.subject) for each in made.conditions]
-    assert said == [("NetworkNotTold", "ns/batch"), ("NetworkNotTold", "ns/limited")]
+    conditions = [(each.type, each.subject) for each in made.conditions]
+    assert conditions == [("NetworkNotTold", "ns/batch"), ("NetworkNotTold", "ns/limited")]
     assert len(made.actions) == 2
 
 
@@ -177,11 +177,11 @@ def test_nobody_is_limited_to_nothing() -> None:
     asked = wishes.Wishes(network=wishes.Network(ingress=8, egress=8))
     be = strategies.NetworkQos(egress_limit=Share(percent=0), egress_request=Share(percent=0))
     own = replace(BATCH, wishes=asked)
-    found = trees(decide(own, classes={policy.BE: be}, least=2_000_000))["/net/eth0/egress"]
+    wide = trees(decide(own, classes={policy.BE: be}, least=2_000_000))["/net/eth0/egress"]
     narrow = trees(decide(own, total=500_000))["/net/eth0/egress"]
 
-    assert queueing.Class(1, 8_000, 2_000_000, 2) == found.classes[policy.BE]
-    assert found.classes[found.addresses["10.0.0.4"]].ceil == 2_000_000
+    assert queueing.Class(1, 8_000, 2_000_000, 2) == wide.classes[policy.BE]
+    assert wide.classes[wide.addresses["10.0.0.4"]].ceil == 2_000_000
     assert narrow.classes[narrow.addresses["10.0.0.4"]].ceil == 500_000
 
 
@@ -209,16 +209,16 @@ def slo(
 
 def test_a_nodeslo_decides_and_the_nodes_annotation_has_the_total() -> None:
     """Classes that are not enabled have the defaults."""
-    found = trees(decide(BATCH, slo=slo()))["/net/eth0/egress"].classes
+    classes = trees(decide(BATCH, slo=slo()))["/net/eth0/egress"].classes
     wide = trees(decide(slo=slo(), annotations={policy.ANNOTATION: "10G"}))["/net/eth0/egress"]
 
-    assert queueing.Class(1, 600_000_000, GIGA, 2) == found[policy.BE]
-    assert queueing.Class(1, 800_000_000, 2 * GIGA, 0) == found[policy.SYSTEM]
+    assert queueing.Class(1, 600_000_000, GIGA, 2) == classes[policy.BE]
+    assert queueing.Class(1, 800_000_000, 2 * GIGA, 0) == classes[policy.SYSTEM]
     assert wide.classes[policy.ROOT].rate == 10 * GIGA
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("wish", "why"),
     [
         (slo(enable=False), "no class"),
         (slo(policy_name="terway-qos"), "terway-qos"),
@@ -226,9 +226,9 @@ def test_a_nodeslo_decides_and_the_nodes_annotation_has_the_total() -> None:
         (slo(total=None), "no valid total"),
     ],
 )
-def test_when_a_nodeslo_wants_nothing(said: nodeslo.NodeSlo, why: str) -> None:
+def test_when_a_nodeslo_wants_nothing(wish: nodeslo.NodeSlo, why: str) -> None:
     """Nothing is named, so what was made is taken away."""
-    made = decide(BATCH, slo=said)
+    made = decide(BATCH, slo=wish)
 
     assert made.actions == ()
     assert why in made.explanation["bandwidth"]

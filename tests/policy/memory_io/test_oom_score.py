@@ -26,8 +26,8 @@ def box(memory: int | None = None, kind: pod.Kind = Kind.REGULAR, name: str = "c
 
 def score(kind: KubeQos, *boxes: pod.Container, **more: Any) -> int | None:
     """Of the first container of a pod."""
-    one = replace(colocation.kube("a", kind), containers=boxes, **more)
-    return oom_score.wanted(one, boxes[0], TOTAL)[0]
+    subject = replace(colocation.kube("a", kind), containers=boxes, **more)
+    return oom_score.wanted(subject, boxes[0], TOTAL)[0]
 
 
 @pytest.mark.parametrize(
@@ -78,27 +78,27 @@ def test_sidecars_and_requests_of_the_pod() -> None:
 )
 def test_workloads_of_this_machine(kind: Qos, memory: int, expected: int | None) -> None:
     """By their class; one of which nothing is known is left alone."""
-    one = colocation.declared("w", kind, requests={resources.MEMORY: memory})
+    declared = colocation.declared("w", kind, requests={resources.MEMORY: memory})
 
-    assert oom_score.wanted(one, None, TOTAL)[0] == expected
+    assert oom_score.wanted(declared, None, TOTAL)[0] == expected
 
 
 def test_annotations() -> None:
     """They win, that of a container over that of its pod."""
-    said = wishes.Wishes(oom_score=wishes.OomScore(pod=-5, containers={"c": 7}))
+    wish = wishes.Wishes(oom_score=wishes.OomScore(pod=-5, containers={"c": 7}))
 
-    assert score(KubeQos.BEST_EFFORT, box(), wishes=said) == 7
-    assert score(KubeQos.BEST_EFFORT, box(name="d"), wishes=said) == -5
+    assert score(KubeQos.BEST_EFFORT, box(), wishes=wish) == 7
+    assert score(KubeQos.BEST_EFFORT, box(name="d"), wishes=wish) == -5
 
 
 def test_every_process() -> None:
     """All that runs in a group, and in groups inside of it; the sandbox is the runtime's."""
-    one = colocation.declared("w", Qos.BE, group="w")
+    declared = colocation.declared("w", Qos.BE, group="w")
     kube = colocation.kube("k", KubeQos.BEST_EFFORT)
     (inner,) = (each.group for each in kube.containers)
     scores = {"w": {1: 0}, "w/inside": {2: 0}, str(kube.group): {3: -998}, str(inner): {4: 0}}
     now = replace(
-        colocation.moment(moments.machine(1, 2), [one, kube]),
+        colocation.moment(moments.machine(1, 2), [declared, kube]),
         pressure=pressure.Reading(total=TOTAL),
         oom_scores={**scores, "elsewhere": {5: 0}},
     )

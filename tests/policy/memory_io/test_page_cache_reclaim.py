@@ -19,14 +19,14 @@ OLD = replace(V2, hierarchies=(replace(V2.hierarchies[0], lacks=frozenset({"memo
 NONE = policy.State()
 
 
-def batch(limit: int = 400 * MIB, said: Asked | None = None) -> pod.Pod:
+def batch(limit: int = 400 * MIB, annotation: Asked | None = None) -> pod.Pod:
     """A best-effort workload with a memory limit, and what its annotation says."""
-    wish = wishes.Wishes(memory_qos=said)
+    wish = wishes.Wishes(memory_qos=annotation)
     return moments.workload("batch", qos.Qos.BE, limits={"memory": limit}, wishes=wish)
 
 
 def decide(
-    one: pod.Pod,
+    workload: pod.Pod,
     asked: Asked | None,
     cache: float | None,
     *,
@@ -35,7 +35,7 @@ def decide(
     late: float = 0.0,
 ) -> decision.Decision[policy.State]:
     """One decision, with so many bytes of cache seen until ``late`` seconds ago."""
-    now = moments.moment(moments.machine(), [one], layout=layout)
+    now = moments.moment(moments.machine(), [workload], layout=layout)
     values = {} if cache is None else {"batch": {meter.MEMORY_CACHE: cache}}
     classes = {} if asked is None else {"BE": asked}
     settings = policy.Settings(classes=classes, max_bytes=100 * MIB)
@@ -43,9 +43,9 @@ def decide(
     return policy.decide(now, past, settings, state)
 
 
-def amounts(said: decision.Decision[policy.State]) -> list[tuple[str, int]]:
+def amounts(made: decision.Decision[policy.State]) -> list[tuple[str, int]]:
     """What is asked of the kernel."""
-    return [(a.target, a.amount_bytes) for a in said.actions if isinstance(a, action.Reclaim)]
+    return [(a.target, a.amount_bytes) for a in made.actions if isinstance(a, action.Reclaim)]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_nothing_is_asked_for_what_is_not_known_or_not_too_much(
 def test_a_pod_says_it_itself() -> None:
     """The annotation counts although the node asks for nothing; its ``none`` is nothing."""
     own = Asked(page_cache_limit_size=50 * MIB)
-    wish = batch(said=own)
-    off = batch(said=Asked(policy="none"))
+    wish = batch(annotation=own)
+    off = batch(annotation=Asked(policy="none"))
 
     assert amounts(decide(wish, None, 90 * MIB)) == [("/u/batch/memory.reclaim", 40 * MIB)]
     assert amounts(decide(off, own, 90 * MIB)) == []
@@ -109,6 +109,6 @@ def test_a_pod_says_it_itself() -> None:
 def test_a_kernel_without_the_file_is_said_once() -> None:
     """v1 and kernels before 5.19."""
     for layout in (OLD, moments.FULL_V1):
-        said = decide(batch(), Asked(page_cache_limit_size=MIB), 90 * MIB, layout=layout)
-        assert amounts(said) == []
-        assert [one.type for one in said.conditions] == ["PageCacheUnsupported"]
+        made = decide(batch(), Asked(page_cache_limit_size=MIB), 90 * MIB, layout=layout)
+        assert amounts(made) == []
+        assert [condition.type for condition in made.conditions] == ["PageCacheUnsupported"]

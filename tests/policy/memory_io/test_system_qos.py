@@ -18,21 +18,21 @@ System = strategies.System
 
 
 def decide(
-    said: System, *, memory: float | None = 64.0 * GIB, slo: System | None = None
+    settings: System, *, memory: float | None = 64.0 * GIB, slo: System | None = None
 ) -> tuple[dict[str, str], list[str]]:
     """The files, and what is wrong."""
     now = moments.moment(moments.machine())
     if slo is not None:
         now = replace(now, slo=replace(nodeslo.DEFAULTS, source="NodeSLO", system=slo))
     past = series.History() if memory is None else pasts.past(node={meter.MEMORY_TOTAL: memory})
-    made = policy.decide(now, past, policy.Settings(system=said), policy.State())
+    made = policy.decide(now, past, policy.Settings(system=settings), policy.State())
     files = moments.written(made.actions)
-    return files, [one.message for one in made.conditions]
+    return files, [condition.message for condition in made.conditions]
 
 
 def test_it_is_off_until_somebody_opts_in() -> None:
     """These files belong to everybody on the machine."""
-    [row] = [one for one in registry.POLICIES if one.stem == policy.STEM]
+    [row] = [candidate for candidate in registry.POLICIES if candidate.stem == policy.STEM]
 
     assert plan.Mode.OFF is row.default_mode
     assert schema.defaults().policies.system_qos.mode == "off"

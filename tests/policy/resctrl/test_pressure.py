@@ -23,9 +23,9 @@ USAGE = (
 
 def test_monitoring_groups_are_not_counted_twice() -> None:
     """A control group's counter has them in it; each domain by itself; no rate is no traffic."""
-    found = [(one.domain, one.share) for one in resctrl_pressure.traffic(USAGE)]
+    shares = [(traffic.domain, traffic.share) for traffic in resctrl_pressure.traffic(USAGE)]
 
-    assert found == [("0", 60.0), ("8", 20.0)]
+    assert shares == [("0", 60.0), ("8", 20.0)]
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def test_monitoring_groups_are_not_counted_twice() -> None:
 )
 def test_both_must_be_over(pressure: float | None, met: list[bool]) -> None:
     """Traffic alone harms nobody; without knowing the pressure nothing is said."""
-    found = resctrl_pressure.signals(USAGE, pressure)
+    signals = resctrl_pressure.signals(USAGE, pressure)
 
-    assert met == [one.met for one in found]
-    assert all(bool(one.why) is (one.met is None) for one in found)
+    assert met == [signal.met for signal in signals]
+    assert all(bool(signal.why) is (signal.met is None) for signal in signals)
 
 
 def test_the_limit_falls_fast_and_rises_slowly() -> None:
@@ -59,6 +59,6 @@ def test_the_limit_falls_fast_and_rises_slowly() -> None:
 @given(st.integers(10, 100), st.floats(0, 100))
 def test_a_limit_stays_a_limit(percent: int, pressure: float) -> None:
     """Always within 10 to 100."""
-    found = resctrl_pressure.tightened(percent, resctrl_pressure.signals(USAGE, pressure))
+    tightened = resctrl_pressure.tightened(percent, resctrl_pressure.signals(USAGE, pressure))
 
-    assert 10 <= found <= 100
+    assert 10 <= tightened <= 100

@@ -50,7 +50,7 @@ def there(*groups: resctrl.Group, hardware: resctrl.Hardware | None = None) -> r
     return resctrl.Resctrl(
         mount="/r",
         hardware=hardware or resctrl.Hardware(caches=(L3,), bandwidths=(MB,)),
-        groups={one.name: one for one in (group(""), *groups)},
+        groups={made.name: made for made in (group(""), *groups)},
     )
 
 
@@ -83,10 +83,10 @@ BATCH = moments.workload("batch", qos.Qos.BE)
 
 def test_a_class_gets_its_ways_and_bandwidth() -> None:
     """30 % of 12 ways are four; 45 % of the bandwidth is the next step, 50."""
-    found = decide(there(), BATCH)
+    made = decide(there(), BATCH)
 
-    assert texts(found) == {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=50;8=50"}
-    assert found.conditions == ()
+    assert texts(made) == {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=50;8=50"}
+    assert made.conditions == ()
 
 
 def test_without_workloads_nothing_is_made() -> None:
@@ -113,7 +113,9 @@ def test_a_bad_range_costs_itself(start: int, end: int) -> None:
             classes={"BE": Wish(ways=(start, end), percent=50), "LS": Wish(ways=(0, 50))}
         ),
     )
-    bad = {one.subject for one in decided.conditions if one.type == "ResctrlRefused"}
+    bad = {
+        condition.subject for condition in decided.conditions if condition.type == "ResctrlRefused"
+    }
 
     assert texts(decided)["/r/LS/schemata"] == "L3:0=3f;8=3f"
     assert (bad, texts(decided)["/r/BE/schemata"]) == ({"class BE"}, "MB:0=50;8=50")
@@ -128,7 +130,9 @@ def test_too_few_classes_are_given_in_order() -> None:
     made = [a.target for a in decided.actions if isinstance(a, action.MakeDir)]
 
     assert made == ["/r/BE", "/r/LSR"]
-    lost = [one.message for one in decided.conditions if one.type == "ResctrlNoRoom"]
+    lost = [
+        condition.message for condition in decided.conditions if condition.type == "ResctrlNoRoom"
+    ]
     assert [message.partition(":")[0] for message in lost] == [
         "no resctrl group LS",
         "no resctrl group koordlet-uid-p",
@@ -150,7 +154,7 @@ def test_a_pod_has_a_group_of_its_own() -> None:
     decided = decide(there(), annotated("p", wish), settings=policy.Settings(classes={}))
 
     assert texts(decided) == {"/r/koordlet-uid-p/schemata": "L3:0=3f;8=fc0\nMB:0=20;8=20"}
-    assert [one.message for one in decided.conditions] == ["L3: there is no cache 3"]
+    assert [condition.message for condition in decided.conditions] == ["L3: there is no cache 3"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '"x"', "{}", '{"llc": 5}', '{"mb": {"schemata": {}}}'])
@@ -174,9 +178,9 @@ def test_threads_go_to_their_class() -> None:
     decided = decide(now, BATCH, settings=settings)
     moves = [a for a in decided.actions if isinstance(a, action.MoveTasks)]
 
-    assert [(one.target, one.pids) for one in moves] == [("/r/BE/tasks", (5, 6, 7))]
+    assert [(move.target, move.pids) for move in moves] == [("/r/BE/tasks", (5, 6, 7))]
     assert moves[0].taken_from == ("/r/tasks", "/r/LS/tasks")
-    assert [one.type for one in decided.conditions] == ["ResctrlForeignGroup"]
+    assert [condition.type for condition in decided.conditions] == ["ResctrlForeignGroup"]
 
 
 def test_an_exclusive_groups_ways_are_left_to_it() -> None:
@@ -197,16 +201,16 @@ def test_unmounted_under_us_is_said() -> None:
     again = decide(None, BATCH, state=was, settings=policy.Settings(mount=True))
 
     assert ([c.type for c in decided.conditions], decided.actions) == (["ResctrlUnmounted"], ())
-    assert [one.target for one in again.actions] == ["/sys/fs/resctrl"]
+    assert [act.target for act in again.actions] == ["/sys/fs/resctrl"]
 
 
 def test_mounting_needs_to_be_asked_for() -> None:
     """With the options that were asked for, and only where there is something to mount."""
     asked = policy.Settings(mount=True, mount_options=("cdp",))
     why = "not mounted; policies.resctrl.mount lets koordlet mount it"
-    found = decide(None, BATCH, settings=asked, why=why).actions
+    actions = decide(None, BATCH, settings=asked, why=why).actions
 
-    assert [(one.target, one.options) for one in found if isinstance(one, action.Mount)] == [
+    assert [(act.target, act.options) for act in actions if isinstance(act, action.Mount)] == [
         ("/sys/fs/resctrl", "cdp")
     ]
     assert decide(None, BATCH, why=why).actions == ()
@@ -217,7 +221,7 @@ def test_somebody_elses_mount_options_stand() -> None:
     """They are respected and said."""
     asked = policy.Settings(classes={}, mount=True, mount_options=("cdp",))
 
-    assert [one.type for one in decide(there(), BATCH, settings=asked).conditions] == [
+    assert [condition.type for condition in decide(there(), BATCH, settings=asked).conditions] == [
         "ResctrlMountOptions"
     ]
 
@@ -242,19 +246,21 @@ def test_ways_for_nobody_else() -> None:
     alone = annotated("db", {"llc": {"ways": 4}})
     other = annotated("web", {"llc": {"ways": 2}})
     classes = policy.Settings(classes={"LS": Wish(ways=(0, 100)), "BE": Wish(ways=(0, 100))})
-    found = texts(decide(there(), alone, other, BATCH, settings=classes))
+    written = texts(decide(there(), alone, other, BATCH, settings=classes))
 
-    assert found["/r/koordlet-uid-db/schemata"] == "L3:0=f00;8=f00"
-    assert found["/r/koordlet-uid-web/schemata"] == "L3:0=c0;8=c0"
-    assert found["/r/LS/schemata"] == found["/r/BE/schemata"] == "L3:0=3f;8=3f"
+    assert written["/r/koordlet-uid-db/schemata"] == "L3:0=f00;8=f00"
+    assert written["/r/koordlet-uid-web/schemata"] == "L3:0=c0;8=c0"
+    assert written["/r/LS/schemata"] == written["/r/BE/schemata"] == "L3:0=3f;8=3f"
 
 
 @pytest.mark.parametrize("ways", [12, 99])
 def test_all_ways_are_for_nobody(ways: int) -> None:
     """Somebody else has to have one."""
-    found = decide(there(), annotated("db", {"llc": {"ways": ways}}))
+    made = decide(there(), annotated("db", {"llc": {"ways": ways}}))
 
-    assert ("ResctrlRefused", "t/db") in [(one.type, one.subject) for one in found.conditions]
+    assert ("ResctrlRefused", "t/db") in [
+        (condition.type, condition.subject) for condition in made.conditions
+    ]
 
 
 @pytest.mark.parametrize("ways", [0, -1, "4", 1.5])
@@ -263,9 +269,9 @@ def test_a_number_of_ways_that_is_none(ways: object) -> None:
     assert annotation.parse(json.dumps({"llc": {"ways": ways}}))[1]
 
 
-def slo(name: str, **said: Any) -> nodeslo.NodeSlo:
+def slo(name: str, **fields: Any) -> nodeslo.NodeSlo:
     """What the control plane wants of one class."""
-    asked = strategies.ClassQos(resctrl=strategies.ResctrlQos(**said))
+    asked = strategies.ClassQos(resctrl=strategies.ResctrlQos(**fields))
     return replace(
         nodeslo.DEFAULTS,
         source="NodeSLO",
@@ -277,8 +283,8 @@ def test_the_control_plane_counts() -> None:
     """Only classes that it enables have a group, with its values over the peer's defaults."""
     seen = replace(moments.moment(moments.machine(), [BATCH]), resctrl=there())
     enabled = replace(seen, slo=slo("BE", enable=True, mba_percent=20))
-    found = policy.decide(enabled, series.History(), policy.Settings(), policy.State())
-    assert texts(found) == {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=20;8=20"}
+    made = policy.decide(enabled, series.History(), policy.Settings(), policy.State())
+    assert texts(made) == {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=20;8=20"}
 
     off = replace(seen, slo=slo("BE", enable=False, mba_percent=20))
     assert policy.decide(off, series.History(), policy.Settings(), policy.State()).actions == ()
@@ -293,9 +299,9 @@ def test_a_reversed_range_of_the_control_plane() -> None:
         resctrl=there(),
         slo=slo("BE", enable=True, cat_range_start_percent=50, cat_range_end_percent=10),
     )
-    found = policy.decide(seen, series.History(), policy.Settings(), policy.State())
+    made = policy.decide(seen, series.History(), policy.Settings(), policy.State())
 
-    assert {one.type for one in found.conditions} == {"ResctrlRefused"}
+    assert {condition.type for condition in made.conditions} == {"ResctrlRefused"}
 
 
 def test_slow_memory() -> None:
@@ -312,8 +318,8 @@ def test_slow_memory() -> None:
     hardware = resctrl.Hardware(bandwidths=(slow,))
     quiet = decide(there(hardware=hardware), BATCH)
     assert texts(quiet) == {}
-    found = decide(there(hardware=hardware), BATCH, settings=replace(BE_ONLY, slow_bandwidth=10.0))
-    assert texts(found) == {"/r/BE/schemata": "SMBA:0=36"}
+    made = decide(there(hardware=hardware), BATCH, settings=replace(BE_ONLY, slow_bandwidth=10.0))
+    assert texts(made) == {"/r/BE/schemata": "SMBA:0=36"}
 
 
 @pytest.mark.parametrize(
@@ -328,14 +334,16 @@ def test_slow_memory() -> None:
 )
 def test_a_container_s_class(kind: qos.Qos, groups: tuple[str, ...], expected: str | None) -> None:
     """The group of its pod, else of its class, and only one that is there."""
-    one = moments.workload("new", kind)
-    seen = replace(moments.moment(moments.machine(), [one]), resctrl=there(*map(group, groups)))
+    newcomer = moments.workload("new", kind)
+    seen = replace(
+        moments.moment(moments.machine(), [newcomer]), resctrl=there(*map(group, groups))
+    )
     asked = replace(BE_ONLY, runtime_classes=True)
 
-    assert policy.admit(seen, asked, policy.State(), one, "main").resctrl_class == expected
-    assert policy.admit(seen, BE_ONLY, policy.State(), one, "main").empty
+    assert policy.admit(seen, asked, policy.State(), newcomer, "main").resctrl_class == expected
+    assert policy.admit(seen, BE_ONLY, policy.State(), newcomer, "main").empty
     bare = replace(seen, resctrl=None)
-    assert policy.admit(bare, asked, policy.State(), one, "main").empty
+    assert policy.admit(bare, asked, policy.State(), newcomer, "main").empty
 
 
 @pytest.mark.parametrize(
@@ -351,13 +359,13 @@ def test_a_class_with_which_a_container_would_not_start(
     hardware: resctrl.Hardware, group: resctrl.Group
 ) -> None:
     """It starts without, and its tasks are moved as far as that is possible."""
-    one = moments.workload("new", qos.Qos.BE)
+    newcomer = moments.workload("new", qos.Qos.BE)
     seen = replace(
-        moments.moment(moments.machine(), [one]), resctrl=there(group, hardware=hardware)
+        moments.moment(moments.machine(), [newcomer]), resctrl=there(group, hardware=hardware)
     )
     asked = replace(BE_ONLY, runtime_classes=True)
 
-    assert policy.admit(seen, asked, policy.State(), one, "main").empty
+    assert policy.admit(seen, asked, policy.State(), newcomer, "main").empty
 
 
 MONITORED = resctrl.Hardware(
@@ -373,8 +381,10 @@ def test_pods_are_counted_while_there_are_rmids() -> None:
     pods.append(moments.workload("a", qos.Qos.LS))
     both = replace(BE_ONLY, classes={**BE_ONLY.classes, "LS": Wish()}, pod_monitoring=True)
     now = there(group("BE"), group("LS"), hardware=MONITORED)
-    found = decide(now, *pods, settings=both)
-    made = [a.target for a in found.actions if isinstance(a, action.MakeDir) and "mon" in a.target]
+    decided = decide(now, *pods, settings=both)
+    made = [
+        a.target for a in decided.actions if isinstance(a, action.MakeDir) and "mon" in a.target
+    ]
 
     assert 12 - MONITORED.most_groups - 3 == len(made)
     assert all(target.startswith("/r/BE/mon_groups/koordlet-") for target in made)
@@ -386,15 +396,15 @@ def test_pods_are_counted_while_there_are_rmids() -> None:
 
 def test_a_counted_pod_s_threads() -> None:
     """Once its group is there its threads move in, from its own control group only."""
-    one = moments.workload("b", qos.Qos.BE)
-    here = replace(group("BE"), monitors=(f"koordlet-{one.uid}",))
+    counted_pod = moments.workload("b", qos.Qos.BE)
+    here = replace(group("BE"), monitors=(f"koordlet-{counted_pod.uid}",))
     now = replace(
         there(here, hardware=MONITORED),
         homes={"b": {"BE": (5,), "": (6,)}},
         threads={"b": ("/c/b/tasks",)},
     )
-    found = decide(now, one, settings=replace(BE_ONLY, pod_monitoring=True))
-    moves = {a.target: a for a in found.actions if isinstance(a, action.MoveTasks)}
-    counted = moves[f"/r/BE/mon_groups/koordlet-{one.uid}/tasks"]
+    decided = decide(now, counted_pod, settings=replace(BE_ONLY, pod_monitoring=True))
+    moves = {a.target: a for a in decided.actions if isinstance(a, action.MoveTasks)}
+    counted = moves[f"/r/BE/mon_groups/koordlet-{counted_pod.uid}/tasks"]
 
     assert (counted.pids, counted.taken_from) == ((5,), ("/r/BE/tasks",))

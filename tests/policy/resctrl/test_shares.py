@@ -34,24 +34,24 @@ def test_classes_live_in_their_partition() -> None:
         partitions=parts,
     )
     own = made.annotated("own", {"llc": {"schemata": {"range": [50, 100]}}})
-    found = made.decide(made.there(), own, made.BATCH, settings=settings)
+    decided = made.decide(made.there(), own, made.BATCH, settings=settings)
 
     assert {
         "/r/BE/schemata": "L3:0=1c0;8=1c0\nMB:0=20;8=20",
         "/r/LS/schemata": "L3:0=7;8=7",
         "/r/LSR/schemata": "L3:0=fff;8=fff",
         f"/r/koordlet-{own.uid}/schemata": "L3:0=38;8=38",
-    } == made.texts(found)
+    } == made.texts(decided)
 
 
 def test_a_partition_that_cannot_be_costs_its_ways() -> None:
     """One way where two are the least: said for each domain, bandwidth is written all the same."""
     hardware = resctrl.Hardware(caches=(replace(made.L3, min_bits=2),), bandwidths=(made.MB,))
     settings = replace(made.BE_ONLY, partitions=values.stacked([("tiny", 5, 100, ["BE"])]))
-    found = made.decide(made.there(hardware=hardware), made.BATCH, settings=settings)
+    decided = made.decide(made.there(hardware=hardware), made.BATCH, settings=settings)
 
-    assert [one.type for one in found.conditions] == ["ResctrlRefused"] * 2
-    assert made.texts(found) == {"/r/BE/schemata": "MB:0=50;8=50"}
+    assert [condition.type for condition in decided.conditions] == ["ResctrlRefused"] * 2
+    assert made.texts(decided) == {"/r/BE/schemata": "MB:0=50;8=50"}
 
 
 def moment(
@@ -66,9 +66,9 @@ def moment(
         resctrl=replace(made.there(BORN), usage=NOISY),
     )
     settings = policy.Settings(classes={"BE": Wish(percent=80)}, tighten=tighten)
-    said = policy.decide(now, series.History(), settings, state)
-    assert said.lasting is not tighten
-    return said.next_state, made.texts(said)["/r/BE/schemata"]
+    decided = policy.decide(now, series.History(), settings, state)
+    assert decided.lasting is not tighten
+    return decided.next_state, made.texts(decided)["/r/BE/schemata"]
 
 
 def test_a_noisy_neighbour_is_slowed_down_and_let_go() -> None:

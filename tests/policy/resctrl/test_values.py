@@ -21,18 +21,18 @@ def test_partitions_never_overlap(
     shares: list[int], ways: int, least: int, data: st.DataObject
 ) -> None:
     """Whatever their classes ask for inside; a mask is contiguous and not too small, or refused."""
-    parts = values.stacked((str(i), one, 100, ()) for i, one in enumerate(shares))
+    parts = values.stacked((str(i), share, 100, ()) for i, share in enumerate(shares))
     taken = 0
-    for one in parts:
+    for part in parts:
         start = data.draw(st.integers(0, 99))
-        value = one.mask(cache(ways, least), start, data.draw(st.integers(start + 1, 100)))
+        value = part.mask(cache(ways, least), start, data.draw(st.integers(start + 1, 100)))
         if value.number is None:
             continue
         assert value.number.bit_count() >= least
         assert value.number < 1 << ways
         assert value.number & taken == 0
-        assert f"partition {one.name}" in value.how
-        whole = one.mask(cache(ways, least), 0, 100).number or 0
+        assert f"partition {part.name}" in value.how
+        whole = part.mask(cache(ways, least), 0, 100).number or 0
         assert value.number | whole == whole
         taken |= whole
 
@@ -52,8 +52,8 @@ def test_a_class_has_its_share_of_the_partition() -> None:
 
 def test_a_partition_smaller_than_a_mask() -> None:
     """10 % of 4 ways is one, and two are the least: refused, and not widened into another's."""
-    (one,) = values.stacked([("tiny", 10, 100, ["BE"])])
+    (part,) = values.stacked([("tiny", 10, 100, ["BE"])])
 
-    value = one.mask(cache(4, 2), 0, 100)
+    value = part.mask(cache(4, 2), 0, 100)
     assert value.number is None
     assert "partition tiny (1 of 4 ways) has fewer ways" in value.how

@@ -11,9 +11,11 @@ from tools.checks import vague_names
 ROOT = Path(__file__).parents[3]
 
 
-def test_no_module_of_koordlet_binds_a_vague_name() -> None:
+@pytest.mark.parametrize("folder", vague_names.FOLDERS)
+def test_no_module_of_a_folder_binds_a_vague_name(folder: str) -> None:
     """STYLE.md: ``one``, ``found`` and ``said`` say nothing."""
-    assert vague_names.problems(ROOT / "koordlet") == []
+    assert any((ROOT / folder).rglob("*.py"))
+    assert vague_names.problems(ROOT / folder) == []
 
 
 @pytest.mark.parametrize(
