@@ -252,6 +252,13 @@ class Plugin:
         """The names of the only nodes that can pass, or ``None`` for all."""
         return None
 
+    def preferred(self, pod_class: PodClass) -> Sequence[str]:
+        """The names of nodes that are tried in their order, before all others and without scores.
+
+        Asked only where the pod is not refused as a whole.
+        """
+        return ()
+
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         """The filter of a class; ``None``: the plugin skips. May raise ``RefusedError``."""
         return None

@@ -40,9 +40,9 @@ def test_disabled_filters_do_not_refuse() -> None:
 
 def test_what_we_lack() -> None:
     """Disabled: a warning. Enabled, or unknown: an error that names it."""
-    off = config(plugins={"multiPoint": {"disabled": [{"name": "SchedulingHint"}]}})
-    assert any("SchedulingHint" in one for one in configuration.read(off, "f").warnings)
-    for name in ("SchedulingHint", "NoSuchPlugin"):
+    off = config(plugins={"multiPoint": {"disabled": [{"name": "DefaultPreBind"}]}})
+    assert any("DefaultPreBind" in one for one in configuration.read(off, "f").warnings)
+    for name in ("DefaultPreBind", "NoSuchPlugin"):
         on = config(plugins={"score": {"enabled": [{"name": name}]}})
         with pytest.raises(errors.ConfigError, match=name):
             configuration.read(on, "f")
