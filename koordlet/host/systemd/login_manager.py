@@ -9,6 +9,8 @@ Rules:
 3. The limit is raised until the next boot, by a file that an operator can see and remove.
 4. Any user may send a signal of any name to this connection alone, with descriptors: such a signal
    has a destination, and is not heard. The bus checks the sender of what it sends to everybody.
+   What such a message has that is too long or not known here is passed over.
+5. What began or ended before the connection was there is heard as its first signal.
 
 The interface: org.freedesktop.login1(5), systemd-logind's inhibitor locks.
 """
@@ -49,6 +51,7 @@ class LoginManager(bus.BusConnection):
         super().__init__(path, patience=patience)
         try:
             self._call(*_BUS, "AddMatch", "s", (_MATCH,), destination=_BUS[1])
+            self._beginning = [self._property("PreparingForShutdown") is True]
         except BaseException:
             self.close()
             raise
@@ -67,13 +70,10 @@ class LoginManager(bus.BusConnection):
 
     def most_delay_seconds(self) -> float:
         """Ask how long a lock delays a shutdown at most."""
-        body = self._ask(
-            "org.freedesktop.DBus.Properties", "Get", _INTERFACE, "InhibitDelayMaxUSec"
-        )
-        value = body[0] if body else None
-        if not isinstance(value, dbus.Variant) or not isinstance(value.value, int):
+        value = self._property("InhibitDelayMaxUSec")
+        if not isinstance(value, int):
             raise bus.NoSystemdError("InhibitDelayMaxUSec: the answer is not a number")
-        return value.value / _MICROSECONDS
+        return value / _MICROSECONDS
 
     def delay_shutdown(self, who: str, why: str) -> int:
         """Take a delay lock: the descriptor that gives it back when it is closed."""
@@ -98,8 +98,8 @@ class LoginManager(bus.BusConnection):
                 self._receive()
         except bus.NoSystemdError as error:
             lost = error
-        while (size := self._size()) is not None and len(self._data) >= size:
-            self._message()
+        while self._next() is not None:
+            pass
         self._drop_handles()
         heard, self._beginning = self._beginning, []
         if lost is not None and not heard:
@@ -110,11 +110,9 @@ class LoginManager(bus.BusConnection):
         self._end = time.monotonic() + self._patience
         return self._call(_PATH, interface, member, "s" * len(body), body, destination=_NAME)
 
-    def _size(self) -> int | None:
-        try:
-            return dbus.size_of(self._data)
-        except dbus.DBusFormatError as error:
-            raise bus.NoSystemdError(f"not D-Bus: {error}") from None
+    def _property(self, name: str) -> object:
+        body = self._ask("org.freedesktop.DBus.Properties", "Get", _INTERFACE, name)
+        return body[0].value if body and isinstance(body[0], dbus.Variant) else None
 
     def _readable(self) -> bool:
         self._socket.settimeout(0)
@@ -129,8 +127,11 @@ class LoginManager(bus.BusConnection):
     def _greeting(self) -> bytes:
         return dbus.hello(os.geteuid(), handles=True)
 
-    def _message(self) -> dbus.Message:
-        message = super()._message()
+    def _parse(self, whole: bytes) -> dbus.Message:
+        try:
+            message = super()._parse(whole)
+        except dbus.DBusFormatError:
+            return dbus.Message(type=dbus.SIGNAL, serial=0)  # nobody's answer
         name = message.type, message.interface, message.member
         if name == (dbus.SIGNAL, _INTERFACE, _SIGNAL) and not message.destination:
             self._beginning += [bool(value) for value in message.body[:1]]
