@@ -214,6 +214,11 @@ class Plugin:
     def __init__(self, args: Mapping[str, Any]) -> None:
         self.args = args
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What of the arguments has no effect, in words for the operator."""
+        return ()
+
     def meet(self, others: Iterable[Plugin]) -> None:
         """Learn which plugins the profile has; called once, before anything else."""
 

@@ -135,9 +135,7 @@ class Cycle:
             self._start = int(some[-1] + 1) % size
         return first(view.scored(some))
 
-    def _before_scores(
-        self, pod: Pod, view: View, shunned: Collection[int] = ()
-    ) -> int | None:
+    def _before_scores(self, pod: Pod, view: View, shunned: Collection[int] = ()) -> int | None:
         """The node that is taken whatever it scores: where room was made, or a preferred one."""
         names = [pod.nominated] if pod.nominated else []
         for plugin in self._preferring:

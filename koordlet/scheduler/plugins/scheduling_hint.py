@@ -1,7 +1,7 @@
 """SchedulingHint: nodes that an annotation of the pod names, as the only ones or as the first ones.
 
-Covers: both lists of a hint, in both spellings of its key. Does not cover: its ``extensions``, which
-are for plugins of others.
+Covers: both lists of a hint, in both spellings of its key. Does not cover: its ``extensions``,
+which are for plugins of others.
 
 Rules:
 1. ``nodeNames`` are the only nodes that can pass.

@@ -68,9 +68,9 @@ def test_preferred_nodes_are_tried_in_their_order_whatever_the_scores_say(
 
 def test_preferred_node_outside_of_the_named_ones_is_none() -> None:
     """The hard list bounds the soft one."""
-    assert clusters.places(
-        *NODES, hinted(nodeNames=["b", "c"], preferredNodeNames=["a", "b"])
-    ) == {"p": "b"}
+    assert clusters.places(*NODES, hinted(nodeNames=["b", "c"], preferredNodeNames=["a", "b"])) == {
+        "p": "b"
+    }
 
 
 @pytest.mark.parametrize("hint", ["{nonsense", "[]", '{"nodeNames": "a"}'])

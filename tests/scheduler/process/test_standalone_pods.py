@@ -1,0 +1,105 @@
+"""Pods that are handed to a standalone scheduler: gates, classes and switches on their way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from koordlet.scheduler.process import standalone_api
+from tests.kit import clusters, schedulers
+
+Body = dict[str, Any]
+GATE = [{"name": "example.com/quota"}]
+
+
+def _handed(*bodies: Body) -> list[str]:
+    return [json.dumps(body) for body in bodies]
+
+
+def test_gated_pod_waits_is_narrowed_and_goes_where_its_last_wish_says(ram: Path) -> None:
+    """The same file again, changed: a label of nodes first, then without the gate."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            await world.node("big", cpu="16")
+            await world.node("small", cpu="2", labels={"disk": "ssd"})
+            narrowed = {"nodeSelector": {"disk": "ssd"}}
+
+            async def hand(**spec: Any) -> str:
+                [taken] = await desk.submit(
+                    _handed(clusters.pod("p", cpu="1", **spec)), dry_run=False
+                )
+                return str(taken.error)
+
+            assert await hand(schedulingGates=GATE) == ""
+            assert await hand(schedulingGates=GATE, **narrowed) == ""
+            assert "may only gain keys" in await hand(schedulingGates=GATE)
+            other = await hand(schedulingGates=GATE, containers=[], **narrowed)
+            assert "spec.containers" in other
+            await world.until_told("p", "Scheduling is blocked due to non-empty scheduling gates")
+            assert await hand(**narrowed) == ""
+            await world.until_placed("p")
+            assert (await world.placed())["p"] == "small"
+            assert "already exists" in await hand(**narrowed)
+
+    schedulers.run(body())
+
+
+def test_rehearsed_change_of_a_gated_pod_changes_nothing(ram: Path) -> None:
+    """It is refused or taken as the change itself would be."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            gated, free = clusters.pod("p", schedulingGates=GATE), clusters.pod("p")
+            await desk.submit(_handed(gated), dry_run=False)
+            [taken] = await desk.submit(_handed(free), dry_run=True)
+            assert taken.error == ""
+            assert (await world.pods())["p"]["spec"]["schedulingGates"] == GATE
+
+    schedulers.run(body())
+
+
+def test_runtime_class_and_switches_decide_where_a_pod_may_go(ram: Path) -> None:
+    """The class keeps it on its nodes; the toleration that its resource brings lets it in."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop, {"ExtendedResourceToleration"})
+            runtime = {
+                "kind": "RuntimeClass",
+                "metadata": {"name": "vm"},
+                "scheduling": {"nodeSelector": {"runtime": "vm"}},
+            }
+            fpga = {"cpu": "4", "pods": "9", "example.com/fpga": "1"}
+            nodes = (
+                clusters.node("plain", cpu="16"),
+                clusters.node("vm", cpu="2", labels={"runtime": "vm"}),
+                clusters.node(
+                    "fpga",
+                    allocatable=fpga,
+                    spec={"taints": [{"key": "example.com/fpga", "effect": "NoSchedule"}]},
+                ),
+            )
+            pods = (
+                clusters.pod("isolated", cpu="1", runtimeClassName="vm"),
+                clusters.pod("asks", requests={"example.com/fpga": "1"}),
+                clusters.pod("unknown", runtimeClassName="gone"),
+            )
+            taken = await desk.submit(_handed(runtime, *nodes, *pods), dry_run=False)
+            assert [bool(each.error) for each in taken] == [*[False] * 6, True]
+            await world.until_placed("isolated", "asks")
+            assert await world.placed() == {"isolated": "vm", "asks": "fpga"}
+
+    schedulers.run(body())
