@@ -9,10 +9,12 @@ Rules:
    preemption policy, overhead, tolerations. What is there already is replaced in its wishes; a pod
    only where it has scheduling gates.
 2. One bad object costs itself, and says why.
+3. Objects are taken in one after the other: each sees what those before it have used of a quota.
 """
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import contextlib
 import datetime as dt
@@ -43,6 +45,7 @@ from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.process import standalone_pods, standalone_quotas
 from koordlet.scheduler.rescheduling import move_plan
 from koordlet.scheduler.reservation import keys, parsing
+from koordlet.scheduler.standalone import resource_quota
 
 _TAKEN = {
     kind.name: kind
@@ -55,12 +58,16 @@ _TAKEN = {
         *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
         *(kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS),
         *(kinds.RESOURCE_CLAIM_TEMPLATES, kinds.POD_MIGRATION_JOBS, kinds.NODE_AVOIDANCES),
-        kinds.MOVE_PLANS,
+        *(kinds.MOVE_PLANS, kinds.RESOURCE_QUOTAS),
     )
 }
 #: Objects that say themselves why they cannot be carried out.
-_READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], job.MigrationJob | move_plan.MovePlan]]
-_READERS = {kinds.POD_MIGRATION_JOBS: job.read, kinds.MOVE_PLANS: move_plan.read}
+_Read = job.MigrationJob | move_plan.MovePlan | resource_quota.ResourceQuota
+_READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], _Read]] = {
+    kinds.POD_MIGRATION_JOBS: job.read,
+    kinds.MOVE_PLANS: move_plan.read,
+    kinds.RESOURCE_QUOTAS: resource_quota.read,
+}
 _ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
 _NATIVE_GANGS = {kinds.NATIVE_POD_GROUPS.name, "Workload"}
@@ -76,6 +83,7 @@ class StandaloneApi:
     ) -> None:
         """``switches``: admission plugins that are enabled by name."""
         self._store, self._loop = store, loop
+        self._taking = asyncio.Lock()
         self._pods = standalone_pods.PodIntake(store, loop.core.cycles, switches)
 
     def nodes(self, name: str) -> Sequence[placing.Node]:
@@ -156,10 +164,11 @@ class StandaloneApi:
             meta = {key: value for key, value in objects.metadata(body).items() if key != "uid"}
             if faults := validation.faults({**body, "metadata": meta}):
                 raise refusals.Invalid("; ".join(faults))
-            body = await self._completed(known, body)
-            quotas.check(known, body)
-            made = await self._written(known, body, dry_run=quotas.dry_run)
-            quotas.take(known, made)
+            async with self._taking:
+                body = await self._completed(known, body)
+                quotas.check(known, body)
+                made = await self._written(known, body, dry_run=quotas.dry_run)
+                quotas.take(known, made)
         except errors.KoordletError as error:
             return placing.Taken(kind=kind, namespace=namespace, name=name, error=str(error))
         return placing.Taken(

@@ -1,6 +1,7 @@
 """Pods that are handed to a standalone scheduler: what an API server would make of them.
 
-Covers: defaults, priority classes, runtime classes, admission, a pod with gates that comes again.
+Covers: defaults, priority classes, runtime classes, admission, ResourceQuotas, a pod with gates
+that comes again.
 Does not cover: the rules of each (``scheduler.standalone``), all other objects
 (``standalone_api``).
 """
@@ -12,7 +13,7 @@ from typing import Any
 
 from koordlet.kubeapi import kinds, objects, pod_groups, refusals
 from koordlet.scheduler.framework import profile
-from koordlet.scheduler.standalone import gated_pod, pod_admission, taints
+from koordlet.scheduler.standalone import gated_pod, pod_admission, resource_quota, taints
 
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 #: What gangs are made of where there is no controller of Kubernetes' own.
@@ -63,7 +64,21 @@ class PodIntake:
         spec = pod_admission.with_label_keys(spec, objects.part(objects.metadata(body), "labels"))
         for switch in self._switches:
             spec = switch(spec)
-        return {**body, "spec": spec}
+        completed = {**body, "spec": spec}
+        await self._check_quotas(completed)
+        return completed
+
+    async def _check_quotas(self, pod: objects.Object) -> None:
+        """``Forbidden`` where a ResourceQuota of the namespace has no room for the pod."""
+        namespace, name = objects.key(pod)
+        listing = await objects.collect(
+            self._store.list(kinds.RESOURCE_QUOTAS, namespace=namespace)
+        )
+        if not listing.items:
+            return
+        pods = await objects.collect(self._store.list(kinds.PODS, namespace=namespace))
+        others = [other for other in pods.items if objects.text(other, "name") != name]
+        resource_quota.check(pod, map(resource_quota.read, listing.items), others)
 
     async def updated(self, wish: objects.Object, *, dry_run: bool) -> objects.Object | None:
         """A pod with scheduling gates that is there already, changed; ``None``: it has none."""

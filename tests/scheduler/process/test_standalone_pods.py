@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
+from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.process import standalone_api
 from tests.kit import clusters, schedulers
 
@@ -101,5 +103,43 @@ def test_runtime_class_and_switches_decide_where_a_pod_may_go(ram: Path) -> None
             assert [bool(each.error) for each in taken] == [*[False] * 6, True]
             await world.until_placed("isolated", "asks")
             assert await world.placed() == {"isolated": "vm", "asks": "fpga"}
+
+    schedulers.run(body())
+
+
+def test_resource_quota_bounds_what_is_handed_in_together(ram: Path) -> None:
+    """Each pod sees those before it, also of a call at the same time; null lifts a limit."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            spec: Body = {"hard": {"cpu": "4"}}
+            quota = {"kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "d"}}
+            bad = {**quota, "spec": {"hard": {"cpu": "much"}}}
+            taken = await desk.submit(_handed(bad, {**quota, "spec": spec}), dry_run=False)
+            assert [each.error[:14] for each in taken] == ["spec.hard[cpu]", ""]
+            calls = await asyncio.gather(
+                *(
+                    desk.submit(_handed(clusters.pod(name, cpu="3")), dry_run=False)
+                    for name in ("a", "b")
+                )
+            )
+            errors = sorted(call[0].error for call in calls)
+            assert errors[0] == ""
+            assert "exceeded quota: q, requested: cpu=3, used: cpu=3, limited: cpu=4" in errors[1]
+            [other] = await desk.submit(
+                _handed(clusters.pod("c", cpu="9", namespace="free")), dry_run=False
+            )
+            assert other.error == ""
+            [gone] = (await world.pods()).keys() & {"a", "b"}
+            await world.store.delete(objects.Ref(kinds.PODS, gone, "d"), grace_seconds=0)
+            [again] = await desk.submit(_handed(clusters.pod("d", cpu="4")), dry_run=False)
+            assert again.error == ""
+            lifted = {**quota, "spec": {"hard": {"cpu": None, "pods": "9"}}}
+            taken = await desk.submit(_handed(lifted, clusters.pod("e", cpu="4")), dry_run=False)
+            assert [each.error for each in taken] == ["", ""]
 
     schedulers.run(body())
