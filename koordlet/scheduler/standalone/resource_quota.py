@@ -137,15 +137,16 @@ def read(body: Body) -> ResourceQuota:
     for entry in objects.parts(objects.part(spec, "scopeSelector"), "matchExpressions"):
         values = tuple(map(str, objects.listed(entry, "values")))
         scopes.append(Scope(str(entry.get("scopeName")), str(entry.get("operator")), values))
-    limits = []
-    try:
-        for spelled, amount in objects.part(spec, "hard").items():
-            if amount is not None:  # null takes a limit away
-                resource = Limit(str(spelled), 0).resource
-                limits.append(Limit(str(spelled), resources.amount(resource, amount)))
-    except ValueError as error:
-        return ResourceQuota(name=name, fault=f"spec.hard[{spelled}]: {error}")
-    fault = next(filter(None, map(_fault, scopes)), "")
+    limits, faults = [], list(filter(None, map(_fault, scopes)))
+    for spelled, amount in objects.part(spec, "hard").items():
+        if amount is None:
+            continue  # null takes a limit away
+        resource = Limit(str(spelled), 0).resource
+        try:
+            limits.append(Limit(str(spelled), resources.amount(resource, amount)))
+        except ValueError as error:
+            faults.append(f"spec.hard[{spelled}]: {error}")
+    fault = "; ".join(faults)
     return ResourceQuota(name=name, limits=tuple(limits), scopes=tuple(scopes), fault=fault)
 
 
@@ -175,16 +176,12 @@ def check(pod: Body, quotas: Iterable[ResourceQuota], others: Sequence[Body]) ->
             if asks and asks + used > limit.most:
                 over.append((limit, asks, used))
         if over:
-            asks, used, most = (
-                ",".join(limit.text(amount) for limit, amount in column)
-                for column in (
-                    [(limit, asks) for limit, asks, _ in over],
-                    [(limit, used) for limit, _, used in over],
-                    [(limit, limit.most) for limit, _, _ in over],
-                )
-            )
+            requested = ",".join(limit.text(asks) for limit, asks, _ in over)
+            in_use = ",".join(limit.text(used) for limit, _, used in over)
+            limited = ",".join(limit.text(limit.most) for limit, _, _ in over)
             raise refusals.Forbidden(
-                f"exceeded quota: {quota.name}, requested: {asks}, used: {used}, limited: {most}",
+                f"exceeded quota: {quota.name}, requested: {requested}, used: {in_use},"
+                f" limited: {limited}",
                 fix="end other pods of the namespace, ask for less, or raise the quota",
             )
 
