@@ -65,7 +65,7 @@ _SCOPES: Mapping[str, Callable[[Body], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class QuotaScope:
     """One condition on the pods of a quota."""
 
     name: str
@@ -89,7 +89,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class HardLimit:
     """The most of one resource."""
 
     #: As the quota spells it.
@@ -120,8 +120,8 @@ class ResourceQuota:
     """What decides of a ResourceQuota."""
 
     name: str
-    limits: tuple[Limit, ...] = ()
-    scopes: tuple[Scope, ...] = ()
+    limits: tuple[HardLimit, ...] = ()
+    scopes: tuple[QuotaScope, ...] = ()
     #: Why it cannot be in force; empty: it is.
     fault: str = ""
 
@@ -133,24 +133,24 @@ class ResourceQuota:
 def read(body: Body) -> ResourceQuota:
     """A ResourceQuota; what is not about pods is passed over."""
     spec, name = objects.part(body, "spec"), objects.text(body, "name")
-    scopes = [Scope(str(scope)) for scope in objects.listed(spec, "scopes")]
+    scopes = [QuotaScope(str(scope)) for scope in objects.listed(spec, "scopes")]
     for entry in objects.parts(objects.part(spec, "scopeSelector"), "matchExpressions"):
         values = tuple(map(str, objects.listed(entry, "values")))
-        scopes.append(Scope(str(entry.get("scopeName")), str(entry.get("operator")), values))
+        scopes.append(QuotaScope(str(entry.get("scopeName")), str(entry.get("operator")), values))
     limits, faults = [], list(filter(None, map(_fault, scopes)))
     for spelled, amount in objects.part(spec, "hard").items():
         if amount is None:
             continue  # null takes a limit away
-        resource = Limit(str(spelled), 0).resource
+        resource = HardLimit(str(spelled), 0).resource
         try:
-            limits.append(Limit(str(spelled), resources.amount(resource, amount)))
+            limits.append(HardLimit(str(spelled), resources.amount(resource, amount)))
         except ValueError as error:
             faults.append(f"spec.hard[{spelled}]: {error}")
     fault = "; ".join(faults)
     return ResourceQuota(name=name, limits=tuple(limits), scopes=tuple(scopes), fault=fault)
 
 
-def _fault(scope: Scope) -> str:
+def _fault(scope: QuotaScope) -> str:
     known = {*_SCOPES, _PRIORITY}
     if scope.name not in known:
         return f"scope {scope.name[:80]!r} is none of {', '.join(sorted(known))}"
@@ -195,7 +195,7 @@ def _missing(pod: Body, quota: ResourceQuota) -> str:
     spec = objects.part(pod, "spec")
     pod_level = objects.part(spec, "resources")
 
-    def without(limit: Limit) -> Iterator[str]:
+    def without(limit: HardLimit) -> Iterator[str]:
         keys = ("limits",) if limit.name.startswith("limits.") else ("limits", "requests")
         for kind in ("initContainers", "containers"):
             for container in objects.parts(spec, kind):
