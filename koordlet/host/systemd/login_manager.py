@@ -10,7 +10,8 @@ Rules:
 4. Any user may send a signal of any name to this connection alone, with descriptors: such a signal
    has a destination, and is not heard. The bus checks the sender of what it sends to everybody.
    What such a message has that is too long or not known here is passed over.
-5. What began or ended before the connection was there is heard as its first signal.
+5. What began or ended before the connection was there is heard as its first signal. A login
+   manager that was restarted has forgotten what it began: its connection is lost.
 
 The interface: org.freedesktop.login1(5), systemd-logind's inhibitor locks.
 """
@@ -33,7 +34,11 @@ _NAME = "org.freedesktop.login1"
 _PATH, _INTERFACE = "/org/freedesktop/login1", f"{_NAME}.Manager"
 _BUS = ("/org/freedesktop/DBus", "org.freedesktop.DBus")
 _SIGNAL = "PrepareForShutdown"
-_MATCH = f"type='signal',sender='{_NAME}',interface='{_INTERFACE}',member='{_SIGNAL}'"
+_OWNER = "NameOwnerChanged"
+_MATCHES = (
+    f"type='signal',sender='{_NAME}',interface='{_INTERFACE}',member='{_SIGNAL}'",
+    f"type='signal',sender='{_BUS[1]}',interface='{_BUS[1]}',member='{_OWNER}',arg0='{_NAME}'",
+)
 _MICROSECONDS = 1_000_000
 #: Seconds for one call.
 _PATIENCE = 5.0
@@ -48,9 +53,11 @@ class LoginManager(bus.BusConnection):
         self._patience = patience
         self._handles: list[int] = []
         self._beginning: list[bool] = []
+        self._restarted = False
         super().__init__(path, patience=patience)
         try:
-            self._call(*_BUS, "AddMatch", "s", (_MATCH,), destination=_BUS[1])
+            for match in _MATCHES:
+                self._call(*_BUS, "AddMatch", "s", (match,), destination=_BUS[1])
             self._beginning = [self._property("PreparingForShutdown") is True]
         except BaseException:
             self.close()
@@ -88,7 +95,7 @@ class LoginManager(bus.BusConnection):
         """Take the signals that came: ``True``: one begins; ``False``: it was given up.
 
         Never waits; the connection stays readable while there is more. ``NoSystemdError`` where it
-        is lost, after the last of them.
+        is lost, after the last of them, and where the login manager was restarted.
         """
         self._end = time.monotonic() + self._patience
         lost: bus.NoSystemdError | None = None
@@ -102,6 +109,8 @@ class LoginManager(bus.BusConnection):
             pass
         self._drop_handles()
         heard, self._beginning = self._beginning, []
+        if self._restarted:
+            raise bus.NoSystemdError("systemd-logind was restarted")
         if lost is not None and not heard:
             raise lost
         return heard
@@ -133,7 +142,10 @@ class LoginManager(bus.BusConnection):
         except dbus.DBusFormatError:
             return dbus.Message(type=dbus.SIGNAL, serial=0)  # nobody's answer
         name = message.type, message.interface, message.member
-        if name == (dbus.SIGNAL, _INTERFACE, _SIGNAL) and not message.destination:
+        if message.destination:
+            return message
+        self._restarted |= name == (dbus.SIGNAL, _BUS[1], _OWNER)
+        if name == (dbus.SIGNAL, _INTERFACE, _SIGNAL):
             self._beginning += [bool(value) for value in message.body[:1]]
         return message
 

@@ -19,6 +19,7 @@ _MICROSECONDS: tuple[str, list[object]] = ("v", [dbus.Variant("t", 5_000_000)])
 def signal(
     *,
     begins: bool = True,
+    interface: str = "org.freedesktop.login1.Manager",
     member: str = "PrepareForShutdown",
     to: str = "",
     other: dbus.Variant | None = None,
@@ -32,7 +33,7 @@ def signal(
         dbus.call(
             7,
             "/org/freedesktop/login1",
-            "org.freedesktop.login1.Manager",
+            interface,
             member,
             destination=to,
             signature=body.signature,
@@ -60,7 +61,7 @@ class Server:
         assert b"NEGOTIATE_UNIX_FD\r\n" in peer.recv(4096)
         peer.sendall(b"OK 0123\r\nAGREE_UNIX_FD\r\n")
         data = b""
-        greeted: Answers = (("s", [":1.1"]), ("", []), self.preparing)
+        greeted: Answers = (("s", [":1.1"]), ("", []), ("", []), self.preparing)
         answers: Answers = (*greeted, _MICROSECONDS, ("h", [0]))
         for signature, body in answers:
             while (size := dbus.size_of(data)) is None or len(data) < size:
@@ -92,7 +93,7 @@ def test_a_lock_lasts_until_it_is_closed_and_shutdowns_are_heard(ram: Path) -> N
             heard += login.shutdowns()
 
     assert (most, heard) == (5.0, [False, True, False])
-    assert server.asked[4] == ("Inhibit", ("shutdown", "koordlet", "order", "delay"))
+    assert server.asked[5] == ("Inhibit", ("shutdown", "koordlet", "order", "delay"))
     assert not os.get_inheritable(lock), "a child would hold the shutdown back"
     assert not select.select([server.reader], [], [], 0)[0]
     os.close(lock)
@@ -159,6 +160,22 @@ def test_shutdown_that_began_before_the_connection_is_heard_first(ram: Path) -> 
     server = Server(preparing=True)
     with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
         assert login.shutdowns() == [True]
+
+
+@pytest.mark.parametrize("to", ["", ":1.1"])
+def test_login_manager_that_was_restarted_is_a_lost_connection(ram: Path, to: str) -> None:
+    """It has forgotten the shutdown; nobody but the bus can say so."""
+    owner = signal(interface="org.freedesktop.DBus", member="NameOwnerChanged", to=to)
+    server = Server(owner + signal(begins=False))
+    with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
+        login.most_delay_seconds()
+        os.close(login.delay_shutdown("koordlet", "order"))
+        select.select([login], [], [], 10)
+        if to:
+            assert login.shutdowns() == [False, True, False]
+            return
+        with pytest.raises(bus.NoSystemdError, match="restarted"):
+            login.shutdowns()
 
 
 def _nested(depth: int) -> dbus.Variant:
