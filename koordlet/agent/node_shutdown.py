@@ -12,7 +12,8 @@ Rules:
 3. A second signal while rows are ended changes nothing. A shutdown that is given up ends the work
    here, and the lock is taken anew.
 4. Without a login manager nothing is delayed; it is asked again each second, and said once. One
-   that is lost while rows are ended does not end the delay: the lock needs no connection.
+   that is lost while rows are ended does not end the delay: the lock needs no connection. What
+   began, or was given up, meanwhile is learnt with the next connection.
 5. An agent that does not act, and one beside a kubelet, holds no lock: it logs whom it would end.
    The lock follows the mode of the agent.
 """
@@ -41,6 +42,8 @@ if typing.TYPE_CHECKING:
 
 #: Seconds until a login manager that does not answer is asked again.
 _AGAIN = 1.0
+#: Seconds that the record of a shutdown may take: a disk that hangs delays nobody.
+_DISK = 1.0
 #: Seconds of the first look whether the limit was raised, which doubles, and how many looks.
 _FIRST_LOOK, _LOOKS = 0.1, 5
 _WHO, _WHY = "koordlet", "workloads end in the order of their priority"
@@ -65,7 +68,7 @@ class LoginConnection(Protocol):
         """Take a delay lock."""
 
     def shutdowns(self) -> list[bool]:
-        """Take the signals that came."""
+        """Take the signals that came; at first, what is so already."""
 
 
 class NodeShutdown:
@@ -153,13 +156,14 @@ class NodeShutdown:
             self._gap = ""
             handle = login.fileno()
             loop.add_reader(handle, self._heard.set)
+            self._heard.set()
             try:
                 while True:
-                    await self._hold(login)
                     await self._heard.wait()
                     self._heard.clear()
                     for begins in login.shutdowns():
                         await (self._begin() if begins else self._give_up())
+                    await self._hold(login)
             finally:
                 loop.remove_reader(handle)
 
@@ -207,7 +211,7 @@ class NodeShutdown:
     async def _shut_down(self) -> None:
         log.get().warning("node_shutdown.begins", seconds=self._seconds, acting=self._acting())
         self._times = {"start": time.time()}
-        self._write()
+        await self._write()
         try:
             ended: frozenset[str] = frozenset()
             for place, row in enumerate(self._table):
@@ -215,7 +219,7 @@ class NodeShutdown:
                 ended |= {workload.uid for workload in due}
                 await self._end_row(row, due)
             self._times["end"] = time.time()
-            self._write()
+            await self._write()
             log.get().warning("node_shutdown.over", workloads=len(ended))
         finally:
             self._give_back()
@@ -258,13 +262,19 @@ class NodeShutdown:
             with contextlib.suppress(OSError):
                 os.close(lock)
 
-    def _write(self) -> None:
+    async def _write(self) -> None:
         """Record the shutdown, for who looks after the next boot."""
         if not self._acting():
             return
         body = json.dumps({f"{name}Time": at for name, at in self._times.items()}) + "\n"
         try:
-            ownfiles.directory(self._record.parent)
-            checkpoint.write_atomically(self._record, body.encode())
+            async with asyncio.timeout(_DISK):
+                await asyncio.to_thread(_write_record, self._record, body.encode())
         except OSError as error:
-            log.get().warning("node_shutdown.not_recorded", detail=str(error))
+            detail = str(error) or f"{self._record}: not written within {_DISK:g} s"
+            log.get().warning("node_shutdown.not_recorded", detail=detail)
+
+
+def _write_record(path: Path, body: bytes) -> None:
+    ownfiles.directory(path.parent)
+    checkpoint.write_atomically(path, body)

@@ -7,9 +7,8 @@ for what they name; with files, each mistake of their quotas. Does not cover: fi
 from __future__ import annotations
 
 import argparse
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from koordlet.agent import bootstrap, sources
 from koordlet.cli import options, output, scheduler
@@ -109,14 +108,14 @@ def _mistaken(number: int, mistakes: Sequence[quota_review.Mistake]) -> Iterator
 
 def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
     """Count the pods that ask for a feature our scheduler lacks, by feature."""
-    asked: Iterable[Mapping[str, Any]]
     if path is None:
-        asked = [unserved.of_keys(pod.labels, pod.annotations) for pod in seen.pods]
+        gangs = [unserved.gang_of(pod.labels) for pod in seen.pods]
     else:
         from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML, 8 ms, with --pods alone
 
-        asked = unserved.of_bodies(manifests.load(path))
-    return dict(Counter(what for reasons in asked for what in sorted(reasons)))
+        gangs = list(unserved.gangs_of(manifests.load(path)))
+    count = sum(map(bool, gangs))
+    return {"gang": count} if count else {}
 
 
 def _refused(asking: Mapping[str, int]) -> list[str]:

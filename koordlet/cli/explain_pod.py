@@ -8,6 +8,13 @@ from collections.abc import Iterator
 from koordlet.cli import node_source, output
 from koordlet.report import documents
 
+#: What the state of a resize in place means.
+_RESIZES = {
+    "Deferred": ": waits for room on the node; what is larger, old or new, counts meanwhile",
+    "Infeasible": ": the node can never hold the new amounts; the old ones count",
+    "InProgress": ": what is larger, old or new, counts until it is done",
+}
+
 HELP = "why a pod runs where it runs, and what is wrong with it"
 
 
@@ -29,6 +36,8 @@ def lines(document: documents.Document) -> Iterator[str]:
     yield f"{name}: {document.get('qos')} ({document.get('qosFrom')})"
     stale = ", which has not answered lately" if document.get("stale") else ""
     yield f"  known from {document.get('source')}{stale}; UID {document.get('uid')}"
+    if resize := document.get("resize"):
+        yield f"  resize     {resize}{_RESIZES.get(str(resize), '')}"
     held = documents.part(document, "holds")
     if held:
         yield f"  holds      CPUs {held.get('cpus')} alone: {held.get('reason')}"

@@ -230,6 +230,8 @@ FEATURES = (
             *("scheduling.koordinator.sh/reservation-allocated",),
             *("scheduling.koordinator.sh/reservation-affinity",),
             *("scheduling.koordinator.sh/operating-mode",),
+            *("scheduling.koordinator.sh/scheduling-hint",),
+            *("internal.scheduling.koordinator.sh/scheduling-hint",),
         ),
         "same",
         "",

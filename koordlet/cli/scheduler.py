@@ -30,12 +30,15 @@ koordlet scheduler --listen 10.0.0.5:9318 --tls DIR --client '*.nodes.example=re
 #: That of deploy/agent.
 _AGENTS = "koordlet-system/koordlet"
 _RIGHTS = ("read", "report", "reserve", "admin")
+_ADMISSION = ("ExtendedResourceToleration", "LimitPodHardAntiAffinityTopology")
 _OPTIONS = {
     "--config FILE": "a KubeSchedulerConfiguration, a ReschedulingConfiguration or both",
     "--deschedule FILE": "deschedule as well, by a DeschedulerPolicy or a DeschedulerConfiguration",
     "--kubeconfig FILE": "how to reach the API server",
     "--context NAME": "a context of the kubeconfig",
     "--standalone": "without an API server, over a file of its own",
+    "--enable-admission-plugins NAME[,NAME]": f"standalone: of {', '.join(_ADMISSION)}"
+    " (default: none)",
     "--http ADDRESS:PORT": "where /metrics, /healthz and /readyz are (default: 127.0.0.1:9317)",
     "--https ADDRESS:PORT": "the same for other machines, with --tls: for whoever has a token of"
     " the cluster and a role for the path (default: nowhere)",
@@ -63,6 +66,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         _OPTIONS,
         context={"default": ""},
         http={"default": "127.0.0.1:9317"},
+        enable_admission_plugins={"type": _plugins, "default": frozenset()},
         client={"action": "append", "type": _client, "default": []},
         audience={"default": ""},
         agent_account={"action": "append", "type": _account, "default": []},
@@ -71,6 +75,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     options.ignoring(parser)
     options.state(parser)
+
+
+def _plugins(text: str) -> frozenset[str]:
+    names = frozenset(text.split(","))
+    if names <= set(_ADMISSION):
+        return names
+    raise argparse.ArgumentTypeError(f"names of {', '.join(_ADMISSION)}")
 
 
 def _client(text: str) -> tuple[str, tuple[str, ...]]:
@@ -171,6 +182,11 @@ def run(args: argparse.Namespace) -> int:
     if kubeconfig is None and not args.standalone and lifecycle.in_cluster():
         kubeconfig = ""
     _ask_a_cluster(args, kubeconfig)
+    if kubeconfig is not None and args.enable_admission_plugins:
+        raise errors.UsageError(
+            "--enable-admission-plugins is for --standalone: a cluster's API server admits pods",
+            fix="leave it out, and enable the plugins there",
+        )
     where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
     asyncio.run(
         lifecycle.run(
@@ -185,6 +201,7 @@ def run(args: argparse.Namespace) -> int:
                 descheduling=None if args.deschedule is None else _descheduling(args.deschedule),
                 config=Path(args.config) if args.config is not None else None,
                 ignores_keys=args.ignores_keys,
+                admission=args.enable_admission_plugins,
                 remote=_remote(args),
             )
         )

@@ -36,6 +36,7 @@ NODES = Kind("", "v1", "nodes", "Node", namespaced=False)
 PERSISTENT_VOLUMES = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 PERSISTENT_VOLUME_CLAIMS = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PODS = Kind("", "v1", "pods", "Pod")
+RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 REPLICATION_CONTROLLERS = Kind("", "v1", "replicationcontrollers", "ReplicationController")
 SERVICES = Kind("", "v1", "services", "Service")
 

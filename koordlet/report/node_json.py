@@ -138,6 +138,7 @@ def pod(now: view.ReportView, key: str) -> dict[str, object] | None:
         **documents.fields(workload, "priority source stale match"),
         "requests": resources.texts(workload.requests),
         "limits": resources.texts(workload.limits),
+        "resize": workload.resize or None,
         "cgroup": _group(now, workload.group),
         "containers": [
             {**documents.fields(box, "name kind"), "cgroup": _group(now, box.group)}

@@ -33,6 +33,8 @@ class Login:
         #: The other end of the newest lock.
         self._held = -1
         self.lost = False
+        #: What is so already when somebody connects.
+        self.preparing = False
 
     def connect(self) -> Self:
         """Come in."""
@@ -42,6 +44,7 @@ class Login:
         """Stay."""
         self._ears = list(os.pipe())
         os.set_blocking(self._ears[0], False)
+        self._signals = [self.preparing]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -303,6 +306,37 @@ def test_connection_that_is_lost_while_rows_are_ended_does_not_end_the_delay(
         on.ends.may.set()
         await deadline.comes(lambda: not on.login.locked)
         assert on.ends.asked == ["host/batch", "host/web"]
+
+    played(tmp_path, scene)
+
+
+def test_shutdown_whose_beginning_nobody_heard_ends_the_workloads(tmp_path: Path) -> None:
+    """The signal came while the connection was lost."""
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        on.login.preparing = on.login.lost = True
+        on.login.say()
+        await deadline.comes(lambda: not on.login._ears)
+        on.login.lost = False
+        await deadline.comes(lambda: on.ends.asked == ["host/batch"])
+
+    played(tmp_path, scene)
+
+
+def test_shutdown_that_was_given_up_unheard_ends_nobody_more(tmp_path: Path) -> None:
+    """A login manager that was started anew shuts nothing down."""
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        on.login.say("begins")
+        await deadline.comes(lambda: bool(on.ends.asked))
+        on.login.lost = True
+        on.login.say()
+        await deadline.comes(lambda: not on.login._ears)
+        on.login.lost = False
+        await deadline.comes(lambda: on.login.asked == 2)
+        assert (on.ends.asked, on.shutdown.conditions()) == (["host/batch"], ())
 
     played(tmp_path, scene)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
+from koordlet.cli import explain_pod
 from tests.kit import machines
 
 CONFIG = """\
@@ -107,3 +108,21 @@ def test_owners_are_colours(words: list[str], capsys: pytest.CaptureFixture[str]
 
     assert {f"owner-{word}" in coloured for word in ("reserved", "lse", "ls")} == {True}
     assert "owner-" not in plain.replace(".owner-", "")
+
+
+@pytest.mark.parametrize(
+    ("resize", "line"),
+    [
+        ("Deferred", "  resize     Deferred: waits for room on the node;"),
+        ("Infeasible", "  resize     Infeasible: the node can never hold the new amounts;"),
+        ("InProgress", "  resize     InProgress: what is larger, old or new, counts"),
+        (None, None),
+    ],
+)
+def test_resize_of_a_pod_is_told_with_what_counts_meanwhile(
+    resize: str | None, line: str | None
+) -> None:
+    """The kubelet's condition PodResizePending; nothing is said where there is none."""
+    shown = list(explain_pod.lines({"namespace": "d", "name": "p", "resize": resize}))
+    told = [each[: len(line or each)] for each in shown if "resize" in each]
+    assert told == ([line] if line else [])

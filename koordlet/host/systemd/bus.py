@@ -57,6 +57,8 @@ class BusConnection:
         self._end = time.monotonic() + patience
         self._serial = 0
         self._data = b""
+        #: Bytes to come of a message that is dropped.
+        self._dropping = 0
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._open((path,) if path else (PRIVATE, BUS))
@@ -164,13 +166,29 @@ class BusConnection:
                 raise _refusal(answer, member)
 
     def _message(self) -> dbus.Message:
+        while (message := self._next()) is None:
+            self._receive()
+        return message
+
+    def _next(self) -> dbus.Message | None:
+        """Take the next message that has come whole. One that is too long for us is dropped."""
         try:
-            while (size := dbus.size_of(self._data)) is None or len(self._data) < size:
-                self._receive()
+            while (size := dbus.size_of(self._data)) is not None and size > dbus.MOST:
+                self._dropping = size
+                self._drop()
+            if size is None or len(self._data) < size:
+                return None
             whole, self._data = self._data[:size], self._data[size:]
-            return dbus.parse(whole)
+            return self._parse(whole)
         except dbus.DBusFormatError as error:
             raise NoSystemdError(f"not D-Bus: {error}") from None
+
+    def _drop(self) -> None:
+        dropped = min(self._dropping, len(self._data))
+        self._data, self._dropping = self._data[dropped:], self._dropping - dropped
+
+    def _parse(self, whole: bytes) -> dbus.Message:
+        return dbus.parse(whole)
 
     def _left(self) -> float:
         left = self._end - time.monotonic()
@@ -194,6 +212,7 @@ class BusConnection:
         if not more:
             raise NoSystemdError("the connection was closed")
         self._data += more
+        self._drop()
 
     def _read(self) -> bytes:
         return self._socket.recv(1 << 16)

@@ -4,8 +4,8 @@ Covers: marshalling of values by signature, method calls, replies and errors, au
 Does not cover: the socket and its deadline (``bus``), what systemd's methods mean.
 
 Rules:
-1. What comes in is judged: a length beyond ``MOST``, a value outside its message, a type that is
-   not known here, nesting without end is ``DBusFormatError``, whatever the bytes are.
+1. What comes in is judged: a length that no message has, a value outside its message, a type that
+   is not known here, nesting without end is ``DBusFormatError``, whatever the bytes are.
 2. We write little-endian and read both.
 
 The format: the D-Bus specification, "Message Protocol". A value is aligned to its size from the
@@ -20,8 +20,10 @@ from dataclasses import field
 
 from koordlet.model.record import dataclass
 
-#: Messages and arrays beyond this are refused: systemd's answers to us are below a kilobyte.
+#: Messages and arrays beyond this are not for us: systemd's answers to us are below a kilobyte.
 MOST = 1 << 20
+#: No message is longer, by the specification.
+_LONGEST = 1 << 27
 #: Containers inside each other.
 _DEEPEST = 8
 
@@ -243,7 +245,7 @@ def size_of(data: bytes) -> int | None:
         return None
     order = _order(data)
     body, _, fields = struct.unpack_from(order + "III", data, 4)
-    if body > MOST or fields > MOST:
+    if body + fields > _LONGEST:
         raise DBusFormatError(f"a message of {body + fields} bytes")
     return int(_FIXED + fields + -fields % 8 + body)
 

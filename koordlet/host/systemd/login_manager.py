@@ -9,6 +9,9 @@ Rules:
 3. The limit is raised until the next boot, by a file that an operator can see and remove.
 4. Any user may send a signal of any name to this connection alone, with descriptors: such a signal
    has a destination, and is not heard. The bus checks the sender of what it sends to everybody.
+   What such a message has that is too long or not known here is passed over.
+5. What began or ended before the connection was there is heard as its first signal. A login
+   manager that was restarted has forgotten what it began: its connection is lost.
 
 The interface: org.freedesktop.login1(5), systemd-logind's inhibitor locks.
 """
@@ -31,7 +34,11 @@ _NAME = "org.freedesktop.login1"
 _PATH, _INTERFACE = "/org/freedesktop/login1", f"{_NAME}.Manager"
 _BUS = ("/org/freedesktop/DBus", "org.freedesktop.DBus")
 _SIGNAL = "PrepareForShutdown"
-_MATCH = f"type='signal',sender='{_NAME}',interface='{_INTERFACE}',member='{_SIGNAL}'"
+_OWNER = "NameOwnerChanged"
+_MATCHES = (
+    f"type='signal',sender='{_NAME}',interface='{_INTERFACE}',member='{_SIGNAL}'",
+    f"type='signal',sender='{_BUS[1]}',interface='{_BUS[1]}',member='{_OWNER}',arg0='{_NAME}'",
+)
 _MICROSECONDS = 1_000_000
 #: Seconds for one call.
 _PATIENCE = 5.0
@@ -46,9 +53,12 @@ class LoginManager(bus.BusConnection):
         self._patience = patience
         self._handles: list[int] = []
         self._beginning: list[bool] = []
+        self._restarted = False
         super().__init__(path, patience=patience)
         try:
-            self._call(*_BUS, "AddMatch", "s", (_MATCH,), destination=_BUS[1])
+            for match in _MATCHES:
+                self._call(*_BUS, "AddMatch", "s", (match,), destination=_BUS[1])
+            self._beginning = [self._property("PreparingForShutdown") is True]
         except BaseException:
             self.close()
             raise
@@ -67,13 +77,10 @@ class LoginManager(bus.BusConnection):
 
     def most_delay_seconds(self) -> float:
         """Ask how long a lock delays a shutdown at most."""
-        body = self._ask(
-            "org.freedesktop.DBus.Properties", "Get", _INTERFACE, "InhibitDelayMaxUSec"
-        )
-        value = body[0] if body else None
-        if not isinstance(value, dbus.Variant) or not isinstance(value.value, int):
+        value = self._property("InhibitDelayMaxUSec")
+        if not isinstance(value, int):
             raise bus.NoSystemdError("InhibitDelayMaxUSec: the answer is not a number")
-        return value.value / _MICROSECONDS
+        return value / _MICROSECONDS
 
     def delay_shutdown(self, who: str, why: str) -> int:
         """Take a delay lock: the descriptor that gives it back when it is closed."""
@@ -88,7 +95,7 @@ class LoginManager(bus.BusConnection):
         """Take the signals that came: ``True``: one begins; ``False``: it was given up.
 
         Never waits; the connection stays readable while there is more. ``NoSystemdError`` where it
-        is lost, after the last of them.
+        is lost, after the last of them, and where the login manager was restarted.
         """
         self._end = time.monotonic() + self._patience
         lost: bus.NoSystemdError | None = None
@@ -98,10 +105,12 @@ class LoginManager(bus.BusConnection):
                 self._receive()
         except bus.NoSystemdError as error:
             lost = error
-        while (size := self._size()) is not None and len(self._data) >= size:
-            self._message()
+        while self._next() is not None:
+            pass
         self._drop_handles()
         heard, self._beginning = self._beginning, []
+        if self._restarted:
+            raise bus.NoSystemdError("systemd-logind was restarted")
         if lost is not None and not heard:
             raise lost
         return heard
@@ -110,11 +119,9 @@ class LoginManager(bus.BusConnection):
         self._end = time.monotonic() + self._patience
         return self._call(_PATH, interface, member, "s" * len(body), body, destination=_NAME)
 
-    def _size(self) -> int | None:
-        try:
-            return dbus.size_of(self._data)
-        except dbus.DBusFormatError as error:
-            raise bus.NoSystemdError(f"not D-Bus: {error}") from None
+    def _property(self, name: str) -> object:
+        body = self._ask("org.freedesktop.DBus.Properties", "Get", _INTERFACE, name)
+        return body[0].value if body and isinstance(body[0], dbus.Variant) else None
 
     def _readable(self) -> bool:
         self._socket.settimeout(0)
@@ -129,10 +136,16 @@ class LoginManager(bus.BusConnection):
     def _greeting(self) -> bytes:
         return dbus.hello(os.geteuid(), handles=True)
 
-    def _message(self) -> dbus.Message:
-        message = super()._message()
+    def _parse(self, whole: bytes) -> dbus.Message:
+        try:
+            message = super()._parse(whole)
+        except dbus.DBusFormatError:
+            return dbus.Message(type=dbus.SIGNAL, serial=0)  # nobody's answer
         name = message.type, message.interface, message.member
-        if name == (dbus.SIGNAL, _INTERFACE, _SIGNAL) and not message.destination:
+        if message.destination:
+            return message
+        self._restarted |= name == (dbus.SIGNAL, _BUS[1], _OWNER)
+        if name == (dbus.SIGNAL, _INTERFACE, _SIGNAL):
             self._beginning += [bool(value) for value in message.body[:1]]
         return message
 

@@ -5,7 +5,9 @@ Covers: ``take``. Does not cover: which CPUs are free and who holds the others
 
 Theory of operation. CPUs are taken from the smallest domain that holds all of them, so that a
 workload shares caches and memory with itself; what is left over of the machine stays in large
-pieces (``MOST``) or is evened out (``LEAST``). Every tie is broken, in this order:
+pieces (``MOST``) or is evened out (``LEAST``). ``EVEN`` takes from all NUMA nodes instead, core by
+core (spread: CPU by CPU), each from the one with the largest free share, then the lower number.
+Every tie is broken, in this order:
 
 Whole cores (``FULL_CORES``, and any policy on a machine without SMT):
 * one L3 domain that suffices: on the node that would be taken, the domain with the fewest whole
@@ -61,6 +63,7 @@ class Strategy(enum.Enum):
 
     MOST = "MostAllocated"
     LEAST = "LeastAllocated"
+    EVEN = "DistributeEvenly"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +140,8 @@ class _Taking:
 
     def run(self, count: int) -> int:
         """Take that many."""
+        if self.request.strategy is Strategy.EVEN:
+            return self._evenly(count)
         taken = self._one_domain(count)
         if taken is None:
             before = self.taken
@@ -152,6 +157,26 @@ class _Taking:
         if not self._full:
             offers.insert(0, _firsts(self.shape, alone))
         yield from dict.fromkeys(offers)
+
+    def _evenly(self, count: int) -> int:
+        before = self.taken
+        for offer in tuple(self._offers()):
+            while (missing := count - (self.taken & ~before).bit_count()) and offer & self.free:
+                left = offer & self.free
+                number = min(
+                    (number for number, bits in self.shape.nodes.items() if bits & left),
+                    key=lambda number: (-self._free_share(number), number),
+                )
+                part = self.shape.nodes[number] & left
+                if self._full:
+                    best = self.shape.whole(part) or part
+                    part = next(core.bits & best for core in self.shape.cores if core.bits & best)
+                self._claim(cpu_shape.lowest(part, missing if self._full else 1))
+        return self.taken & ~before
+
+    def _free_share(self, number: int) -> float:
+        bits = self.shape.nodes[number]
+        return (bits & self.free).bit_count() / bits.bit_count()
 
     # One domain ----------------------------------------------------------------------------------
 

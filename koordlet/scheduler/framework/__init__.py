@@ -214,6 +214,11 @@ class Plugin:
     def __init__(self, args: Mapping[str, Any]) -> None:
         self.args = args
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What of the arguments has no effect, in words for the operator."""
+        return ()
+
     def meet(self, others: Iterable[Plugin]) -> None:
         """Learn which plugins the profile has; called once, before anything else."""
 
@@ -251,6 +256,13 @@ class Plugin:
     def names(self, pod_class: PodClass) -> frozenset[str] | None:
         """The names of the only nodes that can pass, or ``None`` for all."""
         return None
+
+    def preferred(self, pod_class: PodClass) -> Sequence[str]:
+        """The names of nodes that are tried in their order, before all others and without scores.
+
+        Asked only where the pod is not refused as a whole.
+        """
+        return ()
 
     def filter(self, pod_class: PodClass, columns: Columns) -> Filter | None:
         """The filter of a class; ``None``: the plugin skips. May raise ``RefusedError``."""

@@ -55,6 +55,7 @@ class Cycle:
         self._refining = profile.having("refine")
         self._pre_filtering = profile.having("pre_filter")
         self._hiding = profile.having("hidden")
+        self._preferring = profile.having("preferred")
         self._claiming = any(plugin.name == _CLAIMING for plugin in profile.plugins)
 
     def class_for(self, pod: Pod) -> PodClass:
@@ -114,8 +115,8 @@ class Cycle:
     def _best(self, pod: Pod, view: View, shunned: Collection[int]) -> int:
         if view.refused is not None:
             return -1
-        row = self._nominated(pod, view)
-        if row is not None and row not in shunned:
+        row = self._before_scores(pod, view, shunned)
+        if row is not None:
             return row
         if self.profile.share < _EVERY:
             return self._sampled(view, shunned)
@@ -134,9 +135,16 @@ class Cycle:
             self._start = int(some[-1] + 1) % size
         return first(view.scored(some))
 
-    def _nominated(self, pod: Pod, view: View) -> int | None:
-        row = self.columns.rows.get(pod.nominated) if pod.nominated else None
-        return row if row is not None and view.passes(row) else None
+    def _before_scores(self, pod: Pod, view: View, shunned: Collection[int] = ()) -> int | None:
+        """The node that is taken whatever it scores: where room was made, or a preferred one."""
+        names = [pod.nominated] if pod.nominated else []
+        for plugin in self._preferring:
+            names += plugin.preferred(view.pod_class)
+        for name in names:
+            row = self.columns.rows.get(name)
+            if row is not None and row not in shunned and view.passes(row):
+                return row
+        return None
 
     def verdict(self, pod: Pod, row: int) -> Verdict | None:
         """The first refusal of one node; ``None``: it passes all filters now."""
@@ -158,7 +166,7 @@ class Cycle:
     def scored(self, pod: Pod) -> Scored:
         """Every feasible node with its total score, as ``choose`` sees them now."""
         with self.sight(pod) as view:
-            row = self._nominated(pod, view)
+            row = self._before_scores(pod, view)
             return view.scored() if row is None else view.scored(np.array([row], np.intp))
 
     def failure(self, pod: Pod, promised: Mapping[int, Verdict] | None = None) -> Failure:

@@ -227,8 +227,7 @@ class _Reader:
             name: self._known[name][0](args.get(name, {})) for name in wanted if name in self._known
         }
         for plugin in made.values():
-            if isinstance(plugin, Coscheduling | ElasticQuotaPlugin):
-                self._warnings += [f"{self._where}: {why}" for why in plugin.arguments.warnings]
+            self._warnings += [f"{self._where}: {why}" for why in plugin.warnings]
         scores = [(made[name], weight) for name, weight in at["score"].items() if name in made]
         return profile.Profile(
             name,

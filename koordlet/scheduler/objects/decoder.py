@@ -177,7 +177,7 @@ _DECIDING = (
     *(keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY),
     *(pod_annotations.RESOURCE_SPEC, pod_annotations.NUMA_SPEC, peer_keys.LOAD_FACTORS),
     *(peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION),
-    *(pod_annotations.EXTENDED_RESOURCES, *unserved.ANNOTATIONS),
+    *(pod_annotations.EXTENDED_RESOURCES, *peer_keys.HINTS),
 )
 
 
@@ -309,7 +309,7 @@ def _decode(
         annotations=notes,
         extended=extended_resources.decode(init, plain),
         band=class_key.band(labels, spec, qos_class),
-        unsupported=judge.of_class(labels, notes, spec),
+        unsupported=judge.of_class(labels, spec),
     )
 
 

@@ -14,6 +14,9 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.wire import Body
 
+#: Of Kubernetes until 1.23.
+_PREFER_AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -57,6 +60,11 @@ class NodeDecoder:
         allocatable = requests.readable(
             wire.mapping(status, known), requests.MOST_ALLOCATABLE, problems, known
         )
+        if _PREFER_AVOID in notes:
+            problems.append(
+                f"annotation {_PREFER_AVOID} is ignored: Kubernetes removed what read it;"
+                " a NodeAvoidance says what a workload avoids"
+            )
         reserved = self._reserved(name, notes.get(node_annotations.RESERVATION), problems)
         return Node(
             name=name,

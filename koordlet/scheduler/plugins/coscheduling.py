@@ -6,7 +6,7 @@ profile without the plugin of a form refuses the pods of that form by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -117,6 +117,10 @@ class Coscheduling(_Gate):
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
         self.arguments = arguments(args)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return self.arguments.warnings
 
     def pre_enqueue(self, pod: Pod) -> str:
         own = pod.gang is not None and not pod.gang.native

@@ -6,7 +6,7 @@ quota and waking who waits (``scheduler.loop.quota_scheduler``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -48,6 +48,10 @@ class ElasticQuotaPlugin(framework.Plugin):
         super().__init__(args)
         self.arguments = settings.arguments(args)
         self._quotas: AdmittingQuotas | None = None
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return self.arguments.warnings
 
     def attach(self, quotas: AdmittingQuotas) -> None:
         """Ask these quotas."""

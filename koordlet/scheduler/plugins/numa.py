@@ -48,6 +48,7 @@ from koordlet.scheduler.reservation.info import ReservationInfo
 
 _Alignments = Callable[[PodClass, Columns, int, ReservationInfo | None], DeviceAlignment | None]
 _BINDS = {"FullPCPUs", "SpreadByPCPUs"}
+_STRATEGIES = {strategy.value: strategy for strategy in accumulator.Strategy}
 _NUMA = {"BestEffort", "Restricted", "SingleNUMANode"}
 
 
@@ -66,7 +67,7 @@ class NodeNUMAResource(framework.Plugin):
             raise BadObjectError(f"defaultCPUBindPolicy {default!r} is unknown")
         self._default = default
         kind = wire.text(wire.mapping(args, "numaScoringStrategy"), "type")
-        self._most = kind == "MostAllocated"
+        self._strategy = _STRATEGIES.get(kind, accumulator.Strategy.LEAST)
         strategy = wire.mapping(args, "scoringStrategy")
         self._full = wire.text(strategy, "type", "LeastAllocated") == "MostAllocated"
         self._resources = resources.weighted(wire.bodies(strategy, "resources"))
@@ -148,9 +149,9 @@ class NodeNUMAResource(framework.Plugin):
             bind = Bind.FULL_CORES
         own = machine.numa_policy if machine is not None else ""
         numa = node.labels.get(peer_keys.NUMA_POLICY) or own
-        named = node.labels.get(peer_keys.NUMA_STRATEGY, "MostAllocated" if self._most else "")
-        most = named == "MostAllocated"
-        strategy = accumulator.Strategy.MOST if most else accumulator.Strategy.LEAST
+        named = node.labels.get(peer_keys.NUMA_STRATEGY)
+        usual = self._strategy if named is None else accumulator.Strategy.LEAST
+        strategy = _STRATEGIES.get(named or "", usual)
         ratio = placement.ratio(node)
         return NodeOffer(node, machine, bind, numa if numa in _NUMA else "", strategy, ratio)
 

@@ -31,6 +31,7 @@ from koordlet.scheduler.plugins import (
     reservation,
     resource_preferences,
     resources,
+    scheduling_hint,
     topology_spread,
     volume_binding,
     volumes,
@@ -48,6 +49,7 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (node_avoidance.NodeAvoidance, 10_000),
     (node.NodeUnschedulable, 0),
     (node.NodeName, 0),
+    (scheduling_hint.SchedulingHint, 0),
     (node.TaintToleration, 3),
     (pressure.NodePressure, 0),
     (node.NodeAffinity, 2),
@@ -79,11 +81,7 @@ OPTIONAL: tuple[tuple[type[framework.Plugin], int], ...] = (
 BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 
 #: Plugins of Kubernetes and of the peers that this scheduler does not have.
-LACKING = frozenset(
-    {
-        "DefaultPreBind", "PodGroupPodsCount", "SchedulingHint", "TopologyPlacementGenerator",
-    }
-)  # fmt: skip
+LACKING = frozenset({"DefaultPreBind", "PodGroupPodsCount", "TopologyPlacementGenerator"})
 
 _GROUP = "koordlet.scheduler.plugins"
 

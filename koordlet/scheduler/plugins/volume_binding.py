@@ -30,6 +30,7 @@ from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.storage import SELECTED, Storage, claim_names
 from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.plugins import resources
 from koordlet.scheduler.plugins.volumes import WithStorage
 
 #: On a claim to which the volume controller has given its volume.
@@ -75,11 +76,18 @@ class VolumeBinding(WithStorage):
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
+        self._shaped = "shape" in args and bool(resources.shape(wire.bodies(args, "shape")))
         #: Volume to the claim that it is promised to (rule 3).
         self._promised: dict[str, tuple[str, str]] = {}
         #: Pod to claim to volume, empty: it is to be made.
         self._chosen: dict[str, dict[tuple[str, str], str]] = {}
         self._columns: Columns | None = None
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        if not self._shaped:
+            return ()
+        return (f"{self.name}: shape has no effect: storage capacity is not scored",)
 
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns

@@ -108,6 +108,8 @@ class Options:
     config: Path | None = None
     #: Pods that name a gang, a quota or a hard hint are placed as if they did not.
     ignores_keys: bool = False
+    #: Admission plugins of a standalone scheduler that are enabled by name.
+    admission: frozenset[str] = frozenset()
     #: Where agents and programs of other machines are heard, with mutual TLS.
     remote: GrpcListener | None = None
 
@@ -274,7 +276,9 @@ async def _speaking(
     if alone:
         offered += [
             reservations.Reservations(service.ReservationService(store)),
-            placing.PlacingService(standalone_api.StandaloneApi(store, scheduler)),
+            placing.PlacingService(
+                standalone_api.StandaloneApi(store, scheduler, options.admission)
+            ),
             moving.MovingService(
                 standalone_moves.StandaloneMoves(
                     store,

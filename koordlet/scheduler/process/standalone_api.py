@@ -1,22 +1,25 @@
 """What a standalone scheduler does that a cluster's API server and controllers would do.
 
-Covers: taking objects in (defaults, priority classes, overhead), what runs where, why.
-Does not cover: messages (``rpc.placing``), deciding (``scheduler.loop``), quotas
-(``standalone_quotas``).
+Covers: taking objects in, what runs where, why.
+Does not cover: messages (``rpc.placing``), deciding (``scheduler.loop``), pods
+(``standalone_pods``), quotas (``standalone_quotas``).
 
 Rules:
 1. An object is taken in as it is, with what an API server would have added: namespace, priority,
-   preemption policy, overhead, tolerations. What is there already is replaced in its wishes.
+   preemption policy, overhead, tolerations. What is there already is replaced in its wishes; a pod
+   only where it has scheduling gates.
 2. One bad object costs itself, and says why.
+3. Objects are taken in one after the other: each sees what those before it have used of a quota.
 """
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import contextlib
 import datetime as dt
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from koordlet.kubeapi import (
@@ -34,18 +37,16 @@ from koordlet.kubeapi import (
 )
 from koordlet.model import errors, resources, surrogates
 from koordlet.rpc import placing
-from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import json_annotations
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.process import standalone_quotas
+from koordlet.scheduler.process import standalone_pods, standalone_quotas
 from koordlet.scheduler.rescheduling import move_plan
 from koordlet.scheduler.reservation import keys, parsing
-from koordlet.scheduler.standalone import taints
+from koordlet.scheduler.standalone import resource_quota
 
-_CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TAKEN = {
     kind.name: kind
     for kind in (
@@ -57,19 +58,19 @@ _TAKEN = {
         *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
         *(kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS),
         *(kinds.RESOURCE_CLAIM_TEMPLATES, kinds.POD_MIGRATION_JOBS, kinds.NODE_AVOIDANCES),
-        kinds.MOVE_PLANS,
+        *(kinds.MOVE_PLANS, kinds.RESOURCE_QUOTAS),
     )
 }
 #: Objects that say themselves why they cannot be carried out.
-_READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], job.MigrationJob | move_plan.MovePlan]]
-_READERS = {kinds.POD_MIGRATION_JOBS: job.read, kinds.MOVE_PLANS: move_plan.read}
+_Read = job.MigrationJob | move_plan.MovePlan | resource_quota.ResourceQuota
+_READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], _Read]] = {
+    kinds.POD_MIGRATION_JOBS: job.read,
+    kinds.MOVE_PLANS: move_plan.read,
+    kinds.RESOURCE_QUOTAS: resource_quota.read,
+}
 _ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
 _NATIVE_GANGS = {kinds.NATIVE_POD_GROUPS.name, "Workload"}
-_USE_POD_GROUP = (
-    f"use a PodGroup of {kinds.POD_GROUPS.api_version}, and its label on the pods:"
-    f" {pod_groups.POD_GROUP}"
-)
 #: Whose status comes with them: there is no kubelet and no controller to write it.
 _WITH_STATUS = {"Node", "NodeMetric", "PodDisruptionBudget"}
 
@@ -77,8 +78,13 @@ _WITH_STATUS = {"Node", "NodeMetric", "PodDisruptionBudget"}
 class StandaloneApi:
     """Answers for one standalone scheduler."""
 
-    def __init__(self, store: objects.Objects, loop: runner.Loop) -> None:
+    def __init__(
+        self, store: objects.Objects, loop: runner.Loop, switches: Collection[str] = ()
+    ) -> None:
+        """``switches``: admission plugins that are enabled by name."""
         self._store, self._loop = store, loop
+        self._taking = asyncio.Lock()
+        self._pods = standalone_pods.PodIntake(store, loop.core.cycles, switches)
 
     def nodes(self, name: str) -> Sequence[placing.Node]:
         """One node, or all."""
@@ -149,7 +155,7 @@ class StandaloneApi:
             group = str(body.get("apiVersion") or "").partition("/")[0]
             if kind in _NATIVE_GANGS and group == pod_groups.NATIVE_GROUP:
                 raise refusals.Invalid(
-                    f"{kind} of {group} exists in clusters only", fix=_USE_POD_GROUP
+                    f"{kind} of {group} exists in clusters only", fix=standalone_pods.USE_POD_GROUP
                 )
             if known is None:
                 raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not accepted")
@@ -158,10 +164,11 @@ class StandaloneApi:
             meta = {key: value for key, value in objects.metadata(body).items() if key != "uid"}
             if faults := validation.faults({**body, "metadata": meta}):
                 raise refusals.Invalid("; ".join(faults))
-            body = await self._completed(known, body)
-            quotas.check(known, body)
-            made = await self._written(known, body, dry_run=quotas.dry_run)
-            quotas.take(known, made)
+            async with self._taking:
+                body = await self._completed(known, body)
+                quotas.check(known, body)
+                made = await self._written(known, body, dry_run=quotas.dry_run)
+                quotas.take(known, made)
         except errors.KoordletError as error:
             return placing.Taken(kind=kind, namespace=namespace, name=name, error=str(error))
         return placing.Taken(
@@ -180,7 +187,10 @@ class StandaloneApi:
             made = await self._store.create(kind, wish, dry_run=dry_run)
         except refusals.AlreadyExists:
             if kind == kinds.PODS:
-                raise
+                updated = await self._pods.updated(wish, dry_run=dry_run)
+                if updated is None:
+                    raise
+                return updated
             ref = objects.ref(kind, body)
             made = await self._store.patch(ref, objects.Merge(wish), dry_run=dry_run)
         if status is not None and not dry_run:
@@ -196,7 +206,7 @@ class StandaloneApi:
         body = {**body, "metadata": metadata}
         if kind == kinds.RESERVATIONS:
             with contextlib.suppress(BadObjectError):  # the store says what cannot be read
-                self._check_served(parsing.read(body).scheduler)
+                self._pods.check_served(parsing.read(body).scheduler)
         rate = disruption_rates.disruption_rate(body) if kind == kinds.DISRUPTION_RATES else None
         if rate is not None and rate.faults:
             raise refusals.Invalid("; ".join(rate.faults))
@@ -216,7 +226,7 @@ class StandaloneApi:
             )
         if kind in {kinds.RESOURCE_CLAIMS, kinds.RESOURCE_CLAIM_TEMPLATES}:
             await self._check_admin_access(kind, body)
-        return await self._pod(body) if kind == kinds.PODS else body
+        return await self._pods.completed(body) if kind == kinds.PODS else body
 
     async def _check_admin_access(self, kind: kinds.Kind, body: Mapping[str, Any]) -> None:
         """``Invalid`` where devices of others are asked for outside of namespaces for that."""
@@ -237,55 +247,6 @@ class StandaloneApi:
                 culprit=name,
                 fix=f'label the namespace {_ADMIN_ACCESS}="true"',
             )
-
-    def _check_served(self, name: str) -> None:
-        """``Invalid`` where no profile would ever try what asks for this scheduler."""
-        served = self._loop.core.cycles
-        if name not in served:
-            raise refusals.Invalid(
-                f"schedulerName is {name!r}, which this scheduler does not serve",
-                fix=f"it serves {', '.join(served)}",
-            )
-
-    async def _pod(self, body: dict[str, Any]) -> dict[str, Any]:
-        spec = dict(objects.part(body, "spec"))
-        if "schedulingGroup" in spec:
-            raise refusals.Invalid(
-                "spec.schedulingGroup names a PodGroup that exists in clusters only",
-                fix=_USE_POD_GROUP,
-            )
-        served = self._loop.core.cycles
-        usual = profile.SERVED[-1]
-        spec.setdefault("schedulerName", usual if usual in served else next(iter(served)))
-        self._check_served(str(spec["schedulerName"]))
-        spec |= await self._priority(spec, objects.text(body, "name"))
-        spec["tolerations"] = taints.tolerations(spec, best_effort=_asks_nothing(spec))
-        runtime = spec.get("runtimeClassName")
-        if runtime:
-            runtime_class = await self._store.get(objects.Ref(kinds.RUNTIME_CLASSES, str(runtime)))
-            overhead = objects.part(runtime_class, "overhead").get("podFixed")
-            if isinstance(overhead, Mapping):
-                spec["overhead"] = dict(overhead)
-        return {**body, "spec": spec}
-
-    async def _priority(self, spec: Mapping[str, Any], culprit: str) -> dict[str, Any]:
-        """From the store itself: the class may have been handed in a moment ago."""
-        named = str(spec.get("priorityClassName") or "")
-        if named in _CRITICAL:
-            return {"priority": _CRITICAL[named]}
-        listing = await objects.collect(self._store.list(kinds.PRIORITY_CLASSES))
-        meant = (
-            item
-            for item in listing.items
-            if (objects.text(item, "name") == named if named else item.get("globalDefault") is True)
-        )
-        known = next(meant, None)
-        if known is None and named:
-            raise refusals.Invalid(f"no PriorityClass is named {named!r}", culprit=culprit)
-        if known is None:
-            return {"priority": spec.get("priority", 0)}
-        never = {"preemptionPolicy": "Never"} if known.get("preemptionPolicy") == "Never" else {}
-        return {**never, "priority": known.get("value", 0)}
 
     async def delete_quota(self, name: str, *, force: bool) -> None:
         """Delete a quota; with pods or children in it only by force."""
@@ -333,16 +294,6 @@ def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assignm
 def _may_be_early(taken: placing.Taken) -> bool:
     """Whether an object was refused that may stand before what it needs."""
     return bool(taken.error) and taken.kind == kinds.ELASTIC_QUOTAS.name
-
-
-def _asks_nothing(spec: Mapping[str, Any]) -> bool:
-    """Whether a pod is best-effort: no container requests or limits anything."""
-    several = (*objects.parts(spec, "containers"), *objects.parts(spec, "initContainers"))
-    return not any(
-        objects.part(objects.part(container, "resources"), key)
-        for container in several
-        for key in ("requests", "limits")
-    )
 
 
 def _decoded(manifest: str) -> dict[str, Any]:

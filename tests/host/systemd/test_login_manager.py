@@ -16,20 +16,28 @@ Answers = tuple[tuple[str, list[object]], ...]
 _MICROSECONDS: tuple[str, list[object]] = ("v", [dbus.Variant("t", 5_000_000)])
 
 
-def signal(*, begins: bool, member: str = "PrepareForShutdown", to: str = "") -> bytes:
+def signal(
+    *,
+    begins: bool = True,
+    interface: str = "org.freedesktop.login1.Manager",
+    member: str = "PrepareForShutdown",
+    to: str = "",
+    other: dbus.Variant | None = None,
+) -> bytes:
     """A signal of the login manager, from a call: the type is another.
 
-    ``to``: the only connection that gets it.
+    ``to``: the only connection that gets it; ``other``: what it says in place of ``begins``.
     """
+    body = other or dbus.Variant("b", begins)
     raw = bytearray(
         dbus.call(
             7,
             "/org/freedesktop/login1",
-            "org.freedesktop.login1.Manager",
+            interface,
             member,
             destination=to,
-            signature="b",
-            body=[begins],
+            signature=body.signature,
+            body=[body.value],
         )
     )
     raw[1] = dbus.SIGNAL
@@ -39,9 +47,12 @@ def signal(*, begins: bool, member: str = "PrepareForShutdown", to: str = "") ->
 class Server:
     """A login manager that gives one lock, and then says what it is told to say."""
 
-    def __init__(self, *replies: bytes, lock: bool = True, forged: int = 0) -> None:
+    def __init__(
+        self, *replies: bytes, lock: bool = True, forged: int = 0, preparing: bool = False
+    ) -> None:
         """``forged``: signals with a descriptor, of somebody else, before the lock."""
         self.replies, self.lock, self.forged = replies, lock, forged
+        self.preparing: tuple[str, list[object]] = ("v", [dbus.Variant("b", preparing)])
         self.asked: list[tuple[str, tuple[object, ...]]] = []
         self.reader, self._writer = os.pipe()
 
@@ -50,7 +61,7 @@ class Server:
         assert b"NEGOTIATE_UNIX_FD\r\n" in peer.recv(4096)
         peer.sendall(b"OK 0123\r\nAGREE_UNIX_FD\r\n")
         data = b""
-        greeted: Answers = (("s", [":1.1"]), ("", []))
+        greeted: Answers = (("s", [":1.1"]), ("", []), ("", []), self.preparing)
         answers: Answers = (*greeted, _MICROSECONDS, ("h", [0]))
         for signature, body in answers:
             while (size := dbus.size_of(data)) is None or len(data) < size:
@@ -77,12 +88,12 @@ def test_a_lock_lasts_until_it_is_closed_and_shutdowns_are_heard(ram: Path) -> N
     with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
         most = login.most_delay_seconds()
         lock = login.delay_shutdown("koordlet", "order")
-        while len(heard) < 2:
+        while len(heard) < 3:
             select.select([login], [], [], 10)
             heard += login.shutdowns()
 
-    assert (most, heard) == (5.0, [True, False])
-    assert server.asked[3] == ("Inhibit", ("shutdown", "koordlet", "order", "delay"))
+    assert (most, heard) == (5.0, [False, True, False])
+    assert server.asked[5] == ("Inhibit", ("shutdown", "koordlet", "order", "delay"))
     assert not os.get_inheritable(lock), "a child would hold the shutdown back"
     assert not select.select([server.reader], [], [], 0)[0]
     os.close(lock)
@@ -103,7 +114,7 @@ def test_a_lost_connection_is_an_error(ram: Path) -> None:
         login.most_delay_seconds()
         os.close(login.delay_shutdown("koordlet", "order"))
         select.select([login], [], [], 10)
-        assert login.shutdowns() == [True], "what was said before"
+        assert login.shutdowns() == [False, True], "what was said before"
         with pytest.raises(bus.NoSystemdError, match="closed"):
             login.shutdowns()
 
@@ -115,7 +126,7 @@ def test_signal_to_this_connection_alone_is_not_of_the_login_manager(ram: Path) 
         login.most_delay_seconds()
         os.close(login.delay_shutdown("koordlet", "order"))
         select.select([login], [], [], 10)
-        assert login.shutdowns() == [True], "the one that was sent to everybody"
+        assert login.shutdowns() == [False, True], "the one that was sent to everybody"
 
 
 def test_descriptors_that_nobody_asked_for_are_closed_and_are_no_lock(ram: Path) -> None:
@@ -138,7 +149,48 @@ def test_flood_of_signals_is_taken_in_pieces(ram: Path) -> None:
         login.most_delay_seconds()
         os.close(login.delay_shutdown("koordlet", "order"))
         pieces: list[int] = []
-        while sum(pieces) < 1201:
+        while sum(pieces) < 1202:
             select.select([login], [], [], 10)
             pieces.append(len(login.shutdowns()))
-    assert max(pieces) <= 2 + (1 << 16) // len(whole)
+    assert max(pieces) <= 3 + (1 << 16) // len(whole)
+
+
+def test_shutdown_that_began_before_the_connection_is_heard_first(ram: Path) -> None:
+    """Its signal was sent while nobody listened."""
+    server = Server(preparing=True)
+    with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
+        assert login.shutdowns() == [True]
+
+
+@pytest.mark.parametrize("to", ["", ":1.1"])
+def test_login_manager_that_was_restarted_is_a_lost_connection(ram: Path, to: str) -> None:
+    """It has forgotten the shutdown; nobody but the bus can say so."""
+    owner = signal(interface="org.freedesktop.DBus", member="NameOwnerChanged", to=to)
+    server = Server(owner + signal(begins=False))
+    with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
+        login.most_delay_seconds()
+        os.close(login.delay_shutdown("koordlet", "order"))
+        select.select([login], [], [], 10)
+        if to:
+            assert login.shutdowns() == [False, True, False]
+            return
+        with pytest.raises(bus.NoSystemdError, match="restarted"):
+            login.shutdowns()
+
+
+def _nested(depth: int) -> dbus.Variant:
+    return dbus.Variant("v", _nested(depth - 1)) if depth else dbus.Variant("u", 1)
+
+
+@pytest.mark.parametrize("other", [dbus.Variant("s", "x" * dbus.MOST), _nested(20)])
+def test_signal_that_is_too_much_for_us_is_passed_over(ram: Path, other: dbus.Variant) -> None:
+    """Any user may send one; it costs neither the connection nor what comes behind it."""
+    server = Server(signal(other=other, to=":1.1") + signal(begins=False))
+    heard: list[bool] = []
+    with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
+        login.most_delay_seconds()
+        os.close(login.delay_shutdown("koordlet", "order"))
+        while len(heard) < 3:
+            select.select([login], [], [], 10)
+            heard += login.shutdowns()
+    assert heard == [False, True, False]

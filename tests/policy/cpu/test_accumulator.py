@@ -118,6 +118,31 @@ def test_strategies_choose_among_nodes_that_suffice(strategy: str, expected: str
 @pytest.mark.parametrize(
     ("free", "count", "bind", "expected"),
     [
+        ("0-15", 4, FULL, "0,4,8,12"),
+        ("0-15", 3, FULL, "0,4,8"),
+        ("0-15", 3, SPREAD, "0-1,4"),
+        ("0-15", 10, SPREAD, "0-8,12"),
+        # The node with the larger free share first, then both in turn.
+        ("1-7,9-15", 2, FULL, "4,12"),
+        ("1-7,9-15", 4, FULL, "1,4,9,12"),
+        # Whole cores before halves; what one node lacks the other gives.
+        ("0-3,8-10,4", 5, FULL, "0-2,8-9"),
+        ("0-3,8-10,4", 8, FULL, "0-4,8-10"),
+        ("0-15", 16, FULL, "0-15"),
+    ],
+)
+def test_evenly_means_from_each_node_in_turn(
+    free: str, count: int, bind: Bind, expected: str
+) -> None:
+    """``EVEN``: core by core, from the node with the largest free share."""
+    request = Request(count=count, bind=bind, strategy=Strategy.EVEN)
+
+    assert taken(SERVER, free, request) == expected
+
+
+@pytest.mark.parametrize(
+    ("free", "count", "bind", "expected"),
+    [
         ("0-7,8", 4, FULL, None),
         ("0-7,8-9", 4, FULL, "0-1,8-9"),
         ("0-15", 3, FULL, None),

@@ -40,12 +40,25 @@ def test_disabled_filters_do_not_refuse() -> None:
 
 def test_what_we_lack() -> None:
     """Disabled: a warning. Enabled, or unknown: an error that names it."""
-    off = config(plugins={"multiPoint": {"disabled": [{"name": "SchedulingHint"}]}})
-    assert any("SchedulingHint" in one for one in configuration.read(off, "f").warnings)
-    for name in ("SchedulingHint", "NoSuchPlugin"):
+    off = config(plugins={"multiPoint": {"disabled": [{"name": "DefaultPreBind"}]}})
+    assert any("DefaultPreBind" in one for one in configuration.read(off, "f").warnings)
+    for name in ("DefaultPreBind", "NoSuchPlugin"):
         on = config(plugins={"score": {"enabled": [{"name": name}]}})
         with pytest.raises(errors.ConfigError, match=name):
             configuration.read(on, "f")
+
+
+def test_scores_of_storage_capacity_are_read_and_warned_of() -> None:
+    """The gate is alpha and off; a shape that makes no sense is refused all the same."""
+
+    def shaped(*points: tuple[int, int]) -> dict[str, Any]:
+        shape = [{"utilization": use, "score": score} for use, score in points]
+        return config(pluginConfig=[{"name": "VolumeBinding", "args": {"shape": shape}}])
+
+    [warning] = configuration.read(shaped((0, 0), (100, 10)), "f").warnings
+    assert "VolumeBinding: shape has no effect" in warning
+    with pytest.raises(errors.ConfigError, match="a score is from 0 to 10"):
+        configuration.read(shaped((0, 11)), "f")
 
 
 def test_added_affinity() -> None:

@@ -13,7 +13,6 @@ from tests.kit.clusters import node, pod, tried
 
 Body = dict[str, Any]
 QUOTA = "quota.scheduling.koordinator.sh"
-HINT = "scheduling.koordinator.sh/scheduling-hint"
 
 
 def why(*bodies: Body) -> str:
@@ -27,26 +26,18 @@ def why(*bodies: Body) -> str:
     [
         ("scheduling.x-k8s.io/pod-group", {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}),
         ("spec.workloadRef", {"workloadRef": {"name": "w", "podGroup": "g"}}),
-        (HINT, {"meta": {"annotations": {HINT: '{"nodeNames": ["n"]}'}}}),
-        (
-            f"internal.{HINT}",
-            {"meta": {"annotations": {f"internal.{HINT}": '{"NodeNames": ["n"]}'}}},
-        ),
-        (HINT, {"meta": {"annotations": {HINT: "{nonsense"}}}),
     ],
 )
 def test_a_pod_that_names_what_is_lacking_waits_and_its_message_names_the_key(
     key: str, asked: Body
 ) -> None:
-    """Gangs in a dialect that nothing serves and hard hints are refused by name."""
+    """Gangs in a dialect that nothing serves are refused by name."""
     assert key in why(pod("p", **asked))
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        {"meta": {"annotations": {HINT: '{"preferredNodeNames": ["n"]}'}}},
-        {"meta": {"annotations": {HINT: '{"nodeNames": []}'}}},
         {"meta": {"annotations": {"gang.scheduling.koordinator.sh/min-available": "2"}}},
         {"labels": {f"{QUOTA}/preemptible": "false"}},
         {"labels": {f"{QUOTA}/name": "koordinator-default-quota"}},
@@ -54,7 +45,7 @@ def test_a_pod_that_names_what_is_lacking_waits_and_its_message_names_the_key(
     ],
 )
 def test_what_restricts_nobody_refuses_nobody(asked: Body) -> None:
-    """Preferred nodes, a minimum without a gang, and the quota of everybody are passed over."""
+    """A minimum without a gang, and the quota of everybody, are passed over."""
     assert why(pod("p", **asked)) == ""
 
 
@@ -89,22 +80,18 @@ def test_the_option_takes_labels_and_quotas_back_but_no_field() -> None:
     assert [one["pod"] for one in found.pending] == ["d/k"]
 
 
-def test_one_message_names_everything_that_is_asked_for() -> None:
-    """Who asks for two things hears of both at once, and of the way out."""
-    labels = {"scheduling.x-k8s.io/pod-group": "g"}
-    both = pod("p", labels=labels, meta={"annotations": {HINT: '{"nodeNames": ["n"]}'}})
-    both["metadata"]["labels"] = labels
-
-    assert (
-        "gang 'g' (label scheduling.x-k8s.io/pod-group) and a hard scheduling hint (nodeNames of"
-        f" annotation {HINT}) are not supported by this scheduler; {unserved.OPTION} places such"
-        " pods all the same" == why(both)
+def test_message_names_the_gang_and_the_way_out() -> None:
+    """Who cannot change the pods can have them placed."""
+    asking = pod("p", labels={"scheduling.x-k8s.io/pod-group": "g"})
+    assert why(asking) == (
+        "gang 'g' (label scheduling.x-k8s.io/pod-group) is not supported by this scheduler;"
+        f" {unserved.OPTION} places such pods all the same"
     )
 
 
 def test_what_pods_of_a_file_ask_for_is_known_without_placing_them() -> None:
     """Each pod by itself; nonsense and other kinds ask for nothing."""
-    asked = unserved.of_bodies(
+    gangs = unserved.gangs_of(
         [
             {"kind": "ElasticQuota", "metadata": []},
             pod("p"),
@@ -113,4 +100,4 @@ def test_what_pods_of_a_file_ask_for_is_known_without_placing_them() -> None:
         ]
     )
 
-    assert [sorted(each) for each in asked] == [[], ["gang"]]
+    assert list(gangs) == ["", "g"]

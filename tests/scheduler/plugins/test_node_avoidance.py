@@ -75,6 +75,16 @@ def test_of_two_avoided_nodes_the_one_with_less_weight_is_taken() -> None:
     assert chosen(*NODES, *lists) == "full"
 
 
+def test_annotation_of_an_older_kubernetes_is_warned_of() -> None:
+    """The warning names the node and what has come in its place."""
+    marked = clusters.node("n")
+    key = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+    marked["metadata"]["annotations"] = {key: '{"preferAvoidPods": []}'}
+    [warning] = inventory.load([marked]).warnings
+    assert warning.startswith(f"Node n: annotation {key} is ignored")
+    assert "NodeAvoidance" in warning
+
+
 def test_other_workloads_do_not_hear_of_it() -> None:
     """Neither do they pay for a score."""
     loaded = inventory.load([*NODES, REPLICA_SET, avoids("empty"), clusters.pod("q", cpu="1")])

@@ -321,6 +321,16 @@ def test_the_emptier_numa_node_is_taken_or_the_fuller() -> None:
     }
 
 
+def test_cpus_are_distributed_evenly_where_the_node_says_so() -> None:
+    """Without a NUMA policy from all NUMA nodes in turn; with one from the emptiest set."""
+    even = {"node.koordinator.sh/numa-allocate-strategy": "DistributeEvenly"}
+    spread = cpusets(machine("n", labels=even), topology("n"), bound("a", "4"), bound("b", "4"))
+    assert spread == {"d/a": "0-1,4-5", "d/b": "2-3,6-7"}
+    holder = there("h", parts((0, "1", "1Gi")))
+    inside = cpusets(machine("n", labels={**ONE, **even}), topology("n"), holder, bound("a", "2"))
+    assert inside == {"d/a": "4-5"}
+
+
 def test_cpu_time_of_a_numa_node_is_given_once() -> None:
     """Three of four CPUs' time is spoken for on node 0, two on node 1: nobody is bound to four."""
     here = (

@@ -1,0 +1,119 @@
+"""Pods that are handed to a standalone scheduler: what an API server would make of them.
+
+Covers: defaults, priority classes, runtime classes, admission, ResourceQuotas, a pod with gates
+that comes again.
+Does not cover: the rules of each (``scheduler.standalone``), all other objects
+(``standalone_api``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from koordlet.kubeapi import kinds, objects, pod_groups, refusals
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.standalone import gated_pod, pod_admission, resource_quota, taints
+
+_CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+#: What gangs are made of where there is no controller of Kubernetes' own.
+USE_POD_GROUP = (
+    f"use a PodGroup of {kinds.POD_GROUPS.api_version}, and its label on the pods:"
+    f" {pod_groups.POD_GROUP}"
+)
+
+
+class PodIntake:
+    """Takes pods in for the profiles that are served."""
+
+    def __init__(
+        self, store: objects.Objects, served: Collection[str], switches: Collection[str] = ()
+    ) -> None:
+        """``switches``: admission plugins that are enabled by name."""
+        self._store, self._served = store, served
+        self._switches = [pod_admission.SWITCHES[name] for name in sorted(switches)]
+
+    def check_served(self, name: str) -> None:
+        """``Invalid`` where no profile would ever try what asks for this scheduler."""
+        if name not in self._served:
+            raise refusals.Invalid(
+                f"schedulerName is {name!r}, which this scheduler does not serve",
+                fix=f"it serves {', '.join(self._served)}",
+            )
+
+    async def completed(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The pod as it is stored; what is there already stays."""
+        spec = dict(objects.part(body, "spec"))
+        if "schedulingGroup" in spec:
+            raise refusals.Invalid(
+                "spec.schedulingGroup names a PodGroup that exists in clusters only",
+                fix=USE_POD_GROUP,
+            )
+        usual = profile.SERVED[-1]
+        spec.setdefault(
+            "schedulerName", usual if usual in self._served else next(iter(self._served))
+        )
+        self.check_served(str(spec["schedulerName"]))
+        spec |= await self._priority(spec, objects.text(body, "name"))
+        spec["tolerations"] = taints.tolerations(spec, best_effort=_asks_nothing(spec))
+        named = spec.get("runtimeClassName")
+        runtime: Mapping[str, Any] = {}
+        if named:
+            runtime = await self._store.get(objects.Ref(kinds.RUNTIME_CLASSES, str(named)))
+        spec = pod_admission.with_runtime_class(spec, runtime)
+        spec = pod_admission.with_label_keys(spec, objects.part(objects.metadata(body), "labels"))
+        for switch in self._switches:
+            spec = switch(spec)
+        completed = {**body, "spec": spec}
+        await self._check_quotas(completed)
+        return completed
+
+    async def _check_quotas(self, pod: objects.Object) -> None:
+        """``Forbidden`` where a ResourceQuota of the namespace has no room for the pod."""
+        namespace, name = objects.key(pod)
+        listing = await objects.collect(
+            self._store.list(kinds.RESOURCE_QUOTAS, namespace=namespace)
+        )
+        if not listing.items:
+            return
+        pods = await objects.collect(self._store.list(kinds.PODS, namespace=namespace))
+        others = [other for other in pods.items if objects.text(other, "name") != name]
+        resource_quota.check(pod, map(resource_quota.read, listing.items), others)
+
+    async def updated(self, wish: objects.Object, *, dry_run: bool) -> objects.Object | None:
+        """A pod with scheduling gates that is there already, changed; ``None``: it has none."""
+        ref = objects.ref(kinds.PODS, wish)
+        stored = await self._store.get(ref)
+        if not objects.part(stored, "spec").get("schedulingGates"):
+            return None
+        patch = objects.Merge(gated_pod.patch(stored, wish), revision=objects.revision(stored))
+        return await self._store.patch(ref, patch, dry_run=dry_run)
+
+    async def _priority(self, spec: Mapping[str, Any], culprit: str) -> dict[str, Any]:
+        """From the store itself: the class may have been handed in a moment ago."""
+        named = str(spec.get("priorityClassName") or "")
+        if named in _CRITICAL:
+            return {"priority": _CRITICAL[named]}
+        listing = await objects.collect(self._store.list(kinds.PRIORITY_CLASSES))
+        meant = (
+            item
+            for item in listing.items
+            if (objects.text(item, "name") == named if named else item.get("globalDefault") is True)
+        )
+        known = next(meant, None)
+        if known is None and named:
+            raise refusals.Invalid(f"no PriorityClass is named {named!r}", culprit=culprit)
+        if known is None:
+            return {"priority": spec.get("priority", 0)}
+        never = {"preemptionPolicy": "Never"} if known.get("preemptionPolicy") == "Never" else {}
+        return {**never, "priority": known.get("value", 0)}
+
+
+def _asks_nothing(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod is best-effort: no container requests or limits anything."""
+    several = (*objects.parts(spec, "containers"), *objects.parts(spec, "initContainers"))
+    return not any(
+        objects.part(objects.part(container, "resources"), key)
+        for container in several
+        for key in ("requests", "limits")
+    )

@@ -1,0 +1,145 @@
+"""Pods that are handed to a standalone scheduler: gates, classes and switches on their way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.process import standalone_api
+from tests.kit import clusters, schedulers
+
+Body = dict[str, Any]
+GATE = [{"name": "example.com/quota"}]
+
+
+def _handed(*bodies: Body) -> list[str]:
+    return [json.dumps(body) for body in bodies]
+
+
+def test_gated_pod_waits_is_narrowed_and_goes_where_its_last_wish_says(ram: Path) -> None:
+    """The same file again, changed: a label of nodes first, then without the gate."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            await world.node("big", cpu="16")
+            await world.node("small", cpu="2", labels={"disk": "ssd"})
+            narrowed = {"nodeSelector": {"disk": "ssd"}}
+
+            async def hand(**spec: Any) -> str:
+                [taken] = await desk.submit(
+                    _handed(clusters.pod("p", cpu="1", **spec)), dry_run=False
+                )
+                return str(taken.error)
+
+            assert await hand(schedulingGates=GATE) == ""
+            assert await hand(schedulingGates=GATE, **narrowed) == ""
+            assert "may only gain keys" in await hand(schedulingGates=GATE)
+            other = await hand(schedulingGates=GATE, containers=[], **narrowed)
+            assert "spec.containers" in other
+            await world.until_told("p", "Scheduling is blocked due to non-empty scheduling gates")
+            assert await hand(**narrowed) == ""
+            await world.until_placed("p")
+            assert (await world.placed())["p"] == "small"
+            assert "already exists" in await hand(**narrowed)
+
+    schedulers.run(body())
+
+
+def test_rehearsed_change_of_a_gated_pod_changes_nothing(ram: Path) -> None:
+    """It is refused or taken as the change itself would be."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            gated, free = clusters.pod("p", schedulingGates=GATE), clusters.pod("p")
+            await desk.submit(_handed(gated), dry_run=False)
+            [taken] = await desk.submit(_handed(free), dry_run=True)
+            assert taken.error == ""
+            assert (await world.pods())["p"]["spec"]["schedulingGates"] == GATE
+
+    schedulers.run(body())
+
+
+def test_runtime_class_and_switches_decide_where_a_pod_may_go(ram: Path) -> None:
+    """The class keeps it on its nodes; the toleration that its resource brings lets it in."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop, {"ExtendedResourceToleration"})
+            runtime = {
+                "kind": "RuntimeClass",
+                "metadata": {"name": "vm"},
+                "scheduling": {"nodeSelector": {"runtime": "vm"}},
+            }
+            fpga = {"cpu": "4", "pods": "9", "example.com/fpga": "1"}
+            nodes = (
+                clusters.node("plain", cpu="16"),
+                clusters.node("vm", cpu="2", labels={"runtime": "vm"}),
+                clusters.node(
+                    "fpga",
+                    allocatable=fpga,
+                    spec={"taints": [{"key": "example.com/fpga", "effect": "NoSchedule"}]},
+                ),
+            )
+            pods = (
+                clusters.pod("isolated", cpu="1", runtimeClassName="vm"),
+                clusters.pod("asks", requests={"example.com/fpga": "1"}),
+                clusters.pod("unknown", runtimeClassName="gone"),
+            )
+            taken = await desk.submit(_handed(runtime, *nodes, *pods), dry_run=False)
+            assert [bool(each.error) for each in taken] == [*[False] * 6, True]
+            await world.until_placed("isolated", "asks")
+            assert await world.placed() == {"isolated": "vm", "asks": "fpga"}
+
+    schedulers.run(body())
+
+
+def test_resource_quota_bounds_what_is_handed_in_together(ram: Path) -> None:
+    """Each pod sees those before it, also of a call at the same time; null lifts a limit."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            spec: Body = {"hard": {"cpu": "4"}}
+            quota = {"kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "d"}}
+            bad = {**quota, "spec": {"hard": {"cpu": "much"}}}
+            taken = await desk.submit(_handed(bad, {**quota, "spec": spec}), dry_run=False)
+            assert [each.error[:14] for each in taken] == ["spec.hard[cpu]", ""]
+            calls = await asyncio.gather(
+                *(
+                    desk.submit(_handed(clusters.pod(name, cpu="3")), dry_run=False)
+                    for name in ("a", "b")
+                )
+            )
+            errors = sorted(call[0].error for call in calls)
+            assert errors[0] == ""
+            assert "exceeded quota: q, requested: cpu=3, used: cpu=3, limited: cpu=4" in errors[1]
+            [other] = await desk.submit(
+                _handed(clusters.pod("c", cpu="9", namespace="free")), dry_run=False
+            )
+            assert other.error == ""
+            [gone] = (await world.pods()).keys() & {"a", "b"}
+            await world.store.delete(objects.Ref(kinds.PODS, gone, "d"), grace_seconds=0)
+            [again] = await desk.submit(_handed(clusters.pod("d", cpu="4")), dry_run=False)
+            assert again.error == ""
+            lifted = {**quota, "spec": {"hard": {"cpu": None, "pods": "9"}}}
+            taken = await desk.submit(_handed(lifted, clusters.pod("e", cpu="4")), dry_run=False)
+            assert [each.error for each in taken] == ["", ""]
+
+    schedulers.run(body())
