@@ -35,7 +35,7 @@ def own(name: str, gang: str, **more: Any) -> Body:
     return clusters.pod(name, meta=meta, schedulingGroup={"podGroupName": gang}, **more)
 
 
-def pod_group(name: str, minimum: object, **notes: Any) -> Body:
+def pod_group(name: str, minimum: object, *, namespace: str = "d", **notes: Any) -> Body:
     """A PodGroup of the peers' kind; ``notes``: mode, groups, policy by their short names."""
     keys = {
         "mode": pod_groups.MODE,
@@ -50,7 +50,12 @@ def pod_group(name: str, minimum: object, **notes: Any) -> Body:
     return {
         "apiVersion": kinds.POD_GROUPS.api_version,
         "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "d", "uid": f"g-{name}", "annotations": texts},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"g-{name}",
+            "annotations": texts,
+        },
         "spec": {"minMember": minimum},
     }
 
