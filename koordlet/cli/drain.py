@@ -13,7 +13,7 @@ EXAMPLES = """\
 koordlet drain node-1 --kubeconfig admin.conf --dry-run    which pod can go when, and where to
 koordlet drain node-1 --kubeconfig admin.conf              do it; Ctrl-C gives back what is held
 koordlet drain node-1 --kubeconfig admin.conf --undo       uncordon it, and end what is under way
-koordlet drain node-1                                      of a standalone scheduler, --dry-run too
+koordlet drain node-1                                      of a standalone scheduler
 kubectl get nodes,pods,rs,pdb -A -o json > all.json; koordlet drain node-1 all.json
 """
 HELP = (

@@ -11,7 +11,7 @@ EXAMPLES = """\
 koordlet evict shop/web-0 --kubeconfig admin.conf --reason 'noisy neighbour'
 koordlet evict shop/web-0 --kubeconfig admin.conf --dry-run   may it go now, and where to
 koordlet evict shop/web-0 all.json
-koordlet evict shop/web-0                                     of a standalone scheduler, --dry-run too
+koordlet evict shop/web-0                                     of a standalone scheduler
 """
 HELP = "move one pod: room elsewhere first, then its eviction, as every budget and rate allows"
 _OPTIONS = {

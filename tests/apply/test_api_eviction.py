@@ -167,13 +167,13 @@ def test_the_scheduler_reads_who_evicts_and_that_the_node_is_short(
     play(body)
 
 
-@pytest.mark.parametrize("fault", [{"status": 403}, {"status": 500}])
-def test_an_eviction_does_not_depend_on_the_note(play: Play, fault: dict[str, int]) -> None:
+@pytest.mark.parametrize("status", [403, 500])
+def test_an_eviction_does_not_depend_on_the_note(play: Play, status: int) -> None:
     """The shipped role may not write it, and a server may fail."""
 
     async def body(world: World) -> None:
         uid = await world.pod()
-        refused = faults.Fault(faults.Manner.ANSWER, "PATCH", times=-1, **fault)
+        refused = faults.Fault(faults.Manner.ANSWER, "PATCH", times=-1, status=status)
         world.serving.faults.add(refused)
         assert (await world.evict(uid)).done
         assert pod_annotations.EVICTION not in (await world.stands())["metadata"].get(
