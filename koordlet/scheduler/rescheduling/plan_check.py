@@ -168,11 +168,12 @@ class PlanCheck:
             disruption += costs.of(pod, row)
             if move.origin == node:
                 freed = resources.total((freed, amounts))
+        spelled = resources.canonical({name: asked.get(name, 0) for name in ("cpu", "memory")})
         return PlanWorth(
             improvement=f"{self._share(node, freed):.2f}",
             pods=len(moves),
-            cpu=resources.text("cpu", asked.get("cpu", 0)),
-            memory=resources.text("memory", asked.get("memory", 0)),
+            cpu=spelled["cpu"],
+            memory=spelled["memory"],
             disruption=f"{disruption:.3f}",
         )
 
