@@ -15,12 +15,10 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import moment
 from koordlet.scheduler.migration import cleanup, flow
 from koordlet.scheduler.migration import room as job_rooms
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
-from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling import plan_flow
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
@@ -29,46 +27,28 @@ from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 from koordlet.scheduler.reservation.spec import Phase as RoomPhase
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import descheduling
-from tests.kit.descheduling import NOW, Body
+from tests.kit.crowd import CPUS, LEAST_UP, NODES, REPLICAS, SIZES, STRANGER, WAITS, Crowd, app
 
-NODES, CPUS = tuple(f"n{place}" for place in range(8)), 8
-#: CPUs of a pod of each workload; a server lets one of its three pods be down.
-SIZES = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 4}
-REPLICAS, LEAST_UP = 3, 2
 TTL = 120.0
-WAITS, STRANGER = "big", "stranger"
 
 
-def app(name: str) -> str:
-    """Whose pod it is."""
-    return name.partition("-")[0]
-
-
-class Walk:
+class Walk(Crowd):
     """A cluster, its plans and their jobs, and one step of somebody after the other."""
 
     def __init__(self, seed: int) -> None:
-        self.now, self._random, self._next = NOW, random.Random(seed), 0
-        self._decoder = Decoder({})
-        self.pods: dict[str, Pod] = {}
-        self._bodies: dict[str, Body] = {}
+        super().__init__()
+        self._random = random.Random(seed)
         self.rooms: dict[str, JobReservation] = {}
         self.jobs: dict[str, MigrationJob] = {}
         self.plans: dict[str, MovePlan] = {}
         #: How plans ended, and how often a pod was evicted.
         self.ends: list[str] = []
         self.evictions = 0
-        for workload in SIZES:
-            self._replace(workload)
         for pod in self.pods.values():
             self._schedule(pod)
             pod.ready = bool(pod.node)
 
     # Amounts.
-
-    def size(self, name: str) -> int:
-        """The CPUs of a pod."""
-        return SIZES.get(app(name), 1) if app(name) != WAITS else int(name.split("-")[1])
 
     def _leaving(self, plan: MovePlan) -> Iterator[Pod]:
         """Those whose room the place of a plan takes over, while they are there."""
@@ -77,13 +57,22 @@ class Walk:
             if move.origin == plan.node and pod is not None and pod.uid == move.pod.uid:
                 yield pod
 
+    def _plan_of(self, held: JobReservation) -> MovePlan:
+        """The plan that holds a room, by a job or as the place of its pod."""
+        return next(
+            plan
+            for plan in self.plans.values()
+            if held.name == plan_flow.place_name(plan)
+            or (held.job and self.jobs[held.job].plan == plan.uid)
+        )
+
     def _holds(self, held: JobReservation) -> int:
         """The CPUs that a reservation keeps from everybody else."""
         if held.owner is not None or held.phase.over:
             return 0
         if held.job:
             return self.size(self.jobs[held.job].pod.name)
-        plan = next(plan for plan in self.plans.values() if held.name == plan_flow.place_name(plan))
+        plan = self._plan_of(held)
         assert plan.pod is not None
         freed = sum(self.size(m.pod.name) for m in plan.moves if m.origin == plan.node)
         there = sum(self.size(pod.name) for pod in self._leaving(plan))
@@ -94,28 +83,13 @@ class Walk:
         pods = sum(self.size(pod.name) for pod in self.pods.values() if pod.node == node)
         return CPUS - pods - sum(self._holds(r) for r in self.rooms.values() if r.node == node)
 
-    def up(self, workload: str) -> int:
-        """How many of its pods serve."""
-        return sum(pod.up for pod in self.pods.values() if app(pod.name) == workload)
-
     def scene(self) -> LimitedDump:
         """The cluster as the search sees it: reservations are pods that belong to their node."""
-        bodies = [descheduling.node(name, cpu=str(CPUS), pods=100) for name in NODES]
-        for name, body in self._bodies.items():
-            if self.pods[name].node and not self.pods[name].terminating:
-                spec = {**body["spec"], "nodeName": self.pods[name].node}
-                bodies.append({**body, "spec": spec})
-        bodies += [
+        bodies = self.bodies() + [
             descheduling.pod(f"room-{held.name}", held.node, cpu=str(much), owner="DaemonSet/room")
             for held in self.rooms.values()
             if held.node and (much := self._holds(held))
         ]
-        for workload in SIZES:
-            meta = {"name": workload, "namespace": "default", "generation": 1}
-            status = {"disruptionsAllowed": self.up(workload) - LEAST_UP, "observedGeneration": 1}
-            spec = {"selector": {"matchLabels": {"app": workload}}}
-            kind = "PodDisruptionBudget"
-            bodies.append({"kind": kind, "metadata": meta, "spec": spec, "status": status})
         return LimitedDump(bodies, self.now)
 
     # Plans and their jobs.
@@ -144,8 +118,8 @@ class Walk:
                 self._act(plan, action)
 
     def _act(self, plan: MovePlan, action: plan_flow.Action) -> None:
-        if not isinstance(action, plan_flow.FindMoves):
-            assert plan.acts, "a plan in shadow writes nothing but what it would do"
+        writes = not isinstance(action, plan_flow.FindMoves)
+        assert plan.acts or not writes, "a plan in shadow writes nothing but what it would do"
         match action:
             case plan_flow.FindMoves():
                 self._find(plan)
@@ -219,19 +193,19 @@ class Walk:
         """The server takes an eviction, or its budget refuses; what holds at each is looked at."""
         if pod.terminating or self.pods.get(pod.name) is not pod:
             return
-        plan = next(plan for plan in self.plans.values() if plan.uid == job.plan)
-        place = next(n for n, move in enumerate(plan.moves) if plan.job(n) == job.name)
-        held, move = self.rooms[job.reservation], plan.moves[place]
+        held = self.rooms[job.reservation]
+        plan = self._plan_of(held)
+        place = next(n for n, _ in enumerate(plan.moves) if plan.job(n) == job.name)
+        move = plan.moves[place]
         assert plan.acts
         assert (held.node, held.owner, held.closed) == (move.target, None, False)
         assert move.target != pod.node
         for number, other in enumerate(plan.moves):
             known = self.jobs.get(plan.job(number))
-            if number < place:
-                assert known is not None
+            assert known is not None or (other.after and number > place)
+            if known is not None and number < place:
                 assert known.status.phase is Phase.SUCCEEDED, "one after the other"
-            elif not other.after:
-                assert known is not None
+            elif known is not None and not other.after:
                 assert self.rooms[known.reservation].node == other.target, "room for all first"
         if plan.pod is not None:
             # Where the plan is over meanwhile, its place is given back.
@@ -240,28 +214,9 @@ class Walk:
         if self.up(workload) - pod.up >= LEAST_UP:
             pod.terminating = True
             self.evictions += 1
-            self._replace(workload)
+            self.replace(workload)
 
     # What everybody else does.
-
-    def _create(self, name: str, workload: str) -> None:
-        self._next += 1
-        name = f"{name}-{self._next}"
-        belongs = "DaemonSet" if workload in {WAITS, STRANGER} else "ReplicaSet"
-        body = descheduling.pod(name, "", cpu=str(self.size(name)), owner=f"{belongs}/{workload}",
-                                labels={"app": workload},
-                                meta={"creationTimestamp": moment.spell(self.now)})  # fmt: skip
-        self._bodies[name], self.pods[name] = body, self._decoder.decode(body, 0)
-        self.pods[name].ready = False
-
-    def _replace(self, workload: str) -> None:
-        """What the controller of a workload does."""
-        for _ in range(REPLICAS - sum(not p.terminating for p in self.pods.values()
-                                      if app(p.name) == workload)):  # fmt: skip
-            self._create(workload, workload)
-
-    def _go(self, pod: Pod) -> None:
-        del self.pods[pod.name], self._bodies[pod.name]
 
     def _schedule(self, pod: Pod) -> None:
         """A pod takes the room that is held for it, or what is free."""
@@ -281,21 +236,11 @@ class Walk:
 
     def _reserve(self, held: JobReservation) -> None:
         """A reservation gets its node, where that has room for it."""
-        if held.job:
-            plan = next(p for p in self.plans.values() if p.uid == self.jobs[held.job].plan)
-            job = self.jobs[held.job].name
-            node = next(m.target for n, m in enumerate(plan.moves) if plan.job(n) == job)
-        else:
-            plan = next(p for p in self.plans.values() if held.name == plan_flow.place_name(p))
-            node = plan.node
+        plan = self._plan_of(held)
+        targets = {plan.job(place): move.target for place, move in enumerate(plan.moves)}
+        node = targets.get(held.job, plan.node)
         if self.free(node) >= self._holds(held):
             self._change(held.name, node=node, phase=RoomPhase.AVAILABLE)
-
-    def _kubelet(self, pod: Pod) -> None:
-        if pod.terminating:
-            self._go(pod)
-        elif pod.node:
-            pod.ready = True
 
     def _clean(self) -> None:
         """Leftovers go, what expires has expired, plans that are over are forgotten."""
@@ -306,18 +251,14 @@ class Walk:
             if held.expires is not None and self.now >= held.expires and not held.phase.over:
                 self._change(held.name, phase=RoomPhase.FAILED)
         for plan in list(self.plans.values()):
-            held_place = self.rooms.get(plan_flow.place_name(plan))
-            names = [plan.job(place) for place in range(len(plan.moves))]
-            jobs = [self.jobs[name] for name in names if name in self.jobs]
-            if not plan.status.phase.over or any(job.active for job in jobs):
-                continue
-            if held_place is not None and held_place.owner is None:
-                continue
-            del self.plans[plan.name]
-            self.rooms.pop(plan_flow.place_name(plan), None)
-            for job in jobs:
-                self.rooms.pop(job.uid, None)
-                del self.jobs[job.name]
+            place = self.rooms.get(plan_flow.place_name(plan))
+            jobs = [job for job in self.jobs.values() if job.plan == plan.uid]
+            waits = any(job.active for job in jobs) or (place is not None and place.owner is None)
+            if plan.status.phase.over and not waits:
+                for name in (plan_flow.place_name(plan), *(job.uid for job in jobs)):
+                    self.rooms.pop(name, None)
+                    self.jobs.pop(name, None)
+                del self.plans[plan.name]
 
     def _somebody(self) -> None:
         """Plans are wanted and given up; strangers come and go, and pods that had waited."""
@@ -329,28 +270,25 @@ class Walk:
                 plan = choose.choice(list(self.plans.values()))
                 self.plans[plan.name] = dataclasses.replace(plan, acts=True, aborts=plan.acts)
             case "come" if max(map(self.free, NODES)) > 2:
-                self._create(STRANGER, STRANGER)
+                self.create(STRANGER, STRANGER)
             case "go" if gone := [pod for pod in self.pods.values() if self._may_go(pod)]:
-                self._go(choose.choice(gone))
+                self.go(choose.choice(gone))
 
     def _may_go(self, pod: Pod) -> bool:
-        if app(pod.name) == STRANGER:
-            return True
-        planned = any(plan.pod is not None and plan.pod.uid == pod.uid
-                      for plan in self.plans.values())  # fmt: skip
-        return app(pod.name) == WAITS and (not planned or self._random.random() < 0.01)
+        planned = any(plan.pod and plan.pod.uid == pod.uid for plan in self.plans.values())
+        waits = app(pod.name) == WAITS and (not planned or self._random.random() < 0.01)
+        return waits or app(pod.name) == STRANGER
 
     def _want(self) -> None:
         ref, choose = None, self._random
         least = min(CPUS, max(map(self.free, NODES)) + 1)
         if choose.random() < 0.8:
-            self._create(f"{WAITS}-{choose.randint(least, CPUS)}", WAITS)
+            self.create(f"{WAITS}-{choose.randint(least, CPUS)}", WAITS)
             ref = PodRef("default", list(self.pods)[-1], list(self.pods.values())[-1].uid)
-        name = f"p{self._next}-{int(self.now)}"
-        if name not in self.plans:
-            acts = choose.random() < 0.8
-            self.plans[name] = MovePlan(name=name, uid=name, created=self.now, acts=acts, ttl=TTL,
-                                        pod=ref)  # fmt: skip
+        self.made += 1
+        name, acts = f"p{self.made}", choose.random() < 0.8
+        self.plans[name] = MovePlan(name=name, uid=name, created=self.now, acts=acts, ttl=TTL,
+                                    pod=ref)  # fmt: skip
 
     # The walk.
 
@@ -368,7 +306,7 @@ class Walk:
             case "room" if waiting_rooms := [r for r in self.rooms.values() if not r.node]:
                 self._reserve(choose.choice(waiting_rooms))
             case "kubelet" if self.pods:
-                self._kubelet(choose.choice(list(self.pods.values())))
+                self.kubelet(choose.choice(list(self.pods.values())))
             case "clean":
                 self._clean()
             case "time":
