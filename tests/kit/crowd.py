@@ -1,87 +1,282 @@
-"""A crowded cluster of a few workloads: pods that come, are replaced and go; nobody schedules.
+"""A node's worth of groups with live processes, and what four observers say about the same moment.
 
-Covers: nodes, workloads of three pods under a budget each, strangers, pods that wait, as objects.
-Does not cover: where pods go, who moves them, assertions.
+Covers: pods with two containers each, a process in every container: some compute, some hold
+memory, the rest wait; counters as ``host.counters.usage`` reads them, ``/proc``, ``systemd-cgtop``,
+and a program in C. Does not cover: pressure (``tests.kit.strain``). Runs as a program, too:
+
+    python -m tests.kit.crowd 250 REFERENCE      prints what it saw, as JSON
+
+Where a counter only grows, the comparison is exact: the reference reads before and after, and what
+we say lies between.
 """
 
 from __future__ import annotations
 
-from koordlet.model import moment
-from koordlet.scheduler.objects.decoder import Decoder
-from koordlet.scheduler.objects.pods import Pod
-from tests.kit import descheduling
-from tests.kit.descheduling import NOW, Body
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-NODES, CPUS = tuple(f"n{place}" for place in range(8)), 8
-#: CPUs of a pod of each workload; a server lets one of its three pods be down.
-SIZES = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 4}
-REPLICAS, LEAST_UP = 3, 2
-WAITS, STRANGER = "big", "stranger"
+from koordlet.history import series
+from koordlet.host import machine
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import usage
+from koordlet.host.fs import root
+from koordlet.host.topology import discovery
+from koordlet.model import cgroup, meter
+
+_HOST = root.LiveHost()
+_CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
+_CONTAINERS = 2
+#: So many compute for a part of the time, and so many hold memory.
+BUSY, HOLDERS = 8, 8
+_PART = 0.05
+HELD_BYTES = 8 << 20
+_TICKS = 12
+_HANDED = b"+cpu +memory +pids"
+_SOURCE = Path(__file__).with_suffix(".c")
+#: What memory is charged to a group ahead of its use: 64 pages for each CPU.
+_STOCK_BYTES = 64 * 4096
 
 
-def app(name: str) -> str:
-    """Whose pod it is."""
-    return name.partition("-")[0]
+def build(program: Path) -> None:
+    """Compile the reference, so that it runs on any machine with this processor."""
+    subprocess.run(["gcc", "-O2", "-static", "-o", program, _SOURCE], check=True)
 
 
-class Crowd:
-    """The cluster."""
+def look(pods: int, reference: str) -> dict[str, Any]:
+    """What everybody says."""
+    layout = hierarchies.discover(_HOST)
+    top = f"koordlet-crowd-{os.getpid()}"
+    leaves = [f"{top}/pod{pod}/c{box}" for pod in range(pods) for box in range(_CONTAINERS)]
+    groups = list(dict.fromkeys(path for leaf in leaves for path in (_above(leaf), leaf)))
+    with _groups(layout, [top, *groups]), _processes(layout, leaves) as pids:
+        past, reader = series.History(), usage.UsageReader(_HOST)
+        reader.configure(layout, discovery.discover(_HOST))
+        followed = {path: cgroup.Group(path=path, inode=1) for path in groups}
+        for _ in range(_TICKS):
+            _step(past, reader, followed)
+            time.sleep(1.0)
+        began, first = time.monotonic(), {leaf: _seconds(pid) for leaf, pid in pids.items()}
+        marks = {path: past.groups.total(path, meter.CPU) for path in groups}
+        before: dict[str, dict[str, float]] = {}
+        after = before
+        for _ in range(_TICKS):
+            time.sleep(1.0)
+            before = _reference(reference, layout, groups)
+            reader.thorough = True
+            _step(past, reader, followed)
+            after = _reference(reference, layout, groups)
+        last, lasted = {leaf: _seconds(pid) for leaf, pid in pids.items()}, time.monotonic() - began
+        top_says = _cgtop(top)
+        said = {path: _said(past, path, marks[path]) for path in groups}
+        reader.close()
+    return {
+        "version": layout.version.value,
+        "leaves": leaves,
+        "said": said,
+        "before": before,
+        "after": after,
+        "proc": {leaf: last[leaf] - first[leaf] for leaf in leaves},
+        "lasted": lasted,
+        "cgtop": top_says,
+        "cpus": os.cpu_count(),
+        "counts": dict(reader.counts),
+    }
 
-    def __init__(self) -> None:
-        self.now, self.made = NOW, 0
-        self._decoder = Decoder({})
-        self.pods: dict[str, Pod] = {}
-        self._bodies: dict[str, Body] = {}
-        for workload in SIZES:
-            self.replace(workload)
 
-    def size(self, name: str) -> int:
-        """The CPUs of a pod."""
-        return SIZES.get(app(name), 1) if app(name) != WAITS else int(name.split("-")[1])
+def check(seen: Mapping[str, Any]) -> None:
+    """All agree about every group."""
+    said, leaves = seen["said"], seen["leaves"]
+    stock = _STOCK_BYTES * seen["cpus"]
+    for path, ours in said.items():
+        before, after = seen["before"][path], seen["after"][path]
+        least, most = before["cpu"] - 1e-6, after["cpu"] + 1e-6
+        assert least <= ours["total"] <= most, (path, ours, before, after)
+        low, high = sorted((before["memory"], after["memory"]))
+        assert low - stock <= ours["memory"] <= high + stock, (path, ours, before, after)
+        assert ours["pids"] == (1 if path in leaves else _CONTAINERS), (path, ours)
+        assert ours["pids"] == after["pids"], (path, ours, after)
+    for leaf, spent in seen["proc"].items():
+        # Clock ticks of 10 ms at both ends.
+        assert abs(said[leaf]["grown"] - spent) <= 0.03 + 0.1 * spent, (leaf, said[leaf], spent)
+    for leaf in leaves[:BUSY]:
+        assert said[leaf]["grown"] > 0.2 * _PART * seen["lasted"], (leaf, said[leaf])
+    for leaf in leaves[BUSY : BUSY + HOLDERS]:
+        assert said[leaf]["memory"] >= HELD_BYTES, (leaf, said[leaf])
+    told = seen["cgtop"]
+    assert len(told) >= len(said), (len(told), len(said))
+    for path in said:
+        assert told[path]["tasks"] == said[path]["pids"], (path, told[path], said[path])
+        if told[path]["memory"] is not None:
+            apart = abs(told[path]["memory"] - said[path]["memory"])
+            assert apart <= stock + (1 << 20), (path, told[path], said[path])
+    assert seen["counts"]["damaged"] == 0
 
-    def up(self, workload: str) -> int:
-        """How many of its pods serve."""
-        return sum(pod.up for pod in self.pods.values() if app(pod.name) == workload)
 
-    def bodies(self) -> list[Body]:
-        """Nodes, the pods on them that stay, budgets."""
-        bodies = [descheduling.node(name, cpu=str(CPUS), pods=100) for name in NODES]
-        for name, body in self._bodies.items():
-            if self.pods[name].node and not self.pods[name].terminating:
-                spec = {**body["spec"], "nodeName": self.pods[name].node}
-                bodies.append({**body, "spec": spec})
-        for workload in SIZES:
-            meta = {"name": workload, "namespace": "default", "generation": 1}
-            status = {"disruptionsAllowed": self.up(workload) - LEAST_UP, "observedGeneration": 1}
-            spec = {"selector": {"matchLabels": {"app": workload}}}
-            kind = "PodDisruptionBudget"
-            bodies.append({"kind": kind, "metadata": meta, "spec": spec, "status": status})
-        return bodies
+def _above(leaf: str) -> str:
+    return leaf.rpartition("/")[0]
 
-    def create(self, name: str, workload: str) -> None:
-        """One more pod of a workload, without a node."""
-        self.made += 1
-        name = f"{name}-{self.made}"
-        belongs = "DaemonSet" if workload in {WAITS, STRANGER} else "ReplicaSet"
-        body = descheduling.pod(name, "", cpu=str(self.size(name)), owner=f"{belongs}/{workload}",
-                                labels={"app": workload},
-                                meta={"creationTimestamp": moment.spell(self.now)})  # fmt: skip
-        self._bodies[name], self.pods[name] = body, self._decoder.decode(body, 0)
-        self.pods[name].ready = False
 
-    def replace(self, workload: str) -> None:
-        """What the controller of a workload does."""
-        for _ in range(REPLICAS - sum(not p.terminating for p in self.pods.values()
-                                      if app(p.name) == workload)):  # fmt: skip
-            self.create(workload, workload)
+def _step(
+    past: series.History, reader: usage.UsageReader, groups: Mapping[str, cgroup.Group]
+) -> None:
+    past.take(reader.read(machine.now(), groups))
 
-    def go(self, pod: Pod) -> None:
-        """A pod is gone."""
-        del self.pods[pod.name], self._bodies[pod.name]
 
-    def kubelet(self, pod: Pod) -> None:
-        """Its kubelet starts a pod, or ends it."""
-        if pod.terminating:
-            self.go(pod)
-        elif pod.node:
-            pod.ready = True
+def _said(past: series.History, path: str, mark: float | None) -> dict[str, float | None]:
+    total = past.groups.total(path, meter.CPU)
+    return {
+        "total": total,
+        "grown": None if total is None or mark is None else total - mark,
+        "memory": past.groups.last(path, meter.MEMORY),
+        "pids": past.groups.last(path, meter.PIDS),
+    }
+
+
+def _seconds(pid: int) -> float:
+    """CPU time of a process, by the scheduler's own nanoseconds."""
+    return int(_HOST.text(_HOST.proc(str(pid), "schedstat")).split()[0]) * 1e-9
+
+
+# Other observers ---------------------------------------------------------------------------------
+
+
+def _reference(
+    program: str, layout: cgroup.Layout, groups: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """What the program in C reads."""
+    files = [file for path in groups for file in _files(layout, path)]
+    said = subprocess.run(
+        [program], input="\n".join(files), stdout=subprocess.PIPE, text=True, check=True
+    )
+    numbers = list(map(int, said.stdout.split()))
+    scale = 1e-6 if _holder(layout, "cpuacct").unified else 1e-9
+    return {
+        path: {"cpu": cpu * scale, "memory": memory, "pids": pids}
+        for path, cpu, memory, pids in zip(
+            *(groups, numbers[::3], numbers[1::3], numbers[2::3]), strict=True
+        )
+    }
+
+
+def _files(layout: cgroup.Layout, path: str) -> tuple[str, str, str]:
+    unified = _holder(layout, "cpuacct").unified
+    time, memory = (
+        ("cpu.stat", "memory.current") if unified else ("cpuacct.usage", "memory.usage_in_bytes")
+    )
+
+    def file(controller: str, name: str) -> str:
+        return f"{_holder(layout, controller).directory(path)}/{name}"
+
+    return file("cpuacct", time), file("memory", memory), file("pids", "pids.current")
+
+
+def _cgtop(top: str) -> dict[str, dict[str, float | None]]:
+    """Tasks and memory of each group, as systemd-cgtop prints them."""
+    words = ["--batch", "--raw", "--iterations=2", "--delay=1", "--depth=4", "--order=path"]
+    done = subprocess.run(
+        ["systemd-cgtop", *words, f"/{top}"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: dict[str, dict[str, float | None]] = {}
+    for line in done.stdout.splitlines():
+        fields = line.split()
+        if len(fields) >= 4 and fields[0].strip("/").startswith(top):
+            memory = None if fields[3] == "-" else float(fields[3])
+            tasks = None if fields[1] == "-" else float(fields[1])
+            found[fields[0].strip("/")] = {"tasks": tasks, "memory": memory}
+    return found
+
+
+# Groups and processes ----------------------------------------------------------------------------
+
+
+def _holder(layout: cgroup.Layout, controller: str) -> cgroup.Hierarchy:
+    found = layout.holder(controller)
+    if found is None:
+        msg = f"no hierarchy has {controller}"
+        raise OSError(msg)
+    return found
+
+
+def _hierarchies(layout: cgroup.Layout) -> list[cgroup.Hierarchy]:
+    return list(dict.fromkeys(_holder(layout, name) for name in _CONTROLLERS))
+
+
+@contextlib.contextmanager
+def _groups(layout: cgroup.Layout, paths: Sequence[str]) -> Iterator[None]:
+    """The groups in every hierarchy that counts; gone at the end."""
+    made: list[root.HostPath] = []
+    try:
+        for one in _hierarchies(layout):
+            if one.unified:
+                # A machine of our own: what the root hands down stays so.
+                _HOST.write(_HOST.at(f"{one.directory('')}/cgroup.subtree_control"), _HANDED)
+            for path in paths:
+                directory = _HOST.at(one.directory(path))
+                _HOST.mkdir(directory)
+                made.append(directory)
+                if one.unified and not path.rpartition("/")[2].startswith("c"):
+                    file = _HOST.at(f"{directory}/cgroup.subtree_control")
+                    _HOST.write(file, _HANDED)
+        yield
+    finally:
+        for directory in reversed(made):
+            _gone(directory)
+
+
+def _gone(directory: root.HostPath) -> None:
+    """A killed process leaves its group a moment after it was waited for."""
+    for _ in range(6000):
+        try:
+            _HOST.rmdir(directory)
+        except OSError:
+            time.sleep(0.01)
+        else:
+            return
+    _HOST.rmdir(directory)
+
+
+@contextlib.contextmanager
+def _processes(layout: cgroup.Layout, leaves: Sequence[str]) -> Iterator[dict[str, int]]:
+    """One process in each; all of them ended at the end."""
+    running: dict[str, int] = {}
+    try:
+        for number, leaf in enumerate(leaves):
+            pid = os.fork()
+            if not pid:
+                _live(number)
+            running[leaf] = pid
+            for one in _hierarchies(layout):
+                _HOST.write(_HOST.at(f"{one.directory(leaf)}/cgroup.procs"), str(pid).encode())
+            # It begins where it is counted.
+            os.kill(pid, signal.SIGUSR1)
+        yield running
+    finally:
+        for pid in running.values():
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _live(number: int) -> None:
+    """The life of one process."""
+    signal.sigwait({signal.SIGUSR1})
+    held = b"x" * HELD_BYTES if BUSY <= number < BUSY + HOLDERS else b""
+    while number >= BUSY:
+        signal.pause()
+    while not held:
+        end = time.thread_time() + _PART / 10
+        while time.thread_time() < end:
+            pass
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    print(json.dumps(look(int(sys.argv[1]), sys.argv[2])))

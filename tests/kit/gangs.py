@@ -35,8 +35,9 @@ def own(name: str, gang: str, **more: Any) -> Body:
     return clusters.pod(name, meta=meta, schedulingGroup={"podGroupName": gang}, **more)
 
 
-def pod_group(name: str, minimum: object, *, namespace: str = "d", **notes: Any) -> Body:
+def pod_group(name: str, minimum: object, **notes: Any) -> Body:
     """A PodGroup of the peers' kind; ``notes``: mode, groups, policy by their short names."""
+    namespace = notes.pop("namespace", "d")
     keys = {
         "mode": pod_groups.MODE,
         "groups": pod_groups.GROUPS,

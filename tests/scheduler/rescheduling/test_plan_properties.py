@@ -27,7 +27,17 @@ from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 from koordlet.scheduler.reservation.spec import Phase as RoomPhase
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import descheduling
-from tests.kit.crowd import CPUS, LEAST_UP, NODES, REPLICAS, SIZES, STRANGER, WAITS, Crowd, app
+from tests.kit.crowded_cluster import (
+    CPUS,
+    LEAST_UP,
+    NODES,
+    REPLICAS,
+    SIZES,
+    STRANGER,
+    WAITS,
+    Crowd,
+    app,
+)
 
 TTL = 120.0
 
