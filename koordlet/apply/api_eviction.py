@@ -1,6 +1,6 @@
 """API eviction backend: evicts through the API server as disruption budgets allow, or deletes.
 
-Covers: both requests, what each answer means, the event on the pod.
+Covers: both requests, what each answer means, the note for the scheduler, the event on the pod.
 Does not cover: pauses and numbers (``apply.evictor``).
 
 Facts: an eviction that a budget does not allow is refused (429) until it does; several budgets over
@@ -8,22 +8,30 @@ one pod are a mistake that somebody must repair (500); a pod of another UID is a
 says that, or only that somebody wrote the pod or its budget meanwhile; a 404 that the pod is gone,
 or that some proxy knows no such path. So whether it is gone is looked at (with the right to list
 that the agent has anyway), and a pod that is still there is asked again.
+
+The note says that the node is short of something: the scheduler's limiter counts the eviction by
+that cause, and never holds it up. The eviction neither depends on it nor waits for it for longer
+than ``_NOTE`` seconds. A status may be patched with annotations (its strategy keeps all metadata
+but owners), so the right to patch ``pods/status`` does; without it the agent asks once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
+import json
 from collections.abc import Callable
 
 from koordlet.apply import evictor
 from koordlet.kubeapi import event as object_event
-from koordlet.kubeapi import kinds, objects, refusals, selectors
-from koordlet.model import eviction
+from koordlet.kubeapi import kinds, objects, pod_annotations, refusals, selectors
+from koordlet.model import eviction, moment
 
 #: Seconds to wait where somebody must repair something first.
 _REPAIR = 60.0
 _BUDGET = 10.0
+_NOTE = 1.0
 
 
 class ApiEviction:
@@ -43,11 +51,14 @@ class ApiEviction:
         self._clock = clock
         self._delete = delete
         self._dry_run = dry_run
+        self._notes = not dry_run
 
     async def __call__(self, victim: eviction.Eviction) -> evictor.Outcome:
         """One attempt."""
         namespace, _, name = victim.pod.partition("/")
         ref = objects.Ref(kinds.PODS, name, namespace)
+        if self._notes:
+            await self._note(ref, victim)
         ask = self._store.delete if self._delete else self._store.evict
         try:
             await ask(
@@ -61,6 +72,34 @@ class ApiEviction:
             # An event is for people: that it is lost costs nobody anything.
             await self._store.create(kinds.EVENTS, event(victim, self._node, self._clock()))
         return evictor.Outcome(done=True, detail="deleted" if self._delete else "evicted")
+
+    async def _note(self, ref: objects.Ref, victim: eviction.Eviction) -> None:
+        """Write on the pod who evicts it and why; where it is deleted, as a kubelet does it."""
+        now = moment.spell(self._clock())
+        note = {
+            "by": f"agent/{victim.policy}",
+            "cause": pod_annotations.NODE_PRESSURE,
+            "reason": victim.message.strip(),
+            "time": now,
+        }
+        spelled = json.dumps(note, ensure_ascii=False, separators=(",", ":"))
+        metadata = {"uid": victim.uid, "annotations": {pod_annotations.EVICTION: spelled}}
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "TerminationByKubelet",
+            "message": victim.message,
+            "lastTransitionTime": now,
+        }
+        # An eviction may be refused, and such a condition stays: the server adds one of its own.
+        status = {"status": {"conditions": [condition]}} if self._delete else {}
+        patch = objects.Strategic({"metadata": metadata, **status})
+        try:
+            await asyncio.wait_for(self._store.patch(ref, patch, subresource="status"), _NOTE)
+        except refusals.Forbidden:
+            self._notes = False
+        except (refusals.ObjectsError, TimeoutError):
+            return  # the eviction counts all the same, as one of nobody
 
     async def _refused(
         self, error: refusals.ObjectsError, ref: objects.Ref, uid: str

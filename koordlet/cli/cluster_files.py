@@ -1,4 +1,4 @@
-"""Shared by the commands that look at a whole cluster once: its objects, of files or an API server.
+"""Shared by the commands that look at a whole cluster once: its objects, wherever they are.
 
 Covers: the options, reading, the moment that is taken as now. Does not cover: what follows.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
 import time
 from typing import Any
 
 from koordlet.cli import options, output, scheduler
 from koordlet.model import errors
+from koordlet.state import paths
 
 Bodies = list[dict[str, Any]]
 _OPTIONS = {
@@ -19,6 +22,8 @@ _OPTIONS = {
     "--context NAME": "a context of the kubeconfig",
     "--config FILE": "a KubeSchedulerConfiguration by which it is judged where pods fit, a"
     " ReschedulingConfiguration that bounds evictions, or both",
+    "--state-dir DIR": "without FILE and --kubeconfig: the DIR that the standalone scheduler was"
+    " started with",
 }
 
 
@@ -38,17 +43,27 @@ def read(args: argparse.Namespace) -> Bodies:
     """The objects; a line on stderr names each that is left out."""
     from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML: 8 ms of a `--help`
 
-    if bool(args.files) is (args.kubeconfig is not None):
+    if args.files and args.kubeconfig is not None:
         raise errors.UsageError(
             "whose cluster?", fix="name FILE with its objects, or the cluster with --kubeconfig"
         )
     warnings: list[str] = []
     if args.files:
         bodies = [dict(body) for path in args.files for body in manifests.load(path, warnings)]
+    elif args.kubeconfig is None:
+        bodies = _of_standalone(args.state_dir)
     else:
         bodies, warnings = asyncio.run(_listed(args.kubeconfig, args.context))
     output.warn(warnings)
     return bodies
+
+
+def _of_standalone(state_dir: str | None) -> Bodies:
+    from koordlet.rpc import client as rpc_client  # noqa: PLC0415 -- gRPC: 70 ms of a `--help`
+
+    where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=state_dir)
+    with rpc_client.MovesClient(where.scheduler_socket) as client:
+        return [json.loads(spelled) for spelled in client.objects()]
 
 
 async def _listed(kubeconfig: str, context: str) -> tuple[Bodies, list[str]]:

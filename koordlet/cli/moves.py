@@ -26,8 +26,6 @@ _OPTIONS = {
     "--reason TEXT": "why, as events and the pod's annotation say it",
     "--timeout SECONDS": "give up after so long (default: never)",
     "--without-room": "pods of schedulers that make no reservations are evicted all the same",
-    "--state-dir DIR": "without --kubeconfig: the DIR that the standalone scheduler was started"
-    " with",
 }
 
 

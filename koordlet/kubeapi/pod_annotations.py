@@ -28,6 +28,10 @@ RESOURCE_STATUS = "scheduling.koordinator.sh/resource-status"
 NUMA_SPEC = "scheduling.koordinator.sh/numa-topology-spec"
 RESERVATION_ALLOCATED = "scheduling.koordinator.sh/reservation-allocated"
 EXTENDED_RESOURCES = "node.koordinator.sh/extended-resource-spec"
+#: Who evicts a pod, why and when, as JSON: of the scheduler's movers, and of agents, which add the
+#: cause, as the API server calls every eviction the same.
+EVICTION = "koordlet.io/eviction"
+NODE_PRESSURE = "NodePressure"
 
 _HIGHEST_NODE = 1023
 

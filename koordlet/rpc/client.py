@@ -171,6 +171,15 @@ class MovesClient(RpcClient):
         finally:
             answers.cancel()
 
+    def objects(self) -> Iterator[str]:
+        """All objects by which pods are placed and evicted, as JSON."""
+        request = scheduler_pb2.ListObjectsRequest()
+        try:
+            for each in self.follow("Moves/ListObjects", request, scheduler_pb2.ClusterObject):
+                yield each.json
+        except grpc.RpcError as error:
+            raise _refused(error, "ListObjects", self.address) from error
+
     def undo_drain(self, node: str) -> int:
         """Uncordon a node, and end what is under way; how many moves that were."""
         request = scheduler_pb2.UndoDrainRequest(node=node)

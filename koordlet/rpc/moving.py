@@ -15,6 +15,7 @@ from koordlet.rpc.gen import scheduler_pb2
 #: What somebody wants, and the state of one pod.
 MoveRequest = scheduler_pb2.MovePodsRequest
 PodMove = scheduler_pb2.PodMove
+ClusterObject = scheduler_pb2.ClusterObject
 
 
 class MovingBackend(Protocol):
@@ -25,6 +26,9 @@ class MovingBackend(Protocol):
 
     async def undo_drain(self, node: str) -> int:
         """Uncordon a node, and end what is under way; how many moves that were."""
+
+    def objects(self) -> AsyncIterator[ClusterObject]:
+        """All objects by which pods are placed and evicted."""
 
 
 class MovingService:
@@ -43,6 +47,9 @@ class MovingService:
         return {
             "MovePods": services.streamed(MoveRequest, self._move),
             "UndoDrain": services.unary(scheduler_pb2.UndoDrainRequest, self._undo),
+            "ListObjects": services.streamed(
+                scheduler_pb2.ListObjectsRequest, lambda _: self._backend.objects()
+            ),
         }
 
     def _move(self, request: MoveRequest) -> AsyncIterator[PodMove]:

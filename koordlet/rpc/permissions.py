@@ -83,6 +83,7 @@ METHODS: Mapping[str, MethodPermission] = {
     "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": _ANY,
     "koordlet.v1.Moves/MovePods": _row(About.ALL),
     "koordlet.v1.Moves/UndoDrain": _row(About.ALL),
+    "koordlet.v1.Moves/ListObjects": _row(About.ALL),
     "koordlet.v1.NodeFeed/GetNode": _FEED,
     "koordlet.v1.NodeFeed/WatchNode": _FEED,
     "koordlet.v1.NodeIngest/Report": _row(About.STREAM, Right.REPORT),

@@ -14,8 +14,9 @@ import pytest
 from koordlet.apply import api_eviction, evictor
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.kubeapi import kinds, objects
-from koordlet.model import eviction
+from koordlet.kubeapi import kinds, objects, pod_annotations
+from koordlet.model import eviction, moment
+from koordlet.scheduler.objects import eviction_marks
 from koordlet.scheduler.store import adapter
 from tests.kit.apiserver import faults, server
 
@@ -137,6 +138,47 @@ def test_evicted(play: Play) -> None:
         assert (event["reason"], event["type"]) == ("Evicted", "Warning")
         assert event["regarding"]["uid"] == pod["metadata"]["uid"]
         assert event["metadata"]["annotations"] == {"starved_resource": "memory"}
+
+    play(body)
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_the_scheduler_reads_who_evicts_and_that_the_node_is_short(
+    play: Play, *, delete: bool
+) -> None:
+    """Its limiter counts the cause; of an end long after the note, that of the server."""
+
+    async def body(world: World) -> None:
+        assert (await world.evict(await world.pod(), delete=delete)).done
+        pod = await world.stands()
+        meta = pod["metadata"]
+        began = moment.parse(meta["deletionTimestamp"]) - meta["deletionGracePeriodSeconds"]
+        note = json.loads(meta["annotations"][pod_annotations.EVICTION])
+        assert note["by"] == "agent/node_pressure"
+        assert note["reason"] == "The node was low on resource: memory."
+        for shift, cause in ((59.0, "NodePressure"), (61.0, "Eviction")):
+            noted = {**note, "time": moment.spell(began - shift)}
+            notes = {"annotations": {pod_annotations.EVICTION: json.dumps(noted)}}
+            conditions = eviction_marks.true_conditions(pod["status"])
+            leaving = eviction_marks.read({**meta, **notes}, conditions)["leaving"]
+            assert leaving.by == "agent/node_pressure"
+            assert leaving.cause == ("NodePressure" if delete else cause)
+
+    play(body)
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_an_eviction_does_not_depend_on_the_note(play: Play, status: int) -> None:
+    """The shipped role may not write it, and a server may fail."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod()
+        refused = faults.Fault(faults.Manner.ANSWER, "PATCH", times=-1, status=status)
+        world.serving.faults.add(refused)
+        assert (await world.evict(uid)).done
+        assert pod_annotations.EVICTION not in (await world.stands())["metadata"].get(
+            "annotations", {}
+        )
 
     play(body)
 

@@ -78,7 +78,7 @@ def test_quotas_are_a_tree_that_says_who_lends_and_who_would_be_called_back(
     looking.expect_text(cluster_page, "#idle-quotas", "default/wrong resourceKey cpu of quota")
 
 
-def test_moves_are_a_plan_and_a_timeline(cluster_page: Page) -> None:
+def test_moves_are_a_round_plans_and_a_timeline(cluster_page: Page) -> None:
     """As a scheduler that deschedules tells them; what comes from outside is text."""
     step = {"at": "2026-01-02T03:04:05Z", "what": "Eviction: Evicting", "message": "<b>budget</b>"}
     job = {
@@ -92,11 +92,28 @@ def test_moves_are_a_plan_and_a_timeline(cluster_page: Page) -> None:
     }  # fmt: skip
     # This scheduler deschedules nothing: its next state would take the panel away.
     script = "state => { const draw = drawMoves; window.drawMoves = () => {}; draw(state); }"
-    cluster_page.evaluate(script, {"moves": [job], "plan": plan})
+    moves = {
+        "name": "<b>room</b>", "for": "d/big", "node": "n1", "mode": "Act", "phase": "Moving",
+        "reason": None, "message": "move 2 of 2", "improvement": "0.50",
+        "cost": {"disruption": "2.250"},
+        "moves": [
+            {"pod": "d/a", "from": "n1", "to": "n2", "after": [], "phase": "Done",
+             "replacement": "d/a2", "message": None},
+            {"pod": "d/b", "from": "n3", "to": "n1", "after": [0], "phase": "Failed",
+             "replacement": None, "message": "Timeout"},
+        ],
+    }  # fmt: skip
+    cluster_page.evaluate(script, {"moves": [job], "plan": plan, "plans": [moves]})
     assert cluster_page.locator("#moving").is_visible()
     looking.expect_text(cluster_page, "#plan-notes", "1 pods in the last round. 1 others stay. X:")
     looking.expect_text(cluster_page, "#plan", "d/a n1 → n2 LowNodeLoad: hot")
     looking.expect_text(cluster_page, "#plan", "d/b n1 → n2 LowNodeLoad: hot stays: PDB")
+    looking.expect_text(
+        cluster_page, "#move-plans", "<b>room</b> makes room for d/big Moving. move"
+    )
+    looking.expect_text(cluster_page, "#move-plans", "frees 0.50 of n1, at a cost of 2.250.")
+    looking.expect_text(cluster_page, "#move-plans", "d/a n1 → n2 Done, now d/a2")
+    looking.expect_text(cluster_page, "#move-plans", "d/b n3 → n1 after 1, Failed, Timeout")
     looking.expect_text(cluster_page, "#moves", "d/<i>web</i> n1 → n2 Running, by migrate")
     looking.expect_text(cluster_page, "#moves", "03:04:05 Eviction: Evicting <b>budget</b>")
 

@@ -107,7 +107,6 @@ def test_a_plan_is_shown_with_its_proof(answered: Any) -> None:
     [
         (("drain", "z", "FILE"), "z: no such node"),
         (("drain", "", "--kubeconfig", "x"), "NODE: has no name"),
-        (("drain", "a", "--dry-run"), "whose cluster? (name FILE"),
         (("drain", "a", "FILE", "--kubeconfig", "x"), "whose cluster? (name FILE"),
         (("drain", "a", "FILE", "--undo"), "--undo: uncordons a node (leave out FILE"),
         (("drain", "a", "--undo", "--dry-run", "--kubeconfig", "x"), "--undo: uncordons"),
@@ -131,7 +130,16 @@ def test_a_time_that_never_comes_is_refused(answered: Any, words: tuple[str, ...
         answered(*words, "nan")
 
 
-@pytest.mark.parametrize("words", [("drain", "a"), ("drain", "a", "--undo"), ("evict", "a0")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("drain", "a"),
+        ("drain", "a", "--undo"),
+        ("drain", "a", "--dry-run"),
+        ("evict", "a0"),
+        ("evict", "a0", "--dry-run"),
+    ],
+)
 def test_without_a_cluster_the_standalone_scheduler_is_asked(
     answered: Any, tmp_path: Path, words: tuple[str, ...]
 ) -> None:

@@ -37,6 +37,7 @@ def own(name: str, gang: str, **more: Any) -> Body:
 
 def pod_group(name: str, minimum: object, **notes: Any) -> Body:
     """A PodGroup of the peers' kind; ``notes``: mode, groups, policy by their short names."""
+    namespace = notes.pop("namespace", "d")
     keys = {
         "mode": pod_groups.MODE,
         "groups": pod_groups.GROUPS,
@@ -50,7 +51,12 @@ def pod_group(name: str, minimum: object, **notes: Any) -> Body:
     return {
         "apiVersion": kinds.POD_GROUPS.api_version,
         "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "d", "uid": f"g-{name}", "annotations": texts},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"g-{name}",
+            "annotations": texts,
+        },
         "spec": {"minMember": minimum},
     }
 

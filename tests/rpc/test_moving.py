@@ -36,6 +36,10 @@ class Backend:
             raise refusals.NotFound("no such node", culprit=node)
         return 3
 
+    async def objects(self) -> AsyncIterator[moving.ClusterObject]:
+        for name in "ab":
+            yield moving.ClusterObject(json=name)
+
 
 def test_a_caller_is_told_of_each_state_and_its_going_ends_the_moves(ram: Path) -> None:
     """The iterator of the backend is closed; a refusal has the scheduler's words."""
@@ -54,6 +58,7 @@ def test_a_caller_is_told_of_each_state_and_its_going_ends_the_moves(ram: Path) 
                 assert states == [("Waiting", "n1", ""), ("Reserved", "n2", "a fan")]
                 moves.close()
                 assert client.undo_drain("n1") == 3
+                assert list(client.objects()) == ["a", "b"]
                 with pytest.raises(errors.HostError, match="no such node"):
                     next(client.move(moving.MoveRequest(node="n9")))
                 with pytest.raises(errors.HostError, match="no such node"):

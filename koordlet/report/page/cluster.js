@@ -92,6 +92,7 @@ function findAll(words) {
   add(shown.gangs, (each) => each.gang, "gang", panel("together"));
   add([...shown.quotas, ...shown.idleQuotas], (each) => each.quota, "quota", panel("shares"));
   add(shown.moves || [], (each) => each.pod, "move", panel("moving"));
+  add(shown.plans || [], (each) => each.name, "plan", panel("moving"));
   add([...document.querySelectorAll("main section:not([hidden]) .anchor")], (each) => each.textContent, "panel", (each) => panel(each.getAttribute("href").slice("#panel=".length))());
   return results.slice(0, 16);
 }
@@ -107,7 +108,7 @@ listen("scheduler", "/api/v1/events", async (state) => {
   drawChanged("held", state.reservations, reservations);
   drawChanged("together", [state.gangs, state.gangCount, state.gangsWaiting], gangs);
   drawChanged("shares", [state.quotas, state.quotaCount, state.idleQuotas, state.idleQuotaCount, state.calledBack, state.calledBackCount, state.callsBack, state.overcommitted], drawQuotas);
-  drawChanged("moving", [state.moves, state.plan], drawMoves);
+  drawChanged("moving", [state.moves, state.plan, state.plans], drawMoves);
   drawChanged("decided", state.decisions, decisions);
   drawLanes(state);
   if (!begun) { begun = true; readAddress(); } else if (changed) { rearrange(); sortRows(); await drawNode(); }

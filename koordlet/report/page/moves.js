@@ -1,4 +1,4 @@
-// Moves of the scheduler's page: what the last round wants as a plan, migration jobs as a timeline.
+// Moves of the scheduler's page: what the last round wants, plans of moves, migration jobs as a timeline.
 // Everything from outside becomes text, never markup; page.js draws, cluster.js calls.
 "use strict";
 
@@ -12,6 +12,16 @@ function drawMoves(state) {
     make("b", {}, one.pod), ` ${one.node} → ${one.target || "wherever there is room"} `,
     make("span", { class: "soft" }, `${one.strategy}: ${one.reason}`),
     one.why ? make("span", { class: "bad" }, ` stays: ${one.why}`) : "")));
+  at("move-plans").replaceChildren(...(state.plans || []).map((plan) => {
+    const phase = [plan.phase, plan.reason].filter(Boolean).join(": "), failed = plan.phase === "Failed" || plan.phase === "Aborted";
+    const worth = plan.cost ? ` frees ${plan.improvement} of ${plan.node}, at a cost of ${plan.cost.disruption}.` : "";
+    return make("li", {}, make("b", {}, plan.name), ` ${plan.for ? `makes room for ${plan.for}` : "empties a node"}`,
+      plan.mode === "Act" ? " " : ", moves nobody: ", make("span", { class: failed ? "bad" : "soft" }, `${phase}. ${plan.message || ""}${worth}`),
+      make("ol", {}, ...plan.moves.map((move) => make("li", {}, make("b", {}, move.pod), ` ${move.from} → ${move.to} `,
+        make("span", { class: move.phase === "Failed" ? "bad" : "soft" },
+          [move.after.length ? `after ${move.after.map((place) => place + 1).join(", ")}` : "", move.phase, move.message,
+            move.replacement ? `now ${move.replacement}` : ""].filter(Boolean).join(", "))))));
+  }));
   at("moves").replaceChildren(...jobs.map((job) => {
     const steps = job.timeline.map((step) => make("li", {}, make("time", { datetime: step.at }, step.at.slice(11, 19)),
       ` ${step.what}`, step.message ? make("span", { class: "soft" }, ` ${step.message}`) : ""));

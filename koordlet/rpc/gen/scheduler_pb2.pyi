@@ -48,6 +48,16 @@ class UndoDrainResponse(_message.Message):
     ended: int
     def __init__(self, ended: _Optional[int] = ...) -> None: ...
 
+class ListObjectsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ClusterObject(_message.Message):
+    __slots__ = ("json",)
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    json: str
+    def __init__(self, json: _Optional[str] = ...) -> None: ...
+
 class DeleteQuotaRequest(_message.Message):
     __slots__ = ("name", "force")
     NAME_FIELD_NUMBER: _ClassVar[int]

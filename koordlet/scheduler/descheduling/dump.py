@@ -17,6 +17,7 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.workloads import WorkloadIndex
 from koordlet.scheduler.framework import profile
+from koordlet.scheduler.gangs.book import GangBook
 from koordlet.scheduler.objects import owners, wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -73,6 +74,7 @@ def state(
             claim_classes=dict(
                 claim_class(body) for body in listed if body.get("kind") == "PersistentVolumeClaim"
             ),
+            gangs=_gangs(cluster, pods.values()),
         ),
         tuple(cluster.warnings),
     )
@@ -94,6 +96,15 @@ def claim_class(body: Body) -> tuple[str, str]:
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     where = wire.text(meta, "namespace") or "default"
     return f"{where}/{wire.text(meta, 'name')}", wire.text(spec, "storageClassName")
+
+
+def _gangs(cluster: inventory.Cluster, placed: Iterable[Pod]) -> GangBook:
+    book = GangBook()
+    for pod_group in cluster.pod_groups:
+        book.put_pod_group(pod_group)
+    for pod in (*placed, *cluster.pending):
+        book.put(pod)
+    return book
 
 
 def _own(workloads: WorkloadIndex, body: Body) -> None:

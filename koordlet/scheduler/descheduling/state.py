@@ -22,6 +22,7 @@ from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.workloads import WorkloadIndex
 from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.gangs.book import GangBook
 from koordlet.scheduler.objects import terms
 from koordlet.scheduler.objects.disruption import DisruptionBudget
 from koordlet.scheduler.objects.nodes import Node
@@ -63,8 +64,7 @@ class ClusterState:
     #: Why a pod may not be chosen, of what is under way: a migration job that exists. The seam for
     #: whoever makes jobs instead of evictions.
     held: Callable[[Resident], str] = nothing
-    #: Why a pod may not leave without others, as its gang needs it there.
-    belongs_with: Callable[[Resident], str] = nothing
+    gangs: GangBook = field(default_factory=GangBook)
     _owned: Counter[str] | None = None
     #: By row, how often anything about its pods was another, and its residents.
     _residents: dict[int, tuple[int, list[Resident]]] = field(default_factory=dict)

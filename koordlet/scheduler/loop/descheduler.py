@@ -45,7 +45,7 @@ from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.event_messages import EventMessage
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.loop.runner import Clocks
-from koordlet.scheduler.migration import gang, summary
+from koordlet.scheduler.migration import summary
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
 
@@ -226,14 +226,8 @@ class Descheduler:
             priorities={name: priority.value for name, priority in core.priorities.items()},
             claim_classes=dict(map(dump.claim_class, claims.values())),
             held=self._held,
-            belongs_with=self._belongs_with,
+            gangs=core.gangs.book,
         )
-
-    def _belongs_with(self, resident: Resident) -> str:
-        entry = self.core.gangs.book.of(resident.pod)
-        if entry is None or entry.gang is None:
-            return ""
-        return gang.leaves_alone(entry.gang, len(entry.bound))
 
     def _record(self, body: wire.Body) -> _PodRecord:
         known = traits.decode(body)

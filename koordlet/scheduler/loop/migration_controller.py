@@ -306,7 +306,7 @@ class MigrationController:
             return ""
         if job.whole_gang:
             return "" if job.reserves else f"gang {entry.gang.id} moves whole with room held only"
-        why = gang.keeps(entry.gang, len(entry.bound))
+        why = gang.keeps(entry)
         return f"{why}; {jobs.GANG} on the job moves them all" if why else ""
 
     def _plan(self, job: MigrationJob) -> gang.GangPlan:

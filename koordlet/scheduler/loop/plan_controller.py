@@ -32,7 +32,7 @@ from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.rescheduling import move_plan, plan_flow, plan_room, plan_start
-from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
+from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 
@@ -124,7 +124,7 @@ class PlanController:
         if due is None:
             return
         pod, planner = due.pod, RoomPlanner(self._state(), limiter)
-        made = planner.empty_node() if pod is None else self._for_pod(planner, pod)
+        made = planner.empty_node() if pod is None else planner.make_room(pod)
         if isinstance(made, str):
             log.get().info("move_plan.none", pod="" if pod is None else pod.key, detail=made)
             return
@@ -141,9 +141,6 @@ class PlanController:
             self._watched.core.measures.asked("move_plan", error.code)
             name = objects.text(objects.metadata(body), "name")
             log.get().warning("move_plan.not_begun", plan=name, detail=str(error))
-
-    def _for_pod(self, planner: RoomPlanner, pod: Pod) -> RoomPlan | str:
-        return self._unhelped(pod) or planner.make_room(pod)
 
     async def _advance(self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock) -> None:
         try:
@@ -249,7 +246,7 @@ class PlanController:
             if wanted.node:
                 await self._end(plan, "NotNeeded", f"pod {plan.pod} has node {wanted.node} already")
                 return
-            made = self._for_pod(planner, wanted)
+            made = planner.make_room(wanted)
         if isinstance(made, str):
             await self._end(plan, "NoPlan", made)
             return
@@ -259,15 +256,6 @@ class PlanController:
         pod = None if wanted is None else _ref(wanted)
         patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod), plan.revision)
         await self._store.patch(self._ref(plan), patch)
-
-    def _unhelped(self, pod: Pod) -> str:
-        """Why room for one pod would not help it: its gang needs room for more."""
-        entry = self._watched.core.gangs.book.of(pod)
-        known = None if entry is None else entry.gang
-        lacks = 0 if entry is None or known is None else known.min - len(entry.bound)
-        if known is None or lacks < 2:
-            return ""
-        return f"room for {pod.key} alone does not help: its gang {known.id} lacks {lacks} members"
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
         """The number of plans in each phase."""

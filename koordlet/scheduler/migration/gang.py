@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.gangs.gang import Gang
+from koordlet.scheduler.gangs.book import GangEntry
 from koordlet.scheduler.migration.job import EVICTION, SCHEDULED, MigrationJob, Phase
 from koordlet.scheduler.objects.pods import Pod
 
@@ -62,21 +62,23 @@ def follow(job: MigrationJob, jobs: Mapping[str, MigrationJob], leading: Pod | N
     return GangPlan(waits=f'the pod of job "{leader.name}" goes first')
 
 
-def keeps(gang: Gang, bound: int) -> str:
+def keeps(entry: GangEntry | None) -> str:
     """Why a gang cannot do without one of its members on nodes; empty where it can."""
-    if bound > gang.min:
+    gang = None if entry is None else entry.gang
+    if entry is None or gang is None or len(entry.bound) > gang.min:
         return ""
     return (
-        f"gang {gang.id} has {bound} members on nodes and needs {gang.min}: one alone cannot be"
-        " moved"
+        f"gang {gang.id} has {len(entry.bound)} members on nodes and needs {gang.min}: one alone"
+        " cannot be moved"
     )
 
 
-def leaves_alone(gang: Gang, bound: int) -> str:
+def leaves_alone(entry: GangEntry | None) -> str:
     """Why no single member of a gang may be moved by a plan; empty where one may."""
-    if gang.gathers or gang.topology_key:
+    gang = None if entry is None else entry.gang
+    if gang is not None and (gang.gathers or gang.topology_key):
         return f"gang {gang.id} is placed together: one that moves alone would leave its topology"
-    return keeps(gang, bound)
+    return keeps(entry)
 
 
 def _has_room(job: MigrationJob) -> bool:

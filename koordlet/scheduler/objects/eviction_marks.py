@@ -10,13 +10,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from koordlet.kubeapi import pod_annotations
 from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import Body
 
 #: Annotations: ``true`` or ``false``; who evicts the pod and why, as JSON.
-MOVABLE, EVICTION = "koordlet.io/movable", "koordlet.io/eviction"
+MOVABLE, EVICTION = "koordlet.io/movable", pod_annotations.EVICTION
+#: Seconds from an agent's note to the eviction that it is about: an older one was refused.
+_NOTED = 60.0
 #: In that JSON: the replacement shall come to the front of the queue.
 REQUEUE, FRONT = "requeue", "Front"
 #: The peer's: somebody else is asked to move the pod.
@@ -27,7 +30,7 @@ _CAUSES = {
     "PreemptionByScheduler": "Preemption",
     "EvictionByEvictionAPI": "Eviction",
     "DeletionByTaintManager": "TaintNoExecute",
-    "TerminationByKubelet": "NodePressure",
+    "TerminationByKubelet": pod_annotations.NODE_PRESSURE,
     "DeletionByPodGC": "PodGC",
 }
 
@@ -71,11 +74,13 @@ def read(meta: Body, conditions: Mapping[str, Body]) -> dict[str, Any]:
         fields["immovable"] = "it is a static pod, which only its node starts and ends"
     if meta.get("deletionTimestamp") is not None or cause:
         note = _note(notes)
-        by = note.get("by")
+        by, span = note.get("by"), _span(meta)
+        if cause == _CAUSES["EvictionByEvictionAPI"] and _is_pressure(note, span[0]):
+            cause = pod_annotations.NODE_PRESSURE
         fields["leaving"] = Leaving(
             cause,
             by if isinstance(by, str) else "",
-            *_span(meta),
+            *span,
             front=bool(cause) and note.get(REQUEUE) == FRONT,
         )
     return fields
@@ -88,6 +93,15 @@ def _note(notes: Mapping[str, Any]) -> Mapping[str, Any]:
     except (TypeError, ValueError, RecursionError):
         return {}
     return body if isinstance(body, Mapping) else {}
+
+
+def _is_pressure(note: Mapping[str, Any], began: float) -> bool:
+    """Whether an agent evicts a pod by its note, and not somebody else long after it."""
+    try:
+        noted = moment.parse(note.get("time"))
+    except ValueError:
+        return False
+    return note.get("cause") == pod_annotations.NODE_PRESSURE and abs(began - noted) <= _NOTED
 
 
 def _cause(condition: Body) -> str:

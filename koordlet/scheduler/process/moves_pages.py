@@ -60,6 +60,13 @@ class MovesPages:
         """The newest jobs."""
         return self._working.moves()[: -most - 1 : -1]
 
+    def newest_plans(self, most: int) -> list[dict[str, Any]]:
+        """The newest plans of moves, those under way first."""
+        plans = sorted(
+            self._working.plans.plans(), key=lambda plan: (plan.status.phase.over, -plan.created)
+        )
+        return [move_plan.document(plan) for plan in plans[:most]]
+
     def round(self) -> dict[str, Any]:
         """The last round."""
         return self._working.round_document()

@@ -108,7 +108,11 @@ class Pages:
         if self._descheduling is None:
             return {}
         moves = moves_pages.MovesPages(self._descheduling)
-        return {"moves": moves.newest(cluster_json.MOST), "plan": moves.round()}
+        return {
+            "moves": moves.newest(cluster_json.MOST),
+            "plan": moves.round(),
+            "plans": moves.newest_plans(cluster_json.MOST),
+        }
 
     def _node_rows(self, request: message.HttpRequest) -> message.HttpResponse:
         """A row for each node, or those changed ``since``; with ``name`` one and its pods."""

@@ -1,6 +1,7 @@
 """Drains and evictions of a standalone scheduler, for whoever follows them over its socket.
 
-Covers: one call. Does not cover: the moves (``loop.pod_moves``), messages (``rpc.moving``).
+Covers: one call, the objects for a rehearsal. Does not cover: the moves (``loop.pod_moves``),
+messages (``rpc.moving``).
 
 Rules:
 1. The moves work on what the scheduler sees, and ask its limiter: there is one ledger.
@@ -10,6 +11,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 
 from koordlet.kubeapi import objects
@@ -19,6 +21,7 @@ from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop import pod_moves
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
+from koordlet.scheduler.sim import cluster_dump
 
 
 class StandaloneMoves:
@@ -70,6 +73,12 @@ class StandaloneMoves:
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
+
+    async def objects(self) -> AsyncIterator[moving.ClusterObject]:
+        """All objects by which pods are placed and evicted."""
+        bodies, _ = await cluster_dump.listed(self._store)
+        for body in bodies:
+            yield moving.ClusterObject(json=json.dumps(body))
 
     async def undo_drain(self, node: str) -> int:
         """Uncordon a node, and end what is under way."""

@@ -9,7 +9,8 @@ Rules:
 3. PodDisruptionBudgets and DisruptionRates hold, at each moment of the calendar. A replacement is
    taken to be up ``ready_seconds`` after its pod left.
 4. Pods of DaemonSets and static pods belong to the node: they stay, and are no obstacle.
-5. Data on the node would be lost: such a pod is an obstacle unless that is wanted.
+5. Data on the node would be lost: such a pod is an obstacle unless that is wanted. So is a pod
+   that its gang needs.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from koordlet.scheduler.descheduling.state import GHOST, ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Allow, Answer, Clock, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
+from koordlet.scheduler.migration import gang
 from koordlet.scheduler.objects.disruption import DisruptionBudgets
 from koordlet.scheduler.objects.pods import Pod
 
@@ -143,6 +145,8 @@ class DrainPlanner:
             if not self._loses_data and resident.traits.local_storage:
                 text = f"{pod.key} has data on its node, which would be lost"
                 answer = Deny("LocalData", text)
+            if why := gang.keeps(self._state.gangs.of(pod)):
+                answer = Deny("GangStays", why)
             if isinstance(answer, Allow):
                 target = self._landing.best(resident)
                 if target >= 0:

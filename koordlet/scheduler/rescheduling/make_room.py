@@ -14,7 +14,9 @@ Rules:
    others does not end. Nor do several of whom one, once the others have gone, would have to wait
    for long (``plan_check.PATIENCE``).
 4. The least sum of the costs (``plan_check.MoveCosts``) wins; of equal ones the first name.
-5. Only where nobody has a plan without: a pod that has no place may take that of another, which
+5. A pod of a gang whose members share a domain of the topology gets room in that domain. None is
+   made for a gang that lacks several, or is gathered in the network.
+6. Only where nobody has a plan without: a pod that has no place may take that of another, which
    moves on to a place of its own first. Chains have two links; two pods that change places do so by
    a third node. ``_CHAINS`` are tried for one pod.
 """
@@ -35,6 +37,7 @@ from koordlet.scheduler.disruption.answers import Allow, Answer, Defer
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
+from koordlet.scheduler.migration import gang
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling import plan_check
 from koordlet.scheduler.rescheduling.drain import belongs
@@ -114,11 +117,14 @@ class RoomPlanner:
 
     def make_room(self, pod: Pod) -> RoomPlan | str:
         """The cheapest plan for a pod that waits, or why there is none."""
+        outside, why = plan_check.outside_gang(self._state, pod)
+        if why:
+            return f"no move helps {pod.key}: {why}"
         cycle = Cycle(self._columns, self._state.profile(pod.pod_class.scheduler))
-        row = cycle.choose(pod)
+        row = cycle.choose(pod, outside)
         if row >= 0:
             return f"{pod.key} fits on node {self._state.node(row).name} as it is"
-        failure = cycle.failure(pod)
+        failure = cycle.failure(pod, outside)
         potential = [row for row, why in (failure.verdicts or {}).items() if why.resolvable]
         if not potential:
             return f"no move helps {pod.key}: {failure.message}"
@@ -175,7 +181,7 @@ class RoomPlanner:
             pod = resident.pod
             if belongs(resident) or resident.traits.local_storage or pod.priority > priority:
                 continue
-            if self._state.held(resident) or self._state.belongs_with(resident):
+            if self._state.held(resident) or gang.leaves_alone(self._state.gangs.of(pod)):
                 continue
             amounts = self._columns.vectors(pod.pod_class)[0]
             yield _Candidate(resident, self._costs.of(pod, row), amounts)
@@ -243,7 +249,7 @@ class RoomPlanner:
     def _vacated(
         self, lacks: _Candidate, chains: _Budget, priority: int, moves: list[PlannedMove]
     ) -> int:
-        """A node that takes a pod once one of its own has moved on; -1: there is none (rule 5)."""
+        """A node that takes a pod once one of its own has moved on; -1: there is none (rule 6)."""
         size = lacks.amounts.size
         several: list[tuple[float, str, int, _Candidate]] = []
         for row in self._state.rows() if chains.left else ():

@@ -21,8 +21,11 @@ from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Clock, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.disruption.workloads import Signature
+from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
+from koordlet.scheduler.gangs import topology
+from koordlet.scheduler.migration import gang
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.rescheduling.drain import belongs
 from koordlet.scheduler.rescheduling.move_plan import PlanMove, PlanWorth
@@ -95,6 +98,27 @@ def rehearse(limiter: Limiter, several: Sequence[Pod], now: Clock) -> tuple[str,
             limiter.refused(pod)
 
 
+def outside_gang(state: ClusterState, pod: Pod) -> tuple[Mapping[int, Verdict], str]:
+    """The nodes where a place would not help a pod, as its gang is not there; why none helps."""
+    entry = state.gangs.of(pod)
+    known = None if entry is None else entry.gang
+    if entry is None or known is None:
+        return {}, ""
+    lacking = known.min - len(entry.bound)
+    if lacking > 1:
+        return {}, f"its gang {known.id} lacks {lacking} members"
+    if known.gathers and any(layer.must for layer in known.gather):
+        return {}, f"its gang {known.id} is gathered in the network, where its members are"
+    if not known.topology_key:
+        return {}, ""
+    bound = [(key, entry.members[key].node) for key in entry.bound]
+    try:
+        by_value = topology.domains(state.columns, known.topology_key, bound)
+    except ValueError as error:
+        return {}, str(error)
+    return topology.outside(state.columns, set().union(*by_value.values())), ""
+
+
 class PlanCheck:
     """Judges moves over one state of a cluster, which is as before afterwards."""
 
@@ -105,6 +129,12 @@ class PlanCheck:
     def objection(self, pod: Pod | None, node: str, moves: Sequence[PlanMove]) -> tuple[str, str]:
         """Why moves cannot be made now, in their order: reason and sentence; empty: they can."""
         columns, residents = self._columns, []
+        if pod is not None:
+            outside, why = outside_gang(self._state, pod)
+            if not why and columns.rows.get(node, -1) in outside:
+                why = f"node {node} is outside of the topology domain of its gang"
+            if why:
+                return "GangStays", f"no move helps {pod.key}: {why}"
         for move in moves:
             row = columns.rows.get(move.origin, -1)
             there = [] if row < 0 else self._state.residents(row)
@@ -114,7 +144,7 @@ class PlanCheck:
                 return "WorldChanged", f"{what} is not there, or not known yet"
             if why := belongs(resident):
                 return "Protected", f"pod {move.pod} belongs to its node: {why}"
-            if why := self._state.belongs_with(resident):
+            if why := gang.leaves_alone(self._state.gangs.of(resident.pod)):
                 return "GangStays", f"pod {move.pod}: {why}"
             residents.append(resident)
         reason, why = rehearse(self._limiter, [each.pod for each in residents], self._state.now)
@@ -138,11 +168,12 @@ class PlanCheck:
             disruption += costs.of(pod, row)
             if move.origin == node:
                 freed = resources.total((freed, amounts))
+        spelled = resources.canonical({name: asked.get(name, 0) for name in ("cpu", "memory")})
         return PlanWorth(
             improvement=f"{self._share(node, freed):.2f}",
             pods=len(moves),
-            cpu=resources.text("cpu", asked.get("cpu", 0)),
-            memory=resources.text("memory", asked.get("memory", 0)),
+            cpu=spelled["cpu"],
+            memory=spelled["memory"],
             disruption=f"{disruption:.3f}",
         )
 

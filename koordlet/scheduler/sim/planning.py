@@ -109,7 +109,9 @@ def _free(columns: Columns, name: str) -> dict[str, int]:
 def _spelled(amounts: Any) -> str:
     return (
         ", ".join(
-            f"{name} {resources.text(name, much)}" for name, much in sorted(amounts.items()) if much
+            f"{name} {spelled}"
+            for name, spelled in sorted(resources.canonical(amounts).items())
+            if amounts[name]
         )
         or "nothing"
     )

@@ -7,6 +7,7 @@ shadow. Does not cover: plans (``tests.scheduler.rescheduling``), the server's o
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -129,6 +130,40 @@ def test_no_window_is_exceeded_and_nobody_waits_for_ever(seed: int) -> None:
     for pod in cluster.pods.values():
         for mover in (ACTS, BACKGROUND):
             assert cluster.ask(pod, mover) == answers.Allow(), pod.name
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_of_several_movers_is_served_in_bounded_time(seed: int) -> None:
+    """They poll in any order, and want the same pods; the default bounds of the cluster hold, too.
+
+    The slowest window lets four go in two hours, two of them for a background mover: nobody waits
+    for longer than all before him need, and he himself.
+    """
+    choose, cluster, wants = random.Random(seed), Picture(), 4
+    movers = (ACTS, BACKGROUND, answers.Mover(name="drain/n1", acts=True))
+    for app in APPS:
+        cluster.controller(app, REPLICAS)
+        limits = [{"count": count, "window": f"{int(window)}s"} for count, window in EACH]
+        cluster.rate(app, selector=app, limits=limits, minUp=MIN_UP)
+        for place in range(REPLICAS):
+            cluster.pod(f"{app}-{place}", of=app)
+    left = Counter({(mover.name, app): wants for mover in movers for app in APPS})
+    moved, longest = 0, EACH[1][1]
+    bound = (len(movers) * wants / 4 + wants / 2) * longest
+    while left.total():
+        assert cluster.at <= bound, dict(+left)
+        cluster.at += 15.0
+        waiting = [mover for mover in movers for app in APPS if left[mover.name, app]]
+        for mover in choose.sample(waiting, len(waiting)):
+            pod = choose.choice(list(cluster.pods.values()))
+            app = Walk.app(pod.name)
+            if left[mover.name, app] and not cluster.evict(pod, mover):
+                left[mover.name, app] -= 1
+                moved += 1
+                cluster.pod(pod.name, of=app, ends=_REASON)
+                cluster.gone(pod.name)
+                cluster.pod(f"{app}-new-{moved}", of=app)
+    assert moved == len(movers) * len(APPS) * wants
 
 
 @pytest.mark.soak

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from koordlet.kubeapi.pod_groups import GangForm
+from koordlet.scheduler.gangs.book import GangEntry
 from koordlet.scheduler.gangs.gang import Gang
 from koordlet.scheduler.migration import flow, gang, job
 from koordlet.scheduler.migration.flow import EvictPod, MakeFollowers
@@ -146,6 +147,7 @@ def test_a_member_leaves_alone_where_neither_the_minimum_nor_a_topology_needs_it
 ) -> None:
     """A plan moves one pod after the other, each to where it finds room."""
     known = Gang(id="d/g", key="d/g", source=GangForm.POD_GROUP, min=2, total=3, **more)
-    why = gang.leaves_alone(known, bound)
+    entry = GangEntry("d/g", known, bound={f"d/web-{place}" for place in range(bound)})
+    why = gang.leaves_alone(entry)
     assert (why == "") is (words == "")
     assert why.startswith(words)

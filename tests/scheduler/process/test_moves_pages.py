@@ -11,8 +11,10 @@ import pytest
 
 from koordlet import cli
 from koordlet.http import server
+from koordlet.kubeapi import kinds
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.process import pages
+from koordlet.scheduler.rescheduling import move_plan
 from tests.deploy.test_alerts import rules
 from tests.kit import deadline, schedulers
 from tests.scheduler.loop.test_migration_controller import JOBS, KINDS, Cluster, settings
@@ -25,7 +27,7 @@ def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_moves_it(
 
     async def body() -> None:
         async with (
-            schedulers.world(ram, over_http=False, custom=KINDS) as world,
+            schedulers.world(ram, over_http=False, custom=(*KINDS, kinds.MOVE_PLANS)) as world,
             schedulers.scheduler(world.client) as loop,
         ):
             cluster = Cluster(world)
@@ -52,7 +54,8 @@ def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_moves_it(
                 assert (free["migration"]["bounds"], free["migration"]["jobs"]) == ([], [])
                 name = await cluster.ask(reason="hot")
                 await world.until(lambda known: known[name].get("status") is not None, JOBS)
-                await deadline.comes(lambda: made.moves(name), seconds=30.0)
+                await world.store.create(kinds.MOVE_PLANS, move_plan.request("room", acts=False))
+                await deadline.comes(lambda: made.moves(name) and made.plans.plans(), seconds=30.0)
                 assert name in await told("get", "migrations")
                 text = await told("explain", "migration", "d/web-1")
                 assert f"Name:        {name}" in text
@@ -60,8 +63,8 @@ def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_moves_it(
                 await told("explain", "migration", "d/nobody", status=1)
                 metrics = pages.Pages(loop, made)
                 state = metrics.document()
-                assert [move["name"] for move in state["moves"]] == [name]
-                assert state["plan"]["moves"] == []
+                names = [each["name"] for each in (*state["moves"], *state["plans"])]
+                assert (names, state["plan"]["moves"]) == ([name, "room"], [])
                 text = loop.metrics(made.gauges())
                 stuck, idle = (
                     re.search(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import kinds, objects, pod_groups
 from koordlet.model import errors
 from koordlet.rpc import client as rpc_client
 from koordlet.rpc import moving, server
@@ -19,7 +19,8 @@ from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.process import standalone_moves
 from koordlet.state import paths
-from tests.kit import schedulers
+from tests.kit import gangs, schedulers
+from tests.scheduler.loop.test_descheduler import OWNER
 from tests.scheduler.loop.test_pod_moves import KINDS, Moving
 
 
@@ -30,7 +31,7 @@ async def standalone(ram: Path, *, pods: int) -> AsyncGenerator[tuple[Moving, Pa
     where = paths.choose(os.environ, root=True, state_dir=str(ram)).scheduler_socket
     where.parent.mkdir(parents=True, exist_ok=True)
     async with (
-        schedulers.world(ram, over_http=False, custom=KINDS) as world,
+        schedulers.world(ram, over_http=False, custom=(*KINDS, kinds.POD_GROUPS)) as world,
         schedulers.scheduler(world.client) as loop,
     ):
         moves = standalone_moves.StandaloneMoves(
@@ -69,6 +70,34 @@ def test_the_command_empties_a_node_and_its_undo_gives_it_back(
             await cluster.comes(([], [], True))
             assert await asyncio.to_thread(cli.main, ["drain", "--undo", *words]) == 0
             await cluster.comes(([], [], False))
+
+    schedulers.run(body())
+
+
+def test_a_rehearsal_reads_the_objects_of_the_scheduler_and_changes_nothing(
+    ram: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The calendar of a drain, one eviction, a plan; a gang that needs its pod keeps it."""
+
+    async def body() -> None:
+        async with standalone(ram, pods=2) as (cluster, _):
+
+            async def ask(*words: str, status: int) -> str:
+                whole = [*words, "--state-dir", str(ram)]
+                assert await asyncio.to_thread(cli.main, whole) == status
+                return capsys.readouterr().out
+
+            placed = await cluster.world.placed()
+            assert "n1 is empty from" in await ask("drain", "n1", "--dry-run", status=0)
+            text = await ask("evict", "d/web-1", "--dry-run", status=0)
+            assert text.startswith("d/web-1 on n1 may be evicted now; its replacement would go to")
+            assert "node n1 to be emptied" in await ask("explain", "plan", "empty-node", status=0)
+            labels = {pod_groups.POD_GROUP: "g"}
+            await cluster.world.pod("worker", meta=OWNER, cpu="1", labels=labels, on="n2")
+            await cluster.world.store.create(kinds.POD_GROUPS, gangs.pod_group("g", 2))
+            text = await ask("drain", "n2", "--dry-run", status=1)
+            assert "blocks: GangStays: gang d/g has 1 members on nodes and needs 2" in text
+            assert {name: (await cluster.world.placed())[name] for name in placed} == placed
 
     schedulers.run(body())
 

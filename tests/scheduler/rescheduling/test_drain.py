@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from koordlet.kubeapi import pod_groups
 from koordlet.model import moment
 from koordlet.scheduler.rescheduling.drain import DrainCalendar
 from koordlet.scheduler.sim import drain
+from tests.kit import gangs
 from tests.kit.descheduling import NOW, node, pod
 
 Body = dict[str, Any]
@@ -119,7 +121,7 @@ def test_without_room_elsewhere_a_pod_stays_and_the_rest_goes() -> None:
 
 
 def test_who_belongs_to_the_node_stays_and_who_would_be_lost_is_an_obstacle() -> None:
-    """DaemonSets and static pods; bare pods; data on the node, unless its loss is wanted."""
+    """DaemonSets and static pods; bare pods; data on the node; whoever a gang needs."""
     data = {"volumes": [{"name": "v", "emptyDir": {}}]}
     bodies = [
         pod("agent", "a", owner="DaemonSet/agent"),
@@ -128,6 +130,8 @@ def test_who_belongs_to_the_node_stays_and_who_would_be_lost_is_an_obstacle() ->
         pod("cache", "a", spec=data),
         pod("kept", "a", annotations={"koordlet.io/movable": "false"}),
         pod("critical", "a", spec={"priority": 2_000_000_000}),
+        pod("worker", "a", labels={pod_groups.POD_GROUP: "g"}),
+        gangs.pod_group("g", 1, namespace="default"),
     ]
     calendar = played(node("a"), node("b"), *bodies)
     assert [(each.name, why) for each, why in calendar.staying] == [
@@ -139,6 +143,7 @@ def test_who_belongs_to_the_node_stays_and_who_would_be_lost_is_an_obstacle() ->
         ("bare", "Protected"),
         ("cache", "LocalData"),
         ("kept", "Protected"),
+        ("worker", "GangStays"),
     ]
     careless = played(node("a"), node("b"), *bodies, loses_data=True)
     assert [name for name, _ in times(careless)] == ["cache", "critical"]

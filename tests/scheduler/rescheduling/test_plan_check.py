@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from koordlet.kubeapi import pod_groups
 from koordlet.scheduler.disruption.answers import Clock, Deny, Mover
 from koordlet.scheduler.migration.job import PodRef
+from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.rescheduling import plan_check
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import PlanMove
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 from koordlet.scheduler.sim.drain import LimitedDump
+from tests.kit import gangs
 from tests.kit.descheduling import NOW, node, pod
 from tests.scheduler.rescheduling.test_make_room import RATE, SHARED, Body, rooms, waiting
 
@@ -83,11 +86,60 @@ def test_the_worth_of_moves_is_what_their_node_gets_and_what_leaves() -> None:
     assert float(worth.disruption) == pytest.approx(3 * (1 + 1 / 3) + 1, abs=1e-3)
 
 
-def test_a_pod_that_its_gang_needs_is_no_move_of_a_plan() -> None:
+@pytest.mark.parametrize(("minimum", "stays"), [(1, False), (2, True)])
+def test_a_pod_that_its_gang_needs_is_no_move_of_a_plan(minimum: int, *, stays: bool) -> None:
     """It is refused by name, and the search passes it over."""
-    scene = LimitedDump(SHARED, NOW)
-    scene.state.belongs_with = lambda resident: f"gang g needs {resident.pod.name}"
+    group = gangs.pod_group("g", minimum, namespace="default")
+    bodies = [node("a", cpu="4"), node("b", cpu="1"), node("c", cpu="1"), group]
+    labels = {pod_groups.POD_GROUP: "g"}
+    bodies += [pod(f"a{n}", "a", cpu="1", labels=labels) for n in range(2)]
+    scene = LimitedDump(bodies, NOW)
     several = [PlanMove(PodRef("default", "a0"), "a", "c")]
     objection = PlanCheck(scene.state, scene.limiter).objection(None, "a", several)
-    assert objection == ("GangStays", "pod default/a0: gang g needs a0")
-    assert isinstance(RoomPlanner(scene.state, scene.limiter).make_room(waiting(cpu="4")), str)
+    why = "gang default/g has 2 members on nodes and needs 2: one alone cannot be moved"
+    assert objection == (("GangStays", f"pod default/a0: {why}") if stays else ("", ""))
+    made = RoomPlanner(scene.state, scene.limiter).make_room(waiting(cpu="4"))
+    assert isinstance(made, str) is stays
+
+
+def test_room_for_a_pod_of_a_gang_is_made_in_the_domain_where_its_members_are() -> None:
+    """One move would do in the other rack, where the pod may not go."""
+    scene = LimitedDump(racks(1), NOW)
+    member = Decoder({}).decode(gangs.own("k0", "k", cpu="3"), 0)
+    made = RoomPlanner(scene.state, scene.limiter).make_room(member)
+    assert not isinstance(made, str)
+    assert (made.node, len(made.moves)) == ("x1", 3)
+    wrong = [PlanMove(PodRef("default", "y0-0"), "y0", "y1")]
+    check = PlanCheck(scene.state, scene.limiter)
+    assert check.objection(waiting(cpu="3"), "y0", wrong) == ("", "")
+    reason, why = check.objection(member, "y0", wrong)
+    assert reason == "GangStays"
+    assert why == "no move helps d/k0: node y0 is outside of the topology domain of its gang"
+
+
+def racks(*minimum: int) -> list[Body]:
+    """Two racks of two nodes; a member of gang ``k`` is in the first, which has the fuller one."""
+    bodies = [
+        node(name, cpu="4", labels={"rack": name[0]}, pods=100) for name in ("x0", "x1", "y0", "y1")
+    ]
+    bodies += [pod(f"x1-{n}", "x1", cpu="1") for n in range(4)]
+    topology = {"topology": [{"key": "rack"}]}
+    group = gangs.own_group("k", 1 + sum(minimum), schedulingConstraints=topology)
+    there = gangs.own("k9", "k", on="x0", cpu="3")
+    return [*bodies, pod("y0-0", "y0", cpu="1500m"), group, there]
+
+
+def test_no_room_is_made_for_a_gang_that_lacks_several_or_is_gathered() -> None:
+    """A place for one would be of no use, or where its members are not."""
+    lacks = LimitedDump(racks(2), NOW)
+    member = Decoder({}).decode(gangs.own("k0", "k", cpu="3"), 0)
+    made = RoomPlanner(lacks.state, lacks.limiter).make_room(member)
+    assert made == "no move helps d/k0: its gang d/k lacks 2 members"
+    layers = [{"layer": "rack", "strategy": "MustGather"}]
+    group = gangs.pod_group("g", 1, gather={"gatherStrategy": layers})
+    scene = LimitedDump([node("a"), pod("a0", "a", cpu="2"), group], NOW)
+    member = Decoder({}).decode(gangs.labelled("g0", "g", cpu="1"), 0)
+    made = RoomPlanner(scene.state, scene.limiter).make_room(member)
+    assert made == (
+        "no move helps d/g0: its gang d/g is gathered in the network, where its members are"
+    )

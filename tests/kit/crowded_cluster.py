@@ -1,0 +1,87 @@
+"""A crowded cluster of a few workloads: pods that come, are replaced and go; nobody schedules.
+
+Covers: nodes, workloads of three pods under a budget each, strangers, pods that wait, as objects.
+Does not cover: where pods go, who moves them, assertions.
+"""
+
+from __future__ import annotations
+
+from koordlet.model import moment
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.objects.pods import Pod
+from tests.kit import descheduling
+from tests.kit.descheduling import NOW, Body
+
+NODES, CPUS = tuple(f"n{place}" for place in range(8)), 8
+#: CPUs of a pod of each workload; a server lets one of its three pods be down.
+SIZES = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 4}
+REPLICAS, LEAST_UP = 3, 2
+WAITS, STRANGER = "big", "stranger"
+
+
+def app(name: str) -> str:
+    """Whose pod it is."""
+    return name.partition("-")[0]
+
+
+class Crowd:
+    """The cluster."""
+
+    def __init__(self) -> None:
+        self.now, self.made = NOW, 0
+        self._decoder = Decoder({})
+        self.pods: dict[str, Pod] = {}
+        self._bodies: dict[str, Body] = {}
+        for workload in SIZES:
+            self.replace(workload)
+
+    def size(self, name: str) -> int:
+        """The CPUs of a pod."""
+        return SIZES.get(app(name), 1) if app(name) != WAITS else int(name.split("-")[1])
+
+    def up(self, workload: str) -> int:
+        """How many of its pods serve."""
+        return sum(pod.up for pod in self.pods.values() if app(pod.name) == workload)
+
+    def bodies(self) -> list[Body]:
+        """Nodes, the pods on them that stay, budgets."""
+        bodies = [descheduling.node(name, cpu=str(CPUS), pods=100) for name in NODES]
+        for name, body in self._bodies.items():
+            if self.pods[name].node and not self.pods[name].terminating:
+                spec = {**body["spec"], "nodeName": self.pods[name].node}
+                bodies.append({**body, "spec": spec})
+        for workload in SIZES:
+            meta = {"name": workload, "namespace": "default", "generation": 1}
+            status = {"disruptionsAllowed": self.up(workload) - LEAST_UP, "observedGeneration": 1}
+            spec = {"selector": {"matchLabels": {"app": workload}}}
+            kind = "PodDisruptionBudget"
+            bodies.append({"kind": kind, "metadata": meta, "spec": spec, "status": status})
+        return bodies
+
+    def create(self, name: str, workload: str) -> None:
+        """One more pod of a workload, without a node."""
+        self.made += 1
+        name = f"{name}-{self.made}"
+        belongs = "DaemonSet" if workload in {WAITS, STRANGER} else "ReplicaSet"
+        body = descheduling.pod(name, "", cpu=str(self.size(name)), owner=f"{belongs}/{workload}",
+                                labels={"app": workload},
+                                meta={"creationTimestamp": moment.spell(self.now)})  # fmt: skip
+        self._bodies[name], self.pods[name] = body, self._decoder.decode(body, 0)
+        self.pods[name].ready = False
+
+    def replace(self, workload: str) -> None:
+        """What the controller of a workload does."""
+        for _ in range(REPLICAS - sum(not p.terminating for p in self.pods.values()
+                                      if app(p.name) == workload)):  # fmt: skip
+            self.create(workload, workload)
+
+    def go(self, pod: Pod) -> None:
+        """A pod is gone."""
+        del self.pods[pod.name], self._bodies[pod.name]
+
+    def kubelet(self, pod: Pod) -> None:
+        """Its kubelet starts a pod, or ends it."""
+        if pod.terminating:
+            self.go(pod)
+        elif pod.node:
+            pod.ready = True

@@ -1,0 +1,370 @@
+"""A long random walk of plans: each eviction has its room, one pod is down at a time, all ends.
+
+Covers: plans by the real search and check, the real steps of plans and of their jobs, each killed
+anywhere, among strangers who take whatever is free, and budgets as a server keeps them. Does not
+cover: stores (``tests.scheduler.loop.test_plan_controller``), the ledgers of rates
+(``tests.scheduler.disruption.test_ledger_properties``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from koordlet.scheduler.migration import cleanup, flow
+from koordlet.scheduler.migration import room as job_rooms
+from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.room import JobReservation
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.rescheduling import plan_flow
+from koordlet.scheduler.rescheduling.make_room import RoomPlanner
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.plan_check import PlanCheck
+from koordlet.scheduler.reservation.spec import Phase as RoomPhase
+from koordlet.scheduler.sim.drain import LimitedDump
+from tests.kit import descheduling
+from tests.kit.crowded_cluster import (
+    CPUS,
+    LEAST_UP,
+    NODES,
+    REPLICAS,
+    SIZES,
+    STRANGER,
+    WAITS,
+    Crowd,
+    app,
+)
+
+TTL = 120.0
+
+
+class Walk(Crowd):
+    """A cluster, its plans and their jobs, and one step of somebody after the other."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._random = random.Random(seed)
+        self.rooms: dict[str, JobReservation] = {}
+        self.jobs: dict[str, MigrationJob] = {}
+        self.plans: dict[str, MovePlan] = {}
+        #: How plans ended, and how often a pod was evicted.
+        self.ends: list[str] = []
+        self.evictions = 0
+        for pod in self.pods.values():
+            self._schedule(pod)
+            pod.ready = bool(pod.node)
+
+    # Amounts.
+
+    def _leaving(self, plan: MovePlan) -> Iterator[Pod]:
+        """Those whose room the place of a plan takes over, while they are there."""
+        for move in plan.moves:
+            pod = self.pods.get(move.pod.name)
+            if move.origin == plan.node and pod is not None and pod.uid == move.pod.uid:
+                yield pod
+
+    def _plan_of(self, held: JobReservation) -> MovePlan:
+        """The plan that holds a room, by a job or as the place of its pod."""
+        return next(
+            plan
+            for plan in self.plans.values()
+            if held.name == plan_flow.place_name(plan)
+            or (held.job and self.jobs[held.job].plan == plan.uid)
+        )
+
+    def _holds(self, held: JobReservation) -> int:
+        """The CPUs that a reservation keeps from everybody else."""
+        if held.owner is not None or held.phase.over:
+            return 0
+        if held.job:
+            return self.size(self.jobs[held.job].pod.name)
+        plan = self._plan_of(held)
+        assert plan.pod is not None
+        freed = sum(self.size(m.pod.name) for m in plan.moves if m.origin == plan.node)
+        there = sum(self.size(pod.name) for pod in self._leaving(plan))
+        return max(self.size(plan.pod.name), freed) - there
+
+    def free(self, node: str) -> int:
+        """What nobody has or holds of a node."""
+        pods = sum(self.size(pod.name) for pod in self.pods.values() if pod.node == node)
+        return CPUS - pods - sum(self._holds(r) for r in self.rooms.values() if r.node == node)
+
+    def scene(self) -> LimitedDump:
+        """The cluster as the search sees it: reservations are pods that belong to their node."""
+        bodies = self.bodies() + [
+            descheduling.pod(f"room-{held.name}", held.node, cpu=str(much), owner="DaemonSet/room")
+            for held in self.rooms.values()
+            if held.node and (much := self._holds(held))
+        ]
+        return LimitedDump(bodies, self.now)
+
+    # Plans and their jobs.
+
+    def _pod(self, ref: PodRef) -> Pod | None:
+        return self.pods.get(ref.name)
+
+    def _check(self, plan: MovePlan) -> tuple[str, str]:
+        scene = self.scene()
+        pod = None if plan.pod is None else self._pod(plan.pod)
+        return PlanCheck(scene.state, scene.limiter).objection(pod, plan.node, plan.moves)
+
+    def plan_step(self, plan: MovePlan) -> None:
+        """One step of a plan, perhaps killed on the way, or done twice."""
+        picture = plan_flow.PlanPicture(
+            pod=self._pod, job=self.jobs.get, room=self.rooms.get, check=self._check
+        )
+        made = plan_flow.step(plan, picture, self.now)
+        if made.status != plan.status:
+            if made.status.phase.over:
+                self.ends.append(made.status.reason or made.status.phase)
+            self.plans[plan.name] = dataclasses.replace(plan, status=made.status)
+            return
+        for action in made.actions:
+            for _ in range(self._random.choice((0, 1, 1, 1, 2))):
+                self._act(plan, action)
+
+    def _act(self, plan: MovePlan, action: plan_flow.Action) -> None:
+        writes = not isinstance(action, plan_flow.FindMoves)
+        assert plan.acts or not writes, "a plan in shadow writes nothing but what it would do"
+        match action:
+            case plan_flow.FindMoves():
+                self._find(plan)
+            case plan_flow.HoldPlace():
+                name = plan_flow.place_name(plan)
+                self.rooms.setdefault(name, JobReservation(name=name, uid=name))
+            case plan_flow.MakeJob(place):
+                name, pod = plan.job(place), plan.moves[place].pod
+                running = JobStatus(phase=Phase.RUNNING)
+                made = MigrationJob(name=name, uid=name, pod=pod, created=self.now, plan=plan.uid,
+                                    waits=True, ttl=TTL + 60, status=running)  # fmt: skip
+                self.jobs.setdefault(name, made)
+            case plan_flow.ReleaseJob(job):
+                self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], waits=False)
+            case plan_flow.EndJob(job):
+                self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], aborts=True)
+            case plan_flow.DropPlace(held):
+                self.rooms.pop(held.name, None)
+
+    def _find(self, plan: MovePlan) -> None:
+        scene, pod = self.scene(), None if plan.pod is None else self._pod(plan.pod)
+        planner = RoomPlanner(scene.state, scene.limiter)
+        answer: Any = "it is gone or placed"
+        if pod is None or not pod.node:
+            answer = planner.empty_node() if pod is None else planner.make_room(pod)
+        if isinstance(answer, str):
+            ended = PlanStatus(phase=PlanPhase.FAILED, reason="NoPlan", message=answer)
+            self.plans[plan.name] = dataclasses.replace(plan, status=ended)
+            self.ends.append("NoPlan")
+            return
+        moves = tuple(
+            PlanMove(PodRef(m.pod.namespace, m.pod.name, m.pod.uid), m.origin, m.target, m.after)
+            for m in answer.moves
+        )
+        self.plans[plan.name] = dataclasses.replace(plan, node=answer.node, moves=moves)
+
+    def job_step(self, job: MigrationJob) -> None:
+        """One step of a job, perhaps killed after any write."""
+
+        def members(controller: tuple[str, str, str]) -> list[Pod]:
+            return [pod for pod in self.pods.values() if app(pod.name) == controller[2]]
+
+        picture = flow.Picture(pod=self._pod, room=self.rooms.get, members=members)
+        made = flow.step(job, picture, self.now)
+        self.jobs[job.name] = dataclasses.replace(job, status=made.status)
+        for action in made.actions:
+            if self._random.random() < 0.2:
+                return
+            self._do(self.jobs[job.name], action)
+
+    def _do(self, job: MigrationJob, action: flow.Action) -> None:
+        match action:
+            case flow.MakeReservation():
+                controller = ("default", "ReplicaSet", app(job.pod.name))
+                expires = self.now + 2 * TTL
+                made = JobReservation(name=job.uid, uid=job.uid, job=job.name, closed=True,
+                                      controller=controller, expires=expires)  # fmt: skip
+                self.rooms.setdefault(job.uid, made)
+                self.jobs[job.name] = dataclasses.replace(job, reservation=job.uid)
+            case flow.OpenReservation(held):
+                expires = self.now + job_rooms.GIVEN
+                self._change(held.name, closed=False, opened=self.now, expires=expires)
+            case flow.EvictPod(pod):
+                self._evict(job, pod)
+
+    def _change(self, name: str, **more: Any) -> None:
+        if name in self.rooms:
+            self.rooms[name] = dataclasses.replace(self.rooms[name], **more)
+
+    def _evict(self, job: MigrationJob, pod: Pod) -> None:
+        """The server takes an eviction, or its budget refuses; what holds at each is looked at."""
+        if pod.terminating or self.pods.get(pod.name) is not pod:
+            return
+        held = self.rooms[job.reservation]
+        plan = self._plan_of(held)
+        place = next(n for n, _ in enumerate(plan.moves) if plan.job(n) == job.name)
+        move = plan.moves[place]
+        assert plan.acts
+        assert (held.node, held.owner, held.closed) == (move.target, None, False)
+        assert move.target != pod.node
+        for number, other in enumerate(plan.moves):
+            known = self.jobs.get(plan.job(number))
+            assert known is not None or (other.after and number > place)
+            if known is not None and number < place:
+                assert known.status.phase is Phase.SUCCEEDED, "one after the other"
+            elif known is not None and not other.after:
+                assert self.rooms[known.reservation].node == other.target, "room for all first"
+        if plan.pod is not None:
+            # Where the plan is over meanwhile, its place is given back.
+            assert plan.status.phase.over or self.rooms[plan_flow.place_name(plan)].node
+        workload = app(pod.name)
+        if self.up(workload) - pod.up >= LEAST_UP:
+            pod.terminating = True
+            self.evictions += 1
+            self.replace(workload)
+
+    # What everybody else does.
+
+    def _schedule(self, pod: Pod) -> None:
+        """A pod takes the room that is held for it, or what is free."""
+        ref = PodRef(pod.namespace, pod.name, pod.uid)
+        for held in self.rooms.values():
+            plan = next((p for p in self.plans.values() if p.pod == ref), None)
+            waits = plan is not None and next(self._leaving(plan), None) is not None
+            own = plan is not None and held.name == plan_flow.place_name(plan) and not waits
+            theirs = held.controller == ("default", "ReplicaSet", app(pod.name)) and not held.closed
+            if (own or theirs) and held.node and held.owner is None and not held.phase.over:
+                pod.node, pod.draws_on = held.node, held.uid
+                self._change(held.name, owner=ref, phase=RoomPhase.SUCCEEDED)
+                return
+        several = [node for node in NODES if self.free(node) >= self.size(pod.name)]
+        if several:
+            pod.node = self._random.choice(several)
+
+    def _reserve(self, held: JobReservation) -> None:
+        """A reservation gets its node, where that has room for it."""
+        plan = self._plan_of(held)
+        targets = {plan.job(place): move.target for place, move in enumerate(plan.moves)}
+        node = targets.get(held.job, plan.node)
+        if self.free(node) >= self._holds(held):
+            self._change(held.name, node=node, phase=RoomPhase.AVAILABLE)
+
+    def _clean(self) -> None:
+        """Leftovers go, what expires has expired, plans that are over are forgotten."""
+        by_uid = {job.uid: job for job in self.jobs.values()}
+        for held in list(cleanup.leftovers(by_uid, [r for r in self.rooms.values() if r.job])):
+            del self.rooms[held.name]
+        for held in list(self.rooms.values()):
+            if held.expires is not None and self.now >= held.expires and not held.phase.over:
+                self._change(held.name, phase=RoomPhase.FAILED)
+        for plan in list(self.plans.values()):
+            place = self.rooms.get(plan_flow.place_name(plan))
+            jobs = [job for job in self.jobs.values() if job.plan == plan.uid]
+            waits = any(job.active for job in jobs) or (place is not None and place.owner is None)
+            if plan.status.phase.over and not waits:
+                for name in (plan_flow.place_name(plan), *(job.uid for job in jobs)):
+                    self.rooms.pop(name, None)
+                    self.jobs.pop(name, None)
+                del self.plans[plan.name]
+
+    def _somebody(self) -> None:
+        """Plans are wanted and given up; strangers come and go, and pods that had waited."""
+        choose = self._random
+        match choose.choices(("want", "change", "come", "go"), (4, 1, 3, 5))[0]:
+            case "want" if sum(not plan.status.phase.over for plan in self.plans.values()) < 2:
+                self._want()
+            case "change" if self.plans and choose.random() < 0.2:
+                plan = choose.choice(list(self.plans.values()))
+                self.plans[plan.name] = dataclasses.replace(plan, acts=True, aborts=plan.acts)
+            case "come" if max(map(self.free, NODES)) > 2:
+                self.create(STRANGER, STRANGER)
+            case "go" if gone := [pod for pod in self.pods.values() if self._may_go(pod)]:
+                self.go(choose.choice(gone))
+
+    def _may_go(self, pod: Pod) -> bool:
+        planned = any(plan.pod and plan.pod.uid == pod.uid for plan in self.plans.values())
+        waits = app(pod.name) == WAITS and (not planned or self._random.random() < 0.01)
+        return waits or app(pod.name) == STRANGER
+
+    def _want(self) -> None:
+        ref, choose = None, self._random
+        least = min(CPUS, max(map(self.free, NODES)) + 1)
+        if choose.random() < 0.8:
+            self.create(f"{WAITS}-{choose.randint(least, CPUS)}", WAITS)
+            ref = PodRef("default", list(self.pods)[-1], list(self.pods.values())[-1].uid)
+        self.made += 1
+        name, acts = f"p{self.made}", choose.random() < 0.8
+        self.plans[name] = MovePlan(name=name, uid=name, created=self.now, acts=acts, ttl=TTL,
+                                    pod=ref)  # fmt: skip
+
+    # The walk.
+
+    def step(self, *, quiet: bool = False) -> None:
+        """Somebody does something."""
+        choose = self._random
+        kinds = ("plan", "job", "job", "pod", "pod", "room", "kubelet", "kubelet", "clean", "time")
+        match choose.choice(kinds if quiet else (*kinds, "somebody")):
+            case "plan" if self.plans:
+                self.plan_step(choose.choice(list(self.plans.values())))
+            case "job" if active := [job for job in self.jobs.values() if job.active]:
+                self.job_step(choose.choice(active))
+            case "pod" if waiting := [p for p in self.pods.values() if not p.node]:
+                self._schedule(choose.choice(waiting))
+            case "room" if waiting_rooms := [r for r in self.rooms.values() if not r.node]:
+                self._reserve(choose.choice(waiting_rooms))
+            case "kubelet" if self.pods:
+                self.kubelet(choose.choice(list(self.pods.values())))
+            case "clean":
+                self._clean()
+            case "time":
+                self.now += choose.choice((0.0, 0.5, 1.0, 3.0))
+            case "somebody":
+                self._somebody()
+        self.look()
+
+    def look(self) -> None:
+        """No node has more than it has, no budget is broken, whoever was moved has room."""
+        for node in NODES:
+            assert self.free(node) >= 0, node
+        for workload in SIZES:
+            assert self.up(workload) >= LEAST_UP, workload
+            homeless = sum(app(p.name) == workload and not p.node for p in self.pods.values())
+            open_rooms = sum(
+                bool(held.node) and not (held.closed or held.owner or held.phase.over)
+                for held in self.rooms.values()
+                if held.controller == ("default", "ReplicaSet", workload)
+            )
+            assert homeless <= open_rooms, workload
+
+
+def walked(seed: int, steps: int) -> Walk:
+    """A walk of so many steps, and then until all is quiet: everybody was served."""
+    walk = Walk(seed)
+    for _ in range(steps):
+        walk.step()
+    for plan in walk.plans.values():
+        walk.plans[plan.name] = dataclasses.replace(plan, aborts=plan.aborts or not plan.acts)
+    for _ in range(5000):
+        walk.step(quiet=True)
+    assert walk.plans == {}, "each plan ends, and gives back what it holds"
+    assert (walk.jobs, walk.rooms) == ({}, {})
+    assert {workload: walk.up(workload) for workload in SIZES} == dict.fromkeys(SIZES, REPLICAS)
+    return walk
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_prefix_of_a_plan_loses_capacity_or_breaks_a_budget(seed: int) -> None:
+    """Killed anywhere, among strangers; plans in shadow write nothing, and each plan ends."""
+    walk = walked(seed, 6000)
+    assert "Done" in walk.ends
+    assert walk.evictions > 10
+
+
+@pytest.mark.soak
+def test_no_prefix_of_a_plan_loses_capacity_in_a_hundred_thousand_steps() -> None:
+    """As above; plans end in most of their ways."""
+    walk = walked(0, 100_000)
+    assert {"Done", "NoPlan", "NoRoom", "Aborted", "NotNeeded"} <= set(walk.ends)
