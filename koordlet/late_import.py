@@ -21,7 +21,7 @@ from types import ModuleType
 if typing.TYPE_CHECKING:
     from importlib import abc  # it loads tempfile, random and a dozen more
 
-NAMES = ("asyncio.sslproto", "hashlib", "ssl")
+NAMES = ("asyncio.sslproto", "hashlib", "secrets", "ssl")
 
 #: Held while a module is executed: whoever asks for more of it waits.
 _lock = threading.RLock()
