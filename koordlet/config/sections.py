@@ -210,7 +210,9 @@ def _narrowed(
     section: type[Section], spared: tuple[str, ...], instead: tuple[tuple[str, type[Section]], ...]
 ) -> type[Section]:
     kinds = dict.fromkeys(spared, Any) | dict(instead)
-    fields: dict[str, Any] = {name: (kind, section.model_fields[name]) for name, kind in kinds.items()}
+    fields: dict[str, Any] = {
+        name: (kind, section.model_fields[name]) for name, kind in kinds.items()
+    }
     narrow: Any = create_model(section.__name__, __base__=section, **fields)
     return cast("type[Section]", narrow)
 
