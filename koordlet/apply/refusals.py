@@ -110,6 +110,8 @@ LONGEST = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
+    """How long a target is left alone, and the delay that this was."""
+
     until: float
     delay: float
 

@@ -164,7 +164,7 @@ def _problems_of(
     data: dict[str, object], document: yaml_source.Document, path: str
 ) -> list[errors.ConfigError]:
     try:
-        schema.Config.model_validate(data)
+        schema.validate(data)
     except ValidationError as error:
         return problems.from_validation(
             error.errors(include_url=False),
@@ -186,7 +186,7 @@ def _locate(
 
 def _check(data: object, origins: Mapping[places.Loc, str], source: str) -> schema.Config:
     try:
-        return schema.Config.model_validate(data)
+        return schema.validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
         refused = problems.from_validation(details, lambda loc, _: _origin(origins, loc) or source)

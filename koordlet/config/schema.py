@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import typing
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import ConfigDict, Field, create_model, model_validator
@@ -241,10 +242,22 @@ class Config(Section):
         return self
 
 
+def validate(data: object) -> Config:
+    """Validate; only what the data name needs a validator, which takes most of the time.
+
+    A start waits for it, and few files name more than a handful of sections.
+    """
+    below = data.get("policies") if isinstance(data, Mapping) else None
+    policies: type[sections.Section] = Policies
+    named = sections.narrowed(policies, below)
+    instead = () if named is policies else (("policies", named),)
+    return cast("Config", sections.narrowed(Config, data, instead).model_validate(data))
+
+
 @functools.cache
 def defaults() -> Config:
     """The built-in configuration, as a record like every other (``plain``)."""
-    return cast("Config", Config.model_validate({}).record())
+    return cast("Config", validate({}).record())
 
 
 def json_schema() -> dict[str, Any]:

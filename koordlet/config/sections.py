@@ -188,6 +188,35 @@ def of_policy(policy: declaration.Declared) -> type[Section]:
     return cast("type[Section]", section)
 
 
+def narrowed(
+    section: type[Section], data: object, instead: tuple[tuple[str, type[Section]], ...] = ()
+) -> type[Section]:
+    """The section, which validates no section inside that the data leave out: those are defaults.
+
+    ``instead``: classes of fields in place of their own.
+    """
+    if not isinstance(data, Mapping):
+        return section
+    spared = tuple(
+        name
+        for name, field in section.model_fields.items()
+        if isinstance(field.default_factory, _Unwritten) and field.alias not in data
+    )
+    return _narrowed(section, spared, instead)
+
+
+@functools.cache
+def _narrowed(
+    section: type[Section], spared: tuple[str, ...], instead: tuple[tuple[str, type[Section]], ...]
+) -> type[Section]:
+    kinds = dict.fromkeys(spared, Any) | dict(instead)
+    fields: dict[str, Any] = {
+        name: (kind, section.model_fields[name]) for name, kind in kinds.items()
+    }
+    narrow: Any = create_model(section.__name__, __base__=section, **fields)
+    return cast("type[Section]", narrow)
+
+
 #: Settings that a section is made of.
 _SETTINGS: dict[type[Section], type] = {}
 

@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -63,7 +64,6 @@ class Api:
         self._recorded = recorded
         self._monotonic = monotonic
         self._wall = wall
-        self._process = metrics.ProcessMetrics()
         self._kept: dict[str, tuple[tuple[object, ...], message.HttpResponse]] = {}
         #: Whoever looks at the console; ``publish`` it after every tick.
         self.channel = message.Channel(lambda: console.event(current(), version, recorded))
@@ -93,6 +93,10 @@ class Api:
         if self._with_metrics:
             rows.append(("GET", "/metrics", self._of_view(self.metrics)))
         return routes.Routes(rows)
+
+    @functools.cached_property
+    def _process(self) -> metrics.ProcessMetrics:
+        return metrics.ProcessMetrics()
 
     def _of_view(
         self, answer: Callable[[message.HttpRequest, view.ReportView], message.HttpResponse]

@@ -1,6 +1,6 @@
 """Start: CPU time to the first verified tick, and until all surfaces are up.
 
-Reference: ``python -c pass`` in the same run. Limits: 35 and 70 times.
+Reference: ``python -c pass`` in the same run. Limits: 35 and 60 times.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from tests.bench import gate, started
 
 FIRST_TICK = 35.0
-ALL_SURFACES = 70.0
+ALL_SURFACES = 60.0
 
 
 def first_tick() -> gate.Ratio:

@@ -45,6 +45,22 @@ def _plain() -> type:
     return Plain
 
 
+def _usual() -> type:
+    class Usual:
+        """Every kind of field, and nothing that is none: made without the standard library."""
+
+        KIND = "usual"
+        name: str
+        count: int = 3
+        words: tuple[str, ...] = dataclasses.field(default_factory=lambda: ("a",))
+        hidden: int = dataclasses.field(default=1, repr=False, compare=False)
+        late: int = dataclasses.field(default=7, init=False)
+        also: list[int] = dataclasses.field(default_factory=list, init=False, hash=False)
+        only: str = dataclasses.field(default="x", kw_only=True)
+
+    return Usual
+
+
 def _both(options: dict[str, bool], plain: Callable[[], type] = _plain) -> tuple[Any, Any]:
     return record.dataclass(**options)(plain()), dataclasses.dataclass(**options)(plain())
 
@@ -88,14 +104,19 @@ _QUESTIONS: dict[str, Callable[[Any], object]] = {
     "slots": lambda kind: getattr(kind, "__slots__", None),
     "hash": lambda kind: kind.__hash__ is None,
     "document": lambda kind: kind.__doc__,
+    "name": lambda kind: (kind.__name__, kind.__qualname__, kind.__module__),
+    "attributes": lambda kind: set(vars(kind)) - {"__weakref__"},
 }
 
 
 @pytest.mark.parametrize("options", _EQUAL, ids=str)
+@pytest.mark.parametrize("plain", [_plain, _usual])
 @pytest.mark.parametrize("question", _QUESTIONS)
-def test_it_answers_as_the_standard_library_does(options: dict[str, bool], question: str) -> None:
+def test_it_answers_as_the_standard_library_does(
+    options: dict[str, bool], plain: Callable[[], type], question: str
+) -> None:
     """Made, shown, compared, hashed, ordered, changed, copied: the same answer or error."""
-    ours, theirs = _both(options)
+    ours, theirs = _both(options, plain)
     ask = _QUESTIONS[question]
 
     first, again = _answer(lambda: ask(ours)), _answer(lambda: ask(ours))
@@ -256,6 +277,18 @@ def test_what_is_shown_within_itself_ends() -> None:
     ring.inner.append(ring)
 
     assert repr(ring).endswith("Ring(inner=[...])")
+
+
+def test_a_default_that_all_would_share_is_refused_at_once() -> None:
+    """As the standard library refuses it, with its words."""
+
+    class Shared:
+        """A list for everybody."""
+
+        words: list[str] = []  # noqa: RUF012 -- that is what is tried
+
+    with pytest.raises(ValueError, match="mutable default <class 'list'> for field words"):
+        record.dataclass(frozen=True, slots=True)(Shared)
 
 
 def test_wrong_options_are_refused_at_once() -> None:
