@@ -70,10 +70,10 @@ class RoundBook:
             self._measures.strategy_ran(run.strategy, run.profile, run.seconds)
         for decision in result.decisions:
             proposal = decision.proposal
-            self._measures.descheduled[
+            self._measures.decided(
                 decision.answer.value, proposal.strategy, proposal.profile,
                 proposal.resident.pod.namespace, proposal.node,
-            ] += 1  # fmt: skip
+            )  # fmt: skip
 
     def _reason(self, result: RoundResult) -> str:
         """Rule 2."""
