@@ -272,6 +272,7 @@ class Descheduler:
                     policy=traits_.policy or evictor.policy,
                     grace_seconds=self._settings.grace_seconds,
                     evict_only=traits_.evict_only,
+                    attempts=1,
                 )
             )
             if result.evicted:
