@@ -22,6 +22,7 @@ Of the pods of a source go first:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -172,8 +173,13 @@ class LowNodeLoad:
         if not targets:
             return
         room = _TargetRoom(targets, pool.names, prod=prod)
+        kept: list[str] = []
+        why: Counter[str] = Counter()
         for source in sources:
-            for resident, target in self._leaving(scene, pool, source, room, prod=prod):
+            stays: Counter[str] = Counter()
+            chosen = False
+            for resident, target in self._leaving(scene, pool, source, room, stays, prod=prod):
+                chosen = True
                 if any(amount <= 0 for amount in left.values()):
                     return
                 reason = _reason(source, prod=prod)
@@ -188,6 +194,13 @@ class LowNodeLoad:
                         left[name] -= taken[name]
             if not source.over(prod=prod) and not source.suffers:
                 self._detectors[pool.name, prod].reset(source.name)
+            if not chosen:
+                kept.append(source.name)
+                why += stays
+        if kept:
+            nodes = f"node {kept[0]}" + (f" and {len(kept) - 1} more" if kept[1:] else "")
+            pods = ", ".join(f"{count} {what}" for what, count in why.items())
+            scene.note(f"pool {pool.name}: no pod leaves {nodes}: {pods or 'none may be evicted'}")
 
     def _leaving(
         self,
@@ -195,10 +208,14 @@ class LowNodeLoad:
         pool: load_settings.NodePool,
         source: NodeLoad,
         room: _TargetRoom,
+        stays: Counter[str],
         *,
         prod: bool,
     ) -> Iterator[tuple[Resident, int]]:
-        """The pods that may leave a node while it is too full, and where they would go."""
+        """The pods that may leave a node while it is too full, and where they would go.
+
+        ``stays`` counts the others.
+        """
         several = scene.evictable(source.row, self._wanted(prod=prod))
         several.sort(key=_order(source, pool, prod=prod))
         for resident in several:
@@ -209,6 +226,7 @@ class LowNodeLoad:
                 taken = source.pods.get(resident.pod.key)
                 target = -1 if taken is None else room.find(scene, resident, taken)
                 if target < 0:
+                    stays["not measured" if taken is None else "without room elsewhere"] += 1
                     continue
             yield resident, target
 
