@@ -7,7 +7,8 @@ Rules:
 1. An eviction is asked for, never forced: the server's disruption budgets decide in the end.
 2. The UID is a precondition: a pod of the same name that came later stays.
 3. 429 is tried again after what the server says or ``PAUSE`` seconds, ``ATTEMPTS`` times in all
-   unless the mover has a next round; several budgets (500) are not tried again; other failures ``FAILURES`` times.
+   unless the mover has a next round; several budgets (500) are not tried again; other failures
+   ``FAILURES`` times.
 4. A refused eviction debits nothing. Where an answer was lost, the watch shows the pod ending.
 5. A mover that only watches debits its own ledger, and nothing is sent.
 6. One event a minute for each workload and reason.

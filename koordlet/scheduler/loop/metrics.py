@@ -159,9 +159,7 @@ class SchedulerMetrics:
         known = by in movers or len(movers) < _MOST_MOVERS
         self.evictions[by if known else "others", cause, result] += 1
 
-    def decided(
-        self, result: str, strategy: str, profile: str, namespace: str, node: str
-    ) -> None:
+    def decided(self, result: str, strategy: str, profile: str, namespace: str, node: str) -> None:
         """Record what came of a descheduler's proposal; beyond the first places all are one."""
         key = result, strategy, profile, namespace, node
         if key not in self.descheduled and len(self.descheduled) >= _MOST_PLACES:

@@ -59,7 +59,7 @@ class RoundBook:
     def end(self, result: RoundResult, seconds: float, now: Clock) -> None:
         """A round is over."""
         self.last, self._ended, self._seconds = result, now.wall, seconds
-        moves = result.ranked or not all(proposal.shadow for proposal in result.evicted)
+        moves = not all(proposal.shadow for proposal in (*result.evicted, *result.ranked))
         if moves or not any(run.stuck for run in result.runs):
             self._idle_since, self._why = None, ""
         else:

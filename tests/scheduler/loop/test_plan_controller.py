@@ -326,10 +326,12 @@ def test_fault_of_the_planner_costs_one_turn_and_the_plan_begins_later(
     """Nothing else of the descheduler ends with it."""
 
     async def body() -> None:
-        async with planned(ram, over_http=False, works=False) as cluster:
-            async with working(cluster, PlanSettings(make_room_after=0.1), FailsOnce) as made:
-                await cluster.world.until(bool, PLANS)
-                assert made.core.measures.requests["move_plan", "error"] == 1
+        async with (
+            planned(ram, over_http=False, works=False) as cluster,
+            working(cluster, PlanSettings(make_room_after=0.1), FailsOnce) as made,
+        ):
+            await cluster.world.until(bool, PLANS)
+            assert made.core.measures.requests["move_plan", "error"] == 1
 
     schedulers.run(body())
     assert "a fault of the planner" in capsys.readouterr().out

@@ -77,9 +77,11 @@ class ScaleDownBinPack:
         scaled = {workload(resident.pod.pod_class) for resident in ranked} - {None}
         for row in self._settings.rows(scene):
             for resident in scene.state.residents(row):
-                if self._settings.wants(resident) and workload(resident.pod.pod_class) in scaled:
-                    if refusal := scene.judge.refusal(resident):
-                        yield resident, NEVER, f"last when its workload is scaled in: {refusal}"
+                if workload(resident.pod.pod_class) not in scaled:
+                    continue
+                refusal = scene.judge.refusal(resident)
+                if refusal and self._settings.wants(resident):
+                    yield resident, NEVER, f"last when its workload is scaled in: {refusal}"
 
     def _ranked(self, scene: rounds.Scene) -> list[Resident]:
         groups = []
