@@ -148,7 +148,11 @@ def test_a_gang_moves_whole_though_its_descheduler_is_killed_at_each_eviction(
     lives = machine.killed_between(writes=(0, 1, 1), folder=tmp_path, counted="eviction")
     for evicted, _ in enumerate(lives):
         left = REPLICAS - evicted
-        machine.until(lambda left=left: len(machine.held()) == left, f"{left} have yet to move")
+
+        def hold(number: int = left) -> bool:
+            return len(machine.held()) == number
+
+        machine.until(hold, f"{left} have yet to move")
         assert len(machine.nodes("gang").items() & before.items()) == left
     machine.start()
     try:

@@ -23,7 +23,7 @@ Of the pods of a source go first:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -173,13 +173,9 @@ class LowNodeLoad:
         if not targets:
             return
         room = _TargetRoom(targets, pool.names, prod=prod)
-        kept: list[str] = []
-        why: Counter[str] = Counter()
+        kept: dict[str, Counter[str]] = {}
         for source in sources:
-            stays: Counter[str] = Counter()
-            chosen = False
-            for resident, target in self._leaving(scene, pool, source, room, stays, prod=prod):
-                chosen = True
+            for resident, target in self._leaving(scene, pool, source, room, kept, prod=prod):
                 if any(amount <= 0 for amount in left.values()):
                     return
                 reason = _reason(source, prod=prod)
@@ -194,13 +190,8 @@ class LowNodeLoad:
                         left[name] -= taken[name]
             if not source.over(prod=prod) and not source.suffers:
                 self._detectors[pool.name, prod].reset(source.name)
-            if not chosen:
-                kept.append(source.name)
-                why += stays
         if kept:
-            nodes = f"node {kept[0]}" + (f" and {len(kept) - 1} more" if kept[1:] else "")
-            pods = ", ".join(f"{count} {what}" for what, count in why.items())
-            scene.note(f"pool {pool.name}: no pod leaves {nodes}: {pods or 'none may be evicted'}")
+            scene.note(f"pool {pool.name}: no pod leaves {_kept(kept)}")
 
     def _leaving(
         self,
@@ -208,14 +199,16 @@ class LowNodeLoad:
         pool: load_settings.NodePool,
         source: NodeLoad,
         room: _TargetRoom,
-        stays: Counter[str],
+        kept: dict[str, Counter[str]],
         *,
         prod: bool,
     ) -> Iterator[tuple[Resident, int]]:
         """The pods that may leave a node while it is too full, and where they would go.
 
-        ``stays`` counts the others.
+        Where none may, ``kept`` has the node, and its pods by what keeps them.
         """
+        stays: Counter[str] = Counter()
+        chosen = False
         several = scene.evictable(source.row, self._wanted(prod=prod))
         several.sort(key=_order(source, pool, prod=prod))
         for resident in several:
@@ -228,7 +221,10 @@ class LowNodeLoad:
                 if target < 0:
                     stays["not measured" if taken is None else "without room elsewhere"] += 1
                     continue
+            chosen = True
             yield resident, target
+        if not chosen:
+            kept[source.name] = stays
 
     def _wanted(self, *, prod: bool) -> Callable[[Resident], bool]:
         def wanted(resident: Resident) -> bool:
@@ -262,6 +258,14 @@ def _order(
         return summed
 
     return lambda resident: (order.rank(resident), -score(resident), -resident.traits.created)
+
+
+def _kept(kept: Mapping[str, Counter[str]]) -> str:
+    """Nodes that no pod leaves, and why."""
+    more = f" and {len(kept) - 1} more" if len(kept) > 1 else ""
+    why = sum(kept.values(), Counter[str]())
+    pods = ", ".join(f"{count} {what}" for what, count in why.items())
+    return f"node {next(iter(kept))}{more}: {pods or 'none may be evicted'}"
 
 
 def _reason(source: NodeLoad, *, prod: bool) -> str:
