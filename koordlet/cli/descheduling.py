@@ -64,6 +64,11 @@ def lines(document: Mapping[str, Any]) -> list[str]:
             for move in document["moves"]
         ]
         text += output.table(rows, head=("POD", "FROM", "TO", "STRATEGY", "REASON"))
+    for rank in document["ranked"]:
+        text.append(
+            f"{rank['pod']} on {rank['node']} gets deletion cost {rank['deletionCost']}:"
+            f" {rank['reason']}" + (" (only shown)" if rank["shadow"] else "")
+        )
     for refusal in document["refused"]:
         text.append(f"{refusal['pod']} stays on {refusal['node']}: {refusal['why']}")
     for note in document["notes"]:

@@ -153,3 +153,16 @@ def test_each_strategy_finds_its_pods_in_a_larger_dump_and_one_rate_bounds_them_
     assert (len(moves), len(refused)) == (10, 8)
     assert {each["why"].partition(":")[0] for each in refused} == {"GlobalRate"}
     assert {int(each["node"][1:]) for each in (*moves, *refused)} == set(range(18))
+
+
+def test_sim_shows_the_deletion_costs_that_would_be_written_and_spends_no_rate_on_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All pods get theirs, though hardly any may be evicted at once."""
+    dump, policy = files(tmp_path, descheduling.policy({"ScaleDownBinPack": {}}))
+    assert cli.main(["sim", dump, "--deschedule", policy]) == 0
+    text = capsys.readouterr().out
+    # Rank 0 is what a pod without a cost has.
+    costs = [line.partition(" gets deletion cost ")[2][:1] for line in text.splitlines()[:-1]]
+    assert costs == ["1", "2", "3"]
+    assert text.splitlines()[-1] == "0 would be evicted, 0 refused"

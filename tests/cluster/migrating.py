@@ -62,15 +62,20 @@ class Machine:
             self._process.wait()
             self._process = None
 
-    def killed_between(self, *, writes: tuple[int, ...], folder: Path) -> Iterator[None]:
-        """Lives of the descheduler: each makes so many writes, and is killed at its next."""
+    def killed_between(
+        self, *, writes: tuple[int, ...], folder: Path, counted: str = ""
+    ) -> Iterator[None]:
+        """Lives of the descheduler: each makes so many writes, and is killed at its next.
+
+        ``counted``: the only subresource of which writes count.
+        """
         account, probe = (
             ":koordlet-descheduler",
             (JOBS, job.request(job.PodRef("default", "probe"))),
         )
         with write_gate.serving(self.admin, folder, account, probe) as gate:
             for landed in writes:
-                self.start(functools.partial(gate.arm, landed))
+                self.start(functools.partial(gate.arm, landed, counted=counted))
                 self.until(gate.closed.is_set, "it is killed at the next write")
                 self.kill()
                 yield
@@ -125,10 +130,10 @@ class Machine:
         }
         return {**known, "pods": pods}
 
-    def workload(self, name: str) -> str:
-        """A ReplicaSet whose pods are up; one of them."""
+    def workload(self, name: str, annotations: dict[str, str] | None = None) -> str:
+        """A ReplicaSet whose pods are up; one of them. ``annotations``: of its pods."""
         template = {
-            "metadata": {"labels": {"app": name}},
+            "metadata": {"labels": {"app": name}, "annotations": annotations or {}},
             "spec": {
                 "schedulerName": ACCOUNT,
                 "containers": [
@@ -150,15 +155,29 @@ class Machine:
         self.fewest[name] = REPLICAS
         return str(first)
 
-    def move(self, pod: str) -> str:
-        """A job of a pod, as a person creates it; its name."""
-        body = job.request(job.PodRef("default", pod), ttl_seconds=300, reason="a test")
+    def move(self, pod: str, *, gang: bool = False) -> str:
+        """A job of a pod, as a person creates it; its name. ``gang``: all of its gang move."""
+        ref = job.PodRef("default", pod)
+        body = job.request(ref, ttl_seconds=300, reason="a test", gang=gang)
         return str(self.admin.need("POST", JOBS, body)["metadata"]["name"])
 
     def job(self, name: str) -> Body:
         """The status of a job."""
         status: Body = self.admin.need("GET", f"{JOBS}/{name}").get("status", {})
         return status
+
+    def jobs(self, leader: str) -> list[str]:
+        """The job that moves a gang, and those that it made."""
+        names = [body["metadata"]["name"] for body in self.admin.items(JOBS)]
+        return [name for name in names if name == leader or name.startswith(f"{leader}.")]
+
+    def nodes(self, name: str) -> dict[str, str]:
+        """The nodes of a workload's pods that stay, by pod."""
+        return {
+            body["metadata"]["name"]: body["spec"].get("nodeName", "")
+            for body in self.admin.items(f"{PODS}?labelSelector=app%3D{name}")
+            if "deletionTimestamp" not in body["metadata"]
+        }
 
     def cordon(self, node: str, *, others: bool) -> None:
         """Let pods come to one node alone, or to all."""

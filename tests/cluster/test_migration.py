@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from koordlet.kubeapi import pod_groups
 from koordlet.scheduler.migration import job
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
@@ -132,6 +133,39 @@ def test_killed_again_and_again_it_ends_right(machine: Machine, tmp_path: Path) 
         uid = machine.admin.need("GET", f"{JOBS}/{name}")["metadata"]["uid"]
         made = [b for b in machine.admin.items(RESERVATIONS) if b["metadata"]["name"] == uid]
         assert len(made) == 1
+    assert machine.held() == []
+
+
+@pytest.mark.soak
+def test_a_gang_moves_whole_though_its_descheduler_is_killed_at_each_eviction(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """Room for all before anybody leaves; each leaves once; the leader's room is used by then."""
+    gang = {pod_groups.GANG_NAME: "gang", pod_groups.GANG_MINIMUM: str(REPLICAS)}
+    leader = machine.move(machine.workload("gang", gang), gang=True)
+    before = machine.nodes("gang")
+    # The leader's pod, and then the others one after the other.
+    lives = machine.killed_between(writes=(0, 1, 1), folder=tmp_path, counted="eviction")
+    for evicted, _ in enumerate(lives):
+        left = REPLICAS - evicted
+
+        def hold(number: int = left) -> bool:
+            return len(machine.held()) == number
+
+        machine.until(hold, f"{left} have yet to move")
+        assert len(machine.nodes("gang").items() & before.items()) == left
+    machine.start()
+    try:
+        machine.until(lambda: all(map(machine.over, machine.jobs(leader))), "the jobs are over")
+    finally:
+        machine.kill()
+    jobs = {name: machine.job(name) for name in machine.jobs(leader)}
+    assert len(jobs) == REPLICAS
+    assert {status["phase"] for status in jobs.values()} == {"Succeeded"}, jobs
+    # Each replacement has the room that a job held for it.
+    after = machine.nodes("gang")
+    assert after == {status["podRef"]["name"]: status["nodeName"] for status in jobs.values()}
+    assert after.keys().isdisjoint(before)
     assert machine.held() == []
 
 

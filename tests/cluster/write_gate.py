@@ -33,35 +33,38 @@ class WriteGate:
 
     def __init__(self, account: str) -> None:
         self._account, self._lock = account, threading.Lock()
-        #: Writes that may pass; ``None``: all.
+        #: Writes that may pass; ``None``: all. ``counted``: those of this subresource alone.
         self._left: int | None = None
+        self._counted = ""
         self._kill: Callable[[], None] = lambda: None
         #: Somebody asked, whoever it was.
         self.open = threading.Event()
         #: The process is killed, and nothing that it had under way passes.
         self.closed = threading.Event()
 
-    def arm(self, writes: int, kill: Callable[[], None]) -> None:
+    def arm(self, writes: int, kill: Callable[[], None], *, counted: str = "") -> None:
         """Let so many pass from now on, and kill at the next."""
         with self._lock:
             self.closed.clear()
-            self._left, self._kill = writes, kill
+            self._left, self._kill, self._counted = writes, kill, counted
 
     def disarm(self) -> None:
         """Let everything pass."""
         with self._lock:
             self._left = None
 
-    def allows(self, user: str) -> bool:
+    def allows(self, user: str, subresource: str) -> bool:
         """Whether a write passes."""
         self.open.set()
         with self._lock:
             if self._left is None or not user.endswith(self._account):
                 return True
-            if self._left:
-                self._left -= 1
-                return True
             if not self.closed.is_set():
+                if self._counted not in {"", subresource}:
+                    return True
+                if self._left:
+                    self._left -= 1
+                    return True
                 self._kill()
                 self.closed.set()
             return False
@@ -74,7 +77,8 @@ def _handler(gate: WriteGate) -> type[server.BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             asked = review["request"]
-            answer = {"uid": asked["uid"], "allowed": gate.allows(asked["userInfo"]["username"])}
+            allowed = gate.allows(asked["userInfo"]["username"], asked.get("subResource", ""))
+            answer = {"uid": asked["uid"], "allowed": allowed}
             body = json.dumps({**review, "request": None, "response": answer}).encode()
             self.send_response(http.HTTPStatus.OK)
             self.send_header("Content-Type", "application/json")

@@ -70,6 +70,10 @@ class MigrationSettings:
     max_unavailable: CountOrPercent | None = None
     workload_seconds: float = 300.0
     workload_migrating: CountOrPercent | None = None
+    #: Bounds that do not count, by the reasons that they would give.
+    skipped: frozenset[str] = frozenset()
+    #: Of the pods that its jobs evict, unless the whole configuration says it.
+    grace_seconds: int | None = None
     arbitrates: bool = True
     arbitration_seconds: float = 0.5
     checks_replicas: bool = True
@@ -232,10 +236,7 @@ def _migration(fields: Fields) -> EvictorSettings:
 
 
 def _jobs(fields: Fields, skipped: tuple[str, ...]) -> MigrationSettings:
-    def most(key: str, gate: str, usual: int | None) -> int | None:
-        value = fields.whole(key, usual)
-        return None if gate in skipped or not value else value
-
+    deletion = fields.child("defaultDeleteOptions")
     workload = fields.child("objectLimiters").child("workload")
     arbitration = fields.child("arbitrationArgs")
     settings = MigrationSettings(
@@ -243,13 +244,16 @@ def _jobs(fields: Fields, skipped: tuple[str, ...]) -> MigrationSettings:
         ttl_seconds=fields.seconds("defaultJobTTL", 300.0) or 0.0,
         scheduler_names=frozenset(fields.texts("schedulerNames"))
         or MigrationSettings().scheduler_names,
-        max_globally=most("maxMigratingGlobally", "MaxMigratingGlobally", None),
-        max_per_node=most("maxMigratingPerNode", "MaxMigratingPerNode", 2),
-        max_per_namespace=most("maxMigratingPerNamespace", "MaxMigratingPerNamespace", None),
+        # 0 bounds nothing.
+        max_globally=fields.count("maxMigratingGlobally") or None,
+        max_per_node=fields.count("maxMigratingPerNode", 2) or None,
+        max_per_namespace=fields.count("maxMigratingPerNamespace") or None,
         max_per_workload=fields.read("maxMigratingPerWorkload", _amount),
         max_unavailable=fields.read("maxUnavailablePerWorkload", _amount),
         workload_seconds=workload.seconds("duration", 300.0) or 0.0,
         workload_migrating=workload.read("maxMigrating", _amount),
+        skipped=frozenset(skipped),
+        grace_seconds=deletion.whole("gracePeriodSeconds"),
         arbitrates=arbitration.flag("enabled", default=True),
         arbitration_seconds=arbitration.seconds("interval", 0.5) or 0.5,
         checks_replicas=not fields.flag("skipCheckExpectedReplicas")
@@ -257,6 +261,7 @@ def _jobs(fields: Fields, skipped: tuple[str, ...]) -> MigrationSettings:
     )
     workload.done()
     arbitration.done()
+    deletion.done("propagationPolicy", "preconditions", "orphanDependents", "dryRun")
     return settings
 
 

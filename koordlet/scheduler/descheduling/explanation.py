@@ -32,7 +32,8 @@ def document(
     state: ClusterState, profiles: Sequence[RoundProfile], pod: Resident, answer: Answer
 ) -> dict[str, Any]:
     """Every check; ``answer``: what the limiter says."""
-    usage = state.usages.get(pod.pod.node)
+    usage, landing = state.usages.get(pod.pod.node), Landing(state)
+    feasible = landing.feasible(pod).tolist()
     return {
         "pod": pod.pod.key,
         "node": pod.pod.node,
@@ -40,7 +41,7 @@ def document(
             profile.name: list(Evictability(profile.evictor, state).refusals(pod))
             for profile in profiles
         },
-        "fits": [state.node(row).name for row in Landing(state).feasible(pod).tolist()],
+        "fits": [state.node(row).name for row in feasible if landing.accepts(pod, row)],
         "limiter": "" if isinstance(answer, Allow) else f"{answer.reason}: {answer.message}",
         "usage": None
         if usage is None or usage.updated is None

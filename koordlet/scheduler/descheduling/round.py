@@ -40,7 +40,7 @@ class Intent:
     target: int = -1
     #: The strategy only shows what it would do.
     shadow: bool = False
-    #: Its node is cordoned before it goes.
+    #: Its node is cordoned before it goes, and no longer where it stays.
     cordon: bool = False
     #: It stays, and gets this deletion cost; ``None``: it is to go.
     deletion_cost: int | None = None

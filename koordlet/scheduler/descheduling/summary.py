@@ -27,6 +27,10 @@ def document(result: RoundResult, why: Callable[[EvictionProposal], str]) -> dic
     return {
         "strategies": [_run(run, refused) for run in result.runs],
         "moves": [_move(proposal) for proposal in result.evicted],
+        "ranked": [
+            {**_move(proposal), "deletionCost": proposal.deletion_cost}
+            for proposal in result.ranked
+        ],
         "refused": refused,
         "notes": _notes(result.notes),
         "failures": _notes(result.failures),

@@ -248,10 +248,10 @@ class Descheduler:
         acts = not (self._dry_run or proposal.shadow)
         mover = migration_writer.mover(f"{COMPONENT}/{proposal.strategy}", evictor, acts=acts)
         if proposal.deletion_cost is not None:
-            return acts and await self._rank(proposal, proposal.deletion_cost)
+            return not acts or await self._rank(proposal, proposal.deletion_cost)
         if not acts:
             return self._would(proposal, mover)
-        if proposal.cordon and not await self._cordon(proposal):
+        if proposal.cordon and not await self._cordon(proposal, on=True):
             return False
         if _needs_jobs(evictor):
             result = await self.migrations.move(proposal)
@@ -266,12 +266,15 @@ class Descheduler:
                     policy=traits_.policy or evictor.policy,
                     grace_seconds=self._settings.grace_seconds,
                     evict_only=traits_.evict_only,
+                    attempts=1,
                 )
             )
             if result.evicted:
                 await self._tell(proposal)
         if not result.evicted:
             self.book.refuse(proposal, result.reason, result.message)
+            if proposal.cordon:
+                await self._cordon(proposal, on=False)
         return result.evicted
 
     async def _tell(self, proposal: EvictionProposal) -> None:
@@ -289,10 +292,10 @@ class Descheduler:
         ref = objects.Ref(kinds.PODS, pod.name, pod.namespace)
         return await self._patch(proposal, ref, body)
 
-    async def _cordon(self, proposal: EvictionProposal) -> bool:
-        """Keep new pods off a node before its own leave."""
+    async def _cordon(self, proposal: EvictionProposal, *, on: bool) -> bool:
+        """Keep new pods off a node before its own leave, or let them come again."""
         ref = objects.Ref(kinds.NODES, proposal.node)
-        return await self._patch(proposal, ref, {"spec": {"unschedulable": True}})
+        return await self._patch(proposal, ref, {"spec": {"unschedulable": on or None}})
 
     async def _patch(
         self, proposal: EvictionProposal, ref: objects.Ref, body: objects.Object

@@ -6,8 +6,9 @@ may be evicted (``disruption.limiter``), which pods a mover wants gone (the move
 Rules:
 1. An eviction is asked for, never forced: the server's disruption budgets decide in the end.
 2. The UID is a precondition: a pod of the same name that came later stays.
-3. 429 is tried again after what the server says or ``PAUSE`` seconds, ``ATTEMPTS`` times in all;
-   several budgets (500) are not tried again; other failures ``FAILURES`` times.
+3. 429 is tried again after what the server says or ``PAUSE`` seconds, ``ATTEMPTS`` times in all
+   unless the mover has a next round; several budgets (500) are not tried again; other failures
+   ``FAILURES`` times.
 4. A refused eviction debits nothing. Where an answer was lost, the watch shows the pod ending.
 5. A mover that only watches debits its own ledger, and nothing is sent.
 6. One event a minute for each workload and reason.
@@ -67,6 +68,8 @@ class EvictionRequest:
     grace_seconds: int | None = None
     #: The pod asks for its eviction alone, and is moved alive then.
     evict_only: bool = False
+    #: How often it is asked for while the server answers 429.
+    attempts: int = ATTEMPTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ class Evictions:
         """The Eviction, with its retries (rule 3)."""
         pod, failures = request.pod, 0
         last: refusals.ObjectsError | None = None
-        for _ in range(ATTEMPTS):
+        for _ in range(request.attempts):
             if last is not None:
                 wait = last.retry_after
                 await asyncio.sleep(self._pause if wait is None else wait)

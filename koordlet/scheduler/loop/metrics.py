@@ -53,8 +53,8 @@ _HELP = {
 }
 
 
-#: Movers with samples of their own.
-_MOST_MOVERS = 64
+#: Movers with samples of their own, and places of pods that a descheduler proposed to evict.
+_MOST_MOVERS, _MOST_PLACES = 64, 1000
 
 
 def _head(name: str, kind: str) -> Iterator[str]:
@@ -158,6 +158,13 @@ class SchedulerMetrics:
         movers = {known for known, _, _ in self.evictions}
         known = by in movers or len(movers) < _MOST_MOVERS
         self.evictions[by if known else "others", cause, result] += 1
+
+    def decided(self, result: str, strategy: str, profile: str, namespace: str, node: str) -> None:
+        """Record what came of a descheduler's proposal; beyond the first places all are one."""
+        key = result, strategy, profile, namespace, node
+        if key not in self.descheduled and len(self.descheduled) >= _MOST_PLACES:
+            key = result, strategy, profile, "others", "others"
+        self.descheduled[key] += 1
 
     def migrated(self, outcome: str, seconds: float) -> None:
         """Record a migration job that is over."""

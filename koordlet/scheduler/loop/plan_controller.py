@@ -116,6 +116,13 @@ class PlanController:
 
     async def _begin(self, plans: list[MovePlan], now: Clock) -> None:
         """Let a plan begin by itself where one is due and there are moves for it."""
+        try:
+            await self._begin_due(plans, now)
+        except Exception as error:  # noqa: BLE001 -- it costs this turn: one is due after as long
+            self._watched.core.measures.asked("move_plan", _code(error))
+            log.get().warning("move_plan.not_begun", detail=f"{error!r}"[:300])
+
+    async def _begin_due(self, plans: list[MovePlan], now: Clock) -> None:
         limiter, pods = self._watched.disruptions.limiter, self._watched.sources.informers
         wanted = limiter.settings.plans
         if not (wanted.make_room_after or wanted.consolidate_every):
@@ -135,12 +142,7 @@ class PlanController:
             reason="no node has room for it" if pod is not None else "to need fewer nodes",
             starter=move_plan.STARTER,
         )
-        try:
-            await self._create(kinds.MOVE_PLANS, body)
-        except refusals.ObjectsError as error:  # it is due again after as long
-            self._watched.core.measures.asked("move_plan", error.code)
-            name = objects.text(objects.metadata(body), "name")
-            log.get().warning("move_plan.not_begun", plan=name, detail=str(error))
+        await self._create(kinds.MOVE_PLANS, body)
 
     async def _advance(self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock) -> None:
         try:
@@ -153,8 +155,7 @@ class PlanController:
         except refusals.Conflict:
             return  # somebody wrote meanwhile: the next look sees it
         except Exception as error:  # noqa: BLE001 -- it costs this plan a pause, and no other
-            code = error.code if isinstance(error, refusals.ObjectsError) else "error"
-            self._watched.core.measures.asked("move_plan", code)
+            self._watched.core.measures.asked("move_plan", _code(error))
             self._due[plan.uid] = now.steady + PAUSE
             self._refusals[plan.uid] = str(error) or repr(error)
             log.get().warning("move_plan.failed", plan=plan.name, detail=f"{error!r}"[:300])
@@ -333,6 +334,11 @@ class PlanController:
                         await self._store.delete(self._ref(plan), uid=plan.uid)
         except refusals.ObjectsError as error:
             self._watched.core.measures.asked("move_plan", error.code)
+
+
+def _code(error: Exception) -> str:
+    """As failures are counted."""
+    return error.code if isinstance(error, refusals.ObjectsError) else "error"
 
 
 def _ref(pod: Pod) -> PodRef:

@@ -59,7 +59,7 @@ class RoundBook:
     def end(self, result: RoundResult, seconds: float, now: Clock) -> None:
         """A round is over."""
         self.last, self._ended, self._seconds = result, now.wall, seconds
-        moves = result.ranked or not all(proposal.shadow for proposal in result.evicted)
+        moves = not all(proposal.shadow for proposal in (*result.evicted, *result.ranked))
         if moves or not any(run.stuck for run in result.runs):
             self._idle_since, self._why = None, ""
         else:
@@ -70,10 +70,10 @@ class RoundBook:
             self._measures.strategy_ran(run.strategy, run.profile, run.seconds)
         for decision in result.decisions:
             proposal = decision.proposal
-            self._measures.descheduled[
+            self._measures.decided(
                 decision.answer.value, proposal.strategy, proposal.profile,
                 proposal.resident.pod.namespace, proposal.node,
-            ] += 1  # fmt: skip
+            )  # fmt: skip
 
     def _reason(self, result: RoundResult) -> str:
         """Rule 2."""

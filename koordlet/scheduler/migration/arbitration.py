@@ -5,7 +5,7 @@ cover: budgets of disruptions (``disruption``), which are asked through ``asks``
 
 Jobs are judged one after the other, each with those that were let through before it:
 * workloads with more jobs under way first, so that one is finished before the next begins;
-* jobs of pods of one Job beside each other;
+* jobs of pods of one Job beside each other, at the place of the first of them;
 * Koordinator's order of their pods (``order.rank``), younger pods first;
 * older jobs first: the peer's order, newest first, lets old ones wait for ever.
 """
@@ -105,6 +105,11 @@ class JobBounds:
 
     def refusals(self, candidate: Candidate) -> Iterator[tuple[str, str]]:
         """The bounds that one job more would exceed, with their numbers."""
+        for reason, text in self._exceeded(candidate):
+            if reason not in self._settings.skipped:
+                yield reason, text
+
+    def _exceeded(self, candidate: Candidate) -> Iterator[tuple[str, str]]:
         settings, resident = self._settings, candidate.resident
         node = "" if resident is None else resident.pod.node
         namespace = candidate.job.pod.namespace
@@ -170,18 +175,27 @@ class Arbiter:
 
     def verdicts(self, waiting: Sequence[Candidate]) -> Iterator[Verdict]:
         """A verdict for each job that waits."""
-        for candidate in sorted(waiting, key=self._key):
+        for candidate in self._ordered(waiting):
             verdict = self.judge(candidate)
             if verdict.passes:
                 self._begin(candidate)
             yield verdict
 
-    def _key(self, candidate: Candidate) -> tuple[int, str, tuple[int, ...], float, float]:
-        resident, signature = candidate.resident, candidate.signature
-        of_job = str(signature) if signature is not None and signature.kind == "Job" else ""
-        rank: tuple[int, ...] = () if resident is None else order.rank(resident)
-        younger = 0.0 if resident is None else -resident.traits.created
-        return -self._bounds.migrating(signature), of_job, rank, younger, candidate.job.created
+    def _ordered(self, waiting: Sequence[Candidate]) -> list[Candidate]:
+        ordered = sorted(waiting, key=_key)
+        places: dict[Signature, int] = {}
+
+        def place(candidate: Candidate, own: int) -> int:
+            signature = candidate.signature
+            if signature is None or signature.kind != "Job":
+                return own
+            return places.setdefault(signature, own)
+
+        numbered = [
+            (-self._bounds.migrating(candidate.signature), place(candidate, own), own)
+            for own, candidate in enumerate(ordered)
+        ]
+        return [ordered[own] for *_, own in sorted(numbered)]
 
     def judge(self, candidate: Candidate) -> Verdict:
         """Whether one job may begin now."""
@@ -230,3 +244,10 @@ class Arbiter:
                 " reservations: schedulerNames does not list it"
             )
         return ""
+
+
+def _key(candidate: Candidate) -> tuple[tuple[int, ...], float, float]:
+    resident = candidate.resident
+    rank: tuple[int, ...] = () if resident is None else order.rank(resident)
+    younger = 0.0 if resident is None else -resident.traits.created
+    return rank, younger, candidate.job.created

@@ -96,6 +96,8 @@ class DeschedulingSimulation:
                 return
 
     def _answer(self, proposal: EvictionProposal) -> bool:
+        if proposal.deletion_cost is not None:
+            return True  # it stays
         answer = self._ask(proposal.resident, f"descheduler/{proposal.strategy}")
         pod = proposal.resident.pod
         if isinstance(answer, Allow):

@@ -62,7 +62,7 @@ def test_a_mistake_names_its_path(name: str, args: dict[str, Any], where: str, w
 
 
 def test_the_peers_defaults_are_its_own() -> None:
-    """Two a node, five minutes, reservations first; skipped gates judge nothing."""
+    """Two a node, five minutes, reservations first; skipped gates judge nothing, and 0 neither."""
     usual = read(MIGRATION)
     assert usual.migrates
     assert (usual.migration.max_per_node, usual.migration.ttl_seconds) == (2, 300.0)
@@ -73,7 +73,11 @@ def test_the_peers_defaults_are_its_own() -> None:
         MIGRATION,
         skipEvictionGates=["MaxMigratingPerNode", "LocalStorage", "BarePods", "ExpectedReplicas"],
     )
-    assert skipped.migration.max_per_node is None
+    assert "MaxMigratingPerNode" in skipped.migration.skipped
     assert skipped.bare
     assert not skipped.migration.checks_replicas
     assert Protection.LOCAL_STORAGE not in skipped.protections
+    free = read(MIGRATION, maxMigratingPerNode=0, maxMigratingGlobally=0).migration
+    assert (free.max_per_node, free.max_globally) == (None, None)
+    options = {"gracePeriodSeconds": 5, "propagationPolicy": "Background"}
+    assert read(MIGRATION, defaultDeleteOptions=options).migration.grace_seconds == 5

@@ -264,7 +264,7 @@ def test_delete_deletes_the_pod_with_its_uid_and_asks_for_no_eviction(
 def test_a_node_is_cordoned_before_its_pods_go_and_not_where_nothing_is_sent(
     ram: Path, *, over_http: bool
 ) -> None:
-    """A dry run leaves the node as it is."""
+    """A dry run leaves the node as it is, and so does a budget that lets nobody go."""
     levels = [
         {"name": name, "nodeSelector": {"matchLabels": {"price": name}}}
         for name in ("dear", "cheap")
@@ -281,6 +281,17 @@ def test_a_node_is_cordoned_before_its_pods_go_and_not_where_nothing_is_sent(
             assert made.book.last is not None
             assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
             assert not (await world.store.get(ref))["spec"].get("unschedulable")
+            meta = {"name": "b", "namespace": "d", "generation": 1}
+            budget = {"metadata": meta, "spec": {"maxUnavailable": 0, "selector": {}}}
+            await world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
+            made = await _rounds(world, drain)
+            assert made.book.last is not None
+            assert "PDB" in made.book.why(made.book.last.decisions[0].proposal)
+            if world.serving is not None:  # the next round asks again
+                path = "/api/v1/namespaces/d/pods/often/eviction"
+                assert len(world.serving.asked("POST", path)) == 1
+            assert not (await world.store.get(ref))["spec"].get("unschedulable")
+            await world.store.delete(objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "b", "d"))
             await _rounds(world, drain)
             assert (await world.store.get(ref))["spec"]["unschedulable"] is True
             gone = (await world.pods()).get("often", {"metadata": {"deletionTimestamp": "now"}})

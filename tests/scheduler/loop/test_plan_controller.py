@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import descheduler
@@ -140,11 +141,13 @@ async def planned(ram: Path, *, over_http: bool, works: bool = True) -> AsyncGen
 
 @asynccontextmanager
 async def working(
-    cluster: Planned, plans: PlanSettings | None = None
+    cluster: Planned,
+    plans: PlanSettings | None = None,
+    kind: type[descheduler.Descheduler] = descheduler.Descheduler,
 ) -> AsyncGenerator[descheduler.Descheduler]:
     """A descheduler at work."""
     disruption = dataclasses.replace(FREE, plans=plans or PlanSettings())
-    made = descheduler.Descheduler(
+    made = kind(
         cluster.world.client, settings(), instance="one", disruption=disruption, profiles=PROFILES
     )
     task = asyncio.ensure_future(made.run())
@@ -302,6 +305,36 @@ def test_a_pod_that_has_waited_gets_a_plan_that_nobody_asked_for(ram: Path, *, a
                 assert ("big" in await cluster.world.placed()) is acts
 
     schedulers.run(body())
+
+
+class FailsOnce(descheduler.Descheduler):
+    """Cannot tell once how the cluster is; its first round had it."""
+
+    calls = 0
+
+    def state(self) -> ClusterState:
+        """The cluster now."""
+        self.calls += 1
+        if self.calls == 2:
+            raise ZeroDivisionError("a fault of the planner")
+        return super().state()
+
+
+def test_fault_of_the_planner_costs_one_turn_and_the_plan_begins_later(
+    ram: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing else of the descheduler ends with it."""
+
+    async def body() -> None:
+        async with (
+            planned(ram, over_http=False, works=False) as cluster,
+            working(cluster, PlanSettings(make_room_after=0.1), FailsOnce) as made,
+        ):
+            await cluster.world.until(bool, PLANS)
+            assert made.core.measures.requests["move_plan", "error"] == 1
+
+    schedulers.run(body())
+    assert "a fault of the planner" in capsys.readouterr().out
 
 
 class WithoutPlans:

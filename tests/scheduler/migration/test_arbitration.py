@@ -102,6 +102,22 @@ def test_each_bound_names_where_it_is_reached(
     verdicts = scene.verdicts([scene.candidate("b-0"), scene.candidate("c-0")], running)
     assert set(verdicts.values()) == {reason}
     assert scene.last[0].message.startswith(where)
+    scene.settings = dataclasses.replace(scene.settings, skipped=frozenset({reason}))
+    assert scene.verdicts([scene.candidate("b-0")], running) == {"job-b-0": ""}
+
+
+@pytest.mark.parametrize("skipped", ["MaxMigratingPerWorkload", "MaxUnavailablePerWorkload"])
+def test_a_bound_of_workloads_that_is_skipped_leaves_the_other(skipped: str) -> None:
+    """Both are reached by one of three replicas that migrates."""
+    free = dataclasses.replace(FREE, skipped=frozenset({skipped}), workload_seconds=0.0)
+    scene = Scene(*pods(3), settings=free)
+    (other,) = {"MaxMigratingPerWorkload", "MaxUnavailablePerWorkload"} - {skipped}
+    verdicts = scene.verdicts([scene.candidate("web-1")], [scene.candidate("web-0")])
+    assert verdicts == {"job-web-1": other}
+    scene.settings = dataclasses.replace(free, skipped=frozenset({skipped, other}))
+    assert scene.verdicts([scene.candidate("web-1")], [scene.candidate("web-0")]) == {
+        "job-web-1": ""
+    }
 
 
 def test_pods_that_are_not_up_count_as_unavailable() -> None:
@@ -182,3 +198,14 @@ def test_the_order_is_workload_under_way_then_the_peers_order_of_pods_then_age()
     ]  # fmt: skip
     verdicts = scene.verdicts(waiting, [scene.candidate("c-0")])
     assert list(verdicts) == ["job-c-1", "job-b-0", "job-a-1", "job-a-0"]
+
+
+def test_the_pods_of_one_job_are_beside_each_other_where_the_first_of_them_is() -> None:
+    """A Job is moved as one, in its turn among all others."""
+    scene = Scene(
+        *pods(1, owner="Job/low", priority=1), *pods(1, owner="mid", priority=2),
+        descheduling.pod("low-9", "n1", owner="Job/low", spec={**SERVED, "priority": 9}),
+        *pods(1, owner="Job/high", priority=5),
+    )  # fmt: skip
+    waiting = [scene.candidate(name) for name in ("high-0", "low-9", "mid-0", "low-0")]
+    assert list(scene.verdicts(waiting)) == ["job-low-0", "job-low-9", "job-mid-0", "job-high-0"]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from koordlet import cli
-from tests.kit import clusters, deadline
+from tests.kit import clusters, deadline, descheduling
 
 SECONDS = 60
 OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
@@ -24,9 +24,9 @@ OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "na
 
 
 @contextmanager
-def scheduler(folder: Path) -> Iterator[str]:
+def scheduler(folder: Path, *more: str) -> Iterator[str]:
     """The address of its pages, once it leads."""
-    words = [sys.executable, "-m", "koordlet", "scheduler", "--standalone"]
+    words = [sys.executable, "-m", "koordlet", "scheduler", "--standalone", *more]
     words += ["--state-dir", str(folder), "--http", "127.0.0.1:0"]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -40,6 +40,26 @@ def scheduler(folder: Path) -> Iterator[str]:
             one.send_signal(signal.SIGTERM)
             one.communicate(timeout=SECONDS)
     assert one.returncode == 0
+
+
+@contextmanager
+def agent(folder: Path, node: str, *more: str) -> Iterator[None]:
+    """An agent of this machine that reports to the scheduler under a name."""
+    config, socket = folder / f"{node}.json", folder / "run" / "scheduler.sock"
+    config.write_text(json.dumps({
+        "apiVersion": "koordlet.io/v1", "kind": "Config", "node": {"name": node},
+        "kubelet": {"mode": "off"}, "kube": {"mode": "off"},
+        "report": {
+            "http": {"address": "127.0.0.1:0"}, "scheduler": {"address": f"unix:{socket}"},
+        },
+    }))  # fmt: skip
+    words = [sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)]
+    words += ["--state-dir", str(folder / node), *more]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 def described(folder: Path, capsys: Any) -> dict[str, Any]:
@@ -92,6 +112,51 @@ def test_a_migration_job_succeeds_once_the_replacement_has_the_room(
         deadline.until(functools.partial(ended, "Complete"), "the job is over", seconds=SECONDS)
         (move,) = document(capsys, "get", "migrations", "--address", address)["migrations"]
     assert (move["phase"], move["to"], move["replacement"]) == ("Succeeded", node, "default/web-2")
+
+
+@pytest.mark.soak
+def test_a_pod_leaves_a_node_whose_agent_reports_pressure_for_one_whose_agent_does_not(
+    tmp_path: Path, capsys: Any
+) -> None:
+    """By two agents' feeds alone: there is no NodeMetric."""
+    bounds = {
+        "lowThresholds": {"memory": 50}, "highThresholds": {"memory": 100},
+        "pressures": ["MemoryPressure"], "anomalyCondition": {"consecutiveAbnormalities": 1},
+    }  # fmt: skip
+    policy = descheduling.policy({"LowNodeLoad": bounds}, deschedulingInterval="1s")
+    policy["kind"] = "DeschedulerConfiguration"
+    policy["profiles"][0]["pluginConfig"].append(
+        {"name": "MigrationController", "args": {"skipCheckExpectedReplicas": True}}
+    )
+    file, state = tmp_path / "policy.json", ("--state-dir", str(tmp_path))
+    file.write_text(json.dumps(policy))
+
+    def node(name: str) -> dict[str, Any]:
+        ready = [{"type": "Ready", "status": "True"}]
+        return clusters.node(name, cpu="1k", allocatable={"memory": "100Ti"}, conditions=ready)
+
+    def take(*bodies: Any) -> None:
+        objects = tmp_path / "objects.json"
+        items = [{"apiVersion": "v1", **body} for body in bodies]
+        objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        assert cli.main(["schedule", "-f", str(objects), *state]) == 0
+
+    with scheduler(tmp_path, "--deschedule", str(file)) as address:
+        pod = clusters.pod("web-1", cpu="1", namespace="default", meta=OWNER)
+        take(node("n1"), pod)
+        take(node("n2"))
+        # This machine has less of both, whatever else it does.
+        pressed = "--eviction-hard", "memory.available<100Ti"
+        with agent(tmp_path, "n1", *pressed), agent(tmp_path, "n2"):
+            capsys.readouterr()
+
+            def placed() -> Any:
+                moves = document(capsys, "get", "migrations", "--address", address)["migrations"]
+                return next((move for move in moves if move["to"]), None)
+
+            move = deadline.until(placed, "room is held on n2", seconds=SECONDS)
+    assert (move["from"], move["to"], move["by"]) == ("n1", "n2", "descheduler/LowNodeLoad")
+    assert move["why"] == "node is under pressure: MemoryPressure"
 
 
 def test_a_restart_keeps_what_was_reserved(tmp_path: Path, capsys: Any) -> None:

@@ -6,8 +6,9 @@ Rules:
 1. Levels go from expensive to cheap; a node belongs to the first that means it. The pods of a level
    go to nodes of all cheaper ones; of the cheapest none goes.
 2. ``BestEffort``: the smallest pod first, each that some target takes.
-3. ``DrainNode``: a node's pods go only where the targets take all of them together, with all that
-   was promised to other nodes in this round; ``autoCordon`` cordons the node first.
+3. ``DrainNode``: a node's pods go only where the targets take all of them together, beside what
+   this round has moved there; the first that is refused ends it, and the next round goes on.
+   ``autoCordon`` cordons the node first.
 4. A node with at most ``keepThreshold`` of every resource requested is left alone; one with more
    than ``rejectThreshold`` of any is no target. (The peer reads both and uses neither.)
 """
@@ -68,7 +69,6 @@ class CustomPriority:
         if sum(map(bool, rows)) < 2:
             scene.note("fewer than two levels have nodes")
             return
-        promised: dict[int, dict[str, int]] = {}
         for place, level in enumerate(self._levels[:-1]):
             targets = [
                 row
@@ -79,11 +79,10 @@ class CustomPriority:
             for row in rows[place] if targets else ():
                 if level.keep and not _above(scene, row, level.keep):
                     continue
-                reason = f"evicting from {level.name} priority resource to lower priority resource"
                 if self._drains:
-                    yield from self._drain(scene, row, targets, promised, reason)
+                    yield from self._drain(scene, row, targets, level.name)
                 else:
-                    yield from self._relieve(scene, row, targets, reason)
+                    yield from self._relieve(scene, row, targets, level.name)
 
     def _rows(self, scene: rounds.Scene) -> list[list[int]]:
         """The nodes of each level (rule 1)."""
@@ -107,8 +106,9 @@ class CustomPriority:
         return sorted(scene.evictable(row, self._settings.wants), key=size)
 
     def _relieve(
-        self, scene: rounds.Scene, row: int, targets: Sequence[int], reason: str
+        self, scene: rounds.Scene, row: int, targets: Sequence[int], level: str
     ) -> rounds.Intents:
+        reason = f"evicting from {level} priority resource to lower priority resource"
         for resident in self._pods(scene, row):
             target = -1
             if self._settings.node_fit:
@@ -120,36 +120,32 @@ class CustomPriority:
                 return
 
     def _drain(
-        self,
-        scene: rounds.Scene,
-        row: int,
-        targets: Sequence[int],
-        promised: dict[int, dict[str, int]],
-        reason: str,
+        self, scene: rounds.Scene, row: int, targets: Sequence[int], level: str
     ) -> rounds.Intents:
-        several = self._pods(scene, row)
-        places = self._places(scene, several, targets, promised)
+        node = scene.state.node(row)
+        places = self._places(scene, self._pods(scene, row), targets)
         if places is None:
-            node = scene.state.node(row).name
-            scene.note(f"node {node} is not drained: its pods do not all fit on cheaper nodes")
+            scene.note(f"node {node.name} is not drained: its pods do not all fit on cheaper nodes")
             return
+        reason = f"drain node {node.name} (sourcePriority={level})"
+        cordon = self._cordons and not is_cordoned(node)
         for resident, target in places:
             intent = rounds.Intent(
-                resident, reason, target, shadow=self._settings.dry_run, cordon=self._cordons
+                resident, reason, target, shadow=self._settings.dry_run, cordon=cordon
             )
-            if (yield intent) is EvictionAnswer.NODE_LIMIT:
+            if not (yield intent).evicted:
                 return
+            cordon = False
 
     def _places(
         self,
         scene: rounds.Scene,
         several: Iterable[Resident],
         targets: Sequence[int],
-        promised: dict[int, dict[str, int]],
     ) -> list[tuple[Resident, int]] | None:
-        """A place for each pod, or none at all; what is promised is kept for the next nodes."""
+        """A place for each pod, or none at all."""
         columns = scene.state.columns
-        taken = {row: dict(amounts) for row, amounts in promised.items()}
+        taken: dict[int, dict[str, int]] = {}
         places = []
         for resident in several:
             asked = {**resident.pod.pod_class.requests.real, requests.PODS: 1}
@@ -172,7 +168,6 @@ class CustomPriority:
                     break
             else:
                 return None
-        promised.update(taken)
         return places
 
 

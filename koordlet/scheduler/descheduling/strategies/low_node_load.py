@@ -22,7 +22,8 @@ Of the pods of a source go first:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -172,8 +173,9 @@ class LowNodeLoad:
         if not targets:
             return
         room = _TargetRoom(targets, pool.names, prod=prod)
+        kept: dict[str, Counter[str]] = {}
         for source in sources:
-            for resident, target in self._leaving(scene, pool, source, room, prod=prod):
+            for resident, target in self._leaving(scene, pool, source, room, kept, prod=prod):
                 if any(amount <= 0 for amount in left.values()):
                     return
                 reason = _reason(source, prod=prod)
@@ -188,6 +190,8 @@ class LowNodeLoad:
                         left[name] -= taken[name]
             if not source.over(prod=prod) and not source.suffers:
                 self._detectors[pool.name, prod].reset(source.name)
+        if kept:
+            scene.note(f"pool {pool.name}: no pod leaves {_kept(kept)}")
 
     def _leaving(
         self,
@@ -195,10 +199,16 @@ class LowNodeLoad:
         pool: load_settings.NodePool,
         source: NodeLoad,
         room: _TargetRoom,
+        kept: dict[str, Counter[str]],
         *,
         prod: bool,
     ) -> Iterator[tuple[Resident, int]]:
-        """The pods that may leave a node while it is too full, and where they would go."""
+        """The pods that may leave a node while it is too full, and where they would go.
+
+        Where none may, ``kept`` has the node, and its pods by what keeps them.
+        """
+        stays: Counter[str] = Counter()
+        chosen = False
         several = scene.evictable(source.row, self._wanted(prod=prod))
         several.sort(key=_order(source, pool, prod=prod))
         for resident in several:
@@ -209,8 +219,12 @@ class LowNodeLoad:
                 taken = source.pods.get(resident.pod.key)
                 target = -1 if taken is None else room.find(scene, resident, taken)
                 if target < 0:
+                    stays["not measured" if taken is None else "without room elsewhere"] += 1
                     continue
+            chosen = True
             yield resident, target
+        if not chosen:
+            kept[source.name] = stays
 
     def _wanted(self, *, prod: bool) -> Callable[[Resident], bool]:
         def wanted(resident: Resident) -> bool:
@@ -244,6 +258,14 @@ def _order(
         return summed
 
     return lambda resident: (order.rank(resident), -score(resident), -resident.traits.created)
+
+
+def _kept(kept: Mapping[str, Counter[str]]) -> str:
+    """Nodes that no pod leaves, and why."""
+    more = f" and {len(kept) - 1} more" if len(kept) > 1 else ""
+    why = sum(kept.values(), Counter[str]())
+    pods = ", ".join(f"{count} {what}" for what, count in why.items())
+    return f"node {next(iter(kept))}{more}: {pods or 'none may be evicted'}"
 
 
 def _reason(source: NodeLoad, *, prod: bool) -> str:

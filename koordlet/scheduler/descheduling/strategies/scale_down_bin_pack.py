@@ -8,18 +8,20 @@ Rules:
 2. Then nodes with fewer pods in view, then by name; inside a node larger pods first, then younger
    ones, then by name.
 3. ``CalculateOnly`` writes the rank as the pods' deletion cost, by which their controllers choose.
-   ``EvictDirectly`` evicts the first ``maxPodsToEvict``.
+   Pods of the same workloads that may not be evicted get the highest: without a cost they would be
+   the first. ``EvictDirectly`` evicts the first ``maxPodsToEvict``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 
 from koordlet.kubeapi import shapes
 from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.descheduling.fields import Fields
 from koordlet.scheduler.descheduling.strategies import candidates
-from koordlet.scheduler.descheduling.traits import Resident
+from koordlet.scheduler.descheduling.traits import NEVER, Resident
 from koordlet.scheduler.objects import requests
 
 CALCULATE_ONLY, EVICT_DIRECTLY = "CalculateOnly", "EvictDirectly"
@@ -37,9 +39,10 @@ class ScaleDownBinPack:
         self._most = fields.count("maxPodsToEvict")
         if self._evicts and not self._most:
             fields.fail("maxPodsToEvict", f"must be at least 1 with strategy {EVICT_DIRECTLY}")
-        usual = dict.fromkeys((requests.CPU, requests.MEMORY), 1)
-        self._weights: dict[str, int] = dict(
-            fields.read("resourceWeights", shapes.table(shapes.integer(1, 100)), usual)
+        usual = dict.fromkeys((requests.CPU, requests.MEMORY), 1.0)
+        above_0 = shapes.number(sys.float_info.min, sys.float_info.max)
+        self._weights: dict[str, float] = dict(
+            fields.read("resourceWeights", shapes.table(above_0), usual)
         )
         fields.done()
 
@@ -51,19 +54,34 @@ class ScaleDownBinPack:
         ranked = self._ranked(scene)
         if not ranked:
             scene.note("no pod is in view")
-        evicted = 0
+        evicted, shadow = 0, self._settings.dry_run
+        if not self._evicts:
+            for resident, cost, reason in self._costs(scene, ranked):
+                if resident.traits.deletion_cost != cost:
+                    yield rounds.Intent(resident, reason, shadow=shadow, deletion_cost=cost)
+            return
         for rank, resident in enumerate(ranked):
-            shadow = self._settings.dry_run
-            if not self._evicts:
-                if resident.traits.deletion_cost != rank:
-                    reason = f"rank {rank} of {len(ranked)} when its workload is scaled in"
-                    yield rounds.Intent(resident, reason, shadow=shadow, deletion_cost=rank)
-                continue
             if evicted >= self._most:
                 return
             reason = f"rank {rank} of {len(ranked)} of the pods whose nodes are emptied first"
             answer = yield rounds.Intent(resident, reason, shadow=shadow)
             evicted += answer.evicted
+
+    def _costs(
+        self, scene: rounds.Scene, ranked: Sequence[Resident]
+    ) -> Iterator[tuple[Resident, int, str]]:
+        """Pods with their deletion costs, and why."""
+        for rank, resident in enumerate(ranked):
+            yield resident, rank, f"rank {rank} of {len(ranked)} when its workload is scaled in"
+        workload = scene.state.workloads.signature
+        scaled = {workload(resident.pod.pod_class) for resident in ranked} - {None}
+        for row in self._settings.rows(scene):
+            for resident in scene.state.residents(row):
+                if workload(resident.pod.pod_class) not in scaled:
+                    continue
+                refusal = scene.judge.refusal(resident)
+                if refusal and self._settings.wants(resident):
+                    yield resident, NEVER, f"last when its workload is scaled in: {refusal}"
 
     def _ranked(self, scene: rounds.Scene) -> list[Resident]:
         groups = []

@@ -59,10 +59,34 @@ def test_a_node_is_drained_only_if_all_its_pods_fit_together() -> None:
     pods += [pod(f"b{n}", "d2", cpu="600m") for n in range(2)]
     settings = strategy(mode="DrainNode", autoCordon=True)
     result = play([*several, *pods], settings)
-    assert [each.resident.pod.name for each in result.evicted] == ["a0", "a1"]
-    assert all(each.cordon for each in result.evicted)
+    # The cordon comes before the first of them.
+    assert [(each.resident.pod.name, each.cordon) for each in result.evicted] == [
+        ("a0", True), ("a1", False),
+    ]  # fmt: skip
+    assert result.evicted[0].reason == "drain node d1 (sourcePriority=dear)"
     why = "node d2 is not drained: its pods do not all fit on cheaper nodes"
     assert ("p", "CustomPriority", why) in result.notes
+
+
+def test_two_nodes_are_drained_where_a_target_has_room_for_exactly_their_pods() -> None:
+    """What moved is counted once."""
+    several = [priced("d1", "dear"), priced("d2", "dear"), priced("c1", "cheap", cpu="1200m")]
+    pods = [pod("a", "d1", cpu="600m"), pod("b", "d2", cpu="600m")]
+    assert evicted([*several, *pods], strategy(mode="DrainNode")) == ["a", "b"]
+
+
+def test_a_drain_ends_with_the_first_pod_that_is_refused() -> None:
+    """The other nodes are drained all the same, and the cordon is the business of the first."""
+    several = [priced("d1", "dear"), priced("d2", "dear", unschedulable=True), NODES[2]]
+    pods = [pod(f"{node}{number}", f"d{node}") for node in (1, 2) for number in (0, 1)]
+    asked = []
+
+    def answer(proposal: EvictionProposal) -> bool:
+        asked.append((proposal.resident.pod.name, proposal.cordon))
+        return proposal.node == "d2"
+
+    play([*several, *pods], strategy(mode="DrainNode", autoCordon=True), answer)
+    assert asked == [("10", True), ("20", False), ("21", False)]
 
 
 def test_thresholds_keep_a_source_and_reject_a_target() -> None:

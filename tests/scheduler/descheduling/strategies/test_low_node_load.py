@@ -135,6 +135,20 @@ def test_a_pod_goes_only_where_a_target_stays_below_its_threshold() -> None:
     assert Rounds(bodies, **args, nodeFit=False).names() == ["p1"]
 
 
+def test_nodes_that_no_pod_leaves_are_a_note_with_the_reasons() -> None:
+    """One for all of them, however many there are."""
+    bodies = [
+        *(node(name, cpu="10", memory="10Gi") for name in ("n1", "n2", "n3")),
+        *(pod("p1", "n1", cpu="1"), pod("p2", "n1", cpu="1"), pod("p3", "n1", cpu="1")),
+        *(metric("n1", "2", p1="4", p2="4"), metric("n2", "9"), metric("n3", "3")),
+    ]
+    text = "pool __default_node_pool__: no pod leaves node "
+    both = "n1 and 1 more: 2 without room elsewhere, 1 not measured"
+    assert note(bodies, **AT_ONCE) == text + both
+    del bodies[3:6]
+    assert note(bodies, **AT_ONCE) == f"{text}n2: none may be evicted"
+
+
 def test_the_least_important_bands_go_before_what_would_be_enough() -> None:
     """Koordinator's order comes first, then the measured use."""
     bodies = [*three(), batch("b", "n1")]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from koordlet.model import errors
 from koordlet.scheduler.descheduling.round import EvictionProposal
 from tests.kit.descheduling import evicted, node, play, pod, policy
 
@@ -51,6 +54,32 @@ def test_the_rank_is_a_deletion_cost_and_nobody_goes() -> None:
     assert costs == {"web-c1": 2, "web-b": 3}
     assert len(result.ranked) == len(costs)
     assert result.decisions == []
+
+
+def test_a_replica_that_may_not_be_evicted_is_the_last_to_be_scaled_in() -> None:
+    """Without a cost it would be the first; other workloads keep theirs."""
+    kept: dict[str, Any] = {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}, "labels": APP}
+    bodies = [
+        *cluster(), pod("kept", "a", **kept), pod("daemon", "a", owner="DaemonSet/d", **kept),
+    ]  # fmt: skip
+    result = play(bodies, strategy())
+    costs = {each.resident.pod.name: each.deletion_cost for each in result.ranked}
+    assert costs == {"web-c2": 1, "web-c1": 2, "web-b": 3, "kept": 2**31 - 1}
+    assert "pod has local storage" in result.ranked[-1].reason
+
+
+def test_weights_are_numbers_above_0() -> None:
+    """A node that CPUs alone would empty first is kept where memory weighs more."""
+    bodies = [
+        *(node(name, cpu="4", memory="4Gi") for name in "ab"),
+        pod("web-a", "a", cpu="1", memory="1Gi", labels=APP), pod("other-a", "a", memory="2Gi"),
+        pod("web-b", "b", cpu="1", memory="1Gi", labels=APP), pod("other-b", "b", cpu="2"),
+    ]  # fmt: skip
+    for weights, first in (({"cpu": 2.5, "memory": 1}, "web-a"), ({"memory": 0.5}, "web-b")):
+        settings = strategy(strategy="EvictDirectly", maxPodsToEvict=1, resourceWeights=weights)
+        assert evicted(bodies, settings) == [first]
+    with pytest.raises(errors.ConfigError, match=r"resourceWeights: cpu: .*found 0"):
+        play([], strategy(resourceWeights={"cpu": 0}))
 
 
 def test_it_says_why_it_does_nothing() -> None:
