@@ -262,7 +262,7 @@ class Week:
         due = self._start.due(self._waiting, (), self.limiter.settings.plans, self._clock())
         if due is None:
             return
-        planner = RoomPlanner(self.state, self.limiter)
+        planner = RoomPlanner(self.state, self.limiter, plan_check.STARTED)
         room = planner.empty_node() if due.pod is None else planner.make_room(due.pod)
         kind = "empty" if due.pod is None else "room"
         if isinstance(room, str):

@@ -10,9 +10,9 @@ Rules:
    in place. Nobody goes to the node that is to have room. So each target holds its replacements
    while everything else is where it was: a plan that stops anywhere leaves nothing worse.
 3. Nobody moves who is more important than the pod that waits, belongs to its node, would lose data,
-   moves already, is needed by its gang, or may not be evicted now for a reason that waiting for
-   others does not end. Nor do several of whom one, once the others have gone, would have to wait
-   for long (``plan_check.PATIENCE``).
+   moves already, is needed by its gang, or may not be evicted for long (``plan_check.PATIENCE``) by
+   whoever carries the plan out. Nor do several of whom one, once the others have gone, would have
+   to wait for so long.
 4. The least sum of the costs (``plan_check.MoveCosts``) wins; of equal ones the first name.
 5. Only where nobody has a plan without: a pod that has no place may take that of another, which
    moves on to a place of its own first. Chains have two links; two pods that change places do so by
@@ -31,7 +31,7 @@ from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.disruption.answers import Allow, Answer, Defer
+from koordlet.scheduler.disruption.answers import Answer, Defer, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
@@ -56,7 +56,7 @@ class PlannedMove:
     target: str
     cost: float
     #: What the limiter says now: ``None``: it may go.
-    waits_for: Defer | None
+    waits_for: Deny | Defer | None
     #: Places of the moves that free its room.
     after: tuple[int, ...] = ()
 
@@ -103,8 +103,9 @@ _NO_CHAINS = _Budget(0)
 class RoomPlanner:
     """Looks for plans over one state of a cluster, which is as before afterwards."""
 
-    def __init__(self, state: ClusterState, limiter: Limiter) -> None:
-        self._state, self._limiter = state, limiter
+    def __init__(self, state: ClusterState, limiter: Limiter, mover: Mover = MOVER) -> None:
+        """``mover``: whose moves they would be, as the limiter knows it."""
+        self._state, self._limiter, self._mover = state, limiter, mover
         self._columns, self._landing = state.columns, Landing(state)
         self._costs = plan_check.MoveCosts(state.columns, limiter)
         #: What the limiter says, by UID.
@@ -181,15 +182,17 @@ class RoomPlanner:
             yield _Candidate(resident, self._costs.of(pod, row), amounts)
 
     def _allowed(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-        """Those that may be evicted now, or once others have done something."""
+        """Those that may be evicted before long."""
         return [
-            each for each in candidates if isinstance(self._answer(each.resident), Allow | Defer)
+            each
+            for each in candidates
+            if not plan_check.denies(self._answer(each.resident), self._state.now)
         ]
 
     def _answer(self, resident: Resident) -> Answer:
         known = self._answers.get(resident.pod.uid)
         if known is None:
-            known = self._limiter.may_evict(resident.pod, CAUSE, MOVER, self._state.now)
+            known = self._limiter.may_evict(resident.pod, CAUSE, self._mover, self._state.now)
             self._answers[resident.pod.uid] = known
         return known
 
@@ -212,7 +215,7 @@ class RoomPlanner:
 
     def _rehearsed(self, several: Sequence[Pod]) -> bool:
         """Whether the limiter would keep one of them back for long."""
-        return bool(plan_check.rehearse(self._limiter, several, self._state.now)[0])
+        return bool(plan_check.rehearse(self._limiter, several, self._state.now, self._mover)[0])
 
     def _landed(
         self, chosen: Sequence[_Candidate], chains: _Budget, priority: int
@@ -237,7 +240,7 @@ class RoomPlanner:
         pod, name = candidate.resident.pod, self._state.node(target).name
         after = tuple(place for place, move in enumerate(moves) if move.origin == name)
         answer = self._answer(candidate.resident)
-        waits = answer if isinstance(answer, Defer) else None
+        waits = answer if isinstance(answer, Deny | Defer) else None
         moves.append(PlannedMove(pod, pod.node, name, candidate.cost, waits, after))
 
     def _vacated(
