@@ -192,7 +192,7 @@ class RoomPlanner:
     def _answer(self, resident: Resident) -> Answer:
         known = self._answers.get(resident.pod.uid)
         if known is None:
-            known = self._limiter.may_evict(resident.pod, CAUSE, self._mover, self._state.now)
+            known = self._limiter.lasting(resident.pod, CAUSE, self._mover, self._state.now)
             self._answers[resident.pod.uid] = known
         return known
 

@@ -76,9 +76,7 @@ def fits(columns: Columns, view: View, row: int, leaving: Sequence[Pod]) -> bool
 
 def denies(answer: Answer, now: Clock) -> bool:
     """Whether an answer keeps a pod from going for longer than a plan may wait."""
-    if not isinstance(answer, Deny):
-        return False
-    return answer.until is None or answer.until - now.wall > PATIENCE
+    return isinstance(answer, Deny) and answer.lasts - now.wall > PATIENCE
 
 
 def rehearse(
@@ -91,12 +89,12 @@ def rehearse(
     asked: list[Pod] = []
     try:
         for pod in several:
-            answer = limiter.may_evict(pod, CAUSE, mover, now)
+            answer = limiter.lasting(pod, CAUSE, mover, now)
             if isinstance(answer, Deny) and denies(answer, now):
                 return answer.reason, answer.message
             limiter.begin(pod, CAUSE, mover, now)
             asked.append(pod)
-            limiter.pace.gone(pod.uid, now.steady)
+            limiter.pace.gone(pod.uid, now.steady, replaced=True)
         return "", ""
     finally:
         for pod in reversed(asked):
