@@ -45,7 +45,7 @@ from koordlet.scheduler.disruption.answers import (
     Mover,
 )
 from koordlet.scheduler.disruption.pace import FIVE_MINUTES, Eviction, Pace
-from koordlet.scheduler.disruption.rate_book import RateBook
+from koordlet.scheduler.disruption.rate_book import Group, RateBook
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.disruption.workloads import Signature, WorkloadIndex
 from koordlet.scheduler.objects import eviction_marks
@@ -75,6 +75,8 @@ class _Question:
     asker: Asker
     signature: Signature | None
     now: Clock
+    #: What its DisruptionRates say; two checks ask.
+    groups: Callable[[], list[Group]]
 
     @property
     def shadow(self) -> bool:
@@ -130,7 +132,10 @@ class Limiter:
             shadow=not mover.acts,
         )
         signature = self.workloads.signature(pod.pod_class)
-        question = _Question(pod=pod, mover=mover, asker=asker, signature=signature, now=now)
+        groups = functools.cache(lambda: self.rates.groups(pod, self.pace.leaving))
+        question = _Question(
+            pod=pod, mover=mover, asker=asker, signature=signature, now=now, groups=groups
+        )
         checks = self._checks[:_ALWAYS] if mover.planned or mover.follows else self._checks
         answers = (check(question) for check in checks)
         yield from (answer for answer in answers if answer is not None)
@@ -224,10 +229,9 @@ class Limiter:
         return None if not why else Deny("Protected", f"{pod.key} is not evicted: {why}")
 
     def _rates(self, question: _Question) -> Deny | Defer | None:
-        groups = self.rates.groups(question.pod, self.pace.leaving)
-        wall = question.now.wall
         refusals = (
-            rate_book.refusal(group, question.pod, question.asker, wall) for group in groups
+            rate_book.refusal(group, question.pod, question.asker, question.now.wall)
+            for group in question.groups()
         )
         return next((refusal for refusal in refusals if refusal is not None), None)
 
@@ -325,7 +329,7 @@ class Limiter:
     def _share(self, question: _Question) -> Deny | Defer | None:
         if question.mover.limit is not None:
             return None
-        for group in self.rates.groups(question.pod, self.pace.leaving):
+        for group in question.groups():
             if question.asker.cause in group.spec.exempt:
                 continue
             refusal = rate_book.share_refusal(

@@ -21,6 +21,7 @@ Rules:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -142,9 +143,10 @@ class RoomPlanner:
         for bound, _, row, lacking, candidates in bounds:
             if best is not None and bound > best.cost:
                 break
-            for chosen in _subsets(self._allowed(candidates), lacking):
-                if best is not None and sum(each.cost for each in chosen) >= best.cost:
-                    break
+            below = math.inf if best is None else best.cost
+            for chosen in _subsets(candidates, lacking, below):
+                if len(self._allowed(chosen)) < len(chosen):
+                    continue
                 moves = self._moves(view, pod, row, chosen, chains)
                 if moves is None:
                     continue
@@ -306,8 +308,10 @@ def _fewest(candidates: Sequence[_Candidate], lacking: Ints) -> int:
     return fewest
 
 
-def _subsets(candidates: Sequence[_Candidate], lacking: Ints) -> Iterator[tuple[_Candidate, ...]]:
-    """The sets that free what is lacking, the cheapest first."""
+def _subsets(
+    candidates: Sequence[_Candidate], lacking: Ints, below: float
+) -> Iterator[tuple[_Candidate, ...]]:
+    """The sets that free what is lacking and cost less, the cheapest first."""
     lines = np.flatnonzero(lacking)
     # In plain integers: arrays of so few elements cost ten times that.
     frees = [tuple(each.amounts[lines].tolist()) for each in candidates]
@@ -320,6 +324,8 @@ def _subsets(candidates: Sequence[_Candidate], lacking: Ints) -> Iterator[tuple[
         if len(chosen) == MOST_MOVES:
             return
         for place in range(start, len(candidates)):
+            if cost + candidates[place].cost >= below:
+                return  # those that follow cost as much
             rest = [need - much for need, much in zip(left, frees[place], strict=True)]
             grow(place + 1, (*chosen, place), cost + candidates[place].cost, rest)
 
