@@ -118,19 +118,17 @@ class Limiter:
 
     def lasting(self, pod: Pod, cause: str, mover: Mover, now: Clock) -> Answer:
         """What keeps a pod longest, for whoever may wait: of all refusals, not the first."""
-        refusals = self._refusals(pod, cause, mover, now)
-        return max(refusals, key=lambda answer: answer.lasts, default=Allow())
+        several = self._refusals(pod, cause, mover, now)
+        return max(several, key=lambda answer: answer.lasts, default=Allow())
 
     def _refusals(self, pod: Pod, cause: str, mover: Mover, now: Clock) -> Iterator[Deny | Defer]:
         """What refuses an eviction, in the order of the checks."""
         self.pace.expire(now.steady)
         component = rate_book.component(mover.name)
         asker = Asker(
-            cause=cause,
-            component=component,
+            cause=cause, component=component, shadow=not mover.acts,
             background=component in self.settings.limiter.background,
-            shadow=not mover.acts,
-        )
+        )  # fmt: skip
         signature = self.workloads.signature(pod.pod_class)
         groups = functools.cache(lambda: self.rates.groups(pod, self.pace.leaving))
         question = _Question(

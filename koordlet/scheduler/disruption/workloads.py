@@ -1,6 +1,7 @@
 """Which pods belong to one workload: placed pods by namespace and class, and their controllers.
 
-Covers: signatures, replicas that controllers want, how many of them may go at once. Does not cover: pods that wait for a node.
+Covers: signatures, replicas that controllers want, how many of them may go at once.
+Does not cover: pods that wait for a node.
 
 Rules:
 1. A signature is a pod's controller; of a ReplicaSet that a Deployment controls, the Deployment: a

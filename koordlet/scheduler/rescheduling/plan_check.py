@@ -45,13 +45,20 @@ class MoveCosts:
         self._columns, self._workloads = columns, limiter.workloads
         #: The pods that each workload wants.
         self._expected: dict[Signature, int] = {}
+        #: By class, priority and the CPU of the node.
+        self._known: dict[tuple[PodClass, int, int], float] = {}
 
     def of(self, pod: Pod, row: int) -> float:
         """What it costs that a pod leaves its node."""
         whole = max(1, int(self._columns.allocatable[0, row]))
-        share = int(self._columns.vectors(pod.pod_class)[0][0]) / whole
-        replicas = self._replicas(pod.pod_class)
-        return 1 + max(0, pod.priority) / _PRIORITY + 1 / replicas + share
+        key = pod.pod_class, pod.priority, whole
+        cost = self._known.get(key)
+        if cost is None:
+            share = int(self._columns.vectors(pod.pod_class)[0][0]) / whole
+            replicas = self._replicas(pod.pod_class)
+            cost = 1 + max(0, pod.priority) / _PRIORITY + 1 / replicas + share
+            self._known[key] = cost
+        return cost
 
     def _replicas(self, pod_class: PodClass) -> int:
         signature = self._workloads.signature(pod_class)

@@ -59,7 +59,7 @@ def test_a_rehearsal_leaves_no_trace_and_a_plan_is_bound_by_budgets_alone() -> N
 
 
 def test_a_plan_that_begins_by_itself_is_rehearsed_to_the_refusal_that_lasts() -> None:
-    """Of two pods of a workload the second would wait for minutes by one check, and then by another."""
+    """The second pod of a workload waits minutes by one check, half an hour by another."""
     scene = LimitedDump(SHARED, NOW)
     pods = [each.pod for each in scene.state.residents(scene.state.columns.rows["a"])]
     limiter, now = scene.limiter, scene.state.now
