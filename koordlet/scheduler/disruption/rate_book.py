@@ -173,7 +173,8 @@ class RateBook:
         if spec is None:
             return {}
         if group:
-            return self._workloads.members(Signature(held.namespace, *group.split("/", 1)))
+            kind, _, name = group.partition("/")
+            return self._workloads.members(Signature(held.namespace, kind, name))
         return {
             pod_class: dict(pods)
             for pod_class, pods in self._workloads.of(held.namespace).items()
