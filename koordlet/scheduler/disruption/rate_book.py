@@ -23,7 +23,7 @@ from koordlet.kubeapi.disruption_rates import CountOrPercent, Disruption, Disrup
 from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.disruption import workloads
-from koordlet.scheduler.disruption.answers import Answer, Asker, Defer, Deny
+from koordlet.scheduler.disruption.answers import Asker, Defer, Deny
 from koordlet.scheduler.disruption.ledger import DisruptionLedger
 from koordlet.scheduler.disruption.settings import DisruptionSettings, RateFloor
 from koordlet.scheduler.disruption.workloads import PodsByClass, Signature, WorkloadIndex
@@ -253,7 +253,7 @@ class RateBook:
 # The checks of one group.
 
 
-def refusal(group: Group, pod: Pod, asker: Asker, now: float) -> Answer | None:
+def refusal(group: Group, pod: Pod, asker: Asker, now: float) -> Deny | Defer | None:
     """Why a rate refuses a disruption; ``None``: it allows it."""
     if asker.cause in group.spec.exempt:
         return None
