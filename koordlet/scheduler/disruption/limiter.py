@@ -117,7 +117,7 @@ class Limiter:
         return Deny("Shadow", f"{mover.name} only watches: its mode is Shadow", would=answer)
 
     def lasting(self, pod: Pod, cause: str, mover: Mover, now: Clock) -> Answer:
-        """What keeps a pod longest, for whoever may wait: each check is asked, not up to the first."""
+        """What keeps a pod longest, for whoever may wait: all checks are asked."""
         several = self._refusals(pod, cause, mover, now)
         return max(several, key=lambda answer: answer.lasts, default=Allow())
 
