@@ -5,7 +5,8 @@ plan out, which holds room on each target before anybody is evicted (``scheduler
 
 Rules:
 1. A node is worth trying where the pod would fit without its movable pods. The cheapest set of them
-   moves: at most ``MOST_MOVES`` of the ``CANDIDATES`` cheapest, found by branch and bound.
+   moves: at most ``MOST_MOVES`` of the ``CANDIDATES`` cheapest, found by branch and bound. The
+   cheapest ``_SETS_OF_NODE`` of a node are tried, and ``_SETS`` in all: a search ends in seconds.
 2. All of them must fit elsewhere, by the filters of their own scheduler, each with those before it
    in place. Nobody goes to the node that is to have room. So each target holds its replacements
    while everything else is where it was: a plan that stops anywhere leaves nothing worse.
@@ -21,6 +22,7 @@ Rules:
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -42,8 +44,8 @@ from koordlet.scheduler.rescheduling.drain import belongs
 from koordlet.scheduler.rescheduling.plan_check import CAUSE, MOVER
 
 MOST_MOVES, CANDIDATES = 5, 12
-#: Chains that are tried for one pod.
-_CHAINS = 256
+#: Chains that are tried for one pod, and sets of pods, of one node and of all.
+_CHAINS, _SETS_OF_NODE, _SETS = 256, 16, 512
 #: Nodes that are tried for being emptied, and pods that one may have.
 _TRIED, _MOST_PODS = 64, 32
 
@@ -87,7 +89,7 @@ _Bound = tuple[float, str, int, Ints, list[_Candidate]]
 
 
 class _Budget:
-    """So many chains are tried in one search."""
+    """So many chains, or sets, are tried in one search."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -140,13 +142,19 @@ class RoomPlanner:
     ) -> RoomPlan | None:
         """The cheapest plan; nodes in the order of the least that they could cost."""
         best: RoomPlan | None = None
+        sets = _Budget(_SETS)
         for bound, _, row, lacking, candidates in bounds:
             if best is not None and bound > best.cost:
                 break
             below = math.inf if best is None else best.cost
-            for chosen in _subsets(candidates, lacking, below):
-                if len(self._allowed(chosen)) < len(chosen):
-                    continue
+            several = (
+                chosen
+                for chosen in _subsets(candidates, lacking, below)
+                if len(self._allowed(chosen)) == len(chosen)
+            )
+            for chosen in itertools.islice(several, _SETS_OF_NODE):
+                if not sets.take():
+                    return best
                 moves = self._moves(view, pod, row, chosen, chains)
                 if moves is None:
                     continue
