@@ -23,10 +23,9 @@ import json
 import math
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 from koordlet.model import moment
 from koordlet.model.record import dataclass
@@ -36,6 +35,7 @@ from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionPro
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.objects.usage import NodeUsage
+from tools.docs import line_figure
 
 _ROOT = Path(__file__).parents[2]
 RECORD = _ROOT / "docs" / "data" / "descheduling.json"
@@ -234,10 +234,6 @@ def means(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return several
 
 
-# The picture.
-
-_WIDTH, _LEFT, _RIGHT, _HEIGHT, _GAP = 960, 60, 230, 130, 46
-_COLOURS = ("#9aa0a6", "#d98c21", "#3f9142", "#1b6ca8")
 _PANELS = (
     (1, "spread of node use, percentage points (standard deviation)"),
     (2, "nodes above the high threshold"),
@@ -247,43 +243,8 @@ _PANELS = (
 
 def picture(result: Mapping[str, Any]) -> str:
     """The recorded result as a picture."""
-    runs = means(result["runs"])
     title = f"{result['nodes']} nodes, {result['pods']} pods after churn, minute by minute"
-    parts = [f'<text x="{_LEFT}" y="22" font-size="15">{escape(title)}</text>']
-    for place, (column, label) in enumerate(_PANELS):
-        top = 60 + place * (_HEIGHT + _GAP)
-        parts += _panel(runs, column, label, top)
-    height = 60 + len(_PANELS) * (_HEIGHT + _GAP)
-    body = "\n".join(parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}"'
-        f' viewBox="0 0 {_WIDTH} {height}" role="img" style="font:12px sans-serif;fill:#202124">\n'
-        f"<title>{escape(title)}</title>\n{body}\n</svg>\n"
-    )
-
-
-def _panel(runs: Sequence[Mapping[str, Any]], column: int, label: str, top: int) -> Iterator[str]:
-    right = _WIDTH - _RIGHT
-    most = max(point[column] for run in runs for point in run["points"]) or 1
-    last = max(point[0] for run in runs for point in run["points"]) or 1
-    yield f'<text x="{_LEFT}" y="{top - 8}">{escape(label)}</text>'
-    for part in range(3):
-        y = top + _HEIGHT - _HEIGHT * part / 2
-        yield f'<line x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e0e0e0"/>'
-        value = f"{most * part / 2:.4g}"
-        yield f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value}</text>'
-    for place, run in enumerate(runs):
-        colour = _COLOURS[place]
-        path = " L".join(
-            f"{_LEFT + (right - _LEFT) * point[0] / last:.1f}"
-            f" {top + _HEIGHT - _HEIGHT * point[column] / most:.1f}"
-            for point in run["points"]
-        )
-        yield f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
-        y = top + 14 + 18 * place
-        ends = f'x1="{right + 12}" x2="{right + 32}" y1="{y - 4}" y2="{y - 4}"'
-        yield f'<line {ends} stroke="{colour}"/>'
-        yield f'<text x="{right + 38}" y="{y}">{escape(str(run["name"]))}</text>'
+    return line_figure.figure(title, means(result["runs"]), _PANELS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -20,7 +20,7 @@ from koordlet.scheduler.descheduling.evictor_settings import (
 )
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import NEVER, Resident
-from koordlet.scheduler.disruption import limiter
+from koordlet.scheduler.disruption import limiter, workloads
 from koordlet.scheduler.objects.pods import PodClass
 
 
@@ -206,7 +206,7 @@ class Evictability:
             ("maxMigratingPerWorkload", jobs.max_per_workload),
             ("maxUnavailablePerWorkload", jobs.max_unavailable),
         ):
-            most = limiter.of_replicas(configured, expected)
+            most = workloads.of_replicas(configured, expected)
             if expected in {1, most}:
                 yield f"{signature} expects {expected} replicas, and {name} is {most}"
 

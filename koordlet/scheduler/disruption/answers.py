@@ -5,6 +5,8 @@ Covers: the values. Does not cover: answering (``limiter``).
 
 from __future__ import annotations
 
+import math
+
 from koordlet.model.record import dataclass
 
 
@@ -78,6 +80,11 @@ class Deny:
     #: What a mover in shadow would be told otherwise.
     would: Allow | Deny | Defer | None = None
 
+    @property
+    def lasts(self) -> float:
+        """Until when, seconds since 1970."""
+        return math.inf if self.until is None else self.until
+
 
 @dataclass(frozen=True, slots=True)
 class Defer:
@@ -85,6 +92,11 @@ class Defer:
 
     reason: str
     message: str
+
+    @property
+    def lasts(self) -> float:
+        """Nobody knows: soon."""
+        return 0.0
 
 
 Answer = Allow | Deny | Defer

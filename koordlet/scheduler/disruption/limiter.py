@@ -28,9 +28,9 @@ a node the priority of 3 as well; the rest of a gang whose first member was let 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from koordlet.kubeapi.disruption_rates import CountOrPercent, Disruption
+from koordlet.kubeapi.disruption_rates import Disruption
 from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.disruption import rate_book, workloads
@@ -45,7 +45,7 @@ from koordlet.scheduler.disruption.answers import (
     Mover,
 )
 from koordlet.scheduler.disruption.pace import FIVE_MINUTES, Eviction, Pace
-from koordlet.scheduler.disruption.rate_book import RateBook
+from koordlet.scheduler.disruption.rate_book import Group, RateBook
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.disruption.workloads import Signature, WorkloadIndex
 from koordlet.scheduler.objects import eviction_marks
@@ -56,8 +56,6 @@ SYSTEM_CRITICAL = 2_000_000_000
 _MINUTE = 60.0
 #: The first checks, which hold for several moves that are one, too: a drain, a plan, a gang.
 _ALWAYS = 4
-#: Replicas from which the formula of a workload's bounds changes.
-_FEW, _MANY = 4, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +75,8 @@ class _Question:
     asker: Asker
     signature: Signature | None
     now: Clock
+    #: What its DisruptionRates say; two checks ask.
+    groups: Callable[[], list[Group]]
 
     @property
     def shadow(self) -> bool:
@@ -98,7 +98,7 @@ class Limiter:
         self._budgets, self._health = budgets, health
         #: What the cluster's bounds were last asked for, and their answer.
         self._cluster_key: object = None
-        self._cluster_answer: Answer | None = None
+        self._cluster_answer: Deny | Defer | None = None
         self._checks = (
             self._gone, self._protected, self._rates, self._budget, self._cluster, self._node,
             self._namespace, self._controller, self._share, self._cool_down, self._unhealthy,
@@ -111,22 +111,32 @@ class Limiter:
 
     def may_evict(self, pod: Pod, cause: str, mover: Mover, now: Clock) -> Answer:
         """Whether a mover may evict a pod now."""
-        self.pace.expire(now.steady)
-        component = rate_book.component(mover.name)
-        asker = Asker(
-            cause=cause,
-            component=component,
-            background=component in self.settings.limiter.background,
-            shadow=not mover.acts,
-        )
-        signature = self.workloads.signature(pod.pod_class)
-        question = _Question(pod=pod, mover=mover, asker=asker, signature=signature, now=now)
-        checks = self._checks[:_ALWAYS] if mover.planned or mover.follows else self._checks
-        refusals = (check(question) for check in checks)
-        answer: Answer = next((refusal for refusal in refusals if refusal is not None), Allow())
+        answer = next(self._refusals(pod, cause, mover, now), Allow())
         if mover.acts:
             return answer
         return Deny("Shadow", f"{mover.name} only watches: its mode is Shadow", would=answer)
+
+    def lasting(self, pod: Pod, cause: str, mover: Mover, now: Clock) -> Answer:
+        """What keeps a pod longest, for whoever may wait: all checks are asked."""
+        several = self._refusals(pod, cause, mover, now)
+        return max(several, key=lambda answer: answer.lasts, default=Allow())
+
+    def _refusals(self, pod: Pod, cause: str, mover: Mover, now: Clock) -> Iterator[Deny | Defer]:
+        """What refuses an eviction, in the order of the checks."""
+        self.pace.expire(now.steady)
+        component = rate_book.component(mover.name)
+        asker = Asker(
+            cause=cause, component=component, shadow=not mover.acts,
+            background=component in self.settings.limiter.background,
+        )  # fmt: skip
+        signature = self.workloads.signature(pod.pod_class)
+        groups = functools.cache(lambda: self.rates.groups(pod, self.pace.leaving))
+        question = _Question(
+            pod=pod, mover=mover, asker=asker, signature=signature, now=now, groups=groups
+        )
+        checks = self._checks[:_ALWAYS] if mover.planned or mover.follows else self._checks
+        answers = (check(question) for check in checks)
+        yield from (answer for answer in answers if answer is not None)
 
     # What follows from an answer.
 
@@ -189,13 +199,13 @@ class Limiter:
 
     # The checks.
 
-    def _gone(self, question: _Question) -> Answer | None:
+    def _gone(self, question: _Question) -> Deny | Defer | None:
         pod = question.pod
         if pod.terminating or self.pace.leaves(pod.uid):
             return Deny("Gone", f"{pod.key} ends already, or its eviction is asked for")
         return None
 
-    def _protected(self, question: _Question) -> Answer | None:
+    def _protected(self, question: _Question) -> Deny | Defer | None:
         pod, signature = question.pod, question.signature
         why = pod.immovable
         if not why and pod.reserve_pod_of:
@@ -216,15 +226,14 @@ class Limiter:
             )
         return None if not why else Deny("Protected", f"{pod.key} is not evicted: {why}")
 
-    def _rates(self, question: _Question) -> Answer | None:
-        groups = self.rates.groups(question.pod, self.pace.leaving)
-        wall = question.now.wall
+    def _rates(self, question: _Question) -> Deny | Defer | None:
         refusals = (
-            rate_book.refusal(group, question.pod, question.asker, wall) for group in groups
+            rate_book.refusal(group, question.pod, question.asker, question.now.wall)
+            for group in question.groups()
         )
         return next((refusal for refusal in refusals if refusal is not None), None)
 
-    def _budget(self, question: _Question) -> Answer | None:
+    def _budget(self, question: _Question) -> Deny | Defer | None:
         pod = question.pod
         if not pod.up:
             return None  # it may be no loss to the budget: the server knows
@@ -238,14 +247,14 @@ class Limiter:
                 )
         return None
 
-    def _cluster(self, question: _Question) -> Answer | None:
+    def _cluster(self, question: _Question) -> Deny | Defer | None:
         """One answer for a mover at one moment, whichever pod it is about."""
         key = question.mover, question.now, self.settings, self.pace.revision
         if key != self._cluster_key:
             self._cluster_key, self._cluster_answer = key, self._of_cluster(question)
         return self._cluster_answer
 
-    def _of_cluster(self, question: _Question) -> Answer | None:
+    def _of_cluster(self, question: _Question) -> Deny | Defer | None:
         mover, now, shadow = question.mover, question.now, question.shadow
         bounds, limit = self.settings.limiter, question.mover.limit
         rate, whose = EvictionRate(self.settings.per_minute, _MINUTE), "the cluster"
@@ -263,7 +272,7 @@ class Limiter:
             return Defer("InFlight", _in_flight("the cluster", flying, bounds.in_flight))
         return None
 
-    def _node(self, question: _Question) -> Answer | None:
+    def _node(self, question: _Question) -> Deny | Defer | None:
         bounds, node, now = self.settings.limiter, question.pod.node, question.now
         if question.mover.reclaims:
             return None
@@ -275,7 +284,7 @@ class Limiter:
         rate = EvictionRate(bounds.per_node_five_minutes, FIVE_MINUTES)
         return _rate("NodeRate", f"node {node}", times, rate, now)
 
-    def _namespace(self, question: _Question) -> Answer | None:
+    def _namespace(self, question: _Question) -> Deny | Defer | None:
         most, namespace = self.settings.limiter.per_namespace_in_flight, question.pod.namespace
         if most is None:
             return None
@@ -288,18 +297,18 @@ class Limiter:
             return None
         return Defer("NamespaceRate", _in_flight(f"namespace {namespace}", flying, most))
 
-    def _controller(self, question: _Question) -> Answer | None:
+    def _controller(self, question: _Question) -> Deny | Defer | None:
         signature, now, shadow = question.signature, question.now, question.shadow
         if question.mover.reclaims or signature is None:
             return None
         bounds = self.settings.limiter
         members = self.workloads.members(signature)
         replicas = self.workloads.expected(members)
-        most = of_replicas(bounds.per_controller_in_flight, replicas)
+        most = workloads.of_replicas(bounds.per_controller_in_flight, replicas)
         flying = self.pace.flying(signature, now.steady, shadow=shadow)
         if len(flying) >= most:
             return Defer("ControllerRate", _in_flight(str(signature), len(flying), most))
-        least_up = replicas - of_replicas(bounds.per_controller_unavailable, replicas)
+        least_up = replicas - workloads.of_replicas(bounds.per_controller_unavailable, replicas)
         up = sum(pod.up and pod.uid not in flying for pod in workloads.each(members))
         if question.pod.up and up - 1 < least_up:
             return Defer(
@@ -315,10 +324,10 @@ class Limiter:
         rate = EvictionRate(most, FIVE_MINUTES)
         return _rate("ControllerRate", str(signature), times, rate, now)
 
-    def _share(self, question: _Question) -> Answer | None:
+    def _share(self, question: _Question) -> Deny | Defer | None:
         if question.mover.limit is not None:
             return None
-        for group in self.rates.groups(question.pod, self.pace.leaving):
+        for group in question.groups():
             if question.asker.cause in group.spec.exempt:
                 continue
             refusal = rate_book.share_refusal(
@@ -328,7 +337,7 @@ class Limiter:
                 return refusal
         return None
 
-    def _cool_down(self, question: _Question) -> Answer | None:
+    def _cool_down(self, question: _Question) -> Deny | Defer | None:
         signature, now = question.signature, question.now
         if question.mover.reclaims or signature is None:
             return None
@@ -344,7 +353,7 @@ class Limiter:
             until,
         )
 
-    def _unhealthy(self, question: _Question) -> Answer | None:
+    def _unhealthy(self, question: _Question) -> Deny | Defer | None:
         health, bounds = self._health(), self.settings.limiter
         if health.not_ready * 100 > bounds.not_ready_percent * health.nodes:
             return Defer(
@@ -388,12 +397,3 @@ def _rate(reason: str, who: str, times: list[float], rate: EvictionRate, now: Cl
         f" {len(times)} happened{when}",
         until,
     )
-
-
-def of_replicas(configured: CountOrPercent | None, replicas: int) -> int:
-    """How many pods of a workload may go: as configured, or by the peer's formula."""
-    if configured is None:
-        if replicas > _MANY:
-            return max(1, replicas // 10)
-        return 2 if replicas >= _FEW else 1
-    return min(max(1, configured.floor(replicas)), max(1, replicas))

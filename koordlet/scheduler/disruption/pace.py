@@ -131,13 +131,15 @@ class Pace:
             else:
                 self._moved.pop((signature, eviction.shadow), None)
 
-    def gone(self, uid: str, now: float) -> None:
-        """A pod is gone."""
+    def gone(self, uid: str, now: float, *, replaced: bool = False) -> None:
+        """A pod is gone, and its replacement is up where that is so."""
         self.revision += 1
         self._replacements.discard(uid)
         eviction = self._by_uid.get(uid)
         if eviction is not None:
             eviction.end(now)
+            if replaced:
+                eviction.replace()
 
     def up(self, pod: Pod, signature: Signature | None) -> None:
         """A pod is up: it may replace one that was evicted (rule 2)."""

@@ -23,7 +23,7 @@ from koordlet.kubeapi.disruption_rates import CountOrPercent, Disruption, Disrup
 from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.disruption import workloads
-from koordlet.scheduler.disruption.answers import Answer, Asker, Defer, Deny
+from koordlet.scheduler.disruption.answers import Asker, Defer, Deny
 from koordlet.scheduler.disruption.ledger import DisruptionLedger
 from koordlet.scheduler.disruption.settings import DisruptionSettings, RateFloor
 from koordlet.scheduler.disruption.workloads import PodsByClass, Signature, WorkloadIndex
@@ -169,18 +169,21 @@ class RateBook:
 
     def pods(self, held: HeldRate, group: str = "") -> PodsByClass:
         """The placed pods of a rate, or of one controller below it."""
-        selected: dict[PodClass, dict[str, Pod]] = {}
-        for pod_class, pods in self._workloads.of(held.namespace).items():
-            if held.spec is None:
-                continue
-            if held.spec.selector is not None:
-                covered = terms.holds(held.spec.selector, pod_class.labels)
-            else:
-                signature = self._workloads.signature(pod_class)
-                covered = signature is not None and (not group or str(signature) == group)
-            if covered:
-                selected[pod_class] = dict(pods)
-        return selected
+        spec = held.spec
+        if spec is None:
+            return {}
+        if group:
+            kind, _, name = group.partition("/")
+            return self._workloads.members(Signature(held.namespace, kind, name))
+        return {
+            pod_class: dict(pods)
+            for pod_class, pods in self._workloads.of(held.namespace).items()
+            if (
+                self._workloads.signature(pod_class) is not None
+                if spec.selector is None
+                else terms.holds(spec.selector, pod_class.labels)
+            )
+        }
 
     def controllers(self, held: HeldRate) -> set[str]:
         """The controllers of a rate's pods."""
@@ -223,12 +226,16 @@ class RateBook:
     def settle(self, held: HeldRate, now: float) -> list[str]:
         """Credit what lapsed and forget what is old; the UIDs of what lapsed."""
         spec, lapsed = held.spec or RateSpec(), []
-        running = {pod.uid for pod in workloads.each(self.pods(held)) if not pod.terminating}
-        for ledger in held.ledgers.values():
-            for entry in ledger.counted(0.0, shadow=False):
-                if now - entry.at > LAPSE_SECONDS and entry.uid in running and not entry.asked:
-                    ledger.lapse(entry.uid)
-                    lapsed.append(entry.uid)
+        for group, ledger in held.ledgers.items():
+            late = {
+                entry.uid
+                for entry in ledger.counted(0.0, shadow=False)
+                if now - entry.at > LAPSE_SECONDS and not entry.asked
+            }
+            pods = workloads.each(self.pods(held, group)) if late else ()
+            for uid in sorted(late.intersection(pod.uid for pod in pods if not pod.terminating)):
+                ledger.lapse(uid)
+                lapsed.append(uid)
             ledger.prune(now - max(spec.longest, _HOUR))
         if lapsed:
             self._touch(held)
@@ -246,7 +253,7 @@ class RateBook:
 # The checks of one group.
 
 
-def refusal(group: Group, pod: Pod, asker: Asker, now: float) -> Answer | None:
+def refusal(group: Group, pod: Pod, asker: Asker, now: float) -> Deny | Defer | None:
     """Why a rate refuses a disruption; ``None``: it allows it."""
     if asker.cause in group.spec.exempt:
         return None

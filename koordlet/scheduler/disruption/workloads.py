@@ -1,6 +1,7 @@
 """Which pods belong to one workload: placed pods by namespace and class, and their controllers.
 
-Covers: signatures, replicas that controllers want. Does not cover: pods that wait for a node.
+Covers: signatures, replicas that controllers want, how many of them may go at once.
+Does not cover: pods that wait for a node.
 
 Rules:
 1. A signature is a pod's controller; of a ReplicaSet that a Deployment controls, the Deployment: a
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from koordlet.kubeapi.disruption_rates import CountOrPercent
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.owners import PodOwner
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -32,6 +34,8 @@ class Signature:
 
 #: Controllers that are watched.
 _COUNTING = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
+#: Replicas from which the formula of a workload's bounds changes.
+_FEW, _MANY = 4, 10
 #: By class, then by key of the pod.
 PodsByClass = Mapping[PodClass, Mapping[str, Pod]]
 
@@ -182,3 +186,12 @@ def each(pods_by_class: PodsByClass) -> Iterator[Pod]:
     """All of these pods."""
     for pods in pods_by_class.values():
         yield from pods.values()
+
+
+def of_replicas(configured: CountOrPercent | None, replicas: int) -> int:
+    """How many pods of a workload may go: as configured, or by the peer's formula."""
+    if configured is None:
+        if replicas > _MANY:
+            return max(1, replicas // 10)
+        return 2 if replicas >= _FEW else 1
+    return min(max(1, configured.floor(replicas)), max(1, replicas))

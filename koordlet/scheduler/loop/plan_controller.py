@@ -23,7 +23,7 @@ from typing import Any
 from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.scheduler.descheduling.state import ClusterState
-from koordlet.scheduler.disruption.answers import Clock
+from koordlet.scheduler.disruption.answers import Clock, Mover
 from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.migration_writer import PAUSE, WatchedCluster
 from koordlet.scheduler.migration import cleanup, room
@@ -31,7 +31,13 @@ from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
-from koordlet.scheduler.rescheduling import move_plan, plan_flow, plan_room, plan_start
+from koordlet.scheduler.rescheduling import (
+    move_plan,
+    plan_check,
+    plan_flow,
+    plan_room,
+    plan_start,
+)
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
@@ -130,7 +136,7 @@ class PlanController:
         due = self._start.due(pods[kinds.PODS].snapshot.values(), plans, wanted, now)
         if due is None:
             return
-        pod, planner = due.pod, RoomPlanner(self._state(), limiter)
+        pod, planner = due.pod, RoomPlanner(self._state(), limiter, plan_check.STARTED)
         made = planner.empty_node() if pod is None else planner.make_room(pod)
         if isinstance(made, str):
             log.get().info("move_plan.none", pod="" if pod is None else pod.key, detail=made)
@@ -205,16 +211,17 @@ class PlanController:
             job=known.get,
             room=self._room,
             check=self._check,
-            worth=lambda plan: self._checker().worth(plan.node, plan.moves),
+            worth=lambda plan: self._checker(plan).worth(plan.node, plan.moves),
             refusals=self._refusals,
         )
 
     def _check(self, plan: MovePlan) -> tuple[str, str]:
         wanted = None if plan.pod is None else self._pod(plan.pod)
-        return self._checker().objection(wanted, plan.node, plan.moves)
+        return self._checker(plan).objection(wanted, plan.node, plan.moves)
 
-    def _checker(self) -> PlanCheck:
-        return PlanCheck(self._state(), self._watched.disruptions.limiter)
+    def _checker(self, plan: MovePlan) -> PlanCheck:
+        limiter = self._watched.disruptions.limiter
+        return PlanCheck(self._state(), limiter, Mover(name=plan.mover, acts=True))
 
     # What is done.
 
@@ -235,7 +242,8 @@ class PlanController:
 
     async def _find(self, plan: MovePlan) -> None:
         """Write the moves into the plan, or that there are none."""
-        planner = RoomPlanner(self._state(), self._watched.disruptions.limiter)
+        limiter = self._watched.disruptions.limiter
+        planner = RoomPlanner(self._state(), limiter, Mover(name=plan.mover, acts=True))
         wanted = None
         if plan.pod is None:
             made = planner.empty_node()

@@ -19,7 +19,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import order
 from koordlet.scheduler.descheduling.evictor_settings import MigrationSettings
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.disruption import limiter, workloads
+from koordlet.scheduler.disruption import workloads
 from koordlet.scheduler.disruption.answers import Allow, Answer
 from koordlet.scheduler.disruption.workloads import Signature, WorkloadIndex
 from koordlet.scheduler.migration import flow
@@ -131,9 +131,9 @@ class JobBounds:
         settings, members = self._settings, self._workloads.members(signature)
         replicas = self._workloads.expected(members)
         down = max(0, replicas - sum(pod.up for pod in workloads.each(members)))
-        per_workload = limiter.of_replicas(settings.max_per_workload, replicas)
-        unavailable = limiter.of_replicas(settings.max_unavailable, replicas)
-        tokens = limiter.of_replicas(
+        per_workload = workloads.of_replicas(settings.max_per_workload, replicas)
+        unavailable = workloads.of_replicas(settings.max_unavailable, replicas)
+        tokens = workloads.of_replicas(
             settings.workload_migrating or settings.max_per_workload, replicas
         )
         migrating, leaving = self._migrating[signature], self._up[signature]

@@ -5,14 +5,15 @@ plan out, which holds room on each target before anybody is evicted (``scheduler
 
 Rules:
 1. A node is worth trying where the pod would fit without its movable pods. The cheapest set of them
-   moves: at most ``MOST_MOVES`` of the ``CANDIDATES`` cheapest, found by branch and bound.
+   moves: at most ``MOST_MOVES`` of the ``CANDIDATES`` cheapest, found by branch and bound. The
+   cheapest ``_SETS_OF_NODE`` of a node are tried, and ``_SETS`` in all: a search ends in seconds.
 2. All of them must fit elsewhere, by the filters of their own scheduler, each with those before it
    in place. Nobody goes to the node that is to have room. So each target holds its replacements
    while everything else is where it was: a plan that stops anywhere leaves nothing worse.
 3. Nobody moves who is more important than the pod that waits, belongs to its node, would lose data,
-   moves already, is needed by its gang, or may not be evicted now for a reason that waiting for
-   others does not end. Nor do several of whom one, once the others have gone, would have to wait
-   for long (``plan_check.PATIENCE``).
+   moves already, is needed by its gang, or may not be evicted for long (``plan_check.PATIENCE``) by
+   whoever carries the plan out. Nor do several of whom one, once the others have gone, would have
+   to wait for so long.
 4. The least sum of the costs (``plan_check.MoveCosts``) wins; of equal ones the first name.
 5. A pod of a gang whose members share a domain of the topology gets room in that domain. None is
    made for a gang that lacks several, or is gathered in the network.
@@ -23,6 +24,8 @@ Rules:
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -33,7 +36,7 @@ from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.disruption.answers import Allow, Answer, Defer
+from koordlet.scheduler.disruption.answers import Answer, Defer, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
@@ -44,8 +47,8 @@ from koordlet.scheduler.rescheduling.drain import belongs
 from koordlet.scheduler.rescheduling.plan_check import CAUSE, MOVER
 
 MOST_MOVES, CANDIDATES = 5, 12
-#: Chains that are tried for one pod.
-_CHAINS = 256
+#: Chains that are tried for one pod, and sets of pods, of one node and of all.
+_CHAINS, _SETS_OF_NODE, _SETS = 256, 16, 512
 #: Nodes that are tried for being emptied, and pods that one may have.
 _TRIED, _MOST_PODS = 64, 32
 
@@ -59,7 +62,7 @@ class PlannedMove:
     target: str
     cost: float
     #: What the limiter says now: ``None``: it may go.
-    waits_for: Defer | None
+    waits_for: Deny | Defer | None
     #: Places of the moves that free its room.
     after: tuple[int, ...] = ()
 
@@ -89,7 +92,7 @@ _Bound = tuple[float, str, int, Ints, list[_Candidate]]
 
 
 class _Budget:
-    """So many chains are tried in one search."""
+    """So many chains, or sets, are tried in one search."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -106,8 +109,9 @@ _NO_CHAINS = _Budget(0)
 class RoomPlanner:
     """Looks for plans over one state of a cluster, which is as before afterwards."""
 
-    def __init__(self, state: ClusterState, limiter: Limiter) -> None:
-        self._state, self._limiter = state, limiter
+    def __init__(self, state: ClusterState, limiter: Limiter, mover: Mover = MOVER) -> None:
+        """``mover``: whose moves they would be, as the limiter knows it."""
+        self._state, self._limiter, self._mover = state, limiter, mover
         self._columns, self._landing = state.columns, Landing(state)
         self._costs = plan_check.MoveCosts(state.columns, limiter)
         #: What the limiter says, by UID.
@@ -144,12 +148,19 @@ class RoomPlanner:
     ) -> RoomPlan | None:
         """The cheapest plan; nodes in the order of the least that they could cost."""
         best: RoomPlan | None = None
+        sets = _Budget(_SETS)
         for bound, _, row, lacking, candidates in bounds:
             if best is not None and bound > best.cost:
                 break
-            for chosen in _subsets(self._allowed(candidates), lacking):
-                if best is not None and sum(each.cost for each in chosen) >= best.cost:
-                    break
+            below = math.inf if best is None else best.cost
+            several = (
+                chosen
+                for chosen in _subsets(candidates, lacking, below)
+                if len(self._allowed(chosen)) == len(chosen)
+            )
+            for chosen in itertools.islice(several, _SETS_OF_NODE):
+                if not sets.take():
+                    return best
                 moves = self._moves(view, pod, row, chosen, chains)
                 if moves is None:
                     continue
@@ -187,15 +198,17 @@ class RoomPlanner:
             yield _Candidate(resident, self._costs.of(pod, row), amounts)
 
     def _allowed(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-        """Those that may be evicted now, or once others have done something."""
+        """Those that may be evicted before long."""
         return [
-            each for each in candidates if isinstance(self._answer(each.resident), Allow | Defer)
+            each
+            for each in candidates
+            if not plan_check.denies(self._answer(each.resident), self._state.now)
         ]
 
     def _answer(self, resident: Resident) -> Answer:
         known = self._answers.get(resident.pod.uid)
         if known is None:
-            known = self._limiter.may_evict(resident.pod, CAUSE, MOVER, self._state.now)
+            known = self._limiter.lasting(resident.pod, CAUSE, self._mover, self._state.now)
             self._answers[resident.pod.uid] = known
         return known
 
@@ -218,7 +231,7 @@ class RoomPlanner:
 
     def _rehearsed(self, several: Sequence[Pod]) -> bool:
         """Whether the limiter would keep one of them back for long."""
-        return bool(plan_check.rehearse(self._limiter, several, self._state.now)[0])
+        return bool(plan_check.rehearse(self._limiter, several, self._state.now, self._mover)[0])
 
     def _landed(
         self, chosen: Sequence[_Candidate], chains: _Budget, priority: int
@@ -243,7 +256,7 @@ class RoomPlanner:
         pod, name = candidate.resident.pod, self._state.node(target).name
         after = tuple(place for place, move in enumerate(moves) if move.origin == name)
         answer = self._answer(candidate.resident)
-        waits = answer if isinstance(answer, Defer) else None
+        waits = answer if isinstance(answer, Deny | Defer) else None
         moves.append(PlannedMove(pod, pod.node, name, candidate.cost, waits, after))
 
     def _vacated(
@@ -309,8 +322,10 @@ def _fewest(candidates: Sequence[_Candidate], lacking: Ints) -> int:
     return fewest
 
 
-def _subsets(candidates: Sequence[_Candidate], lacking: Ints) -> Iterator[tuple[_Candidate, ...]]:
-    """The sets that free what is lacking, the cheapest first."""
+def _subsets(
+    candidates: Sequence[_Candidate], lacking: Ints, below: float
+) -> Iterator[tuple[_Candidate, ...]]:
+    """The sets that free what is lacking and cost less, the cheapest first."""
     lines = np.flatnonzero(lacking)
     # In plain integers: arrays of so few elements cost ten times that.
     frees = [tuple(each.amounts[lines].tolist()) for each in candidates]
@@ -323,6 +338,8 @@ def _subsets(candidates: Sequence[_Candidate], lacking: Ints) -> Iterator[tuple[
         if len(chosen) == MOST_MOVES:
             return
         for place in range(start, len(candidates)):
+            if cost + candidates[place].cost >= below:
+                return  # those that follow cost as much
             rest = [need - much for need, much in zip(left, frees[place], strict=True)]
             grow(place + 1, (*chosen, place), cost + candidates[place].cost, rest)
 

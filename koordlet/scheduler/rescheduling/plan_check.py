@@ -18,7 +18,7 @@ from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.disruption.answers import Clock, Deny, Mover
+from koordlet.scheduler.disruption.answers import Answer, Clock, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.framework import Verdict
@@ -28,10 +28,11 @@ from koordlet.scheduler.gangs import topology
 from koordlet.scheduler.migration import gang
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.rescheduling.drain import belongs
-from koordlet.scheduler.rescheduling.move_plan import PlanMove, PlanWorth
+from koordlet.scheduler.rescheduling.move_plan import STARTER, PlanMove, PlanWorth
 
 CAUSE = "Defragmented"
-MOVER = Mover(name="plan", acts=True)
+#: Who moves the pods of a plan: what a person wants, or what began by itself.
+MOVER, STARTED = Mover(name="plan", acts=True), Mover(name=STARTER, acts=True)
 #: Seconds for which a plan may wait for the budgets of a move.
 PATIENCE = 600.0
 _PRIORITY = 1e9
@@ -47,13 +48,20 @@ class MoveCosts:
         self._columns, self._workloads = columns, limiter.workloads
         #: The pods that each workload wants.
         self._expected: dict[Signature, int] = {}
+        #: By class, priority and the CPU of the node.
+        self._known: dict[tuple[PodClass, int, int], float] = {}
 
     def of(self, pod: Pod, row: int) -> float:
         """What it costs that a pod leaves its node."""
         whole = max(1, int(self._columns.allocatable[0, row]))
-        share = int(self._columns.vectors(pod.pod_class)[0][0]) / whole
-        replicas = self._replicas(pod.pod_class)
-        return 1 + max(0, pod.priority) / _PRIORITY + 1 / replicas + share
+        key = pod.pod_class, pod.priority, whole
+        cost = self._known.get(key)
+        if cost is None:
+            share = int(self._columns.vectors(pod.pod_class)[0][0]) / whole
+            replicas = self._replicas(pod.pod_class)
+            cost = 1 + max(0, pod.priority) / _PRIORITY + 1 / replicas + share
+            self._known[key] = cost
+        return cost
 
     def _replicas(self, pod_class: PodClass) -> int:
         signature = self._workloads.signature(pod_class)
@@ -76,7 +84,14 @@ def fits(columns: Columns, view: View, row: int, leaving: Sequence[Pod]) -> bool
     return passes
 
 
-def rehearse(limiter: Limiter, several: Sequence[Pod], now: Clock) -> tuple[str, str]:
+def denies(answer: Answer, now: Clock) -> bool:
+    """Whether an answer keeps a pod from going for longer than a plan may wait."""
+    return isinstance(answer, Deny) and answer.lasts - now.wall > PATIENCE
+
+
+def rehearse(
+    limiter: Limiter, several: Sequence[Pod], now: Clock, mover: Mover = MOVER
+) -> tuple[str, str]:
     """What would keep one of them from going, the ones before it gone: reason and sentence.
 
     Nothing is debited in the end. Each is taken to be replaced before the next goes.
@@ -84,14 +99,12 @@ def rehearse(limiter: Limiter, several: Sequence[Pod], now: Clock) -> tuple[str,
     asked: list[Pod] = []
     try:
         for pod in several:
-            answer = limiter.may_evict(pod, CAUSE, MOVER, now)
-            if isinstance(answer, Deny) and not (
-                answer.until is not None and answer.until - now.wall <= PATIENCE
-            ):
+            answer = limiter.lasting(pod, CAUSE, mover, now)
+            if isinstance(answer, Deny) and denies(answer, now):
                 return answer.reason, answer.message
-            limiter.begin(pod, CAUSE, MOVER, now)
+            limiter.begin(pod, CAUSE, mover, now)
             asked.append(pod)
-            limiter.pace.gone(pod.uid, now.steady)
+            limiter.pace.gone(pod.uid, now.steady, replaced=True)
         return "", ""
     finally:
         for pod in reversed(asked):
@@ -122,8 +135,8 @@ def outside_gang(state: ClusterState, pod: Pod) -> tuple[Mapping[int, Verdict], 
 class PlanCheck:
     """Judges moves over one state of a cluster, which is as before afterwards."""
 
-    def __init__(self, state: ClusterState, limiter: Limiter) -> None:
-        self._state, self._limiter = state, limiter
+    def __init__(self, state: ClusterState, limiter: Limiter, mover: Mover = MOVER) -> None:
+        self._state, self._limiter, self._mover = state, limiter, mover
         self._columns, self._landing = state.columns, Landing(state)
 
     def objection(self, pod: Pod | None, node: str, moves: Sequence[PlanMove]) -> tuple[str, str]:
@@ -147,7 +160,8 @@ class PlanCheck:
             if why := gang.leaves_alone(self._state.gangs.of(resident.pod)):
                 return "GangStays", f"pod {move.pod}: {why}"
             residents.append(resident)
-        reason, why = rehearse(self._limiter, [each.pod for each in residents], self._state.now)
+        pods = [each.pod for each in residents]
+        reason, why = rehearse(self._limiter, pods, self._state.now, self._mover)
         if reason:
             return reason, why
         return self._no_place(pod, node, list(zip(residents, moves, strict=True)))

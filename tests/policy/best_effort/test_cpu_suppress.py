@@ -101,10 +101,7 @@ def test_the_seed_knows_the_annotation_only() -> None:
     now = colocation.moment(FORTY, [LS, BE], threshold=ON)
     smaller = dataclasses.replace(now.node, capacity={"cpu": 40000}, allocatable={"cpu": 30000})
     now = dataclasses.replace(now, node=smaller)
-    peer, seed = (
-        decided(now, used(8, 1), settings=Settings(seed=seed_formula))
-        for seed_formula in (False, True)
-    )
+    peer, seed = (decided(now, used(8, 1), settings=Settings(seed=seed)) for seed in (False, True))
 
     assert peer.limit is not None
     assert seed.limit is not None

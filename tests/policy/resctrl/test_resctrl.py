@@ -113,9 +113,7 @@ def test_a_bad_range_costs_itself(start: int, end: int) -> None:
             classes={"BE": Wish(ways=(start, end), percent=50), "LS": Wish(ways=(0, 50))}
         ),
     )
-    bad = {
-        condition.subject for condition in decided.conditions if condition.type == "ResctrlRefused"
-    }
+    bad = {c.subject for c in decided.conditions if c.type == "ResctrlRefused"}
 
     assert texts(decided)["/r/LS/schemata"] == "L3:0=3f;8=3f"
     assert (bad, texts(decided)["/r/BE/schemata"]) == ({"class BE"}, "MB:0=50;8=50")
@@ -130,9 +128,7 @@ def test_too_few_classes_are_given_in_order() -> None:
     made = [a.target for a in decided.actions if isinstance(a, action.MakeDir)]
 
     assert made == ["/r/BE", "/r/LSR"]
-    lost = [
-        condition.message for condition in decided.conditions if condition.type == "ResctrlNoRoom"
-    ]
+    lost = [c.message for c in decided.conditions if c.type == "ResctrlNoRoom"]
     assert [message.partition(":")[0] for message in lost] == [
         "no resctrl group LS",
         "no resctrl group koordlet-uid-p",
@@ -154,7 +150,7 @@ def test_a_pod_has_a_group_of_its_own() -> None:
     decided = decide(there(), annotated("p", wish), settings=policy.Settings(classes={}))
 
     assert texts(decided) == {"/r/koordlet-uid-p/schemata": "L3:0=3f;8=fc0\nMB:0=20;8=20"}
-    assert [condition.message for condition in decided.conditions] == ["L3: there is no cache 3"]
+    assert [c.message for c in decided.conditions] == ["L3: there is no cache 3"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '"x"', "{}", '{"llc": 5}', '{"mb": {"schemata": {}}}'])
@@ -180,7 +176,7 @@ def test_threads_go_to_their_class() -> None:
 
     assert [(move.target, move.pids) for move in moves] == [("/r/BE/tasks", (5, 6, 7))]
     assert moves[0].taken_from == ("/r/tasks", "/r/LS/tasks")
-    assert [condition.type for condition in decided.conditions] == ["ResctrlForeignGroup"]
+    assert [c.type for c in decided.conditions] == ["ResctrlForeignGroup"]
 
 
 def test_an_exclusive_groups_ways_are_left_to_it() -> None:
@@ -221,7 +217,7 @@ def test_somebody_elses_mount_options_stand() -> None:
     """They are respected and said."""
     asked = policy.Settings(classes={}, mount=True, mount_options=("cdp",))
 
-    assert [condition.type for condition in decide(there(), BATCH, settings=asked).conditions] == [
+    assert [c.type for c in decide(there(), BATCH, settings=asked).conditions] == [
         "ResctrlMountOptions"
     ]
 
@@ -258,9 +254,7 @@ def test_all_ways_are_for_nobody(ways: int) -> None:
     """Somebody else has to have one."""
     made = decide(there(), annotated("db", {"llc": {"ways": ways}}))
 
-    assert ("ResctrlRefused", "t/db") in [
-        (condition.type, condition.subject) for condition in made.conditions
-    ]
+    assert ("ResctrlRefused", "t/db") in [(c.type, c.subject) for c in made.conditions]
 
 
 @pytest.mark.parametrize("ways", [0, -1, "4", 1.5])
@@ -301,7 +295,7 @@ def test_a_reversed_range_of_the_control_plane() -> None:
     )
     made = policy.decide(seen, series.History(), policy.Settings(), policy.State())
 
-    assert {condition.type for condition in made.conditions} == {"ResctrlRefused"}
+    assert {c.type for c in made.conditions} == {"ResctrlRefused"}
 
 
 def test_slow_memory() -> None:

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from koordlet.kubeapi.disruption_rates import CountOrPercent
-from koordlet.scheduler.disruption import answers, rate_book
+from koordlet.scheduler.disruption import answers, rate_book, settings
+from koordlet.scheduler.disruption.workloads import Signature, WorkloadIndex
+from koordlet.scheduler.objects.pods import PodClass
 from tests.kit.disruptions import ACTS, BACKGROUND, START, UNBOUNDED, WATCHES, Picture, reason
+
+DAILY = {"priorityAtLeast": 0, "count": 4, "window": "24h"}
 
 
 def picture(number: int = 3, *, of: str = "web", **configured: Any) -> Picture:
@@ -284,6 +288,44 @@ def test_an_accepted_eviction_of_a_pod_that_still_runs_after_ten_minutes_is_cred
     assert lapsed == {"uid-web-0": True, "uid-web-1": False}
     assert cluster.evict(pod(cluster, "web-0")) == ""
     assert cluster.evict(pod(cluster, "web-2")) == "RateSpent"
+
+
+class CountedIndex(WorkloadIndex):
+    """Counts the classes whose workload is asked for."""
+
+    asked = 0
+
+    def signature(self, pod_class: PodClass) -> Signature | None:
+        """The workload of a class."""
+        self.asked += 1
+        return super().signature(pod_class)
+
+
+def test_a_question_about_a_pod_looks_at_no_other_controller() -> None:
+    """It costs the same beside fifty controllers: a plan asks it of thousands of pods."""
+    body = {"apiVersion": settings.API_VERSION, "disruption": {"defaults": [DAILY]}}
+    asked = []
+    for others in (0, 50):
+        cluster = picture()
+        for place in range(others):
+            cluster.pod(f"other-{place}", of=f"other-{place}")
+        known = CountedIndex(cluster.pods.values)
+        book = rate_book.RateBook(settings.read(body, "test"), known)
+        assert [group.standing.expected for group in book.groups(pod(cluster, "web-0"))] == [3]
+        known.asked = 0
+        book.groups(pod(cluster, "web-1"))
+        asked.append(known.asked)
+    assert asked[0] == asked[1]
+
+
+def test_an_entry_of_a_status_whose_controller_is_no_controller_harms_nobody() -> None:
+    """Somebody else wrote it: it is counted for nobody, and never credited."""
+    entry = {"pod": "x", "uid": "u", "time": "2026-01-01T00:00:00Z", "cause": "Eviction"}
+    cluster = picture()
+    cluster.at = 3000.0
+    cluster.rate(status={"disruptions": [{**entry, "controller": "web"}]})
+    cluster.limiter.settle(cluster.now())
+    assert cluster.evict(pod(cluster, "web-0")) == ""
 
 
 def test_the_ledger_comes_back_from_the_status() -> None:

@@ -61,6 +61,21 @@ def test_a_rehearsal_leaves_no_trace_and_a_plan_is_bound_by_budgets_alone() -> N
         assert plan_check.rehearse(limiter, pods[1:], now) == ("", "")
 
 
+def test_a_plan_that_begins_by_itself_is_rehearsed_to_the_refusal_that_lasts() -> None:
+    """The second pod of a workload waits minutes by one check, half an hour by another."""
+    scene = LimitedDump(SHARED, NOW)
+    pods = [each.pod for each in scene.state.residents(scene.state.columns.rows["a"])]
+    limiter, now = scene.limiter, scene.state.now
+    assert plan_check.rehearse(limiter, pods[:1], now, plan_check.STARTED) == ("", "")
+    assert plan_check.rehearse(limiter, pods[:2], now, plan_check.STARTED)[0] == "CoolDown"
+    assert plan_check.rehearse(limiter, pods[:2], now) == ("", "")
+    by_hand = RoomPlanner(scene.state, limiter).make_room(waiting(cpu="4"))
+    by_itself = RoomPlanner(scene.state, limiter, plan_check.STARTED).make_room(waiting(cpu="4"))
+    assert not isinstance(by_hand, str)
+    assert [move.pod.pod_class.owner for move in by_hand.moves] == [("ReplicaSet", "rs")] * 2
+    assert isinstance(by_itself, str)
+
+
 def test_two_pods_that_neither_fit_beside_each_other_do_not_change_places() -> None:
     """By whatever order: once one has left, its replacement would wait for the other's room."""
     bodies = [node("a", cpu="2"), node("b", cpu="2"), pod("a0", "a", cpu="2")]
