@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import collections
 import contextlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -90,6 +91,12 @@ def run(args: argparse.Namespace) -> int:
         bodies = [body for path in args.file for body in manifests.load(path, left_out)]
         output.warn(left_out)
     nodes, findings = judge(bodies)
+    if not nodes and not findings:
+        raise errors.ConfigError(
+            "has no Node, and nothing of Koordinator's agent",
+            culprit=" ".join(args.file) or args.kubeconfig,
+            fix="kubectl get nodes,pods,nodeslos,configmaps,daemonsets -A -o json",
+        )
     document = {
         "nodes": [node._asdict() for node in nodes],
         "findings": [finding._asdict() for finding in findings],
@@ -128,6 +135,8 @@ def judge(bodies: Sequence[Body]) -> tuple[list[NodeView], list[Difference]]:
         slo = _strategies(slos.get(name), config, _labels(node))
         for problem in slo.problems:
             problems[problem].append(f"node {name}")
+        for subject, problem in _unreadable(node, pods[name]):
+            problems[problem].append(subject)
         nodes.append(NodeView(name, _classes(pods[name]), _set(slo), slo.source))
     findings += [Difference("broken", _names(who), what) for what, who in problems.items()]
     findings += _keys("pod key", by_kind["Pod"])
@@ -143,6 +152,21 @@ def _strategies(slo: Body | None, config: Any, labels: Mapping[str, str]) -> nod
     if slo is not None:
         return decoded.decode(slo)
     return sloconfig.decode(config, labels)
+
+
+def _unreadable(node: Body, pods: Iterable[Body]) -> Iterator[tuple[str, str]]:
+    """Subjects of a node with what the agent could not read of them."""
+    from koordlet.workloads import nodes, poddecode  # noqa: PLC0415 -- of this command alone
+
+    subject = f"node {objects.text(node, 'name')}"
+    yield from ((subject, problem) for problem in nodes.decode(node).problems)
+    for pod in pods:
+        subject = f"pod {'/'.join(objects.key(pod))}"
+        try:
+            problems = poddecode.from_object(pod, "", subject).problems
+        except ValueError as error:
+            problems = (str(error),)
+        yield from ((subject, problem) for problem in problems)
 
 
 def _set(slo: nodeslo.NodeSlo) -> dict[str, object]:
@@ -202,8 +226,13 @@ def _config_keys(data: Any) -> Iterator[Difference]:
 
 
 def _answer(sort: str, name: str, subject: str) -> Iterator[Difference]:
-    """What differs, with where it is here; nothing for what stays, or is nobody's of the agent."""
+    """What differs, with where it is here; nothing for what stays.
+
+    A flag or key that is not in the table is of a library, or of another program of theirs.
+    """
     feature = koordinator_features.find(sort, name)
+    if feature is None and sort in ("gate", "ConfigMap key"):
+        yield Difference("absent", subject, "koordlet does not know it: it has no effect")
     if feature is not None and feature.state != "same":
         message = feature.note or "is set elsewhere"
         yield Difference(feature.state, subject, message, feature.ours)
@@ -243,6 +272,14 @@ def _lines(nodes: Sequence[NodeView], findings: Sequence[Difference]) -> Iterato
     ]
     yield from output.table(rows, head=("NODE", "PODS", "STRATEGIES"))
     yield ""
+    users: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
+    for node in nodes:
+        for key, value in node.strategies.items():
+            users[key, json.dumps(value)].append(node.name)
+    if users:
+        applied = [(key, value, _names(who)) for (key, value), who in users.items()]
+        yield from output.table(applied, head=("STRATEGY", "VALUE", "NODES"))
+        yield ""
     if not findings:
         yield "nothing differs: every gate, key and flag in use works under its name"
         return

@@ -94,7 +94,10 @@ def test_gates_flags_and_the_port_of_its_agent(
         "BECPUEvict",
         "cgroup-root-dir",
     ]
-    assert [s.rpartition(" ")[2] for s in subjects(document, "absent")] == ["PodResourcesProxy"]
+    assert [s.rpartition(" ")[2] for s in subjects(document, "absent")] == [
+        "PodResourcesProxy",
+        "Unheard",
+    ]
 
 
 def test_each_node_has_the_strategies_that_its_agent_would_read(
@@ -127,6 +130,33 @@ def test_each_node_has_the_strategies_that_its_agent_would_read(
     assert subjects(document, "absent") == [
         "configmap slo-controller-config: cpu-normalization-config"
     ]
+
+
+def test_texts_that_cannot_be_read_are_named_with_their_node_or_pod(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the agent would complain of them; the table lists each strategy with its nodes."""
+    burst = {"koordinator.sh/cpuBurst": "{bad"}
+    bad = node("n1")
+    bad["metadata"]["annotations"] = {"node.koordinator.sh/colocation-strategy": "[]"}
+    bodies = (bad, pod("p", "n1", {}, **burst), pod("", "n1", {}))
+    strategy = config_map(resource_threshold_config={"clusterStrategy": {"enable": True}})
+    document = judged(tmp_path, capsys, *bodies, strategy)
+
+    assert subjects(document, "broken") == ["node n1", "pod d/p", "pod d/"]
+    assert cli.main(["migrate-check", str(tmp_path / "all.json")]) == 0
+    words = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["resourceUsedThresholdWithBE.enable", "true", "n1"] in words
+
+
+def test_objects_that_say_nothing_are_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An empty list, or one of other kinds, is no cluster in which nothing differs."""
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps({"kind": "List", "items": [pod("p", "n1", {})]}))
+    assert cli.main(["migrate-check", str(path)]) == 2
+    assert f"{path}: has no Node" in capsys.readouterr().err
 
 
 def test_keys_are_named_once_with_their_users(

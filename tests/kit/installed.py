@@ -41,6 +41,8 @@ _OBJECTS = (
     "topology.node.k8s.io/v1alpha2/noderesourcetopologies",
     "scheduling.koordinator.sh/v1alpha1/devices",
 )
+#: Seconds for some commands that each wait for the cluster.
+_MANUAL_PATIENCE = 300.0
 #: Of the machine, at the same place in the container.
 _MACHINE = ("/usr", "/lib", "/lib64")
 
@@ -138,30 +140,28 @@ class Installed:
 
     def uninstall(self) -> None:
         """Every command of the manual, as it stands there."""
-        page = (_PROJECT / "docs/operate-kubernetes.md").read_text().partition("## Uninstall")[2]
+        self.follow("## Uninstall")
+
+    def follow(self, heading: str, programs: str = "") -> None:
+        """Run the first commands below a heading of the manual; a folder may have more programs."""
+        page = (_PROJECT / "docs/operate-kubernetes.md").read_text().partition(f"\n{heading}\n")[2]
         commands = page.partition("```sh")[2].partition("```")[0]
+        path = os.pathsep.join(filter(None, (programs, os.environ["PATH"])))
         done = subprocess.run(
             ["sh", "-ec", commands],
             cwd=_PROJECT,
-            env={**os.environ, "KUBECONFIG": str(self.node.cluster.kubeconfig)},
+            env={**os.environ, "KUBECONFIG": str(self.node.cluster.kubeconfig), "PATH": path},
             capture_output=True,
             text=True,
             check=False,
-            timeout=deadline.PATIENCE,
+            timeout=_MANUAL_PATIENCE,
         )
         assert done.returncode == 0, (done.stdout, done.stderr)
 
 
-def install(
-    node: kubelet_node.Node, config: str, folder: Path = DEPLOY, *, image: bool = False
-) -> Installed:
-    """Apply the manifests of ``deploy/`` and of a folder there; the agent, ready.
-
-    ``image``: of the manifest's own image, which the node has, in place of this machine's files.
-    """
-    # As systemd makes it on every machine: the pod's mount of the cgroups receives later ones.
-    shared = [*node.cluster.the_node().enter(), "mount", "--make-rshared", "/"]
-    subprocess.run(shared, check=True, timeout=deadline.PATIENCE)
+def install(node: kubelet_node.Node, config: str, folder: Path = DEPLOY) -> Installed:
+    """Apply the manifests of ``deploy/`` and of a folder there; the agent, ready."""
+    share_mounts(node)
     with socket.create_server(("127.0.0.1", 0)) as chosen:
         port = chosen.getsockname()[1]
     agent = Installed(node, port)
@@ -170,14 +170,19 @@ def install(
         body = copy.deepcopy(document)
         if body["kind"] == "DaemonSet":
             _onto_this_node(body["spec"]["template"], node, port)
-            if not image:
-                _of_this_machine(body["spec"]["template"])
+            _of_this_machine(body["spec"]["template"])
         if body["kind"] == "ConfigMap":
             body["data"] = {"config.yaml": agents.HEADER + config}
         status, answer = k8s_lab.strict(node.admin, body, dry="")
         assert status < http.client.BAD_REQUEST, answer
     agent.ready()
     return agent
+
+
+def share_mounts(node: kubelet_node.Node) -> None:
+    """As systemd has them on every machine: the pod's mount of the cgroups receives later ones."""
+    shared = [*node.cluster.the_node().enter(), "mount", "--make-rshared", "/"]
+    subprocess.run(shared, check=True, timeout=deadline.PATIENCE)
 
 
 def _onto_this_node(template: dict[str, Any], node: kubelet_node.Node, port: int) -> None:

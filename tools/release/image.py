@@ -2,7 +2,7 @@
 
 Covers: three layers (Debian, dependencies, koordlet), configuration, an archive in the layout of
 OCI that also ``docker load`` takes. The same commit and packages give the same digest.
-Does not cover: pushing it; machines other than x86-64.
+Does not cover: pushing it.
 """
 
 from __future__ import annotations
