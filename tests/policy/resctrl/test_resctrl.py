@@ -106,13 +106,8 @@ def test_a_new_group_is_not_told_that_it_has_no_limit() -> None:
 @pytest.mark.parametrize(("start", "end"), [(50, 30), (0, 130), (-1, 50), (40, 40), (9, 12)])
 def test_a_bad_range_costs_itself(start: int, end: int) -> None:
     """Reversed, beyond 100, empty, not one way: said once for each cache, bandwidth is written."""
-    decided = decide(
-        there(),
-        BATCH,
-        settings=policy.Settings(
-            classes={"BE": Wish(ways=(start, end), percent=50), "LS": Wish(ways=(0, 50))}
-        ),
-    )
+    classes = {"BE": Wish(ways=(start, end), percent=50), "LS": Wish(ways=(0, 50))}
+    decided = decide(there(), BATCH, settings=policy.Settings(classes=classes))
     bad = {c.subject for c in decided.conditions if c.type == "ResctrlRefused"}
 
     assert texts(decided)["/r/LS/schemata"] == "L3:0=3f;8=3f"
@@ -217,9 +212,8 @@ def test_somebody_elses_mount_options_stand() -> None:
     """They are respected and said."""
     asked = policy.Settings(classes={}, mount=True, mount_options=("cdp",))
 
-    assert [c.type for c in decide(there(), BATCH, settings=asked).conditions] == [
-        "ResctrlMountOptions"
-    ]
+    decided = decide(there(), BATCH, settings=asked)
+    assert [c.type for c in decided.conditions] == ["ResctrlMountOptions"]
 
 
 def test_a_state_survives_its_checkpoint() -> None:
@@ -329,9 +323,8 @@ def test_slow_memory() -> None:
 def test_a_container_s_class(kind: qos.Qos, groups: tuple[str, ...], expected: str | None) -> None:
     """The group of its pod, else of its class, and only one that is there."""
     newcomer = moments.workload("new", kind)
-    seen = replace(
-        moments.moment(moments.machine(), [newcomer]), resctrl=there(*map(group, groups))
-    )
+    now = moments.moment(moments.machine(), [newcomer])
+    seen = replace(now, resctrl=there(*map(group, groups)))
     asked = replace(BE_ONLY, runtime_classes=True)
 
     assert policy.admit(seen, asked, policy.State(), newcomer, "main").resctrl_class == expected
@@ -376,9 +369,8 @@ def test_pods_are_counted_while_there_are_rmids() -> None:
     both = replace(BE_ONLY, classes={**BE_ONLY.classes, "LS": Wish()}, pod_monitoring=True)
     now = there(group("BE"), group("LS"), hardware=MONITORED)
     decided = decide(now, *pods, settings=both)
-    made = [
-        a.target for a in decided.actions if isinstance(a, action.MakeDir) and "mon" in a.target
-    ]
+    folders = [a.target for a in decided.actions if isinstance(a, action.MakeDir)]
+    made = [folder for folder in folders if "mon" in folder]
 
     assert 12 - MONITORED.most_groups - 3 == len(made)
     assert all(target.startswith("/r/BE/mon_groups/koordlet-") for target in made)
