@@ -36,7 +36,7 @@ class PlacingBackend(Protocol):
     async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[Taken]:
         """Take objects in, each by itself."""
 
-    def why(self, namespace: str, name: str) -> Why:
+    async def why(self, namespace: str, name: str) -> Why:
         """Explanation of a pod's placement; ``refusals.NotFound`` for an unknown pod."""
 
     async def delete_quota(self, name: str, *, force: bool) -> None:
@@ -82,7 +82,7 @@ class PlacingService:
         return scheduler_pb2.SubmitResponse(results=taken)
 
     async def _explain(self, request: scheduler_pb2.ExplainRequest) -> Why:
-        return self._desk.why(request.namespace, request.name)
+        return await self._desk.why(request.namespace, request.name)
 
     async def _delete_quota(
         self, request: scheduler_pb2.DeleteQuotaRequest

@@ -30,7 +30,7 @@ class Desk:
             placing.Taken(kind="Pod", name=document, error="no" * dry_run) for document in manifests
         ]
 
-    def why(self, namespace: str, name: str) -> placing.Why:
+    async def why(self, namespace: str, name: str) -> placing.Why:
         if name != "a":
             raise refusals.NotFound("no such pod", culprit=f"{namespace}/{name}")
         return placing.Why(node="n1", scores={"n1": 3}, refusals={"NodeName": 2})

@@ -252,25 +252,33 @@ class StandaloneApi:
         """Delete a quota; with pods or children in it only by force."""
         await standalone_quotas.delete(self._store, self._loop.core.quotas.book, name, force=force)
 
-    def why(self, namespace: str, name: str) -> placing.Why:
+    async def why(self, namespace: str, name: str) -> placing.Why:
         """Why a pod is where it is."""
-        core = self._loop.core
-        key = f"{namespace or 'default'}/{name}"
+        core, namespace = self._loop.core, namespace or "default"
+        key = f"{namespace}/{name}"
         placed = core.pod_cache.get(key)
         if placed is not None and key not in core.pod_cache.assumed:
             return placing.Why(node=placed.node)
         entry = core.queue.get(key)
         if entry is None:
-            raise refusals.NotFound(
-                "there is no such pod, or this scheduler does not serve its schedulerName",
-                culprit=key,
-            )
+            return await self._unheard(objects.Ref(kinds.PODS, name, namespace))
         stored = entry.pod.stored_condition[1] if entry.place is not QueuePlace.ACTIVE else ""
         refused: collections.Counter[str] = collections.Counter()
         if entry.place is QueuePlace.UNSCHEDULABLE:
             verdicts = core.cycles[entry.pod.pod_class.scheduler].failure(entry.pod).verdicts or {}
             refused.update(verdict.plugin for verdict in verdicts.values())
         return placing.Why(message=entry.why or stored, refusals=refused)
+
+    async def _unheard(self, ref: objects.Ref) -> placing.Why:
+        """About a pod that was taken in a moment ago, of which the loop has not heard: nothing."""
+        with contextlib.suppress(refusals.NotFound):
+            spec = objects.part(await self._store.get(ref), "spec")
+            if spec.get("schedulerName") in self._loop.core.cycles:
+                return placing.Why(node=str(spec.get("nodeName") or ""))
+        raise refusals.NotFound(
+            "there is no such pod, or this scheduler does not serve its schedulerName",
+            culprit=f"{ref.namespace}/{ref.name}",
+        )
 
 
 def _assigned(verb: str, body: objects.Object, revision: str) -> placing.AssignmentEvent:

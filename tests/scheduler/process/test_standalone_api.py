@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from koordlet.kubeapi import kinds, objects
+import pytest
+
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import decision, nodereport
 from koordlet.rpc import placing
 from koordlet.scheduler.process import standalone_api
@@ -45,9 +47,30 @@ def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
             waiting = ({"a", "b"} - placed.keys()).pop()
             await world.until_told(waiting, "Insufficient cpu")
             [bound] = placed
-            assert desk.why("d", bound).node == "n1"
+            assert (await desk.why("d", bound)).node == "n1"
             [line] = desk.nodes("n1")
             assert (line.allocatable["cpu"], line.requested["cpu"], line.pods) == ("2", "2", 1)
+
+    schedulers.run(body())
+
+
+def test_a_pod_that_was_just_taken_in_has_no_answer_yet(ram: Path) -> None:
+    """Its loop never hears of this one; of a pod that nobody handed in it is said at once."""
+
+    (ram / "heard").mkdir()
+    (ram / "unheard").mkdir()
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram / "heard", over_http=False) as world,
+            schedulers.world(ram / "unheard", over_http=False) as other,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(other.store, loop)
+            [taken] = await desk.submit(_handed(clusters.pod("a")), dry_run=False)
+            assert await desk.why("d", taken.name) == placing.Why()
+            with pytest.raises(refusals.NotFound, match="no such pod"):
+                await desk.why("d", "b")
 
     schedulers.run(body())
 
