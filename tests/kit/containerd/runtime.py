@@ -63,7 +63,7 @@ for word; do
     sed -i 's/"ociVersion":"[^"]*"/"ociVersion":"1.0.2"/' "$word/config.json"
   last=$word
 done
-LD_LIBRARY_PATH={bundle.libraries} exec {found.crun} "$@"
+LD_LIBRARY_PATH={bundle.libraries} exec {bundle.crun} "$@"
 """
 #: Nor does it take a hybrid machine whose v2 hierarchy has controllers: containerd does not see it.
 _INSIDE = """
