@@ -116,7 +116,7 @@ class Evictions:
     async def evict(
         self, request: EvictionRequest, refusal: Refusal | None = None
     ) -> EvictionResult:
-        """Evict a pod if the limiter and the server allow it; ``refusal``: what the limiter said."""
+        """Evict a pod if limiter and server allow it; ``refusal``: what the limiter said."""
         pod, mover, now = request.pod, request.mover, self.now()
         if not self._leads():
             return EvictionResult("NotLeading", "another scheduler may lead: it decides")
