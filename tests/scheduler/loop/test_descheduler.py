@@ -11,7 +11,9 @@ from typing import Any
 
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
+from koordlet.scheduler.descheduling.round import EvictionProposal
 from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.disruption.answers import Deny
 from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSettings
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.objects.eviction_marks import SOFT_EVICTION
@@ -154,9 +156,30 @@ def test_the_clusters_rate_ends_a_strategy_and_is_told(ram: Path, *, over_http: 
                 assert note["message"].startswith("limit of the whole cluster reached: ")
                 told = (await objects.collect(world.store.list(kinds.EVENTS))).items
                 assert [each["reason"] for each in told] == ([] if dry else ["MoveRefused"])
+                counted = made.core.measures.descheduled
+                assert [result for result, *_ in counted] == ["limit of the whole cluster reached"]
             assert await ending(world) == []
-            counted = made.core.measures.descheduled
-            assert [result for result, *_ in counted] == ["limit of the whole cluster reached"]
+
+    schedulers.run(body())
+
+
+def test_a_pod_that_was_refused_stays_though_it_might_go_a_moment_later(ram: Path) -> None:
+    """Its landing was not searched: nobody knows whether it has another place."""
+
+    class Refusing(descheduler.Descheduler):
+        def _refusal(self, proposal: EvictionProposal) -> Deny:
+            return Deny("CoolDown", f"{proposal.resident.pod.name} was moved")
+
+    async def body() -> None:
+        async with scene(ram, over_http=False) as world:
+            for dry in (True, False):
+                made = Refusing(
+                    world.client, settings(), instance="one", dry_run=dry, disruption=FREE
+                )
+                await made.run(once=True)
+                (refused,) = made.round_document()["refused"]
+                assert refused["why"] == "CoolDown: often was moved"
+            assert await ending(world) == []
 
     schedulers.run(body())
 

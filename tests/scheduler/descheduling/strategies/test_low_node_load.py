@@ -6,6 +6,7 @@ from typing import Any
 
 from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling import round as rounds
+from koordlet.scheduler.descheduling.limits import RoundLimits
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.objects.usage import NodeUsage
 from tests.kit import descheduling
@@ -60,7 +61,7 @@ class Rounds:
         self.state, _ = dump.state(bodies, descheduling.NOW)
 
     def play(
-        self, seconds: float = 10.0, limits: rounds.RoundLimits | None = None
+        self, seconds: float = 10.0, limits: RoundLimits | None = None
     ) -> rounds.RoundResult:
         """One round so much later."""
         now = self.state.now
@@ -87,7 +88,7 @@ def note(bodies: list[Body], **args: Any) -> str:
 def test_a_source_has_its_normal_mark_also_where_a_limit_ends_the_round() -> None:
     """Where one closes its detector, it has to be too full twice in a row again."""
     marks = {"consecutiveAbnormalities": 2, "consecutiveNormalities": 1}
-    ends = rounds.RoundLimits(total=0)
+    ends = RoundLimits(total=0)
     played = Rounds(three(), **BOUNDS, anomalyCondition=marks)
     decided = [len(played.play(limits=ends).decisions) for _ in range(4)]
     assert decided == [0, 1, 0, 1]
