@@ -149,10 +149,9 @@ def test_the_clusters_rate_ends_a_strategy_and_is_told(ram: Path, *, over_http: 
                     world.client, settings(), instance="one", dry_run=dry, disruption=closed
                 )
                 await made.run(once=True)
-                document = made.round_document()
-                (refused,) = document["refused"]
+                (refused,) = made.round_document()["refused"]
                 assert refused["why"].startswith("GlobalRate: the cluster may see 0 evictions")
-                (note,) = document["notes"]
+                (note,) = made.round_document()["notes"]
                 assert note["message"].startswith("limit of the whole cluster reached: ")
                 told = (await objects.collect(world.store.list(kinds.EVENTS))).items
                 assert [each["reason"] for each in told] == ([] if dry else ["MoveRefused"])
@@ -173,9 +172,8 @@ def test_a_pod_that_was_refused_stays_though_it_might_go_a_moment_later(ram: Pat
     async def body() -> None:
         async with scene(ram, over_http=False) as world:
             for dry in (True, False):
-                made = Refusing(
-                    world.client, settings(), instance="one", dry_run=dry, disruption=FREE
-                )
+                one: Any = {"instance": "one", "dry_run": dry, "disruption": FREE}
+                made = Refusing(world.client, settings(), **one)
                 await made.run(once=True)
                 (refused,) = made.round_document()["refused"]
                 assert refused["why"] == "CoolDown: often was moved"

@@ -60,9 +60,7 @@ class Rounds:
         self.settings = configuration.read(policy({NAME: args}), "test")
         self.state, _ = dump.state(bodies, descheduling.NOW)
 
-    def play(
-        self, seconds: float = 10.0, limits: RoundLimits | None = None
-    ) -> rounds.RoundResult:
+    def play(self, seconds: float = 10.0, limits: RoundLimits | None = None) -> rounds.RoundResult:
         """One round so much later."""
         now = self.state.now
         self.state.now = Clock(wall=now.wall, steady=now.steady + seconds)
