@@ -6,6 +6,7 @@ the round (``scheduler.sim.descheduling``).
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -37,10 +38,13 @@ def show(
     from koordlet.kubeapi import manifests  # noqa: PLC0415 -- as above
     from koordlet.scheduler.sim import descheduling  # noqa: PLC0415 -- as above
 
+    # What was read stays, and so does what is made of it: only newer objects are collected.
+    gc.freeze()
     moment = now if now is not None else manifests.newest(bodies)
     simulation = descheduling.DeschedulingSimulation(
         bodies, settings, time.time() if moment is None else moment
     )
+    gc.freeze()
     output.warn((*settings.warnings, *simulation.warnings))
     if not explain:
         document = simulation.run()

@@ -99,11 +99,6 @@ def _moment(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Read, try, print."""
-    # numpy and the scheduler: 180 ms that `--help` and what imports this module do without.
-    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML, 8 ms of the same
-    from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
-    from koordlet.scheduler.sim import picture, simulation, what_if  # noqa: PLC0415
-
     complaints: list[str] = []
     bodies = _input(args, complaints)
     if args.deschedule:
@@ -111,6 +106,11 @@ def run(args: argparse.Namespace) -> int:
         settings = descheduling.read(args.deschedule)
         output.warn(complaints)
         return descheduling.show(form, bodies, settings, now=args.now, explain=args.explain)
+    # numpy and the scheduler: 180 ms that `--help` and what imports this module do without.
+    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML, 8 ms of the same
+    from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
+    from koordlet.scheduler.sim import picture, simulation, what_if  # noqa: PLC0415
+
     configured = scheduler.read_configuration(args.config)
     output.warn(configured.warnings if configured is not None else ())
     deciding = configured.deciding if configured is not None else ()

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from koordlet import cli
+from koordlet.scheduler.descheduling import configuration
+from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSettings
+from koordlet.scheduler.sim.descheduling import DeschedulingSimulation
 from tests.kit import descheduling
 from tests.kit.descheduling import node, pod
 
@@ -104,6 +107,58 @@ def test_what_must_be_seen_several_times_is_taken_to_have_been_so_for_long(
     assert (move["node"], move["target"]) == ("n1", "n2")
 
 
+def test_what_the_limiter_refuses_costs_no_search() -> None:
+    """Of forty pods that are to go the cluster's rate lets ten; the rest is not looked at."""
+    often = {"containerStatuses": descheduling.containers(9)}
+    bodies = [
+        *(node(f"n{row}") for row in range(40)),
+        *(pod(f"p{row}", f"n{row}", owner=f"ReplicaSet/{row}", status=often) for row in range(40)),
+    ]
+    strategies = {
+        "RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5},
+        "PodLifeTime": {"maxPodLifeTimeSeconds": 60},
+    }
+    settings = configuration.read(descheduling.policy(strategies, {"nodeFit": True}), "f")
+    searched = descheduling.Searches()
+    document = DeschedulingSimulation(
+        bodies, settings, descheduling.NOW, served=searched.served()
+    ).run()
+    assert (len(document["moves"]), searched.number) == (10, 10)
+    assert [each["why"].partition(":")[0] for each in document["refused"]] == ["GlobalRate"] * 2
+    note = "limit of the whole cluster reached: what else it wants was not looked at"
+    assert [each["message"] for each in document["notes"]] == [note] * 2
+
+
+def test_rehearsals_search_one_place_a_node() -> None:
+    """Marks are all that they are for."""
+    searched = descheduling.Searches()
+    use = {"resources": {"cpu": "1800m", "memory": "1Mi"}}
+    several = [f"p{number}" for number in range(8)]
+    report = {
+        "updateTime": descheduling.ago(0),
+        "nodeMetric": {"nodeUsage": use, "systemUsage": {"resources": {}}},
+        "podsMetric": [
+            {"namespace": "default", "name": name, "podUsage": {"resources": {"cpu": "220m"}}}
+            for name in several
+        ],
+    }
+    idle = {**report, "nodeMetric": {"nodeUsage": {"resources": {}}}, "podsMetric": []}
+    bodies = [
+        *(node("n1"), node("n2"), *(pod(name, "n1") for name in several)),
+        *({"kind": "NodeMetric", "metadata": {"name": name}, "status": status}
+          for name, status in (("n1", report), ("n2", idle))),
+    ]  # fmt: skip
+    load = {"lowThresholds": {"cpu": 40}, "highThresholds": {"cpu": 65}}
+    settings = configuration.read(descheduling.policy({"LowNodeLoad": load}), "f")
+    simulation = DeschedulingSimulation(
+        bodies, settings, descheduling.NOW, served=searched.served()
+    )
+    (run, _) = simulation.run()["strategies"]
+    # The fifth rehearsal is the first that finds the node too full often enough.
+    assert (run["sources"], run["moved"]) == (1, 1)
+    assert searched.number == 1 + run["wanted"]
+
+
 DAY = 86_400
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ELSEWHERE = {"key": "zone", "operator": "In", "values": ["b"]}
@@ -142,17 +197,25 @@ def test_each_strategy_finds_its_pods_in_a_larger_dump_and_one_rate_bounds_them_
             for place, own in enumerate(pods)
         ]
     strategies = {strategy: arguments for strategy, (arguments, _, _) in WANTED.items()}
-    _, policy = files(tmp_path, descheduling.policy(strategies, {"nodeFit": True}))
+    body = descheduling.policy(strategies, {"nodeFit": True})
+    free = DisruptionSettings(limiter=LimiterSettings(per_minute=18))
+    document = DeschedulingSimulation(
+        items, configuration.read(body, "f"), descheduling.NOW, disruption=free
+    ).run()
+    moves = document["moves"]
+    assert collections.Counter(each["strategy"] for each in moves) == dict.fromkeys(WANTED, 3)
+    assert {int(each["node"][1:]) for each in moves} == set(range(18))
+    assert not document["refused"]
+    assert not document["notes"]
+    _, policy = files(tmp_path, body)
     dump = tmp_path / "large.json"
     dump.write_text(json.dumps({"kind": "List", "items": items}))
-    assert cli.main(["sim", str(dump), "--deschedule", policy, "-o", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    moves, refused = document["moves"], document["refused"]
-    counts = collections.Counter(each["strategy"] for each in (*moves, *refused))
-    assert counts == dict.fromkeys(WANTED, 3)
-    assert (len(moves), len(refused)) == (10, 8)
-    assert {each["why"].partition(":")[0] for each in refused} == {"GlobalRate"}
-    assert {int(each["node"][1:]) for each in (*moves, *refused)} == set(range(18))
+    assert cli.main(["sim", str(dump), "--deschedule", policy]) == 0
+    text = capsys.readouterr().out
+    # Three strategies have their pods, the fourth one; each of the others asks once.
+    assert text.count(": GlobalRate: the cluster may see 10 evictions in 1m") == 3
+    assert text.count(": limit of the whole cluster reached: what else it wants was not") == 3
+    assert text.splitlines()[-1] == "10 would be evicted, 3 refused"
 
 
 def test_sim_shows_the_deletion_costs_that_would_be_written_and_spends_no_rate_on_them(

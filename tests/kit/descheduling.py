@@ -1,16 +1,25 @@
 """Clusters for tests of the descheduler: short objects, a configuration, the pods that go.
 
-Covers: nodes, pods and owners as JSON, one round over them. Does not cover: assertions.
+Covers: nodes, pods and owners as JSON, one round over them, how often a landing was searched. Does
+not cover: assertions.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from koordlet.model import moment
+from koordlet.scheduler import framework
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.vectors import Bools, Rows
 from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling import round as rounds
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.objects.pods import PodClass
 
 Body = dict[str, Any]
 #: The moment of every test.
@@ -100,6 +109,37 @@ def policy(
         "profiles": [{"name": "p", "pluginConfig": arguments, "plugins": plugins}],
         **top,
     }
+
+
+class Searches(framework.Plugin):
+    """A plugin that refuses no node, and counts how often the place of a pod is searched."""
+
+    name = "Searches"
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.number = 0
+
+    def filter(self, _class: PodClass, _columns: Columns) -> framework.Filter:
+        """One that is asked each time, whatever is kept of the others."""
+        searches = self
+
+        class Counting(framework.Filter):
+            kind = framework.Kind.CONTEXT
+
+            def allowed(self, rows: Rows) -> Bools:
+                searches.number += 1
+                return np.ones(rows.size, np.bool_)
+
+        return Counting()
+
+    def served(self) -> dict[str, profile.Profile]:
+        """The default profile with this plugin beside the others, by the scheduler's name."""
+        usual = profile.default()
+        more = dataclasses.replace(
+            usual, plugins=(*usual.plugins, self), filters=(*usual.filters, self)
+        )
+        return {usual.name: more}
 
 
 def everybody(_proposal: rounds.EvictionProposal) -> bool:

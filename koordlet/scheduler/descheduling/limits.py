@@ -31,11 +31,18 @@ class EvictionAnswer(enum.Enum):
     NODE_LIMIT = "maximum number of pods per node reached"
     NAMESPACE_LIMIT = "maximum number of pods per namespace reached"
     TOTAL_LIMIT = "maximum number of pods per total reached"
+    #: Of the limiter: no word of the peers.
+    CLUSTER_LIMIT = "limit of the whole cluster reached"
 
     @property
     def evicted(self) -> bool:
         """Whether the pod goes."""
         return self is EvictionAnswer.EVICTED
+
+    @property
+    def ends(self) -> bool:
+        """Whether whatever else the strategy wants would be refused, too."""
+        return self in {EvictionAnswer.TOTAL_LIMIT, EvictionAnswer.CLUSTER_LIMIT}
 
 
 class RoundCounts:

@@ -1,7 +1,8 @@
 """One round: every strategy of every profile proposes, limits and evictor answer.
 
 Covers: the order of strategies, checks before each eviction, what a failing strategy costs.
-Does not cover: evicting; whoever plays a round answers each proposal with whether the pod goes.
+Does not cover: evicting, and the limiter; whoever plays a round asks it, and answers each proposal
+with whether the pod goes.
 
 Rules:
 1. Per profile first all ``deschedule`` strategies in their order, then all ``balance`` ones.
@@ -11,12 +12,15 @@ Rules:
 4. What a strategy only shows, beside others that act, counts until it ends: it takes nobody's
    place in the limits of the round or on a node.
 5. With upstream's configuration nothing is done where fewer than two nodes are ready.
+6. The limits of the round are asked first, then the limiter, and where a pod would land last: that
+   costs most by far.
+7. A bound of the whole round or cluster ends the strategy, with a note: it would refuse the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Protocol
 
 from koordlet.model.record import dataclass
@@ -26,6 +30,7 @@ from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.limits import EvictionAnswer, RoundCounts, RoundLimits
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
+from koordlet.scheduler.disruption.answers import CLUSTER_WIDE, Refusal
 
 FEW_NODES = "the cluster size is 0 or 1"
 
@@ -51,7 +56,7 @@ Intents = Generator[Intent, EvictionAnswer, None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionProposal:
-    """An intent that passed all checks: whoever plays the round says whether the pod goes."""
+    """An intent that passed the checks: whoever plays the round says whether the pod goes."""
 
     resident: Resident
     reason: str
@@ -64,6 +69,13 @@ class EvictionProposal:
     shadow: bool = False
     cordon: bool = False
     deletion_cost: int | None = None
+    #: What the limiter said: the pod stays, and whoever plays the round may tell that.
+    refusal: Refusal | None = None
+
+    @property
+    def why(self) -> str:
+        """Why the limiter refuses it, reason first; empty where it does not."""
+        return "" if self.refusal is None else f"{self.refusal.reason}: {self.refusal.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +206,13 @@ class DeschedulingRound:
         state: ClusterState,
         *,
         waits: bool = False,
+        asks: Callable[[EvictionProposal], Refusal | None] = lambda _: None,
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``waits``: whoever answers lets the cluster change meanwhile."""
+        """``waits``: whoever answers lets the cluster change meanwhile; ``asks``: the limiter."""
         self.result = RoundResult()
         self._clock = clock
-        self._profiles, self._state, self._waits = profiles, state, waits
+        self._profiles, self._state, self._waits, self._asks = profiles, state, waits, asks
         self._landing = Landing(state)
         self._counts = RoundCounts(limits)
         self._gone: set[str] = set()
@@ -264,7 +277,7 @@ class DeschedulingRound:
     ) -> Generator[EvictionProposal, bool, None]:
         intents = strategy.intents(scene)
         answer: EvictionAnswer | None = None
-        while answer is not EvictionAnswer.TOTAL_LIMIT:
+        while answer is None or not answer.ends:
             try:
                 intent = next(intents) if answer is None else intents.send(answer)
             except StopIteration:
@@ -276,6 +289,7 @@ class DeschedulingRound:
             answer = yield from self._answer(profile, strategy, scene, intent)
             run.answered(answer)
         intents.close()
+        scene.note(f"{answer.value}: what else it wants was not looked at")
 
     def _answer(
         self, profile: RoundProfile, strategy: DeschedulingStrategy, scene: Scene, intent: Intent
@@ -286,26 +300,27 @@ class DeschedulingRound:
             return EvictionAnswer.REFUSED
         if not scene.judge.admits_namespace(resident):
             return EvictionAnswer.UNFIT
-        if target < 0 and not stays and checks_fit(profile.evictor):
-            target = self._landing_of(profile.evictor, resident)
-            if target < 0:
-                return EvictionAnswer.UNFIT
         proposal = EvictionProposal(
             resident=resident,
             reason=intent.reason,
             strategy=strategy.name,
             profile=profile.name,
             node=resident.pod.node,
-            target=self._state.node(target).name if target >= 0 else "",
+            target=self._name(target),
             evictor=profile.evictor,
             shadow=intent.shadow or profile.evictor.dry_run,
             cordon=intent.cordon,
             deletion_cost=intent.deletion_cost,
         )
-        limited = None if stays else self._counts.refusal(resident.pod)
-        if limited is not None:
-            self.result.decisions.append(Decision(proposal, limited))
-            return limited
+        if not stays:
+            limited = yield from self._limit(proposal)
+            if limited is not None:
+                return limited
+            if target < 0 and checks_fit(profile.evictor):
+                target = self._landing_of(profile.evictor, resident)
+                if target < 0:
+                    return EvictionAnswer.UNFIT
+                proposal = replace(proposal, target=self._name(target))
         goes = yield from self._ask(proposal)
         answer = EvictionAnswer.EVICTED if goes else EvictionAnswer.REFUSED
         if stays:
@@ -318,6 +333,29 @@ class DeschedulingRound:
             self._counts.count(resident.pod)
             self._landing.depart(resident, target)
         return answer
+
+    def _limit(
+        self, proposal: EvictionProposal
+    ) -> Generator[EvictionProposal, bool, EvictionAnswer | None]:
+        """The limit that keeps a pod, whether it has another place or not (rule 6)."""
+        limited = self._counts.refusal(proposal.resident.pod)
+        if limited is None:
+            if self._waits:
+                self._landing.suspend()
+            refusal = self._asks(proposal)
+            if refusal is not None:
+                proposal = replace(proposal, refusal=refusal)
+                wide = refusal.reason in CLUSTER_WIDE
+                limited = EvictionAnswer.CLUSTER_LIMIT if wide else EvictionAnswer.REFUSED
+                yield proposal
+            if self._waits:
+                self._landing.resume()
+        if limited is not None:
+            self.result.decisions.append(Decision(proposal, limited))
+        return limited
+
+    def _name(self, row: int) -> str:
+        return self._state.node(row).name if row >= 0 else ""
 
     def _ask(self, proposal: EvictionProposal) -> Generator[EvictionProposal, bool, bool]:
         """Whether a pod goes; meanwhile the cluster is shown as it is."""

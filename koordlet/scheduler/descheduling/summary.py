@@ -13,12 +13,15 @@ from koordlet.scheduler.descheduling.limits import EvictionAnswer
 from koordlet.scheduler.descheduling.round import EvictionProposal, RoundResult, StrategyRun
 
 
-def document(result: RoundResult, why: Callable[[EvictionProposal], str]) -> dict[str, Any]:
-    """A round as JSON; ``why``: the reason of whoever refused a proposal, where it has one."""
+def document(
+    result: RoundResult, why: Callable[[EvictionProposal], str] = lambda _: ""
+) -> dict[str, Any]:
+    """A round as JSON; ``why``: the reason of others than the limiter who refused a proposal."""
     refused = [
         {
             **_move(decision.proposal),
-            "why": (decision.answer is EvictionAnswer.REFUSED and why(decision.proposal))
+            "why": decision.proposal.why
+            or (decision.answer is EvictionAnswer.REFUSED and why(decision.proposal))
             or decision.answer.value,
         }
         for decision in result.decisions

@@ -99,4 +99,7 @@ class Defer:
         return 0.0
 
 
-Answer = Allow | Deny | Defer
+Refusal = Deny | Defer
+Answer = Allow | Refusal
+#: The reasons that are about no pod: at that moment a mover is refused whichever pod it asks for.
+CLUSTER_WIDE = frozenset({"GlobalRate", "InFlight", "Unhealthy"})

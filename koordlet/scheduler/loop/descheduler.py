@@ -30,7 +30,7 @@ from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, 
 from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
-from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, Mover
+from koordlet.scheduler.disruption.answers import Allow, Answer, Clock, Deny, Mover, Refusal
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import (
@@ -168,12 +168,18 @@ class Descheduler:
         """One round over the cluster as it is now."""
         clock = time.perf_counter
         began = clock()
-        if self._own is not None:
-            self._own.tidy()
+        try:
+            if self._own is not None:
+                self._own.tidy()
+            played = DeschedulingRound(
+                self._settings.profiles, self._settings.limits, self.state(),
+                waits=True, asks=self._refusal, clock=clock,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 -- rule 3: the last round stays what it was
+            self._failed(error)
+            self.beat = self._now().steady
+            return RoundResult()
         self.book.begin()
-        played = DeschedulingRound(
-            self._settings.profiles, self._settings.limits, self.state(), waits=True, clock=clock
-        )
         proposals = played.proposals()
         try:
             proposal = next(proposals)
@@ -182,7 +188,7 @@ class Descheduler:
         except StopIteration:
             pass
         except Exception as error:  # noqa: BLE001 -- rule 3: it costs this round
-            log.get().error("descheduler.round_failed", detail=f"{type(error).__name__}: {error}")
+            self._failed(error)
         finally:
             proposals.close()
         now, seconds = self._now(), clock() - began
@@ -202,6 +208,10 @@ class Descheduler:
             ],
         )
         return played.result
+
+    @staticmethod
+    def _failed(error: Exception) -> None:
+        log.get().error("descheduler.round_failed", detail=f"{type(error).__name__}: {error}")
 
     def state(self) -> ClusterState:
         """The cluster now."""
@@ -245,13 +255,13 @@ class Descheduler:
     async def _answer(self, proposal: EvictionProposal) -> bool:
         """Whether a pod goes (rule 2)."""
         evictor, pod, traits_ = proposal.evictor, proposal.resident.pod, proposal.resident.traits
-        acts = not (self._dry_run or proposal.shadow)
-        mover = migration_writer.mover(f"{COMPONENT}/{proposal.strategy}", evictor, acts=acts)
+        mover = self._mover(proposal)
         if proposal.deletion_cost is not None:
-            return not acts or await self._rank(proposal, proposal.deletion_cost)
-        if not acts:
+            return not mover.acts or await self._rank(proposal, proposal.deletion_cost)
+        if not mover.acts:
             return self._would(proposal, mover)
-        if proposal.cordon and not await self._cordon(proposal, on=True):
+        cordons = proposal.cordon and proposal.refusal is None
+        if cordons and not await self._cordon(proposal, on=True):
             return False
         if _needs_jobs(evictor):
             result = await self.migrations.move(proposal)
@@ -267,13 +277,14 @@ class Descheduler:
                     grace_seconds=self._settings.grace_seconds,
                     evict_only=traits_.evict_only,
                     attempts=1,
-                )
+                ),
+                proposal.refusal,
             )
             if result.evicted:
                 await self._tell(proposal)
         if not result.evicted:
             self.book.refuse(proposal, result.reason, result.message)
-            if proposal.cordon:
+            if cordons:
                 await self._cordon(proposal, on=False)
         return result.evicted
 
@@ -308,17 +319,29 @@ class Descheduler:
             return False
         return True
 
+    def _mover(self, proposal: EvictionProposal) -> Mover:
+        acts = not (self._dry_run or proposal.shadow)
+        name = f"{COMPONENT}/{proposal.strategy}"
+        return migration_writer.mover(name, proposal.evictor, acts=acts)
+
+    def _refusal(self, proposal: EvictionProposal) -> Refusal | None:
+        """What the limiter says, or would; it is asked for a job together with the job's bounds."""
+        mover = self._mover(proposal)
+        if mover.acts and _needs_jobs(proposal.evictor):
+            return None
+        pod, limiter = proposal.resident.pod, self.disruptions.limiter
+        answer: Answer | None = limiter.may_evict(pod, CAUSE, mover, self._now())
+        if isinstance(answer, Deny) and not mover.acts:
+            answer = answer.would
+        return None if isinstance(answer, Allow) else answer
+
     def _would(self, proposal: EvictionProposal, mover: Mover) -> bool:
-        """What the limiter would say; a pod that would go is debited in its shadow."""
-        pod, limiter, now = proposal.resident.pod, self.disruptions.limiter, self._now()
-        answer = limiter.may_evict(pod, CAUSE, mover, now)
-        would = answer.would if isinstance(answer, Deny) else answer
-        if isinstance(would, Allow):
-            limiter.begin(pod, CAUSE, mover, now)
-            return True
-        if would is not None:
-            self.book.refuse(proposal, would.reason, would.message)
-        return False
+        """Whether the limiter would let a pod go; one that would is debited in its shadow."""
+        if proposal.refusal is not None:
+            self.book.refuse(proposal, proposal.refusal.reason, proposal.refusal.message)
+            return False
+        self.disruptions.limiter.begin(proposal.resident.pod, CAUSE, mover, self._now())
+        return True
 
     def moves(self, name: str = "") -> list[dict[str, Any]]:
         """The migration jobs, or the one of a name."""

@@ -31,7 +31,7 @@ from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.kubeapi.node_avoidances import Avoidance
 from koordlet.model import moment
 from koordlet.model.record import dataclass
-from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, Mover
+from koordlet.scheduler.disruption.answers import Allow, Clock, Deny, Mover, Refusal
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.loop import event_messages
 from koordlet.scheduler.loop.binder import ref
@@ -113,12 +113,14 @@ class Evictions:
         """This moment, by both clocks."""
         return Clock(wall=self.events.wall(), steady=self._steady())
 
-    async def evict(self, request: EvictionRequest) -> EvictionResult:
-        """Evict a pod if the limiter and the server allow it."""
+    async def evict(
+        self, request: EvictionRequest, refusal: Refusal | None = None
+    ) -> EvictionResult:
+        """Evict a pod if limiter and server allow it; ``refusal``: what the limiter said."""
         pod, mover, now = request.pod, request.mover, self.now()
         if not self._leads():
             return EvictionResult("NotLeading", "another scheduler may lead: it decides")
-        answer = self.limiter.may_evict(pod, request.cause, mover, now)
+        answer = refusal or self.limiter.may_evict(pod, request.cause, mover, now)
         if not isinstance(answer, Allow):
             until = None
             if isinstance(answer, Deny):

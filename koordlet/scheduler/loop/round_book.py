@@ -6,8 +6,9 @@ playing them (``loop.descheduler``).
 Rules:
 1. A descheduler is idle while some strategy wants something in vain, and none moves anything. What
    is only shown, or would go in a dry run, is not in vain, and moves nobody.
-2. The reason of idleness is a word: what refused most pods of the last round; ``NoNodeFits`` where
-   nobody was refused, because no pod that may leave has another node.
+2. The reason of idleness is a word: what refused most pods of the last round, and before that
+   what ended a strategy: the pods that it kept were not counted. ``NoNodeFits`` where nobody was
+   refused, because no pod that may leave has another node.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class RoundBook:
 
     def why(self, proposal: EvictionProposal) -> str:
         """Why a proposal was refused; empty where nobody said."""
-        return self.refusals.get(proposal.resident.pod.uid, "")
+        return proposal.why or self.refusals.get(proposal.resident.pod.uid, "")
 
     def end(self, result: RoundResult, seconds: float, now: Clock) -> None:
         """A round is over."""
@@ -77,9 +78,10 @@ class RoundBook:
 
     def _reason(self, result: RoundResult) -> str:
         """Rule 2."""
+        ending = [decision for decision in result.decisions if decision.answer.ends]
         words = Counter(
             _LIMITS.get(decision.answer) or self.why(decision.proposal).partition(":")[0] or "Error"
-            for decision in result.decisions
+            for decision in ending or result.decisions
         )
         return words.most_common(1)[0][0] if words else NO_NODE_FITS
 

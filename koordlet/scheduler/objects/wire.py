@@ -59,6 +59,8 @@ def sequence(body: Body, key: str) -> Sequence[Any]:
 
 def bodies(body: Body, key: str) -> list[Body]:
     """A field that is a list of objects."""
+    if body.get(key) is None:
+        return []  # of a pod's fields most are missing
     field = sequence(body, key)
     for item in field:
         if not isinstance(item, _MAPPING):

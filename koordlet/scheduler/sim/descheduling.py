@@ -15,6 +15,7 @@ from typing import Any
 
 from koordlet.scheduler.descheduling import dump, explanation, summary
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
+from koordlet.scheduler.descheduling.limits import RoundLimits
 from koordlet.scheduler.descheduling.round import (
     DeschedulingRound,
     EvictionProposal,
@@ -23,7 +24,7 @@ from koordlet.scheduler.descheduling.round import (
 from koordlet.scheduler.descheduling.state import ClusterState, is_ready
 from koordlet.scheduler.descheduling.strategies.low_node_load import LowNodeLoad
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.disruption.answers import Allow, Clock, Defer, Deny, Mover
+from koordlet.scheduler.disruption.answers import Allow, Answer, Clock, Mover, Refusal
 from koordlet.scheduler.disruption.limiter import ClusterHealth, Limiter
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework.profile import Profile
@@ -32,6 +33,8 @@ from koordlet.scheduler.objects.disruption import DisruptionBudgets
 CAUSE = "Descheduled"
 #: Rehearsals, one second each, for strategies that want to see something several times.
 _REHEARSALS = 20
+#: Nobody goes: what a node's first pod shows is enough.
+_NOBODY = RoundLimits(per_node=0)
 
 
 class DeschedulingSimulation:
@@ -57,14 +60,12 @@ class DeschedulingSimulation:
             budgets,
             lambda: _health(self._state),
         )
-        #: Why the limiter refused, by UID.
-        self._refused: dict[str, Deny | Defer] = {}
 
     def run(self) -> dict[str, Any]:
         """The document of the round."""
         self._rehearse()
-        played = self._round(self._settings.profiles).play(self._answer)
-        return summary.document(played, self._why)
+        played = self._round(self._settings.profiles, self._settings.limits)
+        return summary.document(played.play(self._answer))
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """Every check of one pod, profile by profile; ``None`` where there is no such pod."""
@@ -74,11 +75,13 @@ class DeschedulingSimulation:
         answer = self._ask(pod, "descheduler")
         return explanation.document(self._state, self._settings.profiles, pod, answer)
 
-    def _round(self, profiles: Sequence[RoundProfile], seconds: float = 0.0) -> DeschedulingRound:
+    def _round(
+        self, profiles: Sequence[RoundProfile], limits: RoundLimits, seconds: float = 0.0
+    ) -> DeschedulingRound:
         now = self._state.now
         later = Clock(wall=now.wall, steady=now.steady + seconds)
         state = dataclasses.replace(self._state, now=later)
-        return DeschedulingRound(profiles, self._settings.limits, state)
+        return DeschedulingRound(profiles, limits, state, asks=self._refusal)
 
     def _rehearse(self) -> None:
         """Let strategies see the same state until none waits to see it once more.
@@ -91,29 +94,25 @@ class DeschedulingSimulation:
             if (waiting := [each for each in profile.strategies if isinstance(each, LowNodeLoad)])
         ]
         for second in range(_REHEARSALS if several else 0):
-            result = self._round(several, second - _REHEARSALS).play(lambda _proposal: False)
+            result = self._round(several, _NOBODY, second - _REHEARSALS).play(self._answer)
             if not any("often enough in a row" in text for _, _, text in result.notes):
                 return
 
     def _answer(self, proposal: EvictionProposal) -> bool:
-        if proposal.deletion_cost is not None:
-            return True  # it stays
-        answer = self._ask(proposal.resident, f"descheduler/{proposal.strategy}")
-        pod = proposal.resident.pod
-        if isinstance(answer, Allow):
+        if proposal.refusal is not None:
+            return False
+        if proposal.deletion_cost is None:  # else it stays
             mover = Mover(name=f"descheduler/{proposal.strategy}", acts=True)
-            self._limiter.begin(pod, CAUSE, mover, self._state.now)
-            return True
-        self._refused[pod.uid] = answer
-        return False
+            self._limiter.begin(proposal.resident.pod, CAUSE, mover, self._state.now)
+        return True
 
-    def _ask(self, resident: Resident, name: str) -> Allow | Deny | Defer:
+    def _refusal(self, proposal: EvictionProposal) -> Refusal | None:
+        answer = self._ask(proposal.resident, f"descheduler/{proposal.strategy}")
+        return None if isinstance(answer, Allow) else answer
+
+    def _ask(self, resident: Resident, name: str) -> Answer:
         mover = Mover(name=name, acts=True)
         return self._limiter.may_evict(resident.pod, CAUSE, mover, self._state.now)
-
-    def _why(self, proposal: EvictionProposal) -> str:
-        refused = self._refused.get(proposal.resident.pod.uid)
-        return "" if refused is None else f"{refused.reason}: {refused.message}"
 
 
 def _health(state: ClusterState) -> ClusterHealth:

@@ -9,6 +9,7 @@ import pytest
 from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.descheduling.limits import EvictionAnswer
+from koordlet.scheduler.disruption.answers import Deny
 from tests.kit import descheduling
 from tests.kit.descheduling import Body, evicted, node, play, pod, policy
 
@@ -55,6 +56,66 @@ def test_a_limit_is_told_in_the_peers_words() -> None:
     answers = [decision.answer for decision in result.decisions]
     assert answers == [EvictionAnswer.EVICTED, EvictionAnswer.TOTAL_LIMIT]
     assert EvictionAnswer.TOTAL_LIMIT.value == "maximum number of pods per total reached"
+    ((*_, note),) = result.notes
+    assert note == (
+        "maximum number of pods per total reached: what else it wants was not looked at"
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "searches"),
+    [
+        ({}, 5),
+        ({"maxNoOfPodsToEvictPerNode": 1}, 2),
+        ({"maxNoOfPodsToEvictPerNamespace": 1}, 2),
+        ({"maxNoOfPodsToEvictTotal": 1}, 1),
+    ],
+)
+def test_no_landing_is_searched_for_what_a_limit_keeps(
+    limits: dict[str, Any], searches: int
+) -> None:
+    """One search for each pod that goes."""
+    searched = descheduling.Searches()
+    settings = configuration.read(policy(OLD, {"nodeFit": True}, **limits), "f")
+    state, _ = dump.state(several(), descheduling.NOW, searched.served())
+    played = rounds.DeschedulingRound(settings.profiles, settings.limits, state)
+    assert len(played.play(descheduling.everybody).evicted) == searches
+    assert searched.number == searches
+
+
+@pytest.mark.parametrize(
+    ("reason", "answers", "notes"),
+    [
+        ("NodeRate", [EvictionAnswer.REFUSED] * 4, []),
+        (
+            "GlobalRate",
+            [EvictionAnswer.CLUSTER_LIMIT],
+            ["limit of the whole cluster reached: what else it wants was not looked at"],
+        ),
+    ],
+)
+def test_the_limiter_is_asked_first_and_the_clusters_bound_ends_the_strategy(
+    reason: str, answers: list[EvictionAnswer], notes: list[str]
+) -> None:
+    """What it refuses costs no search, and whoever plays the round is shown it with the reason."""
+    searched, shown = descheduling.Searches(), list[str]()
+    settings = configuration.read(policy(OLD, {"nodeFit": True}), "f")
+    state, _ = dump.state(several(), descheduling.NOW, searched.served())
+
+    def asks(proposal: rounds.EvictionProposal) -> Deny | None:
+        return None if proposal.resident.pod.name == "p3" else Deny(reason, "later")
+
+    def answer(proposal: rounds.EvictionProposal) -> bool:
+        shown.append(proposal.why)
+        return True
+
+    played = rounds.DeschedulingRound(settings.profiles, settings.limits, state, asks=asks)
+    result = played.play(answer)
+    decided = [decision.answer for decision in result.decisions]
+    assert decided == [EvictionAnswer.EVICTED, *answers]
+    assert shown == ["", *[f"{reason}: later"] * len(answers)]
+    assert [text for *_, text in result.notes] == notes
+    assert searched.number == 1
 
 
 def test_a_pod_goes_once_whatever_strategies_want_it() -> None:

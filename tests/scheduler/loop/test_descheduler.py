@@ -11,6 +11,9 @@ from typing import Any
 
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
+from koordlet.scheduler.descheduling.round import EvictionProposal
+from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.disruption.answers import Deny
 from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSettings
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.objects.eviction_marks import SOFT_EVICTION
@@ -129,6 +132,74 @@ def test_the_limiter_is_asked_for_each_pod(ram: Path, *, over_http: bool) -> Non
             assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
             (why,) = made.book.refusals.values()
             assert why.startswith("ControllerRate: ")
+
+    schedulers.run(body())
+
+
+@both
+def test_the_clusters_rate_ends_a_strategy_and_is_told(ram: Path, *, over_http: bool) -> None:
+    """Of two pods one is asked about: an event, the count, a note; no event in a dry run."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=over_http) as world:
+            await pod(world, "rarely2", restarted(7))
+            closed = DisruptionSettings(limiter=LimiterSettings(per_minute=0))
+            for dry in (True, False):
+                made = descheduler.Descheduler(
+                    world.client, settings(), instance="one", dry_run=dry, disruption=closed
+                )
+                await made.run(once=True)
+                (refused,) = made.round_document()["refused"]
+                assert refused["why"].startswith("GlobalRate: the cluster may see 0 evictions")
+                (note,) = made.round_document()["notes"]
+                assert note["message"].startswith("limit of the whole cluster reached: ")
+                told = (await objects.collect(world.store.list(kinds.EVENTS))).items
+                assert [each["reason"] for each in told] == ([] if dry else ["MoveRefused"])
+                counted = made.core.measures.descheduled
+                assert [result for result, *_ in counted] == ["limit of the whole cluster reached"]
+            assert await ending(world) == []
+
+    schedulers.run(body())
+
+
+def test_a_pod_that_was_refused_stays_though_it_might_go_a_moment_later(ram: Path) -> None:
+    """Its landing was not searched: nobody knows whether it has another place."""
+
+    class Refusing(descheduler.Descheduler):
+        def _refusal(self, proposal: EvictionProposal) -> Deny:
+            return Deny("CoolDown", f"{proposal.resident.pod.name} was moved")
+
+    async def body() -> None:
+        async with scene(ram, over_http=False) as world:
+            for dry in (True, False):
+                one: Any = {"instance": "one", "dry_run": dry, "disruption": FREE}
+                made = Refusing(world.client, settings(), **one)
+                await made.run(once=True)
+                (refused,) = made.round_document()["refused"]
+                assert refused["why"] == "CoolDown: often was moved"
+            assert await ending(world) == []
+
+    schedulers.run(body())
+
+
+def test_a_cluster_that_cannot_be_read_costs_its_round_alone(ram: Path) -> None:
+    """The error is logged, the last round stays what it was, and the next comes."""
+
+    class Blind(descheduler.Descheduler):
+        sees = False
+
+        def state(self) -> ClusterState:
+            if not self.sees:
+                raise ValueError("a claim of no form")
+            return super().state()
+
+    async def body() -> None:
+        async with scene(ram, over_http=False) as world:
+            made = Blind(world.client, settings(), instance="one", disruption=FREE)
+            await made.run(once=True)
+            assert (made.book.last, await ending(world)) == (None, [])
+            made.sees = True
+            assert len((await made.round()).evicted) == 1
 
     schedulers.run(body())
 

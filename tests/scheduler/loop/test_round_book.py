@@ -8,7 +8,7 @@ from typing import Any
 
 from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling import round as rounds
-from koordlet.scheduler.disruption.answers import Clock
+from koordlet.scheduler.disruption.answers import Clock, Deny
 from koordlet.scheduler.loop import round_book
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from tests.kit.descheduling import NOW, containers, node, pod, policy
@@ -42,15 +42,21 @@ class Played:
         at: float,
         *,
         refused: Mapping[str, str] = MappingProxyType({}),
+        limiter: Mapping[str, str] = MappingProxyType({}),
         cluster: list[Any] = CLUSTER,
         **evictor: Any,
     ) -> None:
-        """A round at a moment; ``refused``: the reasons for which pods stay."""
+        """A round at a moment; ``refused``, ``limiter``: the reasons for which pods stay."""
         limits = {"maxNoOfPodsToEvictTotal": 0} if evictor.pop("none", False) else {}
         settings = configuration.read(policy(RESTARTS, evictor, **limits), "test")
         state, _ = dump.state(cluster, NOW)
+
+        def asks(proposal: rounds.EvictionProposal) -> Deny | None:
+            reason = limiter.get(proposal.resident.pod.name)
+            return None if reason is None else Deny(reason, "why")
+
         played = rounds.DeschedulingRound(
-            settings.profiles, settings.limits, state, clock=self._clock
+            settings.profiles, settings.limits, state, clock=self._clock, asks=asks
         )
         self.book.begin()
 
@@ -77,6 +83,15 @@ def test_idle_is_who_wants_and_moves_nothing_with_the_reason_of_most_pods() -> N
     assert played.idle(100.0) == (90.0, "PDB")
     played.round(130.0, refused={"x": "PDB"})
     assert played.idle(200.0) == (0.0, "")
+
+
+def test_what_ended_a_strategy_comes_before_what_refused_most_pods() -> None:
+    """The pods that it kept were not counted."""
+    played = Played()
+    third = pod("z", "a", owner="ReplicaSet/z", status={"containerStatuses": containers(8)})
+    reasons = {"x": "CoolDown", "z": "CoolDown", "y": "Unhealthy"}
+    played.round(10.0, limiter=reasons, cluster=[*CLUSTER, third])
+    assert played.idle(20.0) == (10.0, "Unhealthy")
 
 
 def test_who_wants_nothing_is_not_idle() -> None:

@@ -109,17 +109,21 @@ class LowNodeLoad:
                 self._detectors[pool.name, prod].reset(load.name)
         left = node_load.room((*low, *both), prod=False)
         shared = node_load.room(both, prod=False)
-        yield from self._balance(scene, pool, sources[False], (*low, *both), left, prod=False)
-        for name, amount in node_load.room(both, prod=True).items():
-            # What the first round has left of the nodes that both rounds may use.
-            shared[name] = min(amount, shared[name], left[name])
-        prod_room = node_load.room(prod_low, prod=True)
-        left = {name: prod_room.get(name, 0.0) + shared.get(name, 0.0) for name in pool.names}
-        yield from self._balance(scene, pool, sources[True], (*prod_low, *both), left, prod=True)
-        for prod, abnormal in sources.items():
-            for load in abnormal:
-                if load.over(prod=prod):
-                    self._detectors[pool.name, prod].normal(load.name, scene.state.now.steady)
+        try:
+            yield from self._balance(scene, pool, sources[False], (*low, *both), left, prod=False)
+            for name, amount in node_load.room(both, prod=True).items():
+                # What the first round has left of the nodes that both rounds may use.
+                shared[name] = min(amount, shared[name], left[name])
+            prod_room = node_load.room(prod_low, prod=True)
+            left = {name: prod_room.get(name, 0.0) + shared.get(name, 0.0) for name in pool.names}
+            yield from self._balance(
+                scene, pool, sources[True], (*prod_low, *both), left, prod=True
+            )
+        finally:  # a limit may end it at any pod
+            for prod, abnormal in sources.items():
+                for load in abnormal:
+                    if load.over(prod=prod):
+                        self._detectors[pool.name, prod].normal(load.name, scene.state.now.steady)
 
     def _abnormal(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 
 from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling import round as rounds
+from koordlet.scheduler.descheduling.limits import RoundLimits
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.objects.usage import NodeUsage
 from tests.kit import descheduling
@@ -59,11 +60,13 @@ class Rounds:
         self.settings = configuration.read(policy({NAME: args}), "test")
         self.state, _ = dump.state(bodies, descheduling.NOW)
 
-    def play(self, seconds: float = 10.0) -> rounds.RoundResult:
+    def play(self, seconds: float = 10.0, limits: RoundLimits | None = None) -> rounds.RoundResult:
         """One round so much later."""
         now = self.state.now
         self.state.now = Clock(wall=now.wall, steady=now.steady + seconds)
-        made = rounds.DeschedulingRound(self.settings.profiles, self.settings.limits, self.state)
+        made = rounds.DeschedulingRound(
+            self.settings.profiles, limits or self.settings.limits, self.state
+        )
         result = made.play(descheduling.everybody)
         assert result.failures == []
         return result
@@ -78,6 +81,15 @@ def note(bodies: list[Body], **args: Any) -> str:
     result = Rounds(bodies, **args).play()
     assert result.decisions == []
     return result.notes[0][2]
+
+
+def test_a_source_has_its_normal_mark_also_where_a_limit_ends_the_round() -> None:
+    """Where one closes its detector, it has to be too full twice in a row again."""
+    marks = {"consecutiveAbnormalities": 2, "consecutiveNormalities": 1}
+    ends = RoundLimits(total=0)
+    played = Rounds(three(), **BOUNDS, anomalyCondition=marks)
+    decided = [len(played.play(limits=ends).decisions) for _ in range(4)]
+    assert decided == [0, 1, 0, 1]
 
 
 def test_the_smallest_pod_that_is_enough_goes_and_the_reason_has_the_numbers() -> None:
