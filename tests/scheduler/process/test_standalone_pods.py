@@ -120,7 +120,7 @@ def test_resource_quota_bounds_what_is_handed_in_together(ram: Path) -> None:
             quota = {"kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "d"}}
             bad = {**quota, "spec": {"hard": {"cpu": "much"}}}
             taken = await desk.submit(_handed(bad, {**quota, "spec": spec}), dry_run=False)
-            assert [each.error[:14] for each in taken] == ["spec.hard[cpu]", ""]
+            assert [each.error[:14] for each in taken] == ["spec.hard.cpu:", ""]
             calls = await asyncio.gather(
                 *(
                     desk.submit(_handed(clusters.pod(name, cpu="3")), dry_run=False)
