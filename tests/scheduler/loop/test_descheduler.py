@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSettings
@@ -213,15 +215,17 @@ async def _rounds(
 
 
 @both
+@pytest.mark.parametrize("own", [{}, {"defaultDeleteOptions": {"gracePeriodSeconds": 7}}])
 def test_soft_eviction_writes_the_peers_annotation_and_the_pod_stays(
-    ram: Path, *, over_http: bool
+    ram: Path, own: dict[str, Any], *, over_http: bool
 ) -> None:
-    """Its form is the peer's, numbers as text; somebody else moves the pod."""
+    """Its form is the peer's, numbers as text; the grace period is anybody's who says one."""
 
     async def body() -> None:
         async with scene(ram, over_http=over_http) as world:
-            evictor = {"defaultJobMode": "EvictDirectly", "evictionPolicy": "SoftEviction"}
-            made = await _rounds(world, TOO_MANY, evictor=evictor, gracePeriodSeconds=7)
+            evictor = {"defaultJobMode": "EvictDirectly", "evictionPolicy": "SoftEviction", **own}
+            seconds = None if own else 7
+            made = await _rounds(world, TOO_MANY, evictor=evictor, gracePeriodSeconds=seconds)
             assert made.book.last is not None
             assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
             pods = await world.pods()
