@@ -30,7 +30,7 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _PRIORITY = "PriorityClass"
 
 
-class CountedPod:
+class BoundedPod:
     """A pod with what it asks for, which is read once for all limits."""
 
     def __init__(self, body: Body) -> None:
@@ -41,15 +41,15 @@ class CountedPod:
             raise refusals.Invalid(f"spec: {error}") from error
 
 
-def _best_effort(pod: CountedPod) -> bool:
+def _best_effort(pod: BoundedPod) -> bool:
     return pod.asked.kube_qos is qos.KubeQos.BEST_EFFORT
 
 
-def _ends(pod: CountedPod) -> bool:
+def _ends(pod: BoundedPod) -> bool:
     return pod.spec.get("activeDeadlineSeconds") is not None
 
 
-def _crosses_namespaces(pod: CountedPod) -> bool:
+def _crosses_namespaces(pod: BoundedPod) -> bool:
     affinity = objects.part(pod.spec, "affinity")
     for several in (objects.part(affinity, kind) for kind in ("podAffinity", "podAntiAffinity")):
         terms = [
@@ -66,7 +66,7 @@ def _crosses_namespaces(pod: CountedPod) -> bool:
     return False
 
 
-_SCOPES: Mapping[str, Callable[[CountedPod], bool]] = {
+_SCOPES: Mapping[str, Callable[[BoundedPod], bool]] = {
     "BestEffort": _best_effort,
     "NotBestEffort": lambda pod: not _best_effort(pod),
     "Terminating": _ends,
@@ -83,7 +83,7 @@ class QuotaScope:
     operator: str = "Exists"
     values: tuple[str, ...] = ()
 
-    def covers(self, pod: CountedPod) -> bool:
+    def covers(self, pod: BoundedPod) -> bool:
         """Whether a pod is in it."""
         if self.name != _PRIORITY:
             return _SCOPES[self.name](pod)
@@ -112,7 +112,7 @@ class HardLimit:
         """The resource of pods that it is about."""
         return self.name.removeprefix("limits.").removeprefix("requests.")
 
-    def taken(self, pod: CountedPod) -> int:
+    def taken(self, pod: BoundedPod) -> int:
         """How much of it a pod takes."""
         if self.name in _PODS:
             return 1
@@ -134,7 +134,7 @@ class ResourceQuota:
     #: Why it cannot be in force; empty: it is.
     fault: str = ""
 
-    def covers(self, pod: CountedPod) -> bool:
+    def covers(self, pod: BoundedPod) -> bool:
         """Whether it counts a pod."""
         return all(scope.covers(pod) for scope in self.scopes)
 
@@ -171,7 +171,7 @@ def _fault(scope: QuotaScope) -> str:
 
 def check(pod: Body, quotas: Iterable[ResourceQuota], others: Sequence[Body]) -> None:
     """``Forbidden`` where a quota has no room for a pod beside the others of its namespace."""
-    asking, counting = CountedPod(pod), [CountedPod(body) for body in others if _counts(body)]
+    asking, counting = BoundedPod(pod), [BoundedPod(body) for body in others if _counts(body)]
     for quota in quotas:
         if not quota.covers(asking):
             continue
