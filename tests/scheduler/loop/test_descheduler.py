@@ -17,6 +17,7 @@ from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSe
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.objects.eviction_marks import SOFT_EVICTION
 from tests.kit import deadline, descheduling, schedulers
+from tests.kit.apiserver import faults
 from tests.scheduler.loop.test_gangs import both
 
 OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
@@ -329,5 +330,24 @@ def test_deletion_costs_are_written_by_rank_and_once(ram: Path, *, over_http: bo
             again = await _rounds(world, {"ScaleDownBinPack": {}})
             assert again.book.last is not None
             assert (again.book.last.ranked, await ending(world)) == ([], [])
+
+    schedulers.run(body())
+
+
+def test_deletion_cost_that_the_server_refuses_is_in_the_document_and_why(ram: Path) -> None:
+    """Without the right to patch pods nothing is ranked; that is no lack of room."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=True) as world:
+            assert world.serving is not None
+            world.serving.faults.add(
+                faults.Fault(faults.Manner.ANSWER, method="PATCH", times=-1, status=403)
+            )
+            made = await _rounds(world, {"ScaleDownBinPack": {}})
+            document = made.round_document()
+            assert (document["ranked"], document["idleReason"]) == ([], "Error")
+            [refused] = document["refused"]
+            assert refused["why"].startswith("Error: ")
+            assert not made.core.measures.descheduled
 
     schedulers.run(body())
