@@ -11,14 +11,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import pytest
-
 from koordlet.agent import node_shutdown
 from koordlet.apply import evictor
 from koordlet.host.systemd import bus
 from koordlet.model import eviction, pod, qos, result
 from koordlet.policy.eviction import node_shutdown as order
-from tests.kit import deadline
+from tests.kit import deadline, logs
 
 BATCH = pod.Pod(uid="1", namespace="host", name="batch", qos=qos.Qos.BE, source="test")
 WEB = pod.Pod(uid="2", namespace="host", name="web", qos=qos.Qos.LS, source="test")
@@ -194,9 +192,7 @@ def test_what_does_not_end_delays_no_longer_than_its_row(tmp_path: Path) -> None
     ]
 
 
-def test_disk_that_hangs_delays_neither_the_rows_nor_the_end_of_the_agent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_disk_that_hangs_delays_neither_the_rows_nor_the_end_of_the_agent(tmp_path: Path) -> None:
     """The record is missing, and is told to be; nobody waits for the thread that writes it."""
     may, written = threading.Event(), list[bytes]()
 
@@ -212,11 +208,11 @@ def test_disk_that_hangs_delays_neither_the_rows_nor_the_end_of_the_agent(
         await deadline.comes(lambda: not on.login.locked)
         assert on.ends.asked == ["host/batch", "host/web"]
 
-    played(tmp_path, scene, write=write, patience=0.0)
+    with logs.written() as stream:
+        played(tmp_path, scene, write=write, patience=0.0)
     assert written == []
     may.set()
-    lines = "".join(capsys.readouterr()).splitlines()
-    told = [line for line in lines if "not_recorded" in line]
+    told = [line for line in stream.getvalue().splitlines() if "not_recorded" in line]
     assert len(told) == 2
     assert "node-shutdown.json: not written within 0 s" in told[0]
 

@@ -19,7 +19,7 @@ from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
-from tests.kit import deadline, reservations, schedulers
+from tests.kit import deadline, logs, reservations, schedulers
 from tests.scheduler.loop.test_descheduler import FREE, OWNER, READY
 from tests.scheduler.loop.test_gangs import both
 from tests.scheduler.loop.test_migration_controller import JOBS, settings
@@ -320,9 +320,7 @@ class FailsOnce(descheduler.Descheduler):
         return super().state()
 
 
-def test_fault_of_the_planner_costs_one_turn_and_the_plan_begins_later(
-    ram: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fault_of_the_planner_costs_one_turn_and_the_plan_begins_later(ram: Path) -> None:
     """Nothing else of the descheduler ends with it."""
 
     async def body() -> None:
@@ -333,8 +331,9 @@ def test_fault_of_the_planner_costs_one_turn_and_the_plan_begins_later(
             await cluster.world.until(bool, PLANS)
             assert made.core.measures.requests["move_plan", "error"] == 1
 
-    schedulers.run(body())
-    assert "a fault of the planner" in capsys.readouterr().out
+    with logs.written() as stream:
+        schedulers.run(body())
+    assert "a fault of the planner" in stream.getvalue()
 
 
 class WithoutPlans:
@@ -353,9 +352,7 @@ class WithoutPlans:
         return await self._store.create(kind, body, **more)
 
 
-def test_plan_that_may_not_begin_is_counted_and_logged(
-    ram: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan_that_may_not_begin_is_counted_and_logged(ram: Path) -> None:
     """A role that lacks the right is seen by whoever waits for plans."""
 
     async def body() -> None:
@@ -366,5 +363,6 @@ def test_plan_that_may_not_begin_is_counted_and_logged(
                 code = refusals.Forbidden.code
                 await deadline.comes(lambda: bool(counts["move_plan", code]), seconds=30.0)
 
-    schedulers.run(body())
-    assert "move_plan.not_begun" in capsys.readouterr().out
+    with logs.written() as stream:
+        schedulers.run(body())
+    assert "move_plan.not_begun" in stream.getvalue()
