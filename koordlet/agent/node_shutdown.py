@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from koordlet import log
+from koordlet.host.fs import worker
 from koordlet.host.systemd import bus, login_manager
 from koordlet.model import action, decision, plan, pod, result
 from koordlet.policy.eviction import node_shutdown
@@ -42,8 +43,9 @@ if typing.TYPE_CHECKING:
 
 #: Seconds until a login manager that does not answer is asked again.
 _AGAIN = 1.0
-#: Seconds that the record of a shutdown may take: a disk that hangs delays nobody.
-_DISK = 1.0
+#: Seconds that the record of a shutdown may take, and between looks: a disk that hangs delays
+#: nobody, not even the end of this process, which waits for threads that asyncio has.
+_DISK, _LOOK = 1.0, 0.02
 #: Seconds of the first look whether the limit was raised, which doubles, and how many looks.
 _FIRST_LOOK, _LOOKS = 0.1, 5
 _WHO, _WHY = "koordlet", "workloads end in the order of their priority"
@@ -71,6 +73,12 @@ class LoginConnection(Protocol):
         """Take the signals that came; at first, what is so already."""
 
 
+def _write_record(path: Path, body: bytes) -> bool:
+    ownfiles.directory(path.parent)
+    checkpoint.write_atomically(path, body)
+    return True
+
+
 class NodeShutdown:
     """Delays shutdowns until the workloads have ended in order."""
 
@@ -85,11 +93,16 @@ class NodeShutdown:
         record: Path,
         connect: Callable[[], LoginConnection] = login_manager.LoginManager,
         raise_limit: Callable[[int], None] = login_manager.raise_limit,
+        write: Callable[[Path, bytes], bool] = _write_record,
+        patience: float = _DISK,
     ) -> None:
+        """``write``: the record; it may hang, and is waited for so many seconds."""
         self._table = tuple(table)
         self._workloads, self._end, self._report = workloads, end, report
         self._acting, self._record = acting, record
         self._connect, self._raise_limit = connect, raise_limit
+        self._write_record, self._patience = write, patience
+        self._disk: worker.Worker[bool] = worker.Worker()
         self._seconds = sum(row.seconds for row in self._table)
         self._repeats = log.Repeats(time.monotonic)
         self._heard = asyncio.Event()
@@ -119,6 +132,7 @@ class NodeShutdown:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         self._give_back()
+        self._disk.close()
 
     def conditions(self) -> tuple[decision.Condition, ...]:
         """Return what an operator should know."""
@@ -210,9 +224,9 @@ class NodeShutdown:
 
     async def _shut_down(self) -> None:
         log.get().warning("node_shutdown.begins", seconds=self._seconds, acting=self._acting())
-        self._times = {"start": time.time()}
-        await self._write()
         try:
+            self._times = {"start": time.time()}
+            await self._write()
             ended: frozenset[str] = frozenset()
             for place, row in enumerate(self._table):
                 due = node_shutdown.due(self._workloads(), self._table, place, ended)
@@ -267,14 +281,16 @@ class NodeShutdown:
         if not self._acting():
             return
         body = json.dumps({f"{name}Time": at for name, at in self._times.items()}) + "\n"
-        try:
-            async with asyncio.timeout(_DISK):
-                await asyncio.to_thread(_write_record, self._record, body.encode())
-        except OSError as error:
-            detail = str(error) or f"{self._record}: not written within {_DISK:g} s"
-            log.get().warning("node_shutdown.not_recorded", detail=detail)
-
-
-def _write_record(path: Path, body: bytes) -> None:
-    ownfiles.directory(path.parent)
-    checkpoint.write_atomically(path, body)
+        call = functools.partial(self._write_record, self._record, body.encode())
+        key, until = f"record {len(self._times)}", time.monotonic() + self._patience
+        self._disk.submit(key, call)
+        while True:
+            answer = self._disk.wait(key, 0.0)
+            if answer is not None or time.monotonic() >= until:
+                break
+            await asyncio.sleep(_LOOK)
+        problem = f"{self._record}: not written within {self._patience:g} s"
+        if answer is not None:
+            problem = "" if answer.error is None else str(answer.error)
+        if problem:
+            log.get().warning("node_shutdown.not_recorded", detail=problem)

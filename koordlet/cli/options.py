@@ -111,7 +111,7 @@ def ignoring(parser: argparse.ArgumentParser) -> None:
         "--ignore-unknown-scheduling-keys",
         dest="ignores_keys",
         action="store_true",
-        help="place pods that name a gang, a quota or a hard scheduling hint as if they did not,"
+        help="place pods that name a gang or a quota as if they did not,"
         " where clusters carry such labels unused (default: they are refused by name)",
     )
 

@@ -29,6 +29,8 @@ Error = grpc.RpcError
 
 _KERNEL = frozenset(map(os.strerror, (errno.ENOENT, errno.ECONNREFUSED, errno.EACCES)))
 _SECONDS = 30.0
+#: For all objects of a cluster.
+_LISTING = 120.0
 #: A path is no authority that servers accept, and a socket has no other name.
 UNIX_OPTIONS = [("grpc.default_authority", "localhost")]
 
@@ -171,11 +173,11 @@ class MovesClient(RpcClient):
         finally:
             answers.cancel()
 
-    def objects(self) -> Iterator[str]:
+    def objects(self, *, timeout: float = _LISTING) -> Iterator[str]:
         """All objects by which pods are placed and evicted, as JSON."""
-        request = scheduler_pb2.ListObjectsRequest()
+        request, answer = scheduler_pb2.ListObjectsRequest(), scheduler_pb2.ClusterObject
         try:
-            for each in self.follow("Moves/ListObjects", request, scheduler_pb2.ClusterObject):
+            for each in self.follow("Moves/ListObjects", request, answer, timeout):
                 yield each.json
         except grpc.RpcError as error:
             raise _refused(error, "ListObjects", self.address) from error

@@ -6,16 +6,17 @@ import asyncio
 import contextlib
 import json
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from koordlet.agent import node_shutdown
 from koordlet.apply import evictor
 from koordlet.host.systemd import bus
 from koordlet.model import eviction, pod, qos, result
 from koordlet.policy.eviction import node_shutdown as order
-from tests.kit import deadline
+from tests.kit import deadline, logs
 
 BATCH = pod.Pod(uid="1", namespace="host", name="batch", qos=qos.Qos.BE, source="test")
 WEB = pod.Pod(uid="2", namespace="host", name="web", qos=qos.Qos.LS, source="test")
@@ -124,6 +125,7 @@ def played(
     acting: Callable[[], bool] = lambda: True,
     end: evictor.Way | None = None,
     raise_limit: Callable[[int], None] = lambda _: None,
+    **disk: Any,
 ) -> list[result.Result]:
     """Play a scene; what was reported of workloads."""
     reported: list[result.Result] = []
@@ -140,6 +142,7 @@ def played(
             record=tmp_path / "node-shutdown.json",
             connect=asked.connect,
             raise_limit=raise_limit,
+            **disk,
         )
         shutdown.start()
         await scene(Stage(shutdown, asked, ends))
@@ -187,6 +190,31 @@ def test_what_does_not_end_delays_no_longer_than_its_row(tmp_path: Path) -> None
         ("pod/host/batch", result.Verdict.LEFT, "still there after 0 s"),
         ("pod/host/web", result.Verdict.LEFT, "still there after 0 s"),
     ]
+
+
+def test_disk_that_hangs_delays_neither_the_rows_nor_the_end_of_the_agent(tmp_path: Path) -> None:
+    """The record is missing, and is told to be; nobody waits for the thread that writes it."""
+    may, written = threading.Event(), list[bytes]()
+
+    def write(_: Path, body: bytes) -> bool:
+        may.wait(deadline.PATIENCE)
+        written.append(body)
+        return True
+
+    async def scene(on: Stage) -> None:
+        await deadline.comes(lambda: on.login.locked)
+        on.ends.may.set()
+        on.login.say("begins")
+        await deadline.comes(lambda: not on.login.locked)
+        assert on.ends.asked == ["host/batch", "host/web"]
+
+    with logs.written() as stream:
+        played(tmp_path, scene, write=write, patience=0.0)
+    assert written == []
+    may.set()
+    told = [line for line in stream.getvalue().splitlines() if "not_recorded" in line]
+    assert len(told) == 2
+    assert "node-shutdown.json: not written within 0 s" in told[0]
 
 
 def test_a_shutdown_that_is_given_up_ends_nobody_more_and_the_lock_is_taken_anew(

@@ -1,18 +1,22 @@
-"""What is logged, whatever another test of the same process made of the log."""
+"""What is logged meanwhile, whatever an earlier test has made of the process's log."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator
-from typing import Any
 
 import structlog
-from structlog import testing
+
+from koordlet import log
 
 
 @contextlib.contextmanager
-def captured() -> Iterator[list[dict[str, Any]]]:
-    """The entries that are logged meanwhile, of every level."""
-    structlog.reset_defaults()
-    with testing.capture_logs() as entries:
-        yield entries
+def written() -> Iterator[io.StringIO]:
+    """A stream that has the lines as JSON."""
+    stream = io.StringIO()
+    log.configure("info", "json", stream=stream)
+    try:
+        yield stream
+    finally:
+        structlog.reset_defaults()

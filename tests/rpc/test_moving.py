@@ -41,6 +41,35 @@ class Backend:
             yield moving.ClusterObject(json=name)
 
 
+class HangingBackend(Backend):
+    """Stops in the middle of its objects."""
+
+    async def objects(self) -> AsyncIterator[moving.ClusterObject]:
+        yield moving.ClusterObject(json="a")
+        await asyncio.Event().wait()
+
+
+def test_scheduler_that_stops_in_the_middle_of_its_objects_is_not_waited_for(ram: Path) -> None:
+    """Half a cluster is no rehearsal: the caller learns what did not answer."""
+
+    async def body() -> None:
+        service = moving.MovingService(HangingBackend())
+        serving = server.RpcServer(ram / "s.sock", (service,))
+        await serving.start()
+
+        def ask() -> None:
+            with (
+                rpc_client.MovesClient(ram / "s.sock") as client,
+                pytest.raises(errors.HostError, match=r"ListObjects \(DEADLINE_EXCEEDED\)"),
+            ):
+                list(client.objects(timeout=0.2))
+
+        await asyncio.to_thread(ask)
+        await serving.stop()
+
+    asyncio.run(asyncio.wait_for(body(), 30))
+
+
 def test_a_caller_is_told_of_each_state_and_its_going_ends_the_moves(ram: Path) -> None:
     """The iterator of the backend is closed; a refusal has the scheduler's words."""
 

@@ -144,7 +144,9 @@ class LoginManager(bus.BusConnection):
         name = message.type, message.interface, message.member
         if message.destination:
             return message
-        self._restarted |= name == (dbus.SIGNAL, _BUS[1], _OWNER)
+        # One that had no owner before is new: our own call may have started it.
+        is_new = message.body[1:2] == ("",)
+        self._restarted |= name == (dbus.SIGNAL, _BUS[1], _OWNER) and not is_new
         if name == (dbus.SIGNAL, _INTERFACE, _SIGNAL):
             self._beginning += [bool(value) for value in message.body[:1]]
         return message

@@ -72,7 +72,7 @@ class MigrationSettings:
     workload_migrating: CountOrPercent | None = None
     #: Bounds that do not count, by the reasons that they would give.
     skipped: frozenset[str] = frozenset()
-    #: Of the pods that its jobs evict, unless the whole configuration says it.
+    #: Of the pods that it evicts, unless the whole configuration says it.
     grace_seconds: int | None = None
     arbitrates: bool = True
     arbitration_seconds: float = 0.5
@@ -103,6 +103,10 @@ class EvictorSettings:
     burst: int = 1
     policy: str = "Eviction"
     migration: MigrationSettings = field(default_factory=MigrationSettings)
+
+    def grace(self, usual: int | None) -> int | None:
+        """The grace period of its pods; ``usual``: that of the whole configuration."""
+        return self.migration.grace_seconds if usual is None else usual
 
     @property
     def migrates(self) -> bool:
@@ -261,7 +265,9 @@ def _jobs(fields: Fields, skipped: tuple[str, ...]) -> MigrationSettings:
     )
     workload.done()
     arbitration.done()
-    deletion.done("propagationPolicy", "preconditions", "orphanDependents", "dryRun")
+    if deletion.get("dryRun"):
+        deletion.fail("dryRun", "is not served", "set dryRun of the MigrationController instead")
+    deletion.done("propagationPolicy", "preconditions", "orphanDependents")
     return settings
 
 

@@ -323,9 +323,8 @@ class DeschedulingRound:
                 proposal = replace(proposal, target=self._name(target))
         goes = yield from self._ask(proposal)
         answer = EvictionAnswer.EVICTED if goes else EvictionAnswer.REFUSED
-        if stays:
-            if goes:
-                self.result.ranked.append(proposal)
+        if stays and goes:
+            self.result.ranked.append(proposal)
             return answer
         self.result.decisions.append(Decision(proposal, answer))
         if goes:

@@ -274,7 +274,7 @@ class Descheduler:
                     reason=proposal.reason,
                     avoid_seconds=_AVOIDS.get(proposal.strategy, 0.0),
                     policy=traits_.policy or evictor.policy,
-                    grace_seconds=self._settings.grace_seconds,
+                    grace_seconds=evictor.grace(self._settings.grace_seconds),
                     evict_only=traits_.evict_only,
                     attempts=1,
                 ),

@@ -163,9 +163,9 @@ class Evictions:
 
     async def _ask(self, request: EvictionRequest) -> EvictionResult:
         """The Eviction, with its retries (rule 3)."""
-        pod, failures = request.pod, 0
+        pod, refused, failures = request.pod, 0, 0
         last: refusals.ObjectsError | None = None
-        for _ in range(request.attempts):
+        while refused < request.attempts:
             if last is not None:
                 wait = last.retry_after
                 await asyncio.sleep(self._pause if wait is None else wait)
@@ -176,7 +176,7 @@ class Evictions:
             except refusals.TooMany as error:
                 if request.evict_only and any(_EVACUATES in c.message for c in error.causes):
                     return EvictionResult("Evicted", error.message)
-                last = error
+                last, refused = error, refused + 1
             except refusals.ObjectsError as error:
                 if _SEVERAL_BUDGETS in error.message:
                     return EvictionResult("PDB", str(error))

@@ -102,9 +102,7 @@ class MigrationController:
             by=f"{COMPONENT}/{proposal.strategy}",
             creator=self._instance,
             policy=proposal.resident.traits.policy or evictor.policy,
-            grace_seconds=self._grace_seconds
-            if self._grace_seconds is not None
-            else evictor.migration.grace_seconds,
+            grace_seconds=evictor.grace(self._grace_seconds),
         )
         draft = jobs.decode({**body, "metadata": {**body["metadata"], "name": "?"}})
         signature = self._watched.disruptions.limiter.workloads.signature(pod.pod_class)

@@ -71,6 +71,8 @@ class RoundBook:
             self._measures.strategy_ran(run.strategy, run.profile, run.seconds)
         for decision in result.decisions:
             proposal = decision.proposal
+            if proposal.deletion_cost is not None:
+                continue  # it was not to go
             self._measures.decided(
                 decision.answer.value, proposal.strategy, proposal.profile,
                 proposal.resident.pod.namespace, proposal.node,

@@ -106,7 +106,7 @@ class Options:
     descheduling: DeschedulerSettings | None = None
     #: The file that it was read from; ``None``: none.
     config: Path | None = None
-    #: Pods that name a gang, a quota or a hard hint are placed as if they did not.
+    #: Pods that name a gang or a quota are placed as if they did not.
     ignores_keys: bool = False
     #: Admission plugins of a standalone scheduler that are enabled by name.
     admission: frozenset[str] = frozenset()

@@ -77,8 +77,9 @@ class PodIntake:
         if not listing.items:
             return
         pods = await objects.collect(self._store.list(kinds.PODS, namespace=namespace))
-        others = [other for other in pods.items if objects.text(other, "name") != name]
-        resource_quota.check(pod, map(resource_quota.read, listing.items), others)
+        if any(objects.text(other, "name") == name for other in pods.items):
+            return  # it counts already, and with its gates it may not ask for more
+        resource_quota.check(pod, map(resource_quota.read, listing.items), pods.items)
 
     async def updated(self, wish: objects.Object, *, dry_run: bool) -> objects.Object | None:
         """A pod with scheduling gates that is there already, changed; ``None``: it has none."""

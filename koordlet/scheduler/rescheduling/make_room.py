@@ -296,15 +296,18 @@ class RoomPlanner:
             if movable and complete and len(movable) <= _MOST_PODS:
                 cost = sum(each.cost for each in movable)
                 several.append((cost, self._state.node(row).name, movable))
-        for _, name, movable in sorted(several, key=lambda each: each[:2])[:_TRIED]:
+        bound, tried = 0, sorted(several, key=lambda each: each[:2])[:_TRIED]
+        for _, name, movable in tried:
             complete = len(self._allowed(movable)) == len(movable)
-            if complete and self._rehearsed([each.resident.pod for each in movable]):
+            if not complete or self._rehearsed([each.resident.pod for each in movable]):
+                bound += 1
                 continue
-            moves = self._landed(movable, _NO_CHAINS, 0) if complete else None
+            moves = self._landed(movable, _NO_CHAINS, 0)
             if moves is not None:
                 return RoomPlan(name, moves)
         return (
-            f"of {len(several)} nodes whose pods may move, none has room for all of them elsewhere"
+            f"{len(tried)} of {len(several)} nodes whose pods may move were tried: {bound} have a"
+            f" pod that may not be evicted now, {len(tried) - bound} one without room elsewhere"
         )
 
 

@@ -83,7 +83,7 @@ def _merged(term: Body, path: str, labels: Body) -> Body:
     taken |= objects.part(selector, "matchLabels").keys()
     more: list[Body] = []
     for field, operator in _MERGED:
-        for key in objects.listed(term, field):
+        for key in map(str, objects.listed(term, field)):
             wanted = {"key": key, "operator": operator, "values": [labels.get(key)]}
             if key not in labels or wanted in expressions:
                 continue

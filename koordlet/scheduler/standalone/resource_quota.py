@@ -30,16 +30,27 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _PRIORITY = "PriorityClass"
 
 
-def _best_effort(pod: Body) -> bool:
-    return _asked(pod).kube_qos is qos.KubeQos.BEST_EFFORT
+class BoundedPod:
+    """A pod with what it asks for, which is read once for all limits."""
+
+    def __init__(self, body: Body) -> None:
+        self.spec = objects.part(body, "spec")
+        try:
+            self.asked = requests.of_pod(self.spec, {}, problems=[])
+        except BadObjectError as error:
+            raise refusals.Invalid(f"spec: {error}") from error
 
 
-def _ends(pod: Body) -> bool:
-    return objects.part(pod, "spec").get("activeDeadlineSeconds") is not None
+def _best_effort(pod: BoundedPod) -> bool:
+    return pod.asked.kube_qos is qos.KubeQos.BEST_EFFORT
 
 
-def _crosses_namespaces(pod: Body) -> bool:
-    affinity = objects.part(objects.part(pod, "spec"), "affinity")
+def _ends(pod: BoundedPod) -> bool:
+    return pod.spec.get("activeDeadlineSeconds") is not None
+
+
+def _crosses_namespaces(pod: BoundedPod) -> bool:
+    affinity = objects.part(pod.spec, "affinity")
     for several in (objects.part(affinity, kind) for kind in ("podAffinity", "podAntiAffinity")):
         terms = [
             *objects.parts(several, "requiredDuringSchedulingIgnoredDuringExecution"),
@@ -55,7 +66,7 @@ def _crosses_namespaces(pod: Body) -> bool:
     return False
 
 
-_SCOPES: Mapping[str, Callable[[Body], bool]] = {
+_SCOPES: Mapping[str, Callable[[BoundedPod], bool]] = {
     "BestEffort": _best_effort,
     "NotBestEffort": lambda pod: not _best_effort(pod),
     "Terminating": _ends,
@@ -72,11 +83,11 @@ class QuotaScope:
     operator: str = "Exists"
     values: tuple[str, ...] = ()
 
-    def covers(self, pod: Body) -> bool:
+    def covers(self, pod: BoundedPod) -> bool:
         """Whether a pod is in it."""
         if self.name != _PRIORITY:
             return _SCOPES[self.name](pod)
-        known = str(objects.part(pod, "spec").get("priorityClassName") or "")
+        known = str(pod.spec.get("priorityClassName") or "")
         match self.operator:
             case "Exists":
                 return bool(known)
@@ -101,14 +112,12 @@ class HardLimit:
         """The resource of pods that it is about."""
         return self.name.removeprefix("limits.").removeprefix("requests.")
 
-    def taken(self, pod: Body) -> int:
+    def taken(self, pod: BoundedPod) -> int:
         """How much of it a pod takes."""
         if self.name in _PODS:
             return 1
-        asked = _asked(pod)
-        return (asked.limits if self.name.startswith("limits.") else asked.real).get(
-            self.resource, 0
-        )
+        amounts = pod.asked.limits if self.name.startswith("limits.") else pod.asked.real
+        return amounts.get(resources.current_name(self.resource), 0)
 
     def text(self, amount: int) -> str:
         """An amount of it, with its name."""
@@ -125,7 +134,7 @@ class ResourceQuota:
     #: Why it cannot be in force; empty: it is.
     fault: str = ""
 
-    def covers(self, pod: Body) -> bool:
+    def covers(self, pod: BoundedPod) -> bool:
         """Whether it counts a pod."""
         return all(scope.covers(pod) for scope in self.scopes)
 
@@ -141,11 +150,10 @@ def read(body: Body) -> ResourceQuota:
     for spelled, amount in objects.part(spec, "hard").items():
         if amount is None:
             continue  # null takes a limit away
-        resource = HardLimit(str(spelled), 0).resource
-        try:
-            limits.append(HardLimit(str(spelled), resources.amount(resource, amount)))
-        except ValueError as error:
-            faults.append(f"spec.hard[{spelled}]: {error}")
+        resource = HardLimit(spelled, 0).resource
+        where = f"spec.hard.{spelled.removesuffix(resource)}".rstrip(".")
+        amounts = resources.read({resource: amount}, faults, where)
+        limits += [HardLimit(spelled, most) for most in amounts.values()]
     fault = "; ".join(faults)
     return ResourceQuota(name=name, limits=tuple(limits), scopes=tuple(scopes), fault=fault)
 
@@ -163,16 +171,16 @@ def _fault(scope: QuotaScope) -> str:
 
 def check(pod: Body, quotas: Iterable[ResourceQuota], others: Sequence[Body]) -> None:
     """``Forbidden`` where a quota has no room for a pod beside the others of its namespace."""
-    counting = [body for body in others if _counts(body)]
+    asking, counting = BoundedPod(pod), [BoundedPod(body) for body in others if _counts(body)]
     for quota in quotas:
-        if not quota.covers(pod):
+        if not quota.covers(asking):
             continue
-        if missing := _missing(pod, quota):
+        if missing := _missing(asking.spec, quota):
             raise refusals.Forbidden(f"failed quota: {quota.name}: must specify {missing}")
         beside = [other for other in counting if quota.covers(other)]
         over = []
         for limit in quota.limits:
-            asks, used = limit.taken(pod), sum(map(limit.taken, beside))
+            asks, used = limit.taken(asking), sum(map(limit.taken, beside))
             if asks and asks + used > limit.most:
                 over.append((limit, asks, used))
         if over:
@@ -190,9 +198,8 @@ def _counts(pod: Body) -> bool:
     return objects.part(pod, "status").get("phase") not in {"Succeeded", "Failed"}
 
 
-def _missing(pod: Body, quota: ResourceQuota) -> str:
+def _missing(spec: Body, quota: ResourceQuota) -> str:
     """What of its limits which containers leave out."""
-    spec = objects.part(pod, "spec")
     pod_level = objects.part(spec, "resources")
 
     def without(limit: HardLimit) -> Iterator[str]:
@@ -208,10 +215,3 @@ def _missing(pod: Body, quota: ResourceQuota) -> str:
         for limit in sorted(quota.limits, key=lambda limit: limit.name)
         if limit.resource in _SAID and not pod_level and (names := list(without(limit)))
     )
-
-
-def _asked(pod: Body) -> requests.Requests:
-    try:
-        return requests.of_pod(objects.part(pod, "spec"), {}, problems=[])
-    except BadObjectError as error:
-        raise refusals.Invalid(f"spec: {error}") from error

@@ -23,10 +23,11 @@ def signal(
     member: str = "PrepareForShutdown",
     to: str = "",
     other: dbus.Variant | None = None,
+    words: tuple[str, ...] = (),
 ) -> bytes:
     """A signal of the login manager, from a call: the type is another.
 
-    ``to``: the only connection that gets it; ``other``: what it says in place of ``begins``.
+    ``to``: the only connection that gets it; ``other``, ``words``: in place of ``begins``.
     """
     body = other or dbus.Variant("b", begins)
     raw = bytearray(
@@ -36,8 +37,8 @@ def signal(
             interface,
             member,
             destination=to,
-            signature=body.signature,
-            body=[body.value],
+            signature="s" * len(words) or body.signature,
+            body=words or [body.value],
         )
     )
     raw[1] = dbus.SIGNAL
@@ -162,16 +163,19 @@ def test_shutdown_that_began_before_the_connection_is_heard_first(ram: Path) -> 
         assert login.shutdowns() == [True]
 
 
-@pytest.mark.parametrize("to", ["", ":1.1"])
-def test_login_manager_that_was_restarted_is_a_lost_connection(ram: Path, to: str) -> None:
-    """It has forgotten the shutdown; nobody but the bus can say so."""
-    owner = signal(interface="org.freedesktop.DBus", member="NameOwnerChanged", to=to)
+@pytest.mark.parametrize(("to", "before"), [("", ":1.5"), (":1.1", ":1.5"), ("", "")])
+def test_login_manager_that_was_restarted_is_a_lost_connection(
+    ram: Path, to: str, before: str
+) -> None:
+    """It has forgotten the shutdown; nobody but the bus can say so. A new one forgot nothing."""
+    words = ("org.freedesktop.login1", before, ":1.9")
+    owner = signal(interface="org.freedesktop.DBus", member="NameOwnerChanged", to=to, words=words)
     server = Server(owner + signal(begins=False))
     with buses.server(ram, server) as path, login_manager.LoginManager(path) as login:
         login.most_delay_seconds()
         os.close(login.delay_shutdown("koordlet", "order"))
         select.select([login], [], [], 10)
-        if to:
+        if to or not before:
             assert login.shutdowns() == [False, True, False]
             return
         with pytest.raises(bus.NoSystemdError, match="restarted"):

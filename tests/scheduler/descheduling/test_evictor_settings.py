@@ -81,3 +81,5 @@ def test_the_peers_defaults_are_its_own() -> None:
     assert (free.max_per_node, free.max_globally) == (None, None)
     options = {"gracePeriodSeconds": 5, "propagationPolicy": "Background"}
     assert read(MIGRATION, defaultDeleteOptions=options).migration.grace_seconds == 5
+    with pytest.raises(errors.ConfigError, match=r"defaultDeleteOptions\.dryRun: is not served"):
+        read(MIGRATION, defaultDeleteOptions={"dryRun": ["All"]})

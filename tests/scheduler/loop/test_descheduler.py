@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.descheduling.round import EvictionProposal
@@ -18,6 +20,7 @@ from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSe
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.objects.eviction_marks import SOFT_EVICTION
 from tests.kit import deadline, descheduling, schedulers
+from tests.kit.apiserver import faults
 from tests.scheduler.loop.test_gangs import both
 
 OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
@@ -284,15 +287,17 @@ async def _rounds(
 
 
 @both
+@pytest.mark.parametrize("own", [{}, {"defaultDeleteOptions": {"gracePeriodSeconds": 7}}])
 def test_soft_eviction_writes_the_peers_annotation_and_the_pod_stays(
-    ram: Path, *, over_http: bool
+    ram: Path, own: dict[str, Any], *, over_http: bool
 ) -> None:
-    """Its form is the peer's, numbers as text; somebody else moves the pod."""
+    """Its form is the peer's, numbers as text; the grace period is anybody's who says one."""
 
     async def body() -> None:
         async with scene(ram, over_http=over_http) as world:
-            evictor = {"defaultJobMode": "EvictDirectly", "evictionPolicy": "SoftEviction"}
-            made = await _rounds(world, TOO_MANY, evictor=evictor, gracePeriodSeconds=7)
+            evictor = {"defaultJobMode": "EvictDirectly", "evictionPolicy": "SoftEviction", **own}
+            seconds = None if own else 7
+            made = await _rounds(world, TOO_MANY, evictor=evictor, gracePeriodSeconds=seconds)
             assert made.book.last is not None
             assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
             pods = await world.pods()
@@ -396,5 +401,24 @@ def test_deletion_costs_are_written_by_rank_and_once(ram: Path, *, over_http: bo
             again = await _rounds(world, {"ScaleDownBinPack": {}})
             assert again.book.last is not None
             assert (again.book.last.ranked, await ending(world)) == ([], [])
+
+    schedulers.run(body())
+
+
+def test_deletion_cost_that_the_server_refuses_is_in_the_document_and_why(ram: Path) -> None:
+    """Without the right to patch pods nothing is ranked; that is no lack of room."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=True) as world:
+            assert world.serving is not None
+            world.serving.faults.add(
+                faults.Fault(faults.Manner.ANSWER, method="PATCH", times=-1, status=403)
+            )
+            made = await _rounds(world, {"ScaleDownBinPack": {}})
+            document = made.round_document()
+            assert (document["ranked"], document["idleReason"]) == ([], "Error")
+            [refused] = document["refused"]
+            assert refused["why"].startswith("Error: ")
+            assert not made.core.measures.descheduled
 
     schedulers.run(body())

@@ -52,6 +52,28 @@ def test_gated_pod_waits_is_narrowed_and_goes_where_its_last_wish_says(ram: Path
     schedulers.run(body())
 
 
+def test_gated_pod_loses_its_gate_though_its_quota_was_lowered(ram: Path) -> None:
+    """It asks for no more than it had; a new pod is refused."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            quota: Body = {"kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "d"}}
+            wide, narrow = ({**quota, "spec": {"hard": {"cpu": cpu}}} for cpu in "41")
+            gated = clusters.pod("p", cpu="2", schedulingGates=GATE)
+            several = (clusters.pod(name, cpu="2") for name in ("p", "new"))
+            handed = _handed(wide, gated, narrow, *several)
+            taken = await desk.submit(handed, dry_run=False)
+            assert [each.error for each in taken[:4]] == [""] * 4
+            assert "exceeded quota: q, requested: cpu=2, used: cpu=2" in taken[4].error
+            assert not (await world.pods())["p"]["spec"].get("schedulingGates")
+
+    schedulers.run(body())
+
+
 def test_rehearsed_change_of_a_gated_pod_changes_nothing(ram: Path) -> None:
     """It is refused or taken as the change itself would be."""
 
@@ -120,7 +142,7 @@ def test_resource_quota_bounds_what_is_handed_in_together(ram: Path) -> None:
             quota = {"kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "d"}}
             bad = {**quota, "spec": {"hard": {"cpu": "much"}}}
             taken = await desk.submit(_handed(bad, {**quota, "spec": spec}), dry_run=False)
-            assert [each.error[:14] for each in taken] == ["spec.hard[cpu]", ""]
+            assert [each.error[:14] for each in taken] == ["spec.hard.cpu:", ""]
             calls = await asyncio.gather(
                 *(
                     desk.submit(_handed(clusters.pod(name, cpu="3")), dry_run=False)

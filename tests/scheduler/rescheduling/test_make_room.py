@@ -110,8 +110,12 @@ def test_the_node_that_is_cheapest_to_empty_is_emptied() -> None:
     assert moves(answer) == [("b0", "b", "c")]
     full = [node("a"), node("b"), pod("a0", "a", cpu="2"), pod("b0", "b", cpu="2")]
     assert plan(*full) == (
-        "of 2 nodes whose pods may move, none has room for all of them elsewhere"
+        "2 of 2 nodes whose pods may move were tried: 0 have a pod that may not be evicted now,"
+        " 2 one without room elsewhere"
     )
+    bare = pod("b0", "b", cpu="1")
+    bare["metadata"] = {**bare["metadata"], "ownerReferences": []}
+    assert "1 have a pod that may not be evicted now" in str(plan(node("a"), node("b"), bare))
 
 
 def rooms(scene: LimitedDump) -> list[list[int]]:

@@ -68,7 +68,7 @@ def _term(**keys: Any) -> Body:
 
 def test_label_keys_are_merged_into_the_selectors() -> None:
     """As In and NotIn of the pod's own values; a key that the pod has not as a label is ignored."""
-    term = _term(matchLabelKeys=["hash", "gone"], mismatchLabelKeys=["tenant"])
+    term = _term(matchLabelKeys=["hash", "gone", {"no": "key"}], mismatchLabelKeys=["tenant"])
     spread = _term(matchLabelKeys=["hash"])
     spec = {
         "affinity": {

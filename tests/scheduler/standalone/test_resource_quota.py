@@ -54,6 +54,11 @@ def test_sum_of_requests_is_bound_and_the_refusal_has_all_three_numbers() -> Non
         ({"pods": "2"}, {}, 2),
         ({"count/pods": "1"}, {}, 1),
         ({"cpu": "3"}, {"cpu": "1", "overhead": {"cpu": "500m"}}, 2),
+        (
+            {"requests.koordinator.sh/batch-cpu": "3"},
+            {"requests": {"koordinator.sh/batch-cpu": "1"}},
+            3,
+        ),
     ],
 )
 def test_each_kind_of_resource_lets_so_many_pods_in(hard: Body, asks: Body, free: int) -> None:
@@ -144,7 +149,9 @@ def test_priority_classes_are_selected(operator: str, values: list[str], counted
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        (quota({"cpu": "many"}), "spec.hard[cpu]: "),
+        (quota({"cpu": "many"}), "spec.hard.cpu: "),
+        (quota({"requests.cpu": ["4"]}), "spec.hard.requests.cpu is not a quantity: found list"),
+        (quota({"cpu": "-1"}), "spec.hard.cpu is negative"),
         (quota({}, scopes=("Fast",)), "scope 'Fast' is none of"),
         (
             quota({}, selector={"scopeName": "BestEffort", "operator": "In", "values": ["x"]}),
