@@ -20,7 +20,6 @@ from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSe
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.objects.eviction_marks import SOFT_EVICTION
 from tests.kit import deadline, descheduling, schedulers
-from tests.kit.apiserver import faults
 from tests.scheduler.loop.test_gangs import both
 
 OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
@@ -264,7 +263,7 @@ def test_failed_pods_are_seen_though_the_scheduler_has_forgotten_them(
     schedulers.run(body())
 
 
-async def _rounds(
+async def played(
     world: schedulers.World,
     strategies: Mapping[str, Mapping[str, Any]],
     *,
@@ -297,7 +296,7 @@ def test_soft_eviction_writes_the_peers_annotation_and_the_pod_stays(
         async with scene(ram, over_http=over_http) as world:
             evictor = {"defaultJobMode": "EvictDirectly", "evictionPolicy": "SoftEviction", **own}
             seconds = None if own else 7
-            made = await _rounds(world, TOO_MANY, evictor=evictor, gracePeriodSeconds=seconds)
+            made = await played(world, TOO_MANY, evictor=evictor, gracePeriodSeconds=seconds)
             assert made.book.last is not None
             assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
             pods = await world.pods()
@@ -326,7 +325,7 @@ def test_delete_deletes_the_pod_with_its_uid_and_asks_for_no_eviction(
             labels = {"koordinator.sh/evict-policy": "Delete"}
             ref = objects.Ref(kinds.PODS, "often", "d")
             await world.store.patch(ref, objects.Merge({"metadata": {"labels": labels}}))
-            await _rounds(world, TOO_MANY, evictor={"defaultJobMode": "EvictDirectly"})
+            await played(world, TOO_MANY, evictor={"defaultJobMode": "EvictDirectly"})
             assert await ending(world) == ["often"]
             if world.serving is not None:
                 path = "/api/v1/namespaces/d/pods/often"
@@ -353,14 +352,14 @@ def test_a_node_is_cordoned_before_its_pods_go_and_not_where_nothing_is_sent(
                 await world.node(name, labels={"price": price})
             await pod(world, "often", restarted(0))
             ref = objects.Ref(kinds.NODES, "n1")
-            made = await _rounds(world, drain, dry_run=True)
+            made = await played(world, drain, dry_run=True)
             assert made.book.last is not None
             assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
             assert not (await world.store.get(ref))["spec"].get("unschedulable")
             meta = {"name": "b", "namespace": "d", "generation": 1}
             budget = {"metadata": meta, "spec": {"maxUnavailable": 0, "selector": {}}}
             await world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
-            made = await _rounds(world, drain)
+            made = await played(world, drain)
             assert made.book.last is not None
             assert "PDB" in made.book.why(made.book.last.decisions[0].proposal)
             if world.serving is not None:  # the next round asks again
@@ -368,57 +367,9 @@ def test_a_node_is_cordoned_before_its_pods_go_and_not_where_nothing_is_sent(
                 assert len(world.serving.asked("POST", path)) == 1
             assert not (await world.store.get(ref))["spec"].get("unschedulable")
             await world.store.delete(objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "b", "d"))
-            await _rounds(world, drain)
+            await played(world, drain)
             assert (await world.store.get(ref))["spec"]["unschedulable"] is True
             gone = (await world.pods()).get("often", {"metadata": {"deletionTimestamp": "now"}})
             assert gone["metadata"].get("deletionTimestamp")
-
-    schedulers.run(body())
-
-
-@both
-def test_deletion_costs_are_written_by_rank_and_once(ram: Path, *, over_http: bool) -> None:
-    """Nobody goes; a second round finds them written, and a dry run writes none."""
-    key = "controller.kubernetes.io/pod-deletion-cost"
-
-    async def costs(world: schedulers.World) -> dict[str, str]:
-        pods = await world.pods()
-        return {
-            name: body["metadata"]["annotations"][key]
-            for name, body in pods.items()
-            if key in body["metadata"].get("annotations", {})
-        }
-
-    async def body() -> None:
-        async with scene(ram, over_http=over_http) as world:
-            await _rounds(world, {"ScaleDownBinPack": {}}, dry_run=True)
-            assert await costs(world) == {}
-            made = await _rounds(world, {"ScaleDownBinPack": {}})
-            assert made.book.last is not None
-            # Rank 0 is what a pod without the annotation has.
-            assert sorted((await costs(world)).values()) == ["1"]
-            assert len(made.book.last.ranked) == 1
-            again = await _rounds(world, {"ScaleDownBinPack": {}})
-            assert again.book.last is not None
-            assert (again.book.last.ranked, await ending(world)) == ([], [])
-
-    schedulers.run(body())
-
-
-def test_deletion_cost_that_the_server_refuses_is_in_the_document_and_why(ram: Path) -> None:
-    """Without the right to patch pods nothing is ranked; that is no lack of room."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=True) as world:
-            assert world.serving is not None
-            world.serving.faults.add(
-                faults.Fault(faults.Manner.ANSWER, method="PATCH", times=-1, status=403)
-            )
-            made = await _rounds(world, {"ScaleDownBinPack": {}})
-            document = made.round_document()
-            assert (document["ranked"], document["idleReason"]) == ([], "Error")
-            [refused] = document["refused"]
-            assert refused["why"].startswith("Error: ")
-            assert not made.core.measures.descheduled
 
     schedulers.run(body())

@@ -56,13 +56,11 @@ def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
 
 def test_a_pod_that_was_just_taken_in_has_no_answer_yet(ram: Path) -> None:
     """Its loop never hears of this one; of a pod that nobody handed in it is said at once."""
-
-    (ram / "heard").mkdir()
     (ram / "unheard").mkdir()
 
     async def body() -> None:
         async with (
-            schedulers.world(ram / "heard", over_http=False) as world,
+            schedulers.world(ram, over_http=False) as world,
             schedulers.world(ram / "unheard", over_http=False) as other,
             schedulers.scheduler(world.client) as loop,
         ):
