@@ -52,7 +52,7 @@ run: $(RUNTIME) ## Start the agent on this host, standalone, with two demo workl
 ##@ Check
 
 .PHONY: test
-test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (two minutes or so)
+test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (ten minutes on two CPUs)
 	@$(PYTEST) -n auto -m '$(ORDINARY)' $(ARGS)
 
 .PHONY: check
