@@ -30,11 +30,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Three processes for two CPUs: a test that waits for a clock leaves its CPU to another."""
-    return max(2, len(os.sched_getaffinity(0)) * 3 // 2)
-
-
 def pytest_report_header(config: pytest.Config) -> str:
     """What to type to run the same search again."""
     return f"hypothesis: --hypothesis-seed={config.option.hypothesis_seed}"
