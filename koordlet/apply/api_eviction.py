@@ -74,26 +74,19 @@ class ApiEviction:
         return evictor.Outcome(done=True, detail="deleted" if self._delete else "evicted")
 
     async def _note(self, ref: objects.Ref, victim: eviction.Eviction) -> None:
-        """Write on the pod who evicts it and why; where it is deleted, as a kubelet does it."""
-        now = moment.spell(self._clock())
+        """Write on the pod who evicts it and why.
+
+        No condition: the request may be refused, and a condition would stay.
+        """
         note = {
             "by": f"agent/{victim.policy}",
             "cause": pod_annotations.NODE_PRESSURE,
             "reason": victim.message.strip(),
-            "time": now,
+            "time": moment.spell(self._clock()),
         }
         spelled = json.dumps(note, ensure_ascii=False, separators=(",", ":"))
         metadata = {"uid": victim.uid, "annotations": {pod_annotations.EVICTION: spelled}}
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "TerminationByKubelet",
-            "message": victim.message,
-            "lastTransitionTime": now,
-        }
-        # An eviction may be refused, and such a condition stays: the server adds one of its own.
-        status = {"status": {"conditions": [condition]}} if self._delete else {}
-        patch = objects.Strategic({"metadata": metadata, **status})
+        patch = objects.Strategic({"metadata": metadata})
         try:
             await asyncio.wait_for(self._store.patch(ref, patch, subresource="status"), _NOTE)
         except refusals.Forbidden:

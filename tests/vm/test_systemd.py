@@ -127,6 +127,24 @@ def test_what_the_page_says_that_policies_need(scene: Scene) -> None:
     assert ["10", "0"] == seen["before"] == seen["after"]
 
 
+@pytest.mark.soak  # tests.agent.test_node_shutdown has the rules
+def test_a_shutdown_waits_until_workloads_have_ended_in_order(scene: Scene, boot: Boot) -> None:
+    """By the real login manager: best-effort work first, then the rest, then the lock goes.
+
+    The limit of five seconds is raised first. A shutdown that is given up takes the lock anew.
+    """
+    del scene  # the units are installed
+    words = ["python3", "-m", "tests.vm.probes.shutdown"]
+    words.append(f"{root.REPO}/systemd/drop-ins/node-shutdown.conf")
+    played = boot("1s2c", systemd=True).run(words, timeout=_PLAY_TIMEOUT)
+    seen = cast("dict[str, Any]", played.json())
+
+    assert seen["limit"] == "t 1500000000"
+    assert seen["meanwhile"] == {"web": "active", "locks": 1, "conditions": ["NodeShutdown"]}
+    assert seen["ended"] == ["host/user", "host/batch", "host/web"]
+    assert (seen["web"], seen["record"]) == ("inactive", ["endTime", "startTime"])
+
+
 def test_kill(scene: Scene) -> None:
     """After kill -9 the limits stay without a gap, and a new agent ends the hand-over."""
     seen = scene("killed")

@@ -5,8 +5,9 @@ Does not cover: evictions that were asked for here (``limiter``), reading pods t
 (``loop.disruption_rate_controller``).
 
 Rules:
-1. An end is a disruption from the start of the termination on, by the condition DisruptionTarget.
-2. An end without that condition is a user's or a controller's, and counts nowhere. It is the
+1. An end is a disruption from the start of the termination on, by the condition DisruptionTarget,
+   or by the note of an agent that deletes the pod.
+2. An end without either is a user's or a controller's, and counts nowhere. It is the
    controller's where as many pods are left as it wants.
 3. A pod that vanishes without having been seen to end may have failed, as when its kubelet evicts
    it: whoever covers it asks the store.

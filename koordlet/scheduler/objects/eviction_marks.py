@@ -75,7 +75,8 @@ def read(meta: Body, conditions: Mapping[str, Body]) -> dict[str, Any]:
     if meta.get("deletionTimestamp") is not None or cause:
         note = _note(notes)
         by, span = note.get("by"), _span(meta)
-        if cause == _CAUSES["EvictionByEvictionAPI"] and _is_pressure(note, span[0]):
+        # An agent evicts through the API, or deletes, which leaves no condition.
+        if cause in {"", _CAUSES["EvictionByEvictionAPI"]} and _is_pressure(note, span[0]):
             cause = pod_annotations.NODE_PRESSURE
         fields["leaving"] = Leaving(
             cause,
