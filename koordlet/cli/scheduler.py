@@ -30,14 +30,14 @@ koordlet scheduler --listen 10.0.0.5:9318 --tls DIR --client '*.nodes.example=re
 #: That of deploy/agent.
 _AGENTS = "koordlet-system/koordlet"
 _RIGHTS = ("read", "report", "reserve", "admin")
-_ADMISSION = ("ExtendedResourceToleration", "LimitPodHardAntiAffinityTopology")
+ADMISSION_PLUGINS = ("ExtendedResourceToleration", "LimitPodHardAntiAffinityTopology")
 _OPTIONS = {
     "--config FILE": "a KubeSchedulerConfiguration, a ReschedulingConfiguration or both",
     "--deschedule FILE": "deschedule as well, by a DeschedulerPolicy or a DeschedulerConfiguration",
     "--kubeconfig FILE": "how to reach the API server",
     "--context NAME": "a context of the kubeconfig",
     "--standalone": "without an API server, over a file of its own",
-    "--enable-admission-plugins NAME[,NAME]": f"standalone: of {', '.join(_ADMISSION)}"
+    "--enable-admission-plugins NAME[,NAME]": f"standalone: of {', '.join(ADMISSION_PLUGINS)}"
     " (default: none)",
     "--http ADDRESS:PORT": "where /metrics, /healthz and /readyz are (default: 127.0.0.1:9317)",
     "--https ADDRESS:PORT": "the same for other machines, with --tls: for whoever has a token of"
@@ -79,9 +79,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _plugins(text: str) -> frozenset[str]:
     names = frozenset(text.split(","))
-    if names <= set(_ADMISSION):
+    if names <= set(ADMISSION_PLUGINS):
         return names
-    raise argparse.ArgumentTypeError(f"names of {', '.join(_ADMISSION)}")
+    raise argparse.ArgumentTypeError(f"names of {', '.join(ADMISSION_PLUGINS)}")
 
 
 def _client(text: str) -> tuple[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from koordlet.cli import scheduler as options
 from koordlet.kubeapi import refusals
 from koordlet.scheduler.standalone import pod_admission
 
@@ -133,3 +134,8 @@ def test_required_anti_affinity_is_of_one_node() -> None:
     wide = {"affinity": {"podAntiAffinity": {NEEDS: [host, zone]}}}
     with pytest.raises(refusals.Forbidden, match=r"\[1\]\.topologyKey: 'zone' is not allowed"):
         switch(wide)
+
+
+def test_switches_are_those_that_the_command_line_offers() -> None:
+    """The command line names them without loading them."""
+    assert pod_admission.SWITCHES.keys() == set(options.ADMISSION_PLUGINS)
