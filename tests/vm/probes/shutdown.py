@@ -25,8 +25,8 @@ _ROWS = """nodeShutdown:
 """
 _DROP_IN = (service.DROP_INS / f"{service.AGENT}.d").joinpath("node-shutdown.conf")
 _LOGIN = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
-#: Ends when it is killed, and not by SIGTERM.
-_STUBBORN = ("sh", "-c", 'trap "" TERM; while :; do sleep 1000; done')
+#: Ends when it is killed, and not by SIGTERM: what is ignored stays ignored through an exec.
+_STUBBORN = ("sh", "-c", 'trap "" TERM; exec sleep infinity')
 
 
 def main(drop_in: str) -> dict[str, object]:
