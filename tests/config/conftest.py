@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.refusing import Raw, Write
+from tests.kit import deadline
 
 HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"
 
@@ -42,10 +43,10 @@ def no_hang() -> Iterator[None]:
     """Fail what waits for ever."""
 
     def expired(_number: int, _frame: object) -> None:
-        pytest.fail("still waiting after 5 s")
+        pytest.fail(f"still waiting after {deadline.PATIENCE:g} s")
 
     before = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, 5)
+    signal.setitimer(signal.ITIMER_REAL, deadline.PATIENCE)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)

@@ -64,7 +64,8 @@ def test_one_connection_has_a_share_of_the_loop(
     passed = work.at[-1] - work.at[0]
     # The first request is free, the last one may overdraw.
     assert work.spent - burst - 2 * work.seconds < SHARE * passed
-    assert 0 < served.server.counts["delayed"] < 100
+    # On a busy machine the client itself may be slower than the share.
+    assert served.server.counts.get("delayed", 0) < 100
 
 
 def test_connections_have_the_same_share(serve: conftest.Serve) -> None:
