@@ -212,8 +212,8 @@ def test_disk_that_hangs_delays_neither_the_rows_nor_the_end_of_the_agent(tmp_pa
         played(tmp_path, scene, write=write, patience=0.0)
     assert written == []
     may.set()
-    told = [line for line in stream.getvalue().splitlines() if "not_recorded" in line]
-    assert ["node-shutdown.json: not written within 0 s" in line for line in told] == [True] * 2
+    warnings = [line for line in stream.getvalue().splitlines() if "not_recorded" in line]
+    assert ["node-shutdown.json: not written within 0 s" in line for line in warnings] == [True] * 2
 
 
 def test_a_shutdown_that_is_given_up_ends_nobody_more_and_takes_a_new_lock(tmp_path: Path) -> None:
@@ -315,18 +315,21 @@ def test_lock_follows_the_mode_of_the_agent(tmp_path: Path) -> None:
     assert played(tmp_path, scene, acting=lambda: mode == ["enforce"]) == []
 
 
-def test_connection_that_is_lost_while_rows_are_ended_does_not_end_the_delay(
-    tmp_path: Path,
-) -> None:
+async def loses_the_bus(on: Stage) -> None:
+    """Lose the connection once the first row ends."""
+    on.login.say("begins")
+    await deadline.comes(lambda: bool(on.ends.asked))
+    on.login.lost = True
+    on.login.say()
+    await deadline.comes(lambda: not on.login._ears)
+
+
+def test_connection_that_is_lost_while_rows_end_does_not_end_the_delay(tmp_path: Path) -> None:
     """The bus ends early in a shutdown; the lock is a descriptor and stays."""
 
     async def scene(on: Stage) -> None:
         await deadline.comes(lambda: on.login.locked)
-        on.login.say("begins")
-        await deadline.comes(lambda: bool(on.ends.asked))
-        on.login.lost = True
-        on.login.say()
-        await deadline.comes(lambda: not on.login._ears)
+        await loses_the_bus(on)
         assert on.login.locked
         on.ends.may.set()
         await deadline.comes(lambda: not on.login.locked)
@@ -354,11 +357,7 @@ def test_shutdown_that_was_given_up_unheard_ends_nobody_more(tmp_path: Path) -> 
 
     async def scene(on: Stage) -> None:
         await deadline.comes(lambda: on.login.locked)
-        on.login.say("begins")
-        await deadline.comes(lambda: bool(on.ends.asked))
-        on.login.lost = True
-        on.login.say()
-        await deadline.comes(lambda: not on.login._ears)
+        await loses_the_bus(on)
         on.login.lost = False
         await deadline.comes(lambda: on.login.asked == 2)
         assert (on.ends.asked, on.shutdown.conditions()) == (["host/batch"], ())

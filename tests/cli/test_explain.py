@@ -124,5 +124,5 @@ def test_resize_of_a_pod_is_told_with_what_counts_meanwhile(
 ) -> None:
     """The kubelet's condition PodResizePending; nothing is said where there is none."""
     shown = list(explain_pod.lines({"namespace": "d", "name": "p", "resize": resize}))
-    told = [each[: len(line or each)] for each in shown if "resize" in each]
-    assert told == ([line] if line else [])
+    starts = [each[: len(line or each)] for each in shown if "resize" in each]
+    assert starts == ([line] if line else [])

@@ -25,7 +25,7 @@ Body = Mapping[str, Any]
 
 _PODS = ("pods", "count/pods")
 #: What every container has to say where it is limited.
-_SAID = (resources.CPU, resources.MEMORY)
+_EXPLICIT = (resources.CPU, resources.MEMORY)
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _PRIORITY = "PriorityClass"
 
@@ -213,5 +213,5 @@ def _missing(spec: Body, quota: ResourceQuota) -> str:
     return "; ".join(
         f"{limit.name} for: {','.join(names)}"
         for limit in sorted(quota.limits, key=lambda limit: limit.name)
-        if limit.resource in _SAID and not pod_level and (names := list(without(limit)))
+        if limit.resource in _EXPLICIT and not pod_level and (names := list(without(limit)))
     )

@@ -39,7 +39,7 @@ def _section(name: str, every: list[script.Recording]) -> str:
     rows = [
         [
             _cell(every[0].answers[number].op),
-            *(_said(recording.answers[number]) for recording in every),
+            *(_answer_text(recording.answers[number]) for recording in every),
         ]
         for number in range(min(len(recording.answers) for recording in every))
     ]
@@ -54,7 +54,7 @@ def _purpose(name: str) -> str:
     return next((line for line in remarks if not line.startswith("needs:")), "")
 
 
-def _said(answer: script.Answer) -> str:
+def _answer_text(answer: script.Answer) -> str:
     reads = " · ".join(answer.reads)
     return _cell(f"{answer.answer}" + (f": {reads}" if reads else ""))
 

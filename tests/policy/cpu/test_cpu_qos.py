@@ -56,7 +56,7 @@ def decide(
     return policy.decide(replace(now, slo=slo), series.History(), settings, policy.State())
 
 
-def told(decided: decision.Decision[policy.State]) -> dict[str, str]:
+def values_of(decided: decision.Decision[policy.State]) -> dict[str, str]:
     """Group and file to what is written."""
     files = moments.written(decided.actions)
     return {path.removeprefix("/cg/"): text for path, text in files.items()}
@@ -84,7 +84,7 @@ def test_each_class_has_its_identity(
     classes = {**ALL, "LS": replace(ALL["LS"], group_identity=1)}
     subject = workload(raw, kube)
     other = replace(workload(qos.Qos.LSR, None), group="other", uid="other")
-    values = told(decide(subject, other, classes=classes))
+    values = values_of(decide(subject, other, classes=classes))
 
     assert ("2", expected) == (
         values["other/cpu.bvt_warp_ns"],
@@ -96,7 +96,7 @@ def test_each_class_has_its_identity(
 
 def test_a_guaranteed_pod_without_a_class_is_ls_where_lsr_is_off() -> None:
     """The peer's rule."""
-    values = told(decide(workload(None, qos.KubeQos.GUARANTEED), classes={"LS": ALL["LS"]}))
+    values = values_of(decide(workload(None, qos.KubeQos.GUARANTEED), classes={"LS": ALL["LS"]}))
     assert values["kubepods/podweb/cpu.bvt_warp_ns"] == "2"
 
 
@@ -114,14 +114,16 @@ def test_an_annotation_counts_for_ls_alone(asked: strategies.CpuQos, expected: s
     ls = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE, asked)
     be = workload(qos.Qos.BE, qos.KubeQos.BEST_EFFORT, asked)
 
-    assert told(decide(ls, classes=ALL))["kubepods/burstable/podweb/cpu.bvt_warp_ns"] == expected
-    assert told(decide(be, classes=ALL))["kubepods/besteffort/podweb/cpu.bvt_warp_ns"] == "-1"
+    assert (
+        values_of(decide(ls, classes=ALL))["kubepods/burstable/podweb/cpu.bvt_warp_ns"] == expected
+    )
+    assert values_of(decide(be, classes=ALL))["kubepods/besteffort/podweb/cpu.bvt_warp_ns"] == "-1"
 
 
 def test_the_operator_has_the_last_word() -> None:
     """No group is told more than he allows."""
     allowed = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE, strategies.CpuQos(enable=True))
-    written = told(decide(allowed, classes=ALL, most=0))
+    written = values_of(decide(allowed, classes=ALL, most=0))
     values = {where.rpartition("/")[0]: value for where, value in written.items()}
 
     expected = {"kubepods": "0", "kubepods/burstable": "0", "kubepods/burstable/podweb": "0"}
@@ -154,8 +156,8 @@ def test_a_nodeslo_replaces_the_configuration() -> None:
     off = replace(nodeslo.DEFAULTS, source="cluster")
     classes = {**off.classes, "LS": replace(off.classes["LS"], cpu=ALL["LS"])}
 
-    assert told(decide(subject, classes=ALL, slo=off)) == {}
-    values = told(decide(subject, slo=replace(off, classes=classes)))
+    assert values_of(decide(subject, classes=ALL, slo=off)) == {}
+    values = values_of(decide(subject, slo=replace(off, classes=classes)))
     assert values["kubepods/burstable/podweb/cpu.bvt_warp_ns"] == "2"
 
 
@@ -166,10 +168,10 @@ def test_the_kubelet_s_groups_are_not_idle() -> None:
     ours = replace(workload(qos.Qos.BE, None), uid="ours", name="ours")
     made = decide(theirs, ours, classes=idle)
 
-    assert told(made) == {"web/cpu.weight": "1", "web/cpu.idle": "1"}
+    assert values_of(made) == {"web/cpu.weight": "1", "web/cpu.idle": "1"}
     (condition,) = made.conditions
     assert (condition.type, "(t/web)" in condition.message) == ("CpuIdleLeft", True), condition
-    assert told(decide(workload(qos.Qos.LS, None), classes=idle)) == {}
+    assert values_of(decide(workload(qos.Qos.LS, None), classes=idle)) == {}
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,8 @@ def test_the_clusters_rate_ends_a_strategy_and_is_told(ram: Path, *, over_http: 
                 assert refused["why"].startswith("GlobalRate: the cluster may see 0 evictions")
                 (note,) = made.round_document()["notes"]
                 assert note["message"].startswith("limit of the whole cluster reached: ")
-                told = (await objects.collect(world.store.list(kinds.EVENTS))).items
-                assert [each["reason"] for each in told] == ([] if dry else ["MoveRefused"])
+                events = (await objects.collect(world.store.list(kinds.EVENTS))).items
+                assert [each["reason"] for each in events] == ([] if dry else ["MoveRefused"])
                 counted = made.core.measures.descheduled
                 assert [result for result, *_ in counted] == ["limit of the whole cluster reached"]
             assert await ending(world) == []
@@ -174,8 +174,9 @@ def test_a_pod_that_was_refused_stays_though_it_might_go_a_moment_later(ram: Pat
     async def body() -> None:
         async with scene(ram, over_http=False) as world:
             for dry in (True, False):
-                one: Any = {"instance": "one", "dry_run": dry, "disruption": FREE}
-                made = Refusing(world.client, settings(), **one)
+                made = Refusing(
+                    world.client, settings(), instance="one", dry_run=dry, disruption=FREE
+                )
                 await made.run(once=True)
                 (refused,) = made.round_document()["refused"]
                 assert refused["why"] == "CoolDown: often was moved"

@@ -166,5 +166,5 @@ def test_priority_classes_are_selected(operator: str, values: list[str], counted
 )
 def test_quota_that_cannot_be_in_force_says_why(body: Body, fault: str) -> None:
     """It is refused when it is handed in, instead of letting everything pass."""
-    found = resource_quota.read(body).fault
-    assert (fault in found) if fault else not found
+    refusal = resource_quota.read(body).fault
+    assert (fault in refusal) if fault else not refusal
