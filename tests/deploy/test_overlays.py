@@ -231,3 +231,16 @@ def test_taints_bring_one_verb_and_their_switch() -> None:
     assert env[name] == loader.from_text(None, "", env, {}).config.report.objects.taints
     # As the overlay itself says how to leave it.
     assert loader.from_text(None, "", {name: "null"}, {}).config.report.objects.taints is None
+
+
+def test_beside_koordinators_agent_neither_port_nor_socket_is_shared() -> None:
+    """It listens on port 9316, and unlinks whatever is at /run/koordlet/koordlet.sock."""
+    pod, container = agent(built(DEPLOY / "overlays/side-by-side"))
+    address = variables(container)["KOORDLET_REPORT__HTTP__ADDRESS"]
+    asked = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    own = [v["hostPath"]["path"] for v in pod["volumes"] if mounts[v["name"]] == "/run/koordlet"]
+
+    assert {f"{probe['host']}:{probe['port']}" for probe in asked} == {address}
+    assert address != "127.0.0.1:9316"
+    assert own == ["/run/koordlet-side-by-side"]
