@@ -55,6 +55,31 @@ run: $(RUNTIME) ## Start the agent on this host, standalone, with two demo workl
 test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (ten minutes on two CPUs)
 	@$(PYTEST) -n auto -m '$(ORDINARY)' $(ARGS)
 
+PYTHONS ?= python3.12 python3.13 python3.14
+.PHONY: matrix
+matrix: ## Run the same tests on newer Pythons, each in an environment of its own (PYTHONS="PATH ...")
+	@failed=0 verdicts=()
+	for python in $(PYTHONS); do
+	  if ! version=$$("$$python" -c 'import platform; print(platform.python_version())' 2>/dev/null); then
+	    verdicts+=("$$python: not run, there is none here") failed=1
+	    continue
+	  fi
+	  folder=build/python-$$version-$(call key,requirements-dev.lock)
+	  if [ ! -f "$$folder/.installed" ]; then
+	    printf '▸ Installing %d packages for Python %s, once\n' \
+	      "$$($(call packages,requirements-dev.lock))" "$$version"
+	    "$$python" -m venv --clear "$$folder"
+	    "$$folder/bin/python" -m pip install -qq --no-deps --require-hashes -r requirements-dev.lock
+	    printf '../../../../..\n' >"$$(echo "$$folder"/lib/python3*/site-packages)/koordlet.pth"
+	    touch "$$folder/.installed"
+	  fi
+	  verdict=passed
+	  "$$folder/bin/python" -m pytest -n auto -m '$(ORDINARY)' $(ARGS) || verdict=failed failed=1
+	  verdicts+=("Python $$version: $$verdict")
+	done
+	printf '▸ matrix\n'; printf '  %s\n' "$${verdicts[@]}"
+	exit $$failed
+
 .PHONY: check
 check: $(DEVELOP) format-check lint types imports cycles wiring sizes names proves generated shell docs ## Run every static check
 

@@ -108,7 +108,8 @@ def _get(address: str, path: str) -> tuple[int, Any]:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=20) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
+        with error:
+            return error.code, json.load(error)
 
 
 def test_sim_shows_what_each_quota_may_use(
