@@ -110,7 +110,7 @@ def _shared(chosen: frozenset[tuple[str, bool]]) -> Mapping[str, object]:
     """Parts that all classes with these options share, because they name no field."""
     options = dict(chosen)
     empty = _standard(options, type("Empty", (), {}))
-    names = ["__dataclass_params__"]
+    names = ["__dataclass_params__", *({"__replace__"} & vars(empty).keys())]  # since 3.13
     parts: dict[str, object] = {}
     if options.get("frozen"):
         parts = dict(zip(_SET, (_refuse_set, _refuse_delete), strict=True))

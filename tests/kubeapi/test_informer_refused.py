@@ -54,6 +54,7 @@ def test_a_kind_that_is_not_installed(ram: Path) -> None:
         world.server.api.served.define(DEFINITION)
         await asyncio.wait_for(world.informer.synced(), PATIENCE)
         task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     in_world(ram, body)
 
