@@ -166,6 +166,9 @@ def test_one_value_switches_the_fleet_off() -> None:
         ("scheduler.replicas=two", "/scheduler/replicas"),
         ("pools.configs.canary=enforce", "/pools/configs/canary"),
         ("rollout.seconds=0", "/rollout/seconds"),
+        ("agent.config.policies.shared_pool.mode=off", "'shared_pool' not allowed"),
+        ("pools.configs.canary.mod=enforce", "'mod' not allowed"),
+        ("agent.config.workloads[0].qoss=LS", "'qoss' not allowed"),
     ],
 )
 def test_wrong_values_are_refused(setting: str, culprit: str) -> None:

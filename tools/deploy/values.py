@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from koordlet.config import schema
 from koordlet.model.record import dataclass
 from tools.deploy import template
 
@@ -214,12 +215,30 @@ def schema_text(defaults_: Mapping[str, Any]) -> str:
         above, _, last = key.rpartition(".")
         place = root["properties"].setdefault(above, _object()) if above else root
         place["properties"][last] = {"type": _TYPES[type(default)]}
+    config = {"type": "object", **_keys(whole := schema.json_schema(), whole["$defs"])}
+    root["properties"]["agent"]["properties"]["config"] = {"$ref": "#/definitions/config"}
     root["properties"]["pools"]["properties"]["configs"]["additionalProperties"] = {
-        "type": "object"
+        "$ref": "#/definitions/config"
     }
     root["properties"]["rollout"]["properties"]["seconds"]["minimum"] = 1
-    body = {"$schema": "http://json-schema.org/draft-07/schema#", **root}
+    draft = "http://json-schema.org/draft-07/schema#"
+    body = {"$schema": draft, "definitions": {"config": config}, **root}
     return json.dumps(body, indent=1) + "\n"
+
+
+def _keys(node: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a configuration's schema the names of keys; their values are for the agents to judge.
+
+    YAML has more than one spelling of a value, and an agent takes each.
+    """
+    if "$ref" in node:
+        return _keys(named[node["$ref"].rpartition("/")[2]], named)
+    if "properties" in node:
+        below = {name: _keys(value, named) for name, value in node["properties"].items()}
+        return {"additionalProperties": False, "properties": below}
+    if "items" in node:
+        return {"items": _keys(node["items"], named)}
+    return next(filter(None, (_keys(either, named) for either in node.get("anyOf", ()))), {})
 
 
 def _object() -> dict[str, Any]:
