@@ -29,7 +29,7 @@ koordlet sim all.json --add-nodes 3 --scale deployment/shop/web=40    what if, b
 koordlet sim all.json --without node-7                 what if a node were gone
 koordlet sim all.json -o json > old.json; koordlet sim new.json --compare old.json
 koordlet sim all.json -o svg > utilisation.svg
-koordlet sim all.json --profiles profiles.yaml         what if ClusterColocationProfiles were in force
+koordlet sim all.json --profiles profiles.yaml         what if colocation profiles were in force
 koordlet sim all.json --deschedule policy.yaml         what a descheduler would move, and why not
 """
 #: What is generated where a workload is named and no number.

@@ -90,7 +90,12 @@ def test_everything_at_once_and_in_another_namespace() -> None:
     """Every component and program; nothing is left of the manifests' own namespace."""
     keys = [f"components.{key}=true" for key in chart.components()]
     more = ["scheduler.enabled=true", "descheduler.enabled=true", "tls.certManager=true"]
-    more += ["webhook.enabled=true", "monitoring.alerts=true", "monitoring.dashboards=true", "rollout.prometheus=http://p"]
+    more += [
+        "webhook.enabled=true",
+        "monitoring.alerts=true",
+        "monitoring.dashboards=true",
+        "rollout.prometheus=http://p",
+    ]
     made = helm.rendered(*keys, *more, namespace="elsewhere")
 
     assert "koordlet-system" not in json.dumps(

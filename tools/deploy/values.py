@@ -108,7 +108,7 @@ VALUES = (
     Value("descheduler.resources", "", (*_DESCHEDULER, (*_BOX, "resources"))),
     Value("descheduler.nodeSelector", "", (*_DESCHEDULER, (*_POD, "nodeSelector"))),
     Value("descheduler.tolerations", "", (*_DESCHEDULER, (*_POD, "tolerations")), default=[]),
-    Value("webhook.enabled", "ClusterColocationProfiles (docs/colocation-profiles.md).", default=False),
+    Value("webhook.enabled", "ClusterColocationProfiles (docs/profiles.md).", default=False),
     Value(
         "webhook.caBundle",
         "Authority of its certificate, as base64. Empty: cert-manager writes it.",
@@ -118,7 +118,9 @@ VALUES = (
             ("webhooks", 0, "clientConfig", "caBundle"),
         ),
         default="",
-        written=template.If("$.Values.webhook.caBundle", template.Text("$.Values.webhook.caBundle")),
+        written=template.If(
+            "$.Values.webhook.caBundle", template.Text("$.Values.webhook.caBundle")
+        ),
     ),
     Value("webhook.replicas", "", (*_WEBHOOK, ("spec", "replicas"))),
     Value("webhook.resources", "", (*_WEBHOOK, (*_BOX, "resources"))),

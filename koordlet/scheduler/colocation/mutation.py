@@ -5,14 +5,15 @@ memory. Does not cover: reading profiles (``profile``), who asks (``review``, th
 standalone scheduler).
 
 Rules:
-1. Profiles apply by name; what a later one writes is in force. Within one: labels, annotations,
-   copied keys, suffixes, scheduler, QoS class, priority, sub-priority, patch.
+1. Profiles select by the pod as it came and apply by name; what a later one writes is in force.
+   Within one: labels, annotations, copied keys, suffixes, scheduler, QoS class, priority,
+   sub-priority, patch.
 2. A profile that would make the pod invalid is left out as a whole, and said; the others apply. No
    profile stops a pod.
 3. Then a pod of the band batch or mid asks for what its node offers to that band: CPU in
    thousandths, memory as it is; a request that is missing is the limit. A pod that no profile
    changed keeps what it asks for.
-4. A profile changes neither the name nor the status of a pod.
+4. A patch changes labels, annotations and the spec of a pod; neither its name nor its status.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from koordlet.kubeapi import classes, kinds, objects, pod_annotations, podwire, shapes, validation
+from koordlet.kubeapi import (
+    classes,
+    kinds,
+    objects,
+    pod_annotations,
+    podwire,
+    refusals,
+    shapes,
+    validation,
+)
 from koordlet.model import qos, resources
 from koordlet.model.record import dataclass
 from koordlet.scheduler.colocation.profile import ColocationProfile
@@ -140,13 +150,11 @@ def _patched(pod: Body, patch: Body) -> Body:
     keys = {**(rules.of(kinds.PODS).list_keys or {}), **rules.STRATEGIC_KEYS}
     try:
         made: dict[str, Any] = merging.strategic(pod, patch, keys)
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, refusals.ObjectsError) as error:
         raise ValueError(f"spec.patch does not fit a pod: {error}") from error
-    meta = objects.metadata(made)
     fixed = {key: value for key, value in objects.metadata(pod).items() if key in _FIXED}
-    free = {key: value for key, value in meta.items() if key not in _FIXED}
-    kept = {key: pod[key] for key in ("apiVersion", "kind", "status") if key in pod}
-    return {**made, **kept, "metadata": {**free, **fixed}}
+    free = {key: value for key, value in objects.metadata(made).items() if key not in _FIXED}
+    return {**pod, "metadata": {**free, **fixed}, "spec": made.get("spec")}
 
 
 def _faults(pod: Body) -> Iterator[str]:
@@ -162,6 +170,13 @@ def _faults(pod: Body) -> Iterator[str]:
     except ValueError as error:
         problems.append(str(error))
     yield from problems
+    containers = list(objects.each(objects.part(pod, "spec"), "spec.containers"))
+    if not containers:
+        yield "spec.containers: must have one"
+    for path, container in containers:
+        for key in ("name", "image"):
+            if not container.get(key):
+                yield f"{path}.{key}: must be set"
     born = {key: value for key, value in meta.items() if key != "uid"}
     yield from validation.faults({**pod, "kind": "Pod", "metadata": born})
 

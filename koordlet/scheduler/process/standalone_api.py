@@ -64,10 +64,7 @@ _TAKEN = {
 }
 #: Objects that say themselves why they cannot be carried out.
 _Read = (
-    job.MigrationJob
-    | move_plan.MovePlan
-    | resource_quota.ResourceQuota
-    | profile.ColocationProfile
+    job.MigrationJob | move_plan.MovePlan | resource_quota.ResourceQuota | profile.ColocationProfile
 )
 _READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], _Read]] = {
     kinds.POD_MIGRATION_JOBS: job.read,

@@ -1,4 +1,4 @@
-"""What if ClusterColocationProfiles were in force: the pending pods of a simulation as they would be.
+"""What if ClusterColocationProfiles were in force: pending pods as they would be.
 
 Covers: the profiles of a file, Namespaces and PriorityClasses of the input.
 Does not cover: what a profile does (``scheduler.colocation``).

@@ -168,7 +168,7 @@ def test_resource_quota_bounds_what_is_handed_in_together(ram: Path) -> None:
 
 
 def test_gated_pod_keeps_what_its_labels_and_its_class_gave_it(ram: Path) -> None:
-    """As an API server, which completes a pod once: the label and the default class change after."""
+    """An API server completes a pod once; the label and the default class change afterwards."""
 
     async def body() -> None:
         async with (
@@ -176,7 +176,11 @@ def test_gated_pod_keeps_what_its_labels_and_its_class_gave_it(ram: Path) -> Non
             schedulers.scheduler(world.client) as loop,
         ):
             desk = standalone_api.StandaloneApi(world.store, loop)
-            usual: Body = {"kind": "PriorityClass", "metadata": {"name": "u"}, "globalDefault": True}
+            usual: Body = {
+                "kind": "PriorityClass",
+                "metadata": {"name": "u"},
+                "globalDefault": True,
+            }
             spread = {
                 "topologyKey": "zone",
                 "maxSkew": 1,
