@@ -66,7 +66,7 @@ def test_both_ways_to_apply_agree(cluster: Any) -> None:
 
 
 def test_profiles_change_pods_and_stop_none(cluster: Any, tmp_path: Path) -> None:
-    """A user of kubectl reads their faults; a wrong authority, or no webhook at all, costs the profiles."""
+    """Their faults are warnings; a wrong authority, or no webhook, costs the profiles alone."""
     spark = {"metadata": {"name": "spark", "labels": {"app": "spark"}}}
     container = {"name": "m", "image": "i", "resources": {"requests": {"cpu": "1500m"}}}
     pod = {"apiVersion": "v1", "kind": "Pod", **spark, "spec": {"containers": [container]}}

@@ -86,7 +86,7 @@ class WebhookedCluster:
     def created(self, pod: Body, *words: str) -> tuple[Body, str]:
         """A new pod as kubectl prints it, and what kubectl warns of."""
         done = subprocess.run(
-            ["kubectl", f"--kubeconfig={self._lab.kubeconfig}", *words, *_CREATE],
+            ["kubectl", f"--kubeconfig={self._lab.kubeconfig}", *_CREATE, *words],
             input=json.dumps(pod),
             capture_output=True,
             text=True,
