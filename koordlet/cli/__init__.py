@@ -47,6 +47,7 @@ COMMANDS = {
     "schedule": "hand pods to a standalone scheduler, and print where each went or why not",
     "scheduler": "decide which pod goes to which node, for a cluster or for standalone nodes",
     "descheduler": "decide which pods should leave their nodes, and evict them within limits",
+    "webhook": "change a cluster's new pods as ClusterColocationProfiles say",
     "drain": "empty a node: room elsewhere first, as budgets and rates allow; or say when",
     "evict": "move one pod: room elsewhere first, then its eviction",
     "crds": "print the definitions of the custom resources",

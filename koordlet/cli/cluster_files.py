@@ -67,10 +67,10 @@ def _of_standalone(state_dir: str | None) -> Bodies:
 
 
 async def _listed(kubeconfig: str, context: str) -> tuple[Bodies, list[str]]:
-    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- numpy: 170 ms of a `--help`
-    from koordlet.scheduler.sim import cluster_dump  # noqa: PLC0415 -- with it
+    from koordlet.scheduler.process import cluster_process  # noqa: PLC0415 -- of a cluster alone
+    from koordlet.scheduler.sim import cluster_dump  # noqa: PLC0415 -- as above
 
-    async with lifecycle.cluster(kubeconfig, context, "koordlet") as store:
+    async with cluster_process.cluster(kubeconfig, context, "koordlet") as store:
         return await cluster_dump.listed(store)
 
 

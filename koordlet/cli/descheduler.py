@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML: 8 ms of a `--help`
     from koordlet.scheduler.loop import configuration  # noqa: PLC0415 -- numpy: 280 ms
-    from koordlet.scheduler.process import descheduler, lifecycle  # noqa: PLC0415 -- with it
+    from koordlet.scheduler.process import cluster_process, descheduler  # noqa: PLC0415 -- with it
 
     settings = descheduling.read(args.config)
     if args.files:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         return descheduling.show(args.output, bodies, settings, now=None)
     kubeconfig = args.kubeconfig
     if kubeconfig is None:
-        if not lifecycle.in_cluster():
+        if not cluster_process.in_cluster():
             raise errors.UsageError(
                 "no cluster to work on",
                 fix="name one with --kubeconfig, or FILE with its objects for a dry run",

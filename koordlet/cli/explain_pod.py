@@ -10,8 +10,8 @@ from koordlet.report import documents
 
 #: What the state of a resize in place means.
 _RESIZES = {
-    "Deferred": ": waits for room on the node; what is larger, old or new, counts meanwhile",
-    "Infeasible": ": the node can never hold the new amounts; the old ones count",
+    "Deferred": ": the kubelet tries again as pods leave; what is larger, old or new, counts",
+    "Infeasible": ": the node can never hold the new amounts, nobody tries again; the old ones count",
     "InProgress": ": what is larger, old or new, counts until it is done",
 }
 

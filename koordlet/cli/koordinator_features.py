@@ -309,10 +309,13 @@ FEATURES = (
         "",
         _SCHEDULER,
     ),
+    PeerFeature(
+        "kind", ("ClusterColocationProfile",), "differs", "", "koordlet webhook: docs/profiles.md"
+    ),
     PeerFeature("kind", ("PodMigrationJob",), "same", "", "of koordlet's descheduler"),
     PeerFeature(
         "kind",
-        ("ClusterColocationProfile", "Recommendation", "ScheduleExplanation"),
+        ("Recommendation", "ScheduleExplanation"),
         "absent",
         "",
         "of Koordinator's manager, which may stay",

@@ -105,7 +105,7 @@ async def _moved(
 ) -> tuple[bool, list[Document]]:
     """Do it here, on a cluster."""
     from koordlet.scheduler.loop import configuration, pod_moves  # noqa: PLC0415 -- numpy: 170 ms
-    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- with it
+    from koordlet.scheduler.process import cluster_process  # noqa: PLC0415 -- with it
 
     wanted = pod_moves.MoveOptions(
         by=by,
@@ -117,9 +117,9 @@ async def _moved(
         timeout=args.timeout,
     )
     chosen = scheduler.read_configuration(args.config) or configuration.usual()
-    stop = lifecycle.stopping()
+    stop = cluster_process.stopping()
     log.configure("error", "auto")  # progress is what there is to read
-    async with lifecycle.cluster(args.kubeconfig, args.context, "koordlet") as store:
+    async with cluster_process.cluster(args.kubeconfig, args.context, "koordlet") as store:
         moving = pod_moves.PodMoves(
             store,
             wanted,
@@ -150,7 +150,7 @@ def undo(args: argparse.Namespace) -> int:
 
 async def _undone(args: argparse.Namespace) -> int:
     from koordlet.scheduler.loop import pod_moves  # noqa: PLC0415 -- as above
-    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- as above
+    from koordlet.scheduler.process import cluster_process  # noqa: PLC0415 -- as above
 
-    async with lifecycle.cluster(args.kubeconfig, args.context, "koordlet") as store:
+    async with cluster_process.cluster(args.kubeconfig, args.context, "koordlet") as store:
         return await pod_moves.undo(store, args.node)

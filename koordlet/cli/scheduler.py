@@ -166,7 +166,7 @@ def _descheduling(path: str) -> DeschedulerSettings:
 def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     from koordlet.scheduler.loop import configuration  # noqa: PLC0415 -- numpy: 280 ms of a `--help`
-    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- with it
+    from koordlet.scheduler.process import cluster_process, lifecycle  # noqa: PLC0415 -- with it
 
     if args.with_parent is not None and not scheduler_child.end_with(args.with_parent):
         return 0
@@ -179,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
     for warning in chosen.warnings:
         log.get().warning("config.warning", detail=warning)
     kubeconfig: str | None = args.kubeconfig
-    if kubeconfig is None and not args.standalone and lifecycle.in_cluster():
+    if kubeconfig is None and not args.standalone and cluster_process.in_cluster():
         kubeconfig = ""
     _ask_a_cluster(args, kubeconfig)
     if kubeconfig is not None and args.enable_admission_plugins:

@@ -29,6 +29,7 @@ koordlet sim all.json --add-nodes 3 --scale deployment/shop/web=40    what if, b
 koordlet sim all.json --without node-7                 what if a node were gone
 koordlet sim all.json -o json > old.json; koordlet sim new.json --compare old.json
 koordlet sim all.json -o svg > utilisation.svg
+koordlet sim all.json --profiles profiles.yaml         what if colocation profiles were in force
 koordlet sim all.json --deschedule policy.yaml         what a descheduler would move, and why not
 """
 #: What is generated where a workload is named and no number.
@@ -49,6 +50,7 @@ _OPTIONS = {
     " repeated",
     "--compare FILE": "beside an earlier result (-o json): both summaries, and who is elsewhere",
     "--quota FILE": "what if: ElasticQuotas in place of those of the same name, and who moves",
+    "--profiles FILE": "what if: ClusterColocationProfiles changed the pending pods",
     "--deschedule FILE": "what if: one round of a descheduler with this configuration, of"
     " Koordinator or of Kubernetes' descheduler; with --explain every check of one pod",
     "--now TIME": "the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix"
@@ -109,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     # numpy and the scheduler: 180 ms that `--help` and what imports this module do without.
     from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML, 8 ms of the same
     from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
-    from koordlet.scheduler.sim import picture, simulation, what_if  # noqa: PLC0415
+    from koordlet.scheduler.sim import colocation, picture, simulation, what_if  # noqa: PLC0415
 
     configured = scheduler.read_configuration(args.config)
     output.warn(configured.warnings if configured is not None else ())
@@ -120,12 +122,19 @@ def run(args: argparse.Namespace) -> int:
     # Ties of generated clusters are nearly all nodes, for every pod: only where they are asked for.
     ties = args.scores or (args.nodes, args.pods, args.workload) == (None, None, None)
 
+    profiles = manifests.load(args.profiles, complaints) if args.profiles else []
+
     def simulate(
         bodies: Sequence[Mapping[str, Any]],
     ) -> tuple[inventory.Cluster, simulation.Result]:
-        loaded = inventory.load(bodies, deciding, ignores_keys=args.ignores_keys)
+        colocated = colocation.SimulatedColocation(bodies, profiles)
+        keys = args.ignores_keys
+        loaded = inventory.load(bodies, deciding, ignores_keys=keys, admit=colocated)
+        loaded.warnings += colocated.warnings
         wanted = {"scores": args.scores, "ties": ties, "explain": explain, "now": now}
-        return loaded, simulation.Simulation(loaded, configured, **wanted).run(_progress)
+        result = simulation.Simulation(loaded, configured, **wanted).run(_progress)
+        result.colocated = colocated.changed
+        return loaded, result
 
     if args.quota:
         _, before = simulate(bodies)

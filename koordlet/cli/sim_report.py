@@ -24,6 +24,7 @@ def lines(result: Document, top: int) -> list[str]:
     if explained is not None:
         return gangs.detail(explained) if "gang" in explained else [*_explained(explained, top)]
     text = [*summary(result["summary"], len(result["preemptions"]))]
+    text += _colocated(result["colocated"])
     if result["placements"]:
         text += ["", *_placed(result["placements"])]
     for part in (
@@ -49,6 +50,16 @@ def summary(cluster: Document, preemptions: int = 0) -> Iterator[str]:
         yield f"  {len(group['pods'])} pending: {group['message']} ({_some(group['pods'])})"
     for name, value in _figures(cluster):
         yield f"  {name + ':':<26} {value}"
+
+
+def _colocated(changed: Sequence[Document]) -> Iterator[str]:
+    """By profile: the pods that it changed."""
+    groups: dict[str, list[str]] = {}
+    for pod in changed:
+        for profile in pod["profiles"]:
+            groups.setdefault(profile, []).append(pod["pod"])
+    for profile, pods in sorted(groups.items()):
+        yield f"  {len(pods)} changed by ClusterColocationProfile {profile} ({_some(pods)})"
 
 
 def compared(comparison: Document) -> Iterator[str]:

@@ -79,6 +79,11 @@ CLUSTER_NETWORK_TOPOLOGIES = Kind(
     "ClusterNetworkTopology",
     namespaced=False,
 )
+CLUSTER_COLOCATION_PROFILES = Kind(
+    *("config.koordinator.sh", "v1alpha1", "clustercolocationprofiles"),
+    "ClusterColocationProfile",
+    namespaced=False,
+)
 DEVICES = Kind("scheduling.koordinator.sh", "v1alpha1", "devices", "Device", namespaced=False)
 ELASTIC_QUOTAS = Kind("scheduling.sigs.k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
 #: Of scheduler-plugins, whose namespaces are quotas; its older releases have the group above.

@@ -28,7 +28,7 @@ def test_document(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
 
     parts = ["placements", "pending", "preemptions", "reservations", "gangs", "quotas"]
-    assert list(found) == ["version", *parts, "summary"]
+    assert list(found) == ["version", *parts, "colocated", "summary"]
     assert found["placements"][0]["node"] == "a"
     assert "scores" not in found["placements"][0]
 
@@ -143,6 +143,34 @@ def test_what_if(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["sim", str(where), "--scale", "web=4"])
     assert "deployment/[NAMESPACE/]NAME=N, not 'web=4'" in capsys.readouterr().err
+
+
+def test_profiles_change_pending_pods_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each by itself; a pod with a node stays, and a profile with a fault is named."""
+    room = {"cpu": "1", "pods": "9", "kubernetes.io/batch-cpu": "4000"}
+    scene, profiles = tmp_path / "all.json", tmp_path / "profiles.json"
+    pods = pod("there", cpu="1", on="a"), pod("new", cpu="3")
+    bodies = [node("a", allocatable=room), *pods, {"kind": "Namespace", "metadata": {"name": "d"}}]
+    scene.write_text(json.dumps({"kind": "List", "items": bodies}))
+    specs = {"a": {"qosClass": "BE"}, "b": {"qosClass": "?"}, "c": {"probability": 0}}
+    several = [
+        {"kind": "ClusterColocationProfile", "metadata": {"name": name}, "spec": spec}
+        for name, spec in specs.items()
+    ]
+    profiles.write_text(json.dumps({"kind": "List", "items": several}))
+
+    assert cli.main(["sim", str(scene)]) == 0
+    assert capsys.readouterr().out.startswith("0 placed, 1 pending")
+    assert cli.main(["sim", str(scene), "--profiles", str(profiles)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("1 placed, 0 pending")
+    assert "  1 changed by ClusterColocationProfile a (d/new)\n" in printed.out
+    assert "ClusterColocationProfile b is left out: spec.qosClass: expected one of" in printed.err
+    assert cli.main(["sim", str(scene), "--profiles", str(profiles), "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["colocated"] == [{"pod": "d/new", "profiles": ["a"]}]
 
 
 def test_an_earlier_result_is_compared(

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import webhooked
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import BUILT, built
-from tests.kit import k8s_lab, needs
+from tests.kit import deadline, k8s_lab, needs
 
 #: Whose objects need definitions that are not ours to bring.
 OTHERS = ("monitoring.coreos.com/", "cert-manager.io/")
@@ -62,3 +63,39 @@ def test_both_ways_to_apply_agree(cluster: Any) -> None:
     assert len(first) == len(documents)
     assert generations("--server-side") == first
     assert generations() == first
+
+
+def test_profiles_change_pods_and_stop_none(cluster: Any, tmp_path: Path) -> None:
+    """Their faults are warnings; a wrong authority, or no webhook, costs the profiles alone."""
+    spark = {"metadata": {"name": "spark", "labels": {"app": "spark"}}}
+    container = {"name": "m", "image": "i", "resources": {"requests": {"cpu": "1500m"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", **spark, "spec": {"containers": [container]}}
+    batch = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 5500,
+             "metadata": {"name": "batch"}}  # fmt: skip
+    chosen = {"selector": {"matchLabels": {"app": "spark"}}}
+    profiles = (
+        webhooked.profile("a", qosClass="BE", priorityClassName="batch", **chosen),
+        webhooked.profile("b", labels={"not": "a value"}),
+        webhooked.profile("c", probability="300%"),
+    )
+    scene = webhooked.WebhookedCluster(cluster, tmp_path)
+    try:
+        scene.install(batch, profiles=profiles)
+        with scene.running():
+            scene.register(scene.authority)
+            deadline.until(lambda: scene.changes(pod), "a pod is changed", seconds=60)
+            made, warned = scene.created(pod)
+            assert made["metadata"]["labels"] == {"app": "spark", "koordinator.sh/qosClass": "BE"}
+            [changed] = made["spec"]["containers"]
+            assert changed["resources"]["requests"] == {"kubernetes.io/batch-cpu": "1500"}
+            assert (made["spec"]["priorityClassName"], made["spec"]["priority"]) == ("batch", 5500)
+            for name in "bc":
+                assert f"Warning: ClusterColocationProfile {name} is left out: " in warned
+            pod["metadata"] = {**spark["metadata"], "name": "other"}
+            scene.register(scene.other)
+            deadline.until(lambda: not scene.changes(pod), "a wrong authority counts", seconds=60)
+            scene.register(scene.authority)
+            deadline.until(lambda: scene.changes(pod), "the right one, too", seconds=60)
+        assert not scene.changes(pod)
+    finally:
+        scene.close()

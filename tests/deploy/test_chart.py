@@ -70,6 +70,8 @@ def test_a_component_is_what_its_overlay_is(component: str) -> None:
             ),
         ),
         ("descheduler", ("descheduler.enabled=true",)),
+        ("webhook", ("webhook.enabled=true",)),
+        ("overlays/webhook-certificates", ("webhook.enabled=true", "tls.certManager=true")),
         (
             "overlays/reporting/certificates",
             ("components.reporting=true", "tls.certManager=true"),
@@ -77,7 +79,7 @@ def test_a_component_is_what_its_overlay_is(component: str) -> None:
     ],
 )
 def test_the_others_are_what_their_folders_are(folder: str, settings: tuple[str, ...]) -> None:
-    """The scheduler, with reports and without, the descheduler, the certificates."""
+    """The scheduler, with reports and without, the descheduler, the webhook, certificates."""
     plain = objects(helm.rendered(*settings))
     wanted = objects(built(DEPLOY / folder))
 
@@ -88,7 +90,12 @@ def test_everything_at_once_and_in_another_namespace() -> None:
     """Every component and program; nothing is left of the manifests' own namespace."""
     keys = [f"components.{key}=true" for key in chart.components()]
     more = ["scheduler.enabled=true", "descheduler.enabled=true", "tls.certManager=true"]
-    more += ["monitoring.alerts=true", "monitoring.dashboards=true", "rollout.prometheus=http://p"]
+    more += [
+        "webhook.enabled=true",
+        "monitoring.alerts=true",
+        "monitoring.dashboards=true",
+        "rollout.prometheus=http://p",
+    ]
     made = helm.rendered(*keys, *more, namespace="elsewhere")
 
     assert "koordlet-system" not in json.dumps(

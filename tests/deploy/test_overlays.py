@@ -27,6 +27,8 @@ from tests.kit import kustomize, needs
 AGENTLESS = (
     "scheduler",
     "descheduler",
+    "webhook",
+    "overlays/webhook-certificates",
     "overlays/reporting/scheduler",
     "overlays/reporting/certificates",
     "alerts/operator",

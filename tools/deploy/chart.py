@@ -30,6 +30,7 @@ _NAMES = {
     "koordlet-system": "$.Release.Namespace",
     r"(?<![\w/.-])koordlet-scheduler-tls(?![\w/.-])": "$.Values.tls.schedulerSecret",
     r"(?<![\w/.-])koordlet-agent-tls(?![\w/.-])": "$.Values.tls.agentSecret",
+    r"(?<![\w/.-])koordlet-webhook-tls(?![\w/.-])": "$.Values.tls.webhookSecret",
 }
 #: Where a pool has an object of its own: its name, its nodes, its configuration.
 _POOLS = """\
@@ -121,6 +122,11 @@ def _sources() -> dict[str, Source]:
             "overlays/reporting/certificates/certificates.yaml",
         ),
         "descheduler": Source("$.Values.descheduler.enabled", "descheduler/descheduler.yaml"),
+        "webhook": Source("$.Values.webhook.enabled", "webhook/webhook.yaml"),
+        "webhook-certificates": Source(
+            "and $.Values.webhook.enabled $.Values.tls.certManager",
+            "overlays/webhook-certificates/certificates.yaml",
+        ),
     }
 
 

@@ -23,6 +23,7 @@ _POD = ("spec", "template", "spec")
 _BOX = (*_POD, "containers", 0)
 _AGENT, _SCHEDULER = ("DaemonSet", "koordlet"), ("Deployment", "koordlet-scheduler")
 _DESCHEDULER = ("Deployment", "koordlet-descheduler")
+_WEBHOOK = ("Deployment", "koordlet-webhook")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,24 @@ VALUES = (
     Value("descheduler.resources", "", (*_DESCHEDULER, (*_BOX, "resources"))),
     Value("descheduler.nodeSelector", "", (*_DESCHEDULER, (*_POD, "nodeSelector"))),
     Value("descheduler.tolerations", "", (*_DESCHEDULER, (*_POD, "tolerations")), default=[]),
+    Value("webhook.enabled", "ClusterColocationProfiles (docs/profiles.md).", default=False),
+    Value(
+        "webhook.caBundle",
+        "Authority of its certificate, as base64. Empty: cert-manager writes it.",
+        (
+            "MutatingWebhookConfiguration",
+            "koordlet-webhook",
+            ("webhooks", 0, "clientConfig", "caBundle"),
+        ),
+        default="",
+        written=template.If(
+            "$.Values.webhook.caBundle", template.Text("$.Values.webhook.caBundle")
+        ),
+    ),
+    Value("webhook.replicas", "", (*_WEBHOOK, ("spec", "replicas"))),
+    Value("webhook.resources", "", (*_WEBHOOK, (*_BOX, "resources"))),
+    Value("webhook.nodeSelector", "", (*_WEBHOOK, (*_POD, "nodeSelector"))),
+    Value("webhook.tolerations", "", (*_WEBHOOK, (*_POD, "tolerations")), default=[]),
     Value(
         "crds.install",
         "Definitions that somebody else installed stay as they are.",
@@ -120,11 +139,12 @@ VALUES = (
     ),
     Value(
         "tls.certManager",
-        "With components.reporting: cert-manager makes both secrets.",
+        "cert-manager makes the secrets of components.reporting and of the webhook.",
         default=False,
     ),
     Value("tls.schedulerSecret", "", default="koordlet-scheduler-tls"),
     Value("tls.agentSecret", "", default="koordlet-agent-tls"),
+    Value("tls.webhookSecret", "", default="koordlet-webhook-tls"),
     Value(
         "monitoring.podMonitor",
         "With components.scraped: a PodMonitor in place of Service and ServiceMonitor.",

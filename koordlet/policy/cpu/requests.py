@@ -38,6 +38,7 @@ _NODE_BINDS = {
 _BINDS = {bind.value: bind for bind in accumulator.Bind}
 _NUMA = {policy.value: policy for policy in numa_hints.NumaPolicy}
 _EXCLUSIVE = {exclusive.value: exclusive for exclusive in accumulator.Exclusive}
+_STRATEGIES = {strategy.value: strategy for strategy in accumulator.Strategy}
 #: The kubelet's option with which whole cores are given.
 _WHOLE_CORES = "full-pcpus-only"
 _UNBOUND = wishes.Binding()
@@ -101,13 +102,13 @@ def ask(pod: pods.Pod, labels: Mapping[str, str]) -> allocation.Request | Proble
     numa = _numa(pod, labels)
     if isinstance(numa, Problem):
         return numa
-    most = labels.get(STRATEGY_LABEL) == accumulator.Strategy.MOST.value
+    strategy = _STRATEGIES.get(labels.get(STRATEGY_LABEL, ""), accumulator.Strategy.LEAST)
     wanted = accumulator.Request(
         count=count,
         bind=bind,
         required=required,
         exclusive=exclusive(pod),
-        strategy=accumulator.Strategy.MOST if most else accumulator.Strategy.LEAST,
+        strategy=strategy,
     )
     return allocation.Request(cpus=wanted, numa=numa)
 

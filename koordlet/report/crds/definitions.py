@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from koordlet.kubeapi import kinds
 from koordlet.model.record import dataclass
 from koordlet.report.crds import (
+    colocation_profile,
     device,
     disruption_rate,
     move_plan,
@@ -103,6 +104,15 @@ DEFINITIONS = (
             _column("Pod", ".spec.podRef.name"),
             _column("NewPod", ".status.podRef.name"),
             _column("TTL", ".spec.ttl"),
+        ),
+    ),
+    Definition(
+        kind=kinds.CLUSTER_COLOCATION_PROFILES,
+        model=colocation_profile.ColocationProfileSchema,
+        columns=(
+            _column("QoS", ".spec.qosClass"),
+            _column("Priority class", ".spec.priorityClassName"),
+            _AGE,
         ),
     ),
     Definition(

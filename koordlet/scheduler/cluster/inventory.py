@@ -144,9 +144,16 @@ def name_of(body: Body) -> str:
 
 
 def load(
-    bodies: Iterable[Body], deciding: Iterable[str] = (), *, ignores_keys: bool = False
+    bodies: Iterable[Body],
+    deciding: Iterable[str] = (),
+    *,
+    ignores_keys: bool = False,
+    admit: Callable[[Body], Body] = lambda pod: pod,
 ) -> Cluster:
-    """Decode the objects; nothing raises. ``deciding``: annotations of pods that plugins read."""
+    """Decode the objects; nothing raises. ``deciding``: annotations of pods that plugins read.
+
+    ``admit``: what becomes of each pod first.
+    """
     kinds: dict[str, list[Body]] = {}
     for body in bodies:
         kinds.setdefault(str(body.get("kind")), []).append(body)
@@ -172,7 +179,7 @@ def load(
     pods = kinds.pop("Pod", [])
     for body in kinds.pop("Deployment", []):
         pods += _expanded(body, pods, warnings)
-    _pods(pods, cluster)
+    _pods(map(admit, pods), cluster)
     cluster.reservations = kinds.pop("Reservation", [])
     cluster.avoidances = kinds.pop("NodeAvoidance", [])
     cluster.pod_groups = [pod_groups.pod_group(body) for body in kinds.pop("PodGroup", [])]
@@ -279,7 +286,7 @@ def _validated(body: Body) -> Body:
     return body
 
 
-def _pods(bodies: list[Body], cluster: Cluster) -> None:
+def _pods(bodies: Iterable[Body], cluster: Cluster) -> None:
     seen: set[str] = set()
     for position, body in enumerate(bodies):
         status = body.get("status")

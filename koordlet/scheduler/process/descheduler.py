@@ -26,7 +26,7 @@ from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop import descheduler
-from koordlet.scheduler.process import lifecycle, moves_pages
+from koordlet.scheduler.process import cluster_process, lifecycle, moves_pages
 
 #: So many rounds may be late before the process is not well.
 _LATE_ROUNDS = 3
@@ -82,8 +82,8 @@ class DeschedulerPages:
 
 async def run(options: DeschedulerOptions) -> dict[str, Any]:
     """Until a signal comes, after one round, or when something ends; the last round."""
-    stop = lifecycle.stopping()
-    async with lifecycle.cluster(
+    stop = cluster_process.stopping()
+    async with cluster_process.cluster(
         options.kubeconfig, options.context, "koordlet-descheduler"
     ) as store:
         working = descheduler.Descheduler(

@@ -1,7 +1,7 @@
 """The scheduler as a process: the store that it works on, the loop, what it shows of itself.
 
-Covers: the choice of the store, signals, the order of starting and stopping.
-Does not cover: scheduling (``scheduler.loop``), HTTP (``pages``), options (``cli.scheduler``).
+Covers: the choice of the store, the order of starting and stopping. Does not cover: scheduling
+(``scheduler.loop``), HTTP (``pages``), signals (``cluster_process``), options (``cli.scheduler``).
 
 Rules:
 1. An API server where somebody named one, or where a service account is; the file of a standalone
@@ -20,16 +20,15 @@ import contextlib
 import dataclasses
 import os
 import resource
-import signal
 import socket
 import time
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from koordlet import log
-from koordlet.http import client, limits, server
+from koordlet.http import limits, server
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
@@ -39,7 +38,7 @@ from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.loop import configuration, descheduler, runner
 from koordlet.scheduler.objects import unserved
-from koordlet.scheduler.process import disruption_reload, pages
+from koordlet.scheduler.process import cluster_process, disruption_reload, pages
 from koordlet.scheduler.reservation import service
 from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
@@ -49,11 +48,6 @@ if TYPE_CHECKING:
     from koordlet.rpc import services
     from koordlet.scheduler.store import adapter as store
 
-_IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
-#: Lists of a cluster are taken in large pages: this is no node agent.
-_PAGE = 500
-#: For bindings, conditions, events and single reads together.
-_CONNECTIONS = 24
 _DAY = 86400.0
 #: Streams of agents at once.
 _AGENTS = 20_000
@@ -114,23 +108,9 @@ class Options:
     remote: GrpcListener | None = None
 
 
-def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this is a pod with a service account."""
-    return bool(environment.get(_IN_CLUSTER))
-
-
-def stopping() -> asyncio.Event:
-    """Set when somebody tells this process to stop."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop
-
-
 async def run(options: Options) -> None:
     """Until a signal comes or something ends that must not."""
-    stop = stopping()
+    stop = cluster_process.stopping()
     async with _opened(options) as store:
         alone = options.kubeconfig is None
         scheduler = runner.Loop(
@@ -310,29 +290,11 @@ def _room() -> limits.CallLimits:
 
 
 @contextlib.asynccontextmanager
-async def cluster(kubeconfig: str, context: str, manager: str) -> AsyncGenerator[objects.Objects]:
-    """The API server of a cluster, for a process that watches all of it."""
-    # The package costs 150 ms and 25 MB, which a standalone scheduler does not pay.
-    from koordlet.kube import adapter, credentials  # noqa: PLC0415
-
-    source = credentials.CredentialSource(kubeconfig=kubeconfig, context=context)
-    credentials.check(source)
-    manners = adapter.RequestTimes(
-        manager=manager,
-        page=_PAGE,
-        limits=client.ClientLimits(connections=_CONNECTIONS, body_bytes=128 << 20),
-    )
-    kube = adapter.KubeStore(credentials.Credentials(source), manners)
-    try:
-        yield kube
-    finally:
-        await kube.close()
-
-
-@contextlib.asynccontextmanager
 async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
     if options.kubeconfig is not None:
-        async with cluster(options.kubeconfig, options.context, "koordlet-scheduler") as kube:
+        async with cluster_process.cluster(
+            options.kubeconfig, options.context, "koordlet-scheduler"
+        ) as kube:
             yield kube
         return
     from koordlet.scheduler.store import adapter as files  # noqa: PLC0415 -- and sqlite not here

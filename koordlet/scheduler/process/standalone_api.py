@@ -37,6 +37,7 @@ from koordlet.kubeapi import (
 )
 from koordlet.model import errors, resources, surrogates
 from koordlet.rpc import placing
+from koordlet.scheduler.colocation import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.migration import job
@@ -58,15 +59,18 @@ _TAKEN = {
         *(kinds.DISRUPTION_RATES, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES),
         *(kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES, kinds.RESOURCE_CLAIMS),
         *(kinds.RESOURCE_CLAIM_TEMPLATES, kinds.POD_MIGRATION_JOBS, kinds.NODE_AVOIDANCES),
-        *(kinds.MOVE_PLANS, kinds.RESOURCE_QUOTAS),
+        *(kinds.MOVE_PLANS, kinds.RESOURCE_QUOTAS, kinds.CLUSTER_COLOCATION_PROFILES),
     )
 }
 #: Objects that say themselves why they cannot be carried out.
-_Read = job.MigrationJob | move_plan.MovePlan | resource_quota.ResourceQuota
+_Read = (
+    job.MigrationJob | move_plan.MovePlan | resource_quota.ResourceQuota | profile.ColocationProfile
+)
 _READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], _Read]] = {
     kinds.POD_MIGRATION_JOBS: job.read,
     kinds.MOVE_PLANS: move_plan.read,
     kinds.RESOURCE_QUOTAS: resource_quota.read,
+    kinds.CLUSTER_COLOCATION_PROFILES: profile.read,
 }
 _ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.

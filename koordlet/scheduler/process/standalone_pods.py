@@ -1,17 +1,22 @@
 """Pods that are handed to a standalone scheduler: what an API server would make of them.
 
-Covers: defaults, priority classes, runtime classes, admission, ResourceQuotas, a pod with gates
-that comes again.
+Covers: ClusterColocationProfiles, defaults, priority classes, runtime classes, admission,
+ResourceQuotas, a pod with gates that comes again.
 Does not cover: the rules of each (``scheduler.standalone``), all other objects
 (``standalone_api``).
 """
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from koordlet import log
 from koordlet.kubeapi import kinds, objects, pod_groups, refusals
+from koordlet.scheduler.colocation import mutation
+from koordlet.scheduler.colocation import profile as colocation_profile
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.standalone import gated_pod, pod_admission, resource_quota, taints
 
@@ -32,6 +37,7 @@ class PodIntake:
         """``switches``: admission plugins that are enabled by name."""
         self._store, self._served = store, served
         self._switches = [pod_admission.SWITCHES[name] for name in sorted(switches)]
+        self._repeats = log.Repeats(time.monotonic)
 
     def check_served(self, name: str) -> None:
         """``Invalid`` where no profile would ever try what asks for this scheduler."""
@@ -42,7 +48,14 @@ class PodIntake:
             )
 
     async def completed(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The pod as it is stored; what is there already stays."""
+        """The pod as it is stored; what is there already stays.
+
+        A pod that is there already, with gates, keeps what it was given of its labels and class.
+        """
+        body = await self._colocated(body)
+        stored: objects.Object = {}
+        with contextlib.suppress(refusals.NotFound):
+            stored = await self._store.get(objects.ref(kinds.PODS, body))
         spec = dict(objects.part(body, "spec"))
         if "schedulingGroup" in spec:
             raise refusals.Invalid(
@@ -54,31 +67,56 @@ class PodIntake:
             "schedulerName", usual if usual in self._served else next(iter(self._served))
         )
         self.check_served(str(spec["schedulerName"]))
-        spec |= await self._priority(spec, objects.text(body, "name"))
+        if stored:
+            spec = {**_priority_of(stored), **spec}
+        else:
+            spec |= await self._priority(spec, objects.text(body, "name"))
         spec["tolerations"] = taints.tolerations(spec, best_effort=_asks_nothing(spec))
         named = spec.get("runtimeClassName")
         runtime: Mapping[str, Any] = {}
         if named:
             runtime = await self._store.get(objects.Ref(kinds.RUNTIME_CLASSES, str(named)))
         spec = pod_admission.with_runtime_class(spec, runtime)
-        spec = pod_admission.with_label_keys(spec, objects.part(objects.metadata(body), "labels"))
+        marks = objects.part(objects.metadata(stored or body), "labels")
+        spec = pod_admission.with_label_keys(spec, marks)
         for switch in self._switches:
             spec = switch(spec)
         completed = {**body, "spec": spec}
-        await self._check_quotas(completed)
+        if not stored:  # else it counts already, and with its gates it may not ask for more
+            await self._check_quotas(completed)
         return completed
+
+    async def _colocated(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The pod after the ClusterColocationProfiles of the store; what is left out is logged."""
+        listing = await objects.collect(self._store.list(kinds.CLUSTER_COLOCATION_PROFILES))
+        if not listing.items:
+            return body
+        known = await objects.collect(self._store.list(kinds.PRIORITY_CLASSES))
+        priorities = {objects.text(each, "name"): each for each in known.items}
+        space, name = objects.key(body)
+        namespace = None
+        with contextlib.suppress(refusals.NotFound):
+            namespace = await self._store.get(objects.Ref(kinds.NAMESPACES, space))
+        made = mutation.colocated(
+            body,
+            map(colocation_profile.read, listing.items),
+            mutation.namespace_of(space, namespace),
+            priorities.get,
+            f"{space}/{name}/",
+        )
+        for fault in made.faults:
+            self._repeats.say(log.get().warning, "colocation.left_out", fault, detail=fault)
+        return dict(made.body)
 
     async def _check_quotas(self, pod: objects.Object) -> None:
         """``Forbidden`` where a ResourceQuota of the namespace has no room for the pod."""
-        namespace, name = objects.key(pod)
+        namespace = objects.text(pod, "namespace")
         listing = await objects.collect(
             self._store.list(kinds.RESOURCE_QUOTAS, namespace=namespace)
         )
         if not listing.items:
             return
         pods = await objects.collect(self._store.list(kinds.PODS, namespace=namespace))
-        if any(objects.text(other, "name") == name for other in pods.items):
-            return  # it counts already, and with its gates it may not ask for more
         resource_quota.check(pod, map(resource_quota.read, listing.items), pods.items)
 
     async def updated(self, wish: objects.Object, *, dry_run: bool) -> objects.Object | None:
@@ -108,6 +146,12 @@ class PodIntake:
             return {"priority": spec.get("priority", 0)}
         never = {"preemptionPolicy": "Never"} if known.get("preemptionPolicy") == "Never" else {}
         return {**never, "priority": known.get("value", 0)}
+
+
+def _priority_of(pod: objects.Object) -> dict[str, Any]:
+    """What a pod was given of its PriorityClass, whatever that says by now."""
+    spec = objects.part(pod, "spec")
+    return {key: spec[key] for key in ("priority", "preemptionPolicy") if key in spec}
 
 
 def _asks_nothing(spec: Mapping[str, Any]) -> bool:

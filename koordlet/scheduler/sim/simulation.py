@@ -59,6 +59,8 @@ class Result:
     reservations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     gangs: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     quotas: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    #: Pods that ClusterColocationProfiles changed first, with the names of those.
+    colocated: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     explanation: dict[str, Any] | None = None
     summary: dict[str, Any] | None = None
 

@@ -79,6 +79,24 @@ def test_who_preempted_waits_for_his_victims() -> None:
     assert "1 Preemption is not helpful for scheduling" in scene.refused().message
 
 
+def test_a_resize_that_is_given_up_wakes_who_waits_and_a_deferred_one_keeps_its_room() -> None:
+    """The kubelet tries what is deferred again: nobody else may have the room until then."""
+
+    def resizing(reason: str) -> Body:
+        has = {"name": "c", "allocatedResources": {"cpu": "1"}}
+        pending = {"type": "PodResizePending", "status": "True", "reason": reason}
+        return {"conditions": [pending], "containerStatuses": [has]}
+
+    scene = Scene()
+    grows = scene.pod(name="grows", on="n", cpu="4", status=resizing("Deferred"))
+    scene.pod(name="waits", cpu="3")
+    assert "1 Insufficient cpu" in scene.refused().message
+    scene.now += 20.0  # less than after which everybody is tried again
+    assert scene.core.step(scene.now) is None
+    scene.pod(old=grows, name="grows", on="n", cpu="4", status=resizing("Infeasible"))
+    assert scene.bound().name == "waits"
+
+
 def test_who_ends_by_himself_is_no_victim() -> None:
     """A nominated pod does not wait for him: others have to go."""
     scene = Scene()

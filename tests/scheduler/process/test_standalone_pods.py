@@ -165,3 +165,82 @@ def test_resource_quota_bounds_what_is_handed_in_together(ram: Path) -> None:
             assert [each.error for each in taken] == ["", ""]
 
     schedulers.run(body())
+
+
+def test_gated_pod_keeps_what_its_labels_and_its_class_gave_it(ram: Path) -> None:
+    """An API server completes a pod once; the label and the default class change afterwards."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            usual: Body = {
+                "kind": "PriorityClass",
+                "metadata": {"name": "u"},
+                "globalDefault": True,
+            }
+            spread = {
+                "topologyKey": "zone",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+                "matchLabelKeys": ["release"],
+            }
+
+            def gated(release: str, **spec: Any) -> Body:
+                labels = {"app": "web", "release": release}
+                spec |= {"topologySpreadConstraints": [spread]}
+                return clusters.pod("p", labels=labels, **spec)
+
+            handed = _handed(
+                {**usual, "value": 7},
+                gated("one", schedulingGates=GATE),
+                {**usual, "value": 9, "preemptionPolicy": "Never"},
+                gated("two"),
+            )
+            taken = await desk.submit(handed, dry_run=False)
+            assert [each.error for each in taken] == [""] * 4
+            stored = (await world.pods())["p"]
+            assert stored["metadata"]["labels"]["release"] == "two"
+            [constraint] = stored["spec"]["topologySpreadConstraints"]
+            [merged] = constraint["labelSelector"]["matchExpressions"]
+            assert merged == {"key": "release", "operator": "In", "values": ["one"]}
+            assert (stored["spec"]["priority"], stored["spec"].get("preemptionPolicy")) == (7, None)
+
+    schedulers.run(body())
+
+
+def test_colocation_profile_makes_a_pod_best_effort_and_never_stops_one(ram: Path) -> None:
+    """What a profile cannot do is logged; a profile that cannot be read is not taken in."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+
+            def profile(name: str, **spec: Any) -> Body:
+                meta = {"name": name}
+                return {"kind": "ClusterColocationProfile", "metadata": meta, "spec": spec}
+
+            room = {"pods": "9", "kubernetes.io/batch-cpu": "2000"}
+            handed = _handed(
+                profile("unread", probability="300%"),
+                profile("batch", qosClass="BE"),
+                profile("classless", priorityClassName="gone"),
+                clusters.node("n", allocatable=room),
+                clusters.pod("p", cpu="1500m"),
+            )
+            taken = await desk.submit(handed, dry_run=False)
+            assert [bool(each.error) for each in taken] == [True, *[False] * 4]
+            assert "spec.probability" in taken[0].error
+            await world.until_placed("p")
+            stored = (await world.pods())["p"]
+            assert stored["metadata"]["labels"] == {"koordinator.sh/qosClass": "BE"}
+            [container] = stored["spec"]["containers"]
+            assert container["resources"]["requests"] == {"kubernetes.io/batch-cpu": "1500"}
+
+    schedulers.run(body())

@@ -1,0 +1,1 @@
+"""ClusterColocationProfiles: what they make of new pods."""
