@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.model import decision, meter
 from tests.browser import conftest, looking
-from tests.kit import pasts, recorders, views
+from tests.kit import demos, pasts, recorders, views
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -124,6 +124,42 @@ def test_what_was_done_is_marked_and_heads_the_page(page: Page, console: conftes
     looking.expect_text(page, "#last", "now: rollback")
     looking.expect_text(page, "#last-why", f"change by cpu_burst was undone {looking.HOSTILE[0]}")
     looking.expect_text(page, "#marks", looking.HOSTILE[0])
+    widths = "[...document.querySelectorAll('#marks li')].map((row) => row.clientWidth)"
+    assert min(page.evaluate(widths)) > 300
+
+
+def test_the_demo_shows_its_phases_and_then_its_summary(
+    page: Page, console: conftest.Console
+) -> None:
+    """Beside an agent that plays one: what the terminal prints, and each phase on all charts."""
+    assert page.locator("#demo").is_hidden()
+    play = demos.Stage(off=0.1, on=0.01)
+    _, comparing = demos.compared(play, seconds=11)
+    console.recorded.demo = demos.Demo(comparing)
+    seen = dataclasses.replace(console.now.snapshot, at=demos.START + 10)
+    console.show(dataclasses.replace(console.now, snapshot=seen))
+
+    looking.expect_text(page, "#phase", "With koordlet: 2 s left")
+    looking.expect_text(page, "#rounds", "1100.0 ms10.0 ms1.001.002––––")
+    assert page.locator("#steps [aria-current]").get_attribute("title") == "With koordlet"
+    assert page.locator("#paste").is_hidden()
+    page.evaluate(
+        "() => { window.written = []; const pen = CanvasRenderingContext2D.prototype;"
+        " const fillText = pen.fillText; pen.fillText = function (...words) {"
+        " window.written.push(words[0]); fillText.apply(this, words); };"
+        " const { phases } = timeline; timeline.zoom(phases[0].from, phases[9].to);"
+        " timeline.point(phases[3].from + 1); }"
+    )
+    page.wait_for_function("() => ['on', 'off'].every((word) => window.written.includes(word))")
+    looking.expect_text(page, "#marks", ", with koordlet")
+
+    _, comparing = demos.compared(play)
+    console.recorded.demo = demos.Demo(comparing)
+    console.show(console.now)
+
+    looking.expect_text(page, "#phase", "With koordlet the p99 of the service is 10.0 times")
+    page.click("#copy")
+    assert page.evaluate("getSelection().toString()").split() == " ".join(comparing.summary()).split()
 
 
 def test_a_workload_has_a_line_and_its_own_charts(page: Page, console: conftest.Console) -> None:

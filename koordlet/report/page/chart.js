@@ -128,6 +128,7 @@ function drawChart(chart) {
   pen.rect(pad.left, 0, wide - pad.left - pad.right, high - pad.bottom + 1);
   pen.clip();
   pen.lineJoin = "round";
+  drawPhases(pen, axis.phases, x, high - pad.bottom, font);
   for (const area of view.areas) fillArea(pen, area, x, y, font / 12);
   for (const line of view.lines) strokeLine(pen, line, x, y, font / 12);
   drawMarks(pen, axis.marks(), options.marks, x, high - pad.bottom, font);
@@ -251,6 +252,19 @@ function grid(pen, { from, to, x, y, top, unit, wide, high, pad, font, live }) {
   if (live) {
     pen.textAlign = "right";
     pen.fillText("now", wide - pad.right, high - 3);
+  }
+}
+// Behind the samples: the phases of a comparison in which koordlet acts are shaded, and each is named.
+function drawPhases(pen, phases, x, bottom, font) {
+  pen.textAlign = "center";
+  pen.textBaseline = "bottom";
+  for (const phase of phases) {
+    const left = x(phase.from), wide = x(phase.to) - left;
+    pen.fillStyle = colour(phase.on ? "good" : "soft");
+    pen.globalAlpha = phase.on ? 0.14 : 0.04;
+    pen.fillRect(left, font, wide, bottom - font);
+    pen.globalAlpha = 1;
+    if (wide > font * 2.5) pen.fillText(phase.on ? "on" : "off", left + wide / 2, bottom - 2, wide);
   }
 }
 const MARKS = { plan: ["▾", "soft", "plan"], limit: ["◆", "be-line", "limit of best-effort work"],

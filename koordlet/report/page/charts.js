@@ -129,8 +129,9 @@ function describeMarks() {
   const near = (timeline.to() - timeline.from()) / 60, cursor = timeline.cursor;
   const chosen = timeline.marks().filter((mark) => cursor === null || Math.abs(mark.at - cursor) <= near)
     .sort((a, b) => b.number - a.number).slice(0, 4);
-  const head = cursor === null ? "Newest marks" : `Around ${clock(cursor, true)}`;
-  const rows = chosen.map((mark) => make("li", { class: `mark ${mark.kind}` }, moment(mark.at), markWords(mark)));
+  const phase = timeline.phases.find(({ from, to }) => cursor !== null && from <= cursor && cursor < to);
+  const head = cursor === null ? "Newest marks" : `Around ${clock(cursor, true)}${phase ? `, ${phase.on ? "with" : "without"} koordlet` : ""}`;
+  const rows = chosen.map((mark) => make("li", {}, moment(mark.at), markWords(mark)));
   at("marks").replaceChildren(make("li", { class: "soft" }, chosen.length ? `${head}:` : `${head}: none.`), ...rows);
 }
 function markWords(mark) {

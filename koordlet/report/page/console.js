@@ -39,6 +39,7 @@ async function take(state) {
   document.title = `${state.name} · koordlet`;
   settle(!bad.length, `${state.mode}${state.ready ? "" : ", not ready"}, cgroup ${state.cgroup}, version ${state.agent}${bad.length ? `; unhealthy: ${bad.join(", ")}` : ""}`);
   paint();
+  demo(state.demo, state.observedAt);
   gauges(state.signals, state.evictions); ways(state.resctrl); held(state.reservations); offers(state.offer); lists(state);
   answerService(state.answers.service);
   answerBestEffort(state.answers.bestEffort, state.history.series);

@@ -14,12 +14,6 @@ function make(tag, attributes, ...children) {
   one.append(...children.filter((c) => c !== null && c !== undefined));
   return one;
 }
-function draw(tag, attributes, ...children) {
-  const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, value);
-  one.append(...children);
-  return one;
-}
 
 // Words --------------------------------------------------------------------------------------------
 
