@@ -17,7 +17,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich import console, live
@@ -70,6 +70,11 @@ _CLICK = re.compile(r"\x1b\[<0;(\d+);(\d+)M")
 _MOUSE_ON, _MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 #: Looks that are remembered: two for each sign of the widest terminal.
 _REMEMBERED = 800
+#: What an agent remembers of classes.
+_HISTORY = (
+    "/api/v1/history"
+    "?series=LSE/cpuCores,LSR/cpuCores,LS/cpuCores,BE/cpuCores,system/cpuCores"
+)
 #: A key that sends several characters begins with Escape: it is one key, known or not.
 _KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
 #: Seconds after which a screen is drawn again at the latest.
@@ -180,6 +185,11 @@ class _Session:
         with contextlib.suppress(errors.KoordletError):  # an older agent: no sockets are told apart
             places = top_cpus.places(self._source.topology())
             self._show = dataclasses.replace(self._show, places=places)
+        if isinstance(self._source, node_source.Agent):
+            with contextlib.suppress(errors.KoordletError):  # an older agent: history begins now
+                recorded = self._source.ask(f"{_HISTORY}&since={round(_REMEMBERED * self._every)}s")
+                history = tuple(top_cpus.past(recorded, self._every))[-_REMEMBERED:]
+                self._show = dataclasses.replace(self._show, history=history)
         with (
             _ended_politely(),
             _keys() as descriptor,
@@ -207,12 +217,22 @@ class _Session:
         except errors.HostError as error:
             # The agent may be restarting: the last screen stays, and says that it is old.
             problem = str(error)
-        seen = (*self._show.history, top_cpus.used(self._document))[-_REMEMBERED:]
-        self._show = dataclasses.replace(self._show, problem=problem, history=seen)
+        self._show = dataclasses.replace(self._show, problem=problem)
+        self._remember()
+
+    def _remember(self) -> None:
+        """Add what is shown to the past; a recording has its own."""
+        show, seen = self._show, [self._document]
         if isinstance(self._source, top_replay.RecordingSource):
-            self._show = dataclasses.replace(
-                self._show, moment=self._source.moment, moments=len(self._source.documents)
+            moment, moments = self._source.moment, self._source.documents
+            seen = moments[max(0, moment + 1 - _REMEMBERED) : moment + 1]
+            show = dataclasses.replace(
+                show, moment=moment, moments=len(moments), history=(), workloads=()
             )
+        newest = 2 * top_screen.LATELY
+        history = (*show.history, *map(top_cpus.used, seen))[-_REMEMBERED:]
+        workloads = (*show.workloads, *map(top_screen.used, seen[-newest:]))[-newest:]
+        self._show = dataclasses.replace(show, history=history, workloads=workloads)
 
     def _fit(self) -> None:
         rows = len(top_screen.chosen(self._document, self._show))
@@ -230,24 +250,31 @@ class _Session:
         """Take one key; ``False`` ends the session."""
         if click := _CLICK.fullmatch(key):
             place = (int(click[1]) - 1, int(click[2]) - 1)
-            key, self._show = clicked(
-                self._show, top_screen.pointed(self._document, self._show, place)
-            )
+            target = top_screen.pointed(self._document, self._show, place)
+            if "moment" in target:
+                self._step(target["moment"] - self._show.moment)
+                return True
+            key, self._show = clicked(self._show, target)
         if key in _ENTER and not self._show.typing:
             lines = explained(self._source, self._document, self._show)
             self._show = dataclasses.replace(self._show, detail=tuple(lines))
             return True
-        if key in _SIDEWAYS and isinstance(self._source, top_replay.RecordingSource):
-            self._source.step(_SIDEWAYS[key])
-            self._show = dataclasses.replace(self._show, paused=False)
-            self._look()
-            self._show = dataclasses.replace(self._show, paused=True)
+        if key in _SIDEWAYS and self._show.moments and not self._show.on_cpus:
+            self._step(_SIDEWAYS[key])
             return True
         after = pressed(self._show, key)
         if after is None:
             return False
         self._show = after
         return True
+
+    def _step(self, moments: int) -> None:
+        """Go on or back in a recording, and stop there."""
+        if isinstance(self._source, top_replay.RecordingSource):
+            self._source.step(moments)
+            self._document = self._source.documents[self._source.moment]
+            self._show = dataclasses.replace(self._show, paused=True)
+            self._remember()
 
 
 def explained(

@@ -9,6 +9,7 @@ Whatever the document lacks is shown as ``-``: an agent of another version may s
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -23,10 +24,10 @@ from koordlet.report import documents
 
 _part, _rows = documents.part, documents.rows
 
-#: From so many lines on there is history.
-_TALL = 28
-#: Columns of the widest table.
-_WIDEST = 140
+#: From so many lines on there is history in any case, and at most so many lines of each class.
+_TALL, _TALLEST = 28, 8
+#: Columns of the widest table without what workloads used lately, and signs of the longest of these.
+_WIDEST, LATELY = 120, 60
 #: Best-effort work is told from the rest by its colour, too.
 _CLASS_STYLES = {"BE": "yellow", "LSE": "magenta", "LSR": "magenta"}
 #: Lines that workloads have at least, with their head: what is above them gives way.
@@ -40,7 +41,7 @@ up down         move through the workloads, also with k and j, page keys, the wh
 Enter           explain the chosen workload or CPU; Escape closes
 click           choose a workload or CPU, once more explain it; on a head sort by it
 Tab             to the CPUs and back; arrows choose one
-left right      of a recording (--replay): one moment back or on
+left right      of a recording (--replay): one moment back or on; a click on its bar goes there
 space           stop and go on
 h ?             this page
 q               quit"""
@@ -61,8 +62,9 @@ class Show:
     help: bool = False
     #: An explanation in place of the workloads.
     detail: tuple[str, ...] = ()
-    #: What classes used at the last looks, oldest first, and where each CPU is.
+    #: What classes used at the last looks, oldest first, and the same of workloads; where CPUs are.
     history: tuple[Mapping[str, float], ...] = ()
+    workloads: tuple[Mapping[str, float], ...] = ()
     places: top_cpus.Places = field(default_factory=dict)
     #: Of a recording: the moment that is shown, and how many there are.
     moment: int = 0
@@ -84,7 +86,10 @@ def screen(document: documents.Document, how: Show) -> console.Group:
     """The whole screen."""
     help_lines = [_line(how, splitline) for splitline in HELP.splitlines()] if how.help else []
     least = len(help_lines) or max(_LEAST, how.height // 3)
-    above = [*_head(document, how), *_cpus(document, how), text.Text("")]
+    head, (bar, *cpus) = list(_head(document, how)), list(_cpus(document, how))
+    below = max(least, len(how.detail) or 1 + len(_every(document)))
+    spare = how.height - len(head) - len(cpus) - below - 3
+    above = [*head, bar, *_history(document, how, spare), *cpus, text.Text("")]
     head = _cut(above, max(1, how.height - least - 1), how)
     if how.help:
         return console.Group(*head, *help_lines, _keys(how))
@@ -133,7 +138,7 @@ def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     name = str(document.get("name", "?"))
     yield _line(how, (name, "bold"), f"  {document.get('mode', '-')}  {how.source}")
     if how.moments:
-        yield _time_bar(how)
+        yield _time_bar(how, document.get("observedAt"))
     if how.problem:
         yield _line(how, (how.problem, "red"))
     banner = document.get("banner")
@@ -160,13 +165,20 @@ def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     yield _line(how, _limit(_part(document, "bestEffort")))
 
 
-def _time_bar(how: Show) -> text.Text:
-    """Where in the recording this moment is."""
-    words = f" {how.moment + 1} of {how.moments}"
+def _time_bar(how: Show, observed: object) -> text.Text:
+    """Where in the recording this moment is, and when it was."""
+    when = time.strftime("%H:%M:%S", time.localtime(_key(observed)))
+    words = f" {when}  {how.moment + 1} of {how.moments}"
     room = max(1, how.width - len(words) - 2)
-    at = round((room - 1) * how.moment / max(1, how.moments - 1))
-    signs = ("━", "●", "─") if how.bars else ("=", "O", "-")
-    return _line(how, (signs[0] * at + signs[1], "bold"), signs[2] * (room - at - 1), words)
+    last = max(1, how.moments - 1)
+    at = round((room - 1) * how.moment / last)
+    before, here, after = ("━", "●", "─") if how.bars else ("=", "O", "-")
+    line = text.Text(no_wrap=True)
+    for place in range(room):
+        sign = here if place == at else before if place < at else after
+        moment = round(place * last / max(1, room - 1))
+        line.append(sign, _mark(how, "" if place > at else "bold", moment=moment))
+    return line.append(words)
 
 
 def _classes(shares: documents.Document) -> str:
@@ -219,13 +231,10 @@ def _headroom(document: documents.Document, usage: documents.Document) -> str:
 
 
 def _cpus(document: documents.Document, how: Show) -> Iterator[text.Text]:
-    """The machine by class, lately, and CPU by CPU."""
+    """The machine by class, and CPU by CPU."""
     numbers = sorted(top_cpus.owners(document))
     cpus = len(numbers)
     yield top_cpus.bar(top_cpus.used(document), cpus, how.width, bars=how.bars)
-    if how.history and how.bars and how.height >= _TALL:
-        high = 1 + (how.height >= 2 * _TALL)
-        yield from top_cpus.history(how.history, cpus, how.width, high)
     yield from top_cpus.grid(
         document,
         how.places,
@@ -239,10 +248,30 @@ def _cpus(document: documents.Document, how: Show) -> Iterator[text.Text]:
     yield legend
 
 
+def _history(document: documents.Document, how: Show, spare: int) -> Iterator[text.Text]:
+    """What classes used lately, as high as there are lines to spare."""
+    classes = max(1, len(top_cpus.lines_of(how.history)))
+    least = (how.height >= _TALL) + (how.height >= 2 * _TALL)
+    high = max(least, min(_TALLEST, spare // classes))
+    if how.bars and high > 0:
+        cpus = len(top_cpus.owners(document))
+        yield from top_cpus.history(how.history, cpus, how.width, high)
+
+
+def used(document: documents.Document) -> Mapping[str, float]:
+    """CPUs that each workload uses now, as far as it is known."""
+    cores = {_name(row): row.get("cpuCores") for row in _every(document)}
+    return {name: float(value) for name, value in cores.items() if isinstance(value, int | float)}
+
+
+def _every(document: documents.Document) -> list[documents.Document]:
+    return [*_rows(document, "workloads"), *_rows(document, "unmanaged")]
+
+
 def chosen(document: documents.Document, how: Show) -> Sequence[documents.Document]:
     """The workloads that pass the filter, in order; equal ones by name."""
     wanted = how.filter.lower()
-    every = [*_rows(document, "workloads"), *_rows(document, "unmanaged")]
+    every = _every(document)
     rows = [row for row in every if wanted in f"{_name(row)} {row.get('qos')}".lower()]
     rows.sort(key=lambda row: (str(row.get("namespace")), str(row.get("name"))))
     column = next(column for column in _COLUMNS if column.key == how.sort)
@@ -255,7 +284,9 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
     rows = chosen(document, how)
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
     # Not all of a wide terminal: numbers belong near their name.
-    made.width = min(how.width, _WIDEST)
+    signs = min(LATELY, (how.width - 80) // 2) if how.workloads and how.bars else 0
+    signs = signs if how.width >= _WIDEST else 0
+    made.width = min(how.width, _WIDEST + signs)
     shown = [column for column in _COLUMNS if how.width >= column.width or column.key == how.sort]
     for column in shown:
         head = column.head + ("v" if column.key == how.sort else "")
@@ -268,12 +299,16 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
             overflow="ellipsis",
             **form,
         )
+    if signs:
+        made.add_column("CPU lately", no_wrap=True, width=signs)
+    highest = max((max(sample.values(), default=0.0) for sample in how.workloads), default=0.0)
     cursor = min(how.cursor, max(0, len(rows) - 1))
     first = max(0, cursor - (room - 2))
     for number, row in enumerate(rows[first : first + room - 1], start=first):
         marked = how.keys and not how.on_cpus and number == cursor
         made.add_row(
             *(text.Text(output.visible(column.form(column.value(row)))) for column in shown),
+            *([_lately(row, how, signs, highest)] if signs else []),
             style=_mark(
                 how,
                 "reverse" if marked else _CLASS_STYLES.get(str(row.get("qos")), ""),
@@ -283,6 +318,13 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
     if not rows:
         made.add_row("[dim]none[/dim]" if how.filter else "[dim]no workloads declared[/dim]")
     return made
+
+
+def _lately(row: documents.Document, how: Show, signs: int, highest: float) -> str:
+    """What a workload used at the last looks; a full sign: as much as any of them had."""
+    name = _name(row)
+    values = [sample.get(name, 0.0) / (highest or 1.0) for sample in how.workloads]
+    return top_cpus.braille(values, signs, 1)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,15 @@ def test_the_bar_is_as_wide_as_classes_use() -> None:
     assert line.startswith("by class  LS" + "#" * 18 + "BE" + "#" * 38 + ".")
 
 
+def test_the_past_of_an_agent_is_looks_as_far_apart_as_those_to_come() -> None:
+    """The newest row is among them; what is unknown, or of another form, is left out."""
+    recorded = {"series": {"LS/cpuCores": [1.0, 2.0, None, 4.0], "BE/cpuCores": "?", "x": [9]}}
+
+    assert list(top_cpus.past(recorded, 1.0)) == [{"LS": 1.0}, {"LS": 2.0}, {}, {"LS": 4.0}]
+    assert list(top_cpus.past(recorded, 2.0)) == [{"LS": 2.0}, {"LS": 4.0}]
+    assert list(top_cpus.past({}, 1.0)) == []
+
+
 def test_braille() -> None:
     """Two values to a sign, the newest last; four dots high for each row."""
     assert top_cpus.braille([1.0, 1.0], 2, 1) == ["⠀⣿"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import re
 from typing import Any
 
 import hypothesis
@@ -106,6 +107,48 @@ def test_a_recording_has_a_time_bar() -> None:
     assert first.endswith(" 1 of 5")
     assert last.endswith(" 5 of 5")
     assert first.index("●") == 0 < last.index("●")
+
+
+def test_the_time_bar_says_when_and_a_click_on_it_is_a_moment() -> None:
+    """Its ends are the first and the last moment."""
+    show = top_screen.Show(moment=2, moments=5)
+    bar = drawn(document(), moment=2, moments=5)[1]
+    places = [
+        top_screen.pointed(document(), show, (column, 1)).get("moment")
+        for column in (0, bar.index("●"), bar.rindex("─"), len(bar) - 1)
+    ]
+
+    assert re.search(r" \d\d:\d\d:\d\d  3 of 5$", bar)
+    assert places == [0, 2, 4, None]
+
+
+@pytest.mark.parametrize(
+    ("height", "workloads", "lines"),
+    [(18, 2, 0), (24, 2, 2), (40, 2, 8), (28, 60, 1), (60, 60, 2), (100, 60, 8)],
+)
+def test_history_is_as_high_as_there_is_room(height: int, workloads: int, lines: int) -> None:
+    """Of each class; from 28 lines on in any case, though workloads would fill the screen."""
+    seen = node_json.document(views.view(views.pods(workloads)), "1")
+    rows = drawn(seen, history=({"LS": 1.0, "BE": 2.0},) * 9, height=height)
+
+    assert sum("\u2800" <= row[-1:] <= "\u28ff" for row in rows) == 2 * lines
+    assert len(rows) <= height
+
+
+def test_what_each_workload_used_lately_is_drawn_where_there_is_room() -> None:
+    """To one scale: who used half as much is half as high."""
+    seen = node_json.document(views.view(views.pods(2)), "1")
+    first, second = (
+        f"{row['namespace']}/{row['name']}" for row in documents.rows(seen, "workloads")
+    )
+    show = top_screen.Show(width=200, height=60, workloads=({first: 2.0, second: 1.0},) * 2)
+    out = io.StringIO()
+    console.Console(file=out, width=200).print(top_screen.screen(seen, show))
+    lines = out.getvalue().splitlines()
+
+    ends = [next(row for row in lines if row.startswith(name)).strip()[-1] for name in (first, second)]
+    assert ends == ["⣿", "⣤"]
+    assert not any("CPU lately" in row for row in drawn(seen, workloads=show.workloads))
 
 
 def test_order_and_filter() -> None:
