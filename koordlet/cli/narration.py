@@ -253,9 +253,7 @@ def _figures(phase: comparison.Phase) -> Mapping[str, str] | None:
     }
 
 
-def _row(
-    clock: str, phase: comparison.Phase, figures: Mapping[str, str] | None, cpus: int
-) -> str:
+def _row(clock: str, phase: comparison.Phase, figures: Mapping[str, str] | None, cpus: int) -> str:
     word = "on" if phase.on else "off"
     if figures is None:
         return f"{clock}  {word:8}  no request was answered without a gap"

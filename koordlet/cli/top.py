@@ -17,7 +17,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich import console, live
@@ -31,6 +31,7 @@ from koordlet.cli import (
     top_cpus,
     top_replay,
     top_screen,
+    top_workloads,
 )
 from koordlet.model import errors
 from koordlet.report import documents
@@ -70,11 +71,6 @@ _CLICK = re.compile(r"\x1b\[<0;(\d+);(\d+)M")
 _MOUSE_ON, _MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 #: Looks that are remembered: two for each sign of the widest terminal.
 _REMEMBERED = 800
-#: What an agent remembers of classes.
-_HISTORY = (
-    "/api/v1/history"
-    "?series=LSE/cpuCores,LSR/cpuCores,LS/cpuCores,BE/cpuCores,system/cpuCores"
-)
 #: A key that sends several characters begins with Escape: it is one key, known or not.
 _KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
 #: Seconds after which a screen is drawn again at the latest.
@@ -182,13 +178,12 @@ class _Session:
 
     def run(self) -> None:
         """Look and draw until the person quits."""
-        with contextlib.suppress(errors.KoordletError):  # an older agent: no sockets are told apart
+        with contextlib.suppress(errors.KoordletError):  # an older agent: no sockets, no past
             places = top_cpus.places(self._source.topology())
             self._show = dataclasses.replace(self._show, places=places)
-        if isinstance(self._source, node_source.Agent):
-            with contextlib.suppress(errors.KoordletError):  # an older agent: history begins now
-                recorded = self._source.ask(f"{_HISTORY}&since={round(_REMEMBERED * self._every)}s")
-                history = tuple(top_cpus.past(recorded, self._every))[-_REMEMBERED:]
+            if isinstance(self._source, node_source.Agent):
+                recorded = self._source.ask(top_cpus.history_path(_REMEMBERED * self._every))
+                history = tuple(top_cpus.past(recorded, self._every))
                 self._show = dataclasses.replace(self._show, history=history)
         with (
             _ended_politely(),
@@ -231,11 +226,11 @@ class _Session:
             )
         newest = 2 * top_screen.LATELY
         history = (*show.history, *map(top_cpus.used, seen))[-_REMEMBERED:]
-        workloads = (*show.workloads, *map(top_screen.used, seen[-newest:]))[-newest:]
+        workloads = (*show.workloads, *map(top_workloads.used, seen[-newest:]))[-newest:]
         self._show = dataclasses.replace(show, history=history, workloads=workloads)
 
     def _fit(self) -> None:
-        rows = len(top_screen.chosen(self._document, self._show))
+        rows = len(top_workloads.chosen(self._document, self._show.sort, self._show.filter))
         cpus = len(top_cpus.owners(self._document))
         self._show = dataclasses.replace(
             self._show,
@@ -281,7 +276,10 @@ def explained(
     source: node_source.Source, document: documents.Document, show: top_screen.Show
 ) -> Iterator[str]:
     """The lines of ``koordlet explain`` about the chosen CPU or workload, if there is one."""
-    cpus, rows = sorted(top_cpus.owners(document)), top_screen.chosen(document, show)
+    cpus, rows = (
+        sorted(top_cpus.owners(document)),
+        top_workloads.chosen(document, show.sort, show.filter),
+    )
     # Keys may be faster than the screen: the cursor is behind the last one until it is drawn.
     try:
         if show.on_cpus:
@@ -323,7 +321,7 @@ def pressed(show: top_screen.Show, key: str) -> top_screen.Show | None:
         return _typed(show, key)
     if key in ("q", "\x03"):
         return None
-    if key in top_screen.SORTS:
+    if key in top_workloads.SORTS:
         return dataclasses.replace(show, sort=key, cursor=0)
     wheel = _WHEEL.fullmatch(key)
     step = _MOVES.get(key, 0) if wheel is None else 3 * (1 if wheel[1] == "65" else -1)

@@ -32,7 +32,7 @@ COLOURS = {
     "shared": "cyan",
     "exclusive": "magenta",
 }
-#: Classes of a bar in their order, and lines of the history.
+#: Classes of a bar in their order, and the lines of the history.
 _CLASSES = ("LSE", "LSR", "LS", "system", "BE")
 _LINES = {"LS lately": ("LSE", "LSR", "LS"), "BE lately": ("BE",), "system": ("system",)}
 _LABEL = 10
@@ -62,6 +62,12 @@ def used(document: documents.Document) -> Mapping[str, float]:
         for name, value in cores.items()
         if isinstance(value, int | float) and math.isfinite(value)
     }
+
+
+def history_path(seconds: float) -> str:
+    """Where an agent has what classes used in the last seconds."""
+    series = ",".join(f"{name}/cpuCores" for name in _CLASSES)
+    return f"/api/v1/history?since={round(seconds)}s&series={series}"
 
 
 def past(recorded: documents.Document, pause: float) -> Iterator[Mapping[str, float]]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from rich import console
 
-from koordlet.cli import output, top_screen
+from koordlet.cli import output, top_screen, top_workloads
 from koordlet.report import documents, node_json
 from tests.kit import views
 from tests.report import test_usage_families
@@ -55,7 +55,7 @@ def test_eighty_columns(height: int) -> None:
 def test_the_chosen_workload_is_always_shown() -> None:
     """Nothing scrolls while all fit; beyond that the list follows the cursor."""
     several = node_json.document(views.view(views.pods(60)), "1")
-    names = [str(row["name"]) for row in top_screen.chosen(several, top_screen.Show())]
+    names = [str(row["name"]) for row in top_workloads.chosen(several, "c", "")]
     few = node_json.document(views.view(views.pods(3)), "1")
 
     assert drawn(few, cursor=2) == drawn(few, cursor=0)
@@ -80,7 +80,7 @@ def test_a_place_of_the_screen_is_what_is_shown_there(size: tuple[int, int]) -> 
     [head] = [n for n, line in enumerate(lines) if "CPUv" in line]
     assert clicked(lines[head].index("CPUv"), head) == {"sort": "c"}
     assert clicked(lines[head].index("workload"), head) == {"sort": "n"}
-    names = [str(row["name"]) for row in top_screen.chosen(many, show)]
+    names = [str(row["name"]) for row in top_workloads.chosen(many, show.sort, show.filter)]
     below = range(head + 1, len(lines) - 1, 5)
     assert [names[clicked(0, n)["row"]] in lines[n] for n in below] == [True] * len(below)
     [grid] = [n for n, line in enumerate(lines) if line.startswith("CPUs ")]
@@ -146,7 +146,9 @@ def test_what_each_workload_used_lately_is_drawn_where_there_is_room() -> None:
     console.Console(file=out, width=200).print(top_screen.screen(seen, show))
     lines = out.getvalue().splitlines()
 
-    ends = [next(row for row in lines if row.startswith(name)).strip()[-1] for name in (first, second)]
+    ends = [
+        next(row for row in lines if row.startswith(name)).strip()[-1] for name in (first, second)
+    ]
     assert ends == ["⣿", "⣤"]
     assert not any("CPU lately" in row for row in drawn(seen, workloads=show.workloads))
 
@@ -158,11 +160,10 @@ def test_order_and_filter() -> None:
         {"namespace": "b", "name": "y", "qos": "BE", "cpuCores": 2.0, "usage": {"memoryBytes": 4}},
         {"namespace": "c", "name": "z", "qos": "BE", "cpuCores": None, "usage": {}},
     ]
-    every: list[dict[str, Any]] = [{"sort": how} for how in "cmn"]
-    every += [{"filter": "be"}, {"filter": "a/"}]
+    asked = [("c", ""), ("m", ""), ("n", ""), ("c", "be"), ("c", "a/")]
     names = [
-        [one["name"] for one in top_screen.chosen({"workloads": rows}, top_screen.Show(**how))]
-        for how in every
+        [row["name"] for row in top_workloads.chosen({"workloads": rows}, *words)]
+        for words in asked
     ]
 
     assert ["".join(map(str, one)) for one in names] == ["yxz", "xyz", "xyz", "yz", "x"]
@@ -220,10 +221,10 @@ def test_an_agent_of_another_version(part: str, value: object) -> None:
     assert drawn({part: value})
 
 
-@pytest.mark.parametrize("sort", sorted(top_screen.SORTS))
+@pytest.mark.parametrize("sort", sorted(top_workloads.SORTS))
 def test_every_order(sort: str) -> None:
     """Each column can be sorted by, also where values are missing."""
-    assert len(top_screen.chosen(document(), top_screen.Show(sort=sort))) == 2
+    assert len(top_workloads.chosen(document(), sort, "")) == 2
 
 
 def test_terminals_without_bars() -> None:
