@@ -260,6 +260,53 @@ def test_a_second_of_a_large_machine_touches_what_changed(
     assert page.evaluate("window.touched") <= 3
 
 
+#: Time of a second in which all of 2 048 CPUs changed, of the time to write as many plain elements.
+MOST_TIMES_ELEMENTS = 8
+_SECOND = """async () => {
+  const count = seen.topology.cpus.length;
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  const busy = (turn) => Object.fromEntries(numbers.map((n) => [n, ((n + turn) % 97) / 97]));
+  const plain = document.createElement("div");
+  plain.style.cssText = "position: absolute; inset: 0; overflow: hidden";
+  plain.append(...numbers.map(() => make("div", {}, make("i"))));
+  document.body.append(plain);
+  const whole = async (turn) => {
+    await drawState({ ...seen.state, usage: { ...seen.state.usage, cpus: busy(turn) } });
+    document.body.offsetHeight;
+  };
+  const elements = (turn) => {
+    for (const [n, part] of Object.entries(busy(turn))) {
+      plain.children[n].setAttribute("aria-label", `CPU ${n}, ${Math.round(100 * part)} % busy`);
+      plain.children[n].firstChild.style.height = `${Math.round(100 * part)}%`;
+    }
+    document.body.offsetHeight;
+  };
+  const least = { whole: Infinity, elements: Infinity };
+  for (let turn = 0; turn < 9; turn += 1) {
+    for (const [name, draw] of Object.entries({ whole, elements })) {
+      const start = performance.now();
+      await draw(turn);
+      least[name] = Math.min(least[name], performance.now() - start);
+    }
+  }
+  plain.remove();
+  return least;
+}"""
+
+
+def test_a_second_of_2048_busy_cpus_costs_a_few_times_their_elements(
+    page: Page, console: conftest.Console
+) -> None:
+    """All panels and the map, layout included, beside the least that shows as many values."""
+    console.show(conftest.full(2048))
+    page.wait_for_selector('[data-cpu="2047"].offline')
+
+    least = page.evaluate(_SECOND)
+
+    assert "18 % busy" in str(page.locator('[data-cpu="9"]').get_attribute("aria-label"))
+    assert least["whole"] < MOST_TIMES_ELEMENTS * least["elements"]
+
+
 def test_each_recorded_series_of_the_waves_is_drawn(page: Page) -> None:
     """No quantity is recorded that the page forgets to show."""
     shown = set(

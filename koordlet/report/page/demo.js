@@ -2,7 +2,7 @@
 "use strict";
 
 // `comparison` is null beside an agent that plays no demo, and before the first phase.
-function demo(comparison, now) {
+function drawDemo(comparison, now) {
   at("demo").hidden = !comparison;
   timeline.phases = comparison ? comparison.phases : [];
   if (!comparison) return;
