@@ -236,7 +236,7 @@ _GOES_ON = """\
 The demo goes on with koordlet. For five of each twenty seconds the service is now asked for nearly
 all that the CPUs can do; watch what best-effort work gets then. Ctrl-C ends it."""
 _COLUMNS = "{:8}  {:7}  {:>9}  {:>9}  {:>7}  {:>6} of {} CPUs"
-_HEAD = "TIME      KOORDLET       P50        P99  REFUSED  BEST-EFFORT"
+_HEAD = "TIME      KOORDLET       P50        P99  REFUSED       BEST-EFFORT"
 
 
 def _figures(phase: comparison.Phase) -> Mapping[str, str] | None:
