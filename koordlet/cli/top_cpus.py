@@ -36,6 +36,8 @@ COLOURS = {
 _CLASSES = ("LSE", "LSR", "LS", "system", "BE")
 _LINES = {"LS lately": ("LSE", "LSR", "LS"), "BE lately": ("BE",), "system": ("system",)}
 _LABEL = 10
+#: CPUs in use that are worth a line of history.
+_TRACE = 0.05
 #: Dots of a braille sign, from the lowest up, left and right.
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 _BLANK = 0x2800
@@ -113,8 +115,8 @@ def history(
 
 
 def lines_of(samples: Sequence[Mapping[str, float]]) -> Mapping[str, Sequence[str]]:
-    """The lines of a history, and whom each counts; none for whom nothing is known."""
-    known = {name for sample in samples for name, cores in sample.items() if cores > 0}
+    """The lines of a history, and whom each counts; none for who used nearly nothing."""
+    known = {name for sample in samples for name, cores in sample.items() if cores >= _TRACE}
     return {label: names for label, names in _LINES.items() if known.intersection(names)}
 
 

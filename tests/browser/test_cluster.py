@@ -233,7 +233,7 @@ def test_the_choices_of_a_reader_are_remembered(cluster_page: Page) -> None:
 MOST_ROWS = 60
 #: Time to draw 5 000 nodes, and of a second in which they changed (sorted, drawn, the table anew),
 #: of the time to draw the same pixels for as many plain rectangles.
-MOST_TIMES_RECTANGLES = {"drawHeat": 40, "second": 120}
+MOST_TIMES_RECTANGLES = {"drawHeat": 40, "second": 100}
 _MANY = """(count) => {
   const many = Array.from({ length: count }, (_, n) => [`ip-10-${n}.eu-central-1.internal`, 32000,
     (n * 7919) % 33000, 0, n % 5 ? (n * 104729) % 32000 : null, 2 ** 37, (n * 31) % 100 * 2 ** 30,

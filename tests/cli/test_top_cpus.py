@@ -87,3 +87,13 @@ def test_values_that_make_no_sense_are_unknown() -> None:
     assert [line.plain for line in top_cpus.grid(wrong, {0: ("x", None)}, 80, bars=True)]
     assert top_cpus.used(wrong) == {}
     assert top_cpus.places({"cpus": [{"cpu": "no"}, 7]}) == {}
+
+
+def test_a_class_that_used_nearly_nothing_has_no_line_of_history() -> None:
+    """The others have its room; once it did something it keeps its line."""
+    quiet = [{"LS": 2.0, "system": 0.01, "BE": 0.0}] * 3
+
+    assert list(top_cpus.lines_of(quiet)) == ["LS lately"]
+    assert list(top_cpus.lines_of([*quiet, {"system": 1.0}])) == ["LS lately", "system"]
+    rows = [line.plain for line in top_cpus.history(quiet, 4, 20, 2)]
+    assert rows == ["LS lately ⠀⠀⠀⠀⠀⠀⠀⠀⠀", "of 4      ⠀⠀⠀⠀⠀⠀⠀⢸⣿"]
