@@ -85,7 +85,7 @@ function drawCaches(resctrl) {
       group.usage.length ? `, occupies ${bytes(sum(group.usage, "llc_bytes"))}` : ""}`)));
   at("ways").replaceChildren(...domains, make("ul", { "aria-label": "Classes" }, ...classes));
 }
-function drawReservations(several) {
+function drawReservations(reservations) {
   foldEmpty("held", !reservations.length);
   at("reservations").replaceChildren(...(reservations.length ? reservations.map((reservation) => {
     const much = [reservation.cpus ? `CPUs ${reservation.cpus}` : reservation.cpuCount ? `${reservation.cpuCount} whole CPUs` : "", reservation.match ? `for ${reservation.match}` : "",
