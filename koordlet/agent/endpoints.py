@@ -30,7 +30,7 @@ from koordlet.state import paths
 if typing.TYPE_CHECKING:
     from koordlet.config import report_sections, schema
     from koordlet.kubeapi import objects
-    from koordlet.report import http_api, writing
+    from koordlet.report import http_api, recorder, writing
     from koordlet.rpc import tls as grpc_tls
 
 Current = Callable[[], view.ReportView | None]
@@ -70,13 +70,12 @@ class Endpoints:
         past: series.History,
         cluster: Cluster | None = None,
         scheduler: str | None = None,
-        latency: Callable[[], float | None] = lambda: None,
+        demo: recorder.Demo | None = None,
         any_port: bool = False,
     ) -> None:
         #: Where the port of the HTTP server is taken, another one will do.
         self._any_port = any_port
-        #: Of the requests to a service that tells of it, in seconds.
-        self._latency = latency
+        self._demo = demo
         self._config = config
         #: The address of a scheduler for reports, unless the configuration names one.
         self._scheduler = scheduler
@@ -98,7 +97,7 @@ class Endpoints:
         if self._config.http.enabled:
             from koordlet.report import http_api, recorder  # noqa: PLC0415 -- rule 2
 
-            recorded = recorder.Recorder(self._past, latency=self._latency)
+            recorded = recorder.Recorder(self._past, demo=self._demo)
             self._listeners.append(recorded.publish)
             api = http_api.Api(
                 current,

@@ -31,8 +31,8 @@ _UNJUDGED = (
     "policies.node_pressure.act: beside a kubelet a threshold is acted on that is earlier than the"
     " kubelet's; name its file with --kubelet-config to have them compared here"
 )
-#: Letters of a value that are shown on the narrowest terminal, and on any.
-_LEAST_SHOWN, _MAX_SHOWN = 12, 60
+#: Letters of a value that are shown on the narrowest terminal, and on any; the narrowest keys.
+_LEAST_SHOWN, _MAX_SHOWN, _LEAST_KEYS = 20, 60, 24
 #: Words that a YAML parser of either version may take for something else than text.
 _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*\Z")
@@ -131,14 +131,19 @@ def table_lines(effective: sourced.Effective) -> list[str]:
 
 
 def _fitted(rows: list[tuple[str, str, str]], room: int) -> list[str]:
-    """A table whose origins are whole: first values are cut, then an origin has its own line."""
+    """A table whose origins are whole: values are cut, then an origin has its own line.
+
+    The column of keys leaves room for the others; a longer key takes some of its value's.
+    """
     head = ("KEY", "VALUE", "ORIGIN")
     keys, values, origins = (max(map(len, column)) for column in zip(head, *rows, strict=True))
+    keys = min(keys, max(_LEAST_KEYS, room - _LEAST_SHOWN - origins - 4))
     values = max(_LEAST_SHOWN, min(values, room - keys - origins - 4))
     lines = []
     for key, value, origin in (head, *rows):
         shown = value if len(value) <= values else f"{value[: values - 1]}…"
-        left = f"{key:<{keys}}  {shown:<{values}}"
+        rest = max(len(shown), keys + values - max(keys, len(key)))
+        left = f"{key:<{keys}}  {shown:<{rest}}"
         line = f"{left}  {output.visible(origin)}"
         if len(line) <= room:
             lines.append(line)

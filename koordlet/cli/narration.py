@@ -1,7 +1,7 @@
 """Narrates the demo while it runs: first the comparison, phase by phase, then what changes.
 
 Covers: switching between phases with each view, one line for each phase, the summary to paste into
-a chat; after it one line for each change.
+a chat, the same for the console; after it one line for each change.
 Does not cover: the greeting (``welcome``), figures (``demo.comparison``).
 
 Rules:
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from koordlet.agent import endpoints
@@ -98,6 +98,11 @@ class Comparing:
         self._last: tuple[result.Result, ...] = ()
         #: By group and file: from what, to what, why.
         self._changes: dict[tuple[str, str], str] = {}
+        #: Of each phase that has ended.
+        self._figures: list[Mapping[str, str] | None] = []
+        #: Empty until all have.
+        self._verdict = ""
+        self._summary: list[str] = []
         self._undone: dict[str, None] = {}
         self._machine, self._cpus = "", 0
         #: Above the first row: much is printed between the beginning and the end of a phase.
@@ -122,20 +127,50 @@ class Comparing:
         for ended in self._comparison.ended(at):
             yield from self._head
             self._head = ()
-            yield _row(_clock(now), ended, now)
+            self._figures.append(_figures(ended))
+            yield _row(_clock(now), ended, self._figures[-1], self._cpus)
         phase = self._comparison.phase(at)
         self._switch(on=phase is None or phase.on)
         if self._comparison.over:
-            yield from ("", *self.summary())
+            outcome = self._comparison.outcome()
+            self._verdict = "" if outcome is None else _verdict(outcome)
+            self._summary = [*self._sentences(outcome)]
+            yield from ("", *self._summary)
 
     @property
     def over(self) -> bool:
         """Whether all phases have ended."""
         return self._comparison is not None and self._comparison.over
 
+    def document(self, now: view.ReportView) -> dict[str, object] | None:
+        """The same for the console: each phase with its figures so far, at the end the summary."""
+        if self._comparison is None:
+            return None
+        at, wall = now.snapshot.at, now.snapshot.wall
+        phase = self._comparison.phase(at)
+        rest = self._comparison.phases[len(self._figures) :]
+        figures = [*self._figures, *map(_figures, rest)]
+        return {
+            "phases": [
+                {
+                    "on": row.on,
+                    "from": round(wall + row.start - at, 1),
+                    "to": round(wall + row.start + comparison.PHASE - at, 1),
+                    "figures": texts,
+                }
+                for row, texts in zip(self._comparison.phases, figures, strict=True)
+            ],
+            "settleSeconds": comparison.SETTLE,
+            "running": None if phase is None else phase.number,
+            "verdict": self._verdict,
+            "summary": self._summary,
+        }
+
     def summary(self) -> Iterator[str]:
         """What was seen so far, to paste into a chat."""
-        outcome = None if self._comparison is None else self._comparison.outcome()
+        return self._sentences(None if self._comparison is None else self._comparison.outcome())
+
+    def _sentences(self, outcome: comparison.Outcome | None) -> Iterator[str]:
         if outcome is None:
             yield "Nothing to compare yet: that takes two rounds without and with koordlet."
             return
@@ -146,7 +181,7 @@ class Comparing:
             f" {comparison.PHASE:.0f} s without and with koordlet:"
         )
         yield from output.table(
-            list(_figures(outcome)),
+            list(_sums(outcome)),
             head=("", "WITHOUT", "WITH", "RATIO [95 % INTERVAL]"),
             indent="  ",
         )
@@ -200,27 +235,32 @@ class Comparing:
 _GOES_ON = """\
 The demo goes on with koordlet. For five of each twenty seconds the service is now asked for nearly
 all that the CPUs can do; watch what best-effort work gets then. Ctrl-C ends it."""
-_COLUMNS = "{:8}  {:7}  {:>9}  {:>9}  {:>7}  {:>16}"
-_HEAD = _COLUMNS.format("TIME", "KOORDLET", "P50", "P99", "REFUSED", "BEST-EFFORT").rstrip()
+_COLUMNS = "{:8}  {:7}  {:>9}  {:>9}  {:>7}  {:>6} of {} CPUs"
+_HEAD = "TIME      KOORDLET       P50        P99  REFUSED       BEST-EFFORT"
 
 
-def _row(clock: str, phase: comparison.Phase, now: view.ReportView) -> str:
+def _figures(phase: comparison.Phase) -> Mapping[str, str] | None:
+    """What a phase showed; ``None`` where no request was answered without a gap."""
     block = phase.block()
     if not block.clean:
-        return f"{clock}  {'on' if phase.on else 'off':8}  no request was answered without a gap"
+        return None
     p50, p99 = (1000 * intervals.quantile([block], part) for part in (0.5, 0.99))
-    cpus = len(now.snapshot.topology.online)
-    return _COLUMNS.format(
-        clock,
-        "on" if phase.on else "off",
-        f"{p50:.1f} ms",
-        f"{p99:.1f} ms",
-        str(phase.refused),
-        f"{block.work:.2f} of {cpus} CPUs",
-    )
+    return {
+        "p50": f"{p50:.1f} ms",
+        "p99": f"{p99:.1f} ms",
+        "refused": str(phase.refused),
+        "bestEffortCPUs": f"{block.work:.2f}",
+    }
 
 
-def _figures(outcome: comparison.Outcome) -> Iterator[tuple[str, ...]]:
+def _row(clock: str, phase: comparison.Phase, figures: Mapping[str, str] | None, cpus: int) -> str:
+    word = "on" if phase.on else "off"
+    if figures is None:
+        return f"{clock}  {word:8}  no request was answered without a gap"
+    return _COLUMNS.format(clock, word, *figures.values(), cpus)
+
+
+def _sums(outcome: comparison.Outcome) -> Iterator[tuple[str, ...]]:
     def milliseconds(pair: tuple[float, float]) -> tuple[str, str]:
         return f"{1000 * pair[0]:.1f} ms", f"{1000 * pair[1]:.1f} ms"
 
@@ -255,21 +295,27 @@ class Narrated(endpoints.Endpoints):
     """Endpoints that also tell a person about each view they publish."""
 
     def __init__(self, *given: Any, play: stage.Stage, comparing: Comparing, **named: Any) -> None:
-        super().__init__(*given, latency=self._seconds, **named)
+        super().__init__(*given, demo=self, **named)
         self._play, self._comparing = play, comparing
         self._narrator: Narrator | None = None
         self._since: float | None = None
         self._latest: requests.Latency | None = None
 
-    def _seconds(self) -> float | None:
-        """The newest p99 of the service, as the recorded history has it."""
+    def latency(self) -> float | None:
+        """The newest p99 of the service, in seconds."""
         return None if self._latest is None else self._latest.p99 / 1000
 
+    def comparison(self, now: view.ReportView) -> Mapping[str, object] | None:
+        """The comparison, for the console."""
+        return self._comparing.document(now)
+
     def publish(self, now: view.ReportView | None) -> None:
-        """Publish a new view, and narrate it."""
+        """Narrate a new view, and publish it."""
+        if now is not None and now.ready:
+            self._narrate(now)
         super().publish(now)
-        if now is None or not now.ready:
-            return
+
+    def _narrate(self, now: view.ReportView) -> None:
         asked, at = list(self._play.requests()), now.snapshot.at
         if asked and self._since is not None and at > self._since:
             self._latest = requests.Latency.of(asked, at - self._since)

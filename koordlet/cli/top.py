@@ -31,6 +31,7 @@ from koordlet.cli import (
     top_cpus,
     top_replay,
     top_screen,
+    top_workloads,
 )
 from koordlet.model import errors
 from koordlet.report import documents
@@ -177,9 +178,13 @@ class _Session:
 
     def run(self) -> None:
         """Look and draw until the person quits."""
-        with contextlib.suppress(errors.KoordletError):  # an older agent: no sockets are told apart
+        with contextlib.suppress(errors.KoordletError):  # an older agent: no sockets, no past
             places = top_cpus.places(self._source.topology())
             self._show = dataclasses.replace(self._show, places=places)
+            if isinstance(self._source, node_source.Agent):
+                recorded = self._source.ask(top_cpus.history_path(_REMEMBERED * self._every))
+                history = tuple(top_cpus.past(recorded, self._every))
+                self._show = dataclasses.replace(self._show, history=history)
         with (
             _ended_politely(),
             _keys() as descriptor,
@@ -207,15 +212,25 @@ class _Session:
         except errors.HostError as error:
             # The agent may be restarting: the last screen stays, and says that it is old.
             problem = str(error)
-        seen = (*self._show.history, top_cpus.used(self._document))[-_REMEMBERED:]
-        self._show = dataclasses.replace(self._show, problem=problem, history=seen)
+        self._show = dataclasses.replace(self._show, problem=problem)
+        self._remember()
+
+    def _remember(self) -> None:
+        """Add what is shown to the past; a recording has its own."""
+        show, seen = self._show, [self._document]
         if isinstance(self._source, top_replay.RecordingSource):
-            self._show = dataclasses.replace(
-                self._show, moment=self._source.moment, moments=len(self._source.documents)
+            moment, moments = self._source.moment, self._source.documents
+            seen = moments[max(0, moment + 1 - _REMEMBERED) : moment + 1]
+            show = dataclasses.replace(
+                show, moment=moment, moments=len(moments), history=(), workloads=()
             )
+        newest = 2 * top_screen.LATELY
+        history = (*show.history, *map(top_cpus.used, seen))[-_REMEMBERED:]
+        workloads = (*show.workloads, *map(top_workloads.used, seen[-newest:]))[-newest:]
+        self._show = dataclasses.replace(show, history=history, workloads=workloads)
 
     def _fit(self) -> None:
-        rows = len(top_screen.chosen(self._document, self._show))
+        rows = len(top_workloads.chosen(self._document, self._show.sort, self._show.filter))
         cpus = len(top_cpus.owners(self._document))
         self._show = dataclasses.replace(
             self._show,
@@ -230,18 +245,17 @@ class _Session:
         """Take one key; ``False`` ends the session."""
         if click := _CLICK.fullmatch(key):
             place = (int(click[1]) - 1, int(click[2]) - 1)
-            key, self._show = clicked(
-                self._show, top_screen.pointed(self._document, self._show, place)
-            )
+            target = top_screen.pointed(self._document, self._show, place)
+            if "moment" in target:
+                self._step(target["moment"] - self._show.moment)
+                return True
+            key, self._show = clicked(self._show, target)
         if key in _ENTER and not self._show.typing:
             lines = explained(self._source, self._document, self._show)
             self._show = dataclasses.replace(self._show, detail=tuple(lines))
             return True
-        if key in _SIDEWAYS and isinstance(self._source, top_replay.RecordingSource):
-            self._source.step(_SIDEWAYS[key])
-            self._show = dataclasses.replace(self._show, paused=False)
-            self._look()
-            self._show = dataclasses.replace(self._show, paused=True)
+        if key in _SIDEWAYS and self._show.moments and not self._show.on_cpus:
+            self._step(_SIDEWAYS[key])
             return True
         after = pressed(self._show, key)
         if after is None:
@@ -249,12 +263,23 @@ class _Session:
         self._show = after
         return True
 
+    def _step(self, moments: int) -> None:
+        """Go on or back in a recording, and stop there."""
+        if isinstance(self._source, top_replay.RecordingSource):
+            self._source.step(moments)
+            self._document = self._source.documents[self._source.moment]
+            self._show = dataclasses.replace(self._show, paused=True)
+            self._remember()
+
 
 def explained(
     source: node_source.Source, document: documents.Document, show: top_screen.Show
 ) -> Iterator[str]:
     """The lines of ``koordlet explain`` about the chosen CPU or workload, if there is one."""
-    cpus, rows = sorted(top_cpus.owners(document)), top_screen.chosen(document, show)
+    cpus, rows = (
+        sorted(top_cpus.owners(document)),
+        top_workloads.chosen(document, show.sort, show.filter),
+    )
     # Keys may be faster than the screen: the cursor is behind the last one until it is drawn.
     try:
         if show.on_cpus:
@@ -296,7 +321,7 @@ def pressed(show: top_screen.Show, key: str) -> top_screen.Show | None:
         return _typed(show, key)
     if key in ("q", "\x03"):
         return None
-    if key in top_screen.SORTS:
+    if key in top_workloads.SORTS:
         return dataclasses.replace(show, sort=key, cursor=0)
     wheel = _WHEEL.fullmatch(key)
     step = _MOVES.get(key, 0) if wheel is None else 3 * (1 if wheel[1] == "65" else -1)

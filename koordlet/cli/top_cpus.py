@@ -32,9 +32,12 @@ COLOURS = {
     "shared": "cyan",
     "exclusive": "magenta",
 }
-#: Classes of a bar in their order; what is sensitive is one line of history.
+#: Classes of a bar in their order, and the lines of the history.
 _CLASSES = ("LSE", "LSR", "LS", "system", "BE")
+_LINES = {"LS lately": ("LSE", "LSR", "LS"), "BE lately": ("BE",), "system": ("system",)}
 _LABEL = 10
+#: CPUs in use that are worth a line of history.
+_TRACE = 0.05
 #: Dots of a braille sign, from the lowest up, left and right.
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 _BLANK = 0x2800
@@ -63,6 +66,24 @@ def used(document: documents.Document) -> Mapping[str, float]:
     }
 
 
+def history_path(seconds: float) -> str:
+    """Where an agent has what classes used in the last seconds."""
+    series = ",".join(f"{name}/cpuCores" for name in _CLASSES)
+    return f"/api/v1/history?since={round(seconds)}s&series={series}"
+
+
+def past(recorded: documents.Document, pause: float) -> Iterator[Mapping[str, float]]:
+    """The same of each look before now, from an agent's history, which has a row a second."""
+    series = documents.part(recorded, "series")
+    columns = {name: series.get(f"{name}/cpuCores") for name in _CLASSES}
+    known = {name: values for name, values in columns.items() if isinstance(values, list)}
+    rows = max(map(len, known.values()), default=0)
+    step = max(1, round(pause))
+    for row in range((rows - 1) % step, rows, step):
+        sample = {name: values[row] for name, values in known.items() if row < len(values)}
+        yield {name: cores for name, cores in sample.items() if isinstance(cores, int | float)}
+
+
 def bar(classes: Mapping[str, float], cpus: int, width: int, *, bars: bool) -> text.Text:
     """The machine as one line: each class as wide as the CPUs it uses, the rest idle."""
     line = text.Text(f"{'by class':<{_LABEL}}", no_wrap=True)
@@ -83,15 +104,20 @@ def bar(classes: Mapping[str, float], cpus: int, width: int, *, bars: bool) -> t
 def history(
     samples: Sequence[Mapping[str, float]], cpus: int, width: int, height: int
 ) -> Iterator[text.Text]:
-    """Sensitive and best-effort work over the last looks, newest at the right."""
-    for label, names in (("LS", ("LSE", "LSR", "LS")), ("BE", ("BE",))):
+    """What each class used at the last looks, newest at the right; a full column: all CPUs."""
+    for label, names in lines_of(samples).items():
         values = [sum(sample.get(name, 0.0) for name in names) / max(cpus, 1) for sample in samples]
         rows = braille(values, max(1, width - _LABEL - 1), height)
-        for number, row in enumerate(rows):
-            head = f"{label} lately" if number == 0 else ""
+        for head, row in itertools.zip_longest((label, f"of {cpus}")[:height], rows, fillvalue=""):
             line = text.Text(f"{head:<{_LABEL}}", no_wrap=True)
-            line.append(row, style=COLOURS[label])
+            line.append(row, style=COLOURS[label.split()[0]])
             yield line
+
+
+def lines_of(samples: Sequence[Mapping[str, float]]) -> Mapping[str, Sequence[str]]:
+    """The lines of a history, and whom each counts; none for who used nearly nothing."""
+    known = {name for sample in samples for name, cores in sample.items() if cores >= _TRACE}
+    return {label: names for label, names in _LINES.items() if known.intersection(names)}
 
 
 def braille(values: Sequence[float], width: int, height: int) -> list[str]:

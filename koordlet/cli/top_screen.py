@@ -9,29 +9,31 @@ Whatever the document lacks is shown as ``-``: an agent of another version may s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from rich import console, table, text
 from rich.style import Style
 
-from koordlet.cli import output, top_cpus
+from koordlet.cli import output, top_cpus, top_workloads
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.report import documents
 
 _part, _rows = documents.part, documents.rows
+_number, _percent = top_workloads.number, top_workloads.percent
+_size, _rank = top_workloads.size, top_workloads.rank
 
-#: From so many lines on there is history.
-_TALL = 28
-#: Columns of the widest table.
-_WIDEST = 140
+#: From so many lines on there is history in any case, and at most so many lines of each class.
+_TALL, _TALLEST = 28, 8
+#: Columns of the widest table without what workloads used lately, and the most signs of that.
+_WIDEST, LATELY = 120, 60
 #: Best-effort work is told from the rest by its colour, too.
 _CLASS_STYLES = {"BE": "yellow", "LSE": "magenta", "LSR": "magenta"}
 #: Lines that workloads have at least, with their head: what is above them gives way.
 _LEAST = 4
-_MOVED = ("receivedBytesPerSecond", "sentBytesPerSecond")
 
 HELP = """\
 c m t p i w n   sort by CPU, memory, throttling, pressure, I/O, network, name
@@ -40,7 +42,7 @@ up down         move through the workloads, also with k and j, page keys, the wh
 Enter           explain the chosen workload or CPU; Escape closes
 click           choose a workload or CPU, once more explain it; on a head sort by it
 Tab             to the CPUs and back; arrows choose one
-left right      of a recording (--replay): one moment back or on
+left right      of a recording (--replay): one moment back or on; a click on its bar goes there
 space           stop and go on
 h ?             this page
 q               quit"""
@@ -61,8 +63,9 @@ class Show:
     help: bool = False
     #: An explanation in place of the workloads.
     detail: tuple[str, ...] = ()
-    #: What classes used at the last looks, oldest first, and where each CPU is.
+    #: What classes used at the last looks, oldest first, and the same of workloads; where CPUs are.
     history: tuple[Mapping[str, float], ...] = ()
+    workloads: tuple[Mapping[str, float], ...] = ()
     places: top_cpus.Places = field(default_factory=dict)
     #: Of a recording: the moment that is shown, and how many there are.
     moment: int = 0
@@ -84,7 +87,10 @@ def screen(document: documents.Document, how: Show) -> console.Group:
     """The whole screen."""
     help_lines = [_line(how, splitline) for splitline in HELP.splitlines()] if how.help else []
     least = len(help_lines) or max(_LEAST, how.height // 3)
-    above = [*_head(document, how), *_cpus(document, how), text.Text("")]
+    head, (bar, *cpus) = list(_head(document, how)), list(_cpus(document, how))
+    below = max(least, len(how.detail) or 1 + len(top_workloads.every(document)))
+    spare = how.height - len(head) - len(cpus) - below - 3
+    above = [*head, bar, *_history(document, how, spare), *cpus, text.Text("")]
     head = _cut(above, max(1, how.height - least - 1), how)
     if how.help:
         return console.Group(*head, *help_lines, _keys(how))
@@ -133,7 +139,7 @@ def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     name = str(document.get("name", "?"))
     yield _line(how, (name, "bold"), f"  {document.get('mode', '-')}  {how.source}")
     if how.moments:
-        yield _time_bar(how)
+        yield _time_bar(how, document.get("observedAt"))
     if how.problem:
         yield _line(how, (how.problem, "red"))
     banner = document.get("banner")
@@ -144,7 +150,7 @@ def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     yield _line(
         how,
         f"CPU {_number(usage.get('cpuCores'), 2)} of {len(online)}   "
-        f"memory {_bytes(usage.get('memoryBytes'))} of {_bytes(usage.get('memoryTotalBytes'))}"
+        f"memory {_size(usage.get('memoryBytes'))} of {_size(usage.get('memoryTotalBytes'))}"
         f"   load {loads}",
     )
     psi = _part(usage, "pressure")
@@ -153,20 +159,27 @@ def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
         for kind in ("cpu", "memory", "io")
     )
     links = list(_part(usage, "links").values())
-    moved = "/".join(_bytes(_sum(links, name)) for name in _MOVED)
+    moved = "/".join(_size(_sum(links, name)) for name in top_workloads.MOVED)
     yield _line(how, f"waiting (some/full) {stalled}   net in/out {moved}")
     yield _line(how, _classes(_part(usage, "shares")))
     yield _line(how, _headroom(document, usage))
     yield _line(how, _limit(_part(document, "bestEffort")))
 
 
-def _time_bar(how: Show) -> text.Text:
-    """Where in the recording this moment is."""
-    words = f" {how.moment + 1} of {how.moments}"
+def _time_bar(how: Show, observed: object) -> text.Text:
+    """Where in the recording this moment is, and when it was."""
+    when = time.strftime("%H:%M:%S", time.localtime(_rank(observed)))
+    words = f" {when}  {how.moment + 1} of {how.moments}"
     room = max(1, how.width - len(words) - 2)
-    at = round((room - 1) * how.moment / max(1, how.moments - 1))
-    signs = ("━", "●", "─") if how.bars else ("=", "O", "-")
-    return _line(how, (signs[0] * at + signs[1], "bold"), signs[2] * (room - at - 1), words)
+    last = max(1, how.moments - 1)
+    at = round((room - 1) * how.moment / last)
+    before, here, after = ("━", "●", "─") if how.bars else ("=", "O", "-")
+    line = text.Text(no_wrap=True)
+    for place in range(room):
+        sign = here if place == at else before if place < at else after
+        moment = round(place * last / max(1, room - 1))
+        line.append(sign, _mark(how, "" if place > at else "bold", moment=moment))
+    return line.append(words)
 
 
 def _classes(shares: documents.Document) -> str:
@@ -174,10 +187,13 @@ def _classes(shares: documents.Document) -> str:
     parts = []
     for name in shares:
         used = _part(shares, name)
-        if _key(used.get("memoryBytes")) > 0 or _key(used.get("cpuCores")) > 0:
-            words = [_number(used.get("cpuCores"), 2), _bytes(used.get("memoryBytes"))]
-            moved = _moved(used)
-            parts.append(" ".join([name, *words, *([] if moved is None else [_bytes(moved)])]))
+        if _rank(used.get("memoryBytes")) > 0 or _rank(used.get("cpuCores")) > 0:
+            words = [
+                _number(used.get("cpuCores"), 2),
+                _size(used.get("memoryBytes")),
+            ]
+            moved = top_workloads.moved(used)
+            parts.append(" ".join([name, *words, *([] if moved is None else [_size(moved)])]))
     return f"CPU memory net: {'   '.join(parts) or '-'}"
 
 
@@ -214,18 +230,15 @@ def _headroom(document: documents.Document, usage: documents.Document) -> str:
         f"{row.get('name')} {row.get('observed')} (at {row.get('threshold')})"
         for row in _rows(document, "signals")[:2]
     ]
-    parts.append(f"available {_bytes(usage.get('memoryAvailableBytes'))}")
+    parts.append(f"available {_size(usage.get('memoryAvailableBytes'))}")
     return "   ".join(parts)
 
 
 def _cpus(document: documents.Document, how: Show) -> Iterator[text.Text]:
-    """The machine by class, lately, and CPU by CPU."""
+    """The machine by class, and CPU by CPU."""
     numbers = sorted(top_cpus.owners(document))
     cpus = len(numbers)
     yield top_cpus.bar(top_cpus.used(document), cpus, how.width, bars=how.bars)
-    if how.history and how.bars and how.height >= _TALL:
-        high = 1 + (how.height >= 2 * _TALL)
-        yield from top_cpus.history(how.history, cpus, how.width, high)
     yield from top_cpus.grid(
         document,
         how.places,
@@ -239,24 +252,28 @@ def _cpus(document: documents.Document, how: Show) -> Iterator[text.Text]:
     yield legend
 
 
-def chosen(document: documents.Document, how: Show) -> Sequence[documents.Document]:
-    """The workloads that pass the filter, in order; equal ones by name."""
-    wanted = how.filter.lower()
-    every = [*_rows(document, "workloads"), *_rows(document, "unmanaged")]
-    rows = [row for row in every if wanted in f"{_name(row)} {row.get('qos')}".lower()]
-    rows.sort(key=lambda row: (str(row.get("namespace")), str(row.get("name"))))
-    column = next(column for column in _COLUMNS if column.key == how.sort)
-    if column.key != "n":
-        rows.sort(key=lambda row: -_key(column.value(row)))
-    return rows
+def _history(document: documents.Document, how: Show, spare: int) -> Iterator[text.Text]:
+    """What classes used lately, as high as there are lines to spare."""
+    classes = max(1, len(top_cpus.lines_of(how.history)))
+    least = (how.height >= _TALL) + (how.height >= 2 * _TALL)
+    high = max(least, min(_TALLEST, spare // classes))
+    if how.bars and high > 0:
+        cpus = len(top_cpus.owners(document))
+        yield from top_cpus.history(how.history, cpus, how.width, high)
 
 
 def _workloads(document: documents.Document, how: Show, room: int) -> table.Table:
-    rows = chosen(document, how)
+    rows = top_workloads.chosen(document, how.sort, how.filter)
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
     # Not all of a wide terminal: numbers belong near their name.
-    made.width = min(how.width, _WIDEST)
-    shown = [column for column in _COLUMNS if how.width >= column.width or column.key == how.sort]
+    signs = min(LATELY, (how.width - 80) // 2) if how.workloads and how.bars else 0
+    signs = signs if how.width >= _WIDEST else 0
+    made.width = min(how.width, _WIDEST + signs)
+    shown = [
+        column
+        for column in top_workloads.COLUMNS
+        if how.width >= column.width or column.key == how.sort
+    ]
     for column in shown:
         head = column.head + ("v" if column.key == how.sort else "")
         form: dict[str, Any] = {"justify": "right" if column.key else "left", "max_width": 10}
@@ -268,12 +285,16 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
             overflow="ellipsis",
             **form,
         )
+    if signs:
+        made.add_column("CPU lately", no_wrap=True, width=signs)
+    highest = max((max(sample.values(), default=0.0) for sample in how.workloads), default=0.0)
     cursor = min(how.cursor, max(0, len(rows) - 1))
     first = max(0, cursor - (room - 2))
     for number, row in enumerate(rows[first : first + room - 1], start=first):
         marked = how.keys and not how.on_cpus and number == cursor
         made.add_row(
             *(text.Text(output.visible(column.form(column.value(row)))) for column in shown),
+            *([_lately(row, how, signs, highest)] if signs else []),
             style=_mark(
                 how,
                 "reverse" if marked else _CLASS_STYLES.get(str(row.get("qos")), ""),
@@ -285,28 +306,11 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One column of the table, and the narrowest terminal that shows it."""
-
-    #: The key that sorts by it; empty where none does.
-    key: str
-    head: str
-    width: int
-    #: What it sorts by, and how that is shown.
-    value: Callable[[documents.Document], Any]
-    form: Callable[[Any], str]
-
-
-def _name(document: documents.Document) -> str:
-    return f"{document.get('namespace')}/{document.get('name')}"
-
-
-def _did(document: documents.Document) -> float | None:
-    """Bytes a second to and from disks."""
-    usage = _part(document, "usage")
-    done = [usage.get("readBytesPerSecond"), usage.get("writtenBytesPerSecond")]
-    return None if None in done else sum(map(_key, done))
+def _lately(row: documents.Document, how: Show, signs: int, highest: float) -> str:
+    """What a workload used at the last looks; a full sign: as much as any of them had."""
+    name = top_workloads.name_of(row)
+    values = [sample.get(name, 0.0) / (highest or 1.0) for sample in how.workloads]
+    return top_cpus.braille(values, signs, 1)[0]
 
 
 def _keys(how: Show) -> text.Text:
@@ -317,31 +321,11 @@ def _keys(how: Show) -> text.Text:
     return _line(how, *state, (words, "dim"))
 
 
-def _throttled(document: documents.Document) -> object:
-    """Of a workload, or of that of its containers which ran into its own limit most."""
-    usage = _part(document, "usage")
-    every = [usage, *_rows(usage, "containers")]
-    return max((part.get("throttledRatio") for part in every), key=_key)
-
-
-def _moved(used: documents.Document) -> float | None:
-    """Bytes a second through the network, both ways."""
-    both = _part(used, "network")
-    return (
-        None if None in (both.get(name) for name in _MOVED) else sum(_key(both[n]) for n in _MOVED)
-    )
-
-
 def _sum(several: Sequence[object], name: str) -> float | None:
     """Of what is known; ``None`` where nothing is."""
     values = [part.get(name) for part in several if isinstance(part, Mapping)]
     known = [float(value) for value in values if isinstance(value, int | float)]
     return sum(known) if known else None
-
-
-def _stalls(document: documents.Document) -> list[object]:
-    psi = _part(_part(document, "usage"), "pressure")
-    return [_part(psi, resource).get("some") for resource in ("cpu", "memory", "io")]
 
 
 def _line(how: Show, *parts: str | tuple[str, str]) -> text.Text:
@@ -352,47 +336,3 @@ def _line(how: Show, *parts: str | tuple[str, str]) -> text.Text:
         made.append(output.visible(words), style=style)
     made.truncate(how.width, overflow="ellipsis")
     return made
-
-
-def _key(value: object) -> float:
-    """What is sorted by: of several the largest; what is unknown is the least."""
-    if isinstance(value, list):
-        return max(map(_key, value))
-    return float(value) if isinstance(value, int | float) else -1.0
-
-
-def _number(value: object, digits: int) -> str:
-    return f"{value:.{digits}f}" if isinstance(value, int | float) else "-"
-
-
-def _percent(value: object) -> str:
-    return f"{value:.0%}" if isinstance(value, int | float) else "-"
-
-
-def _percents(values: Iterable[object]) -> str:
-    return "/".join(_percent(value).rstrip("%") for value in values)
-
-
-def _bytes(value: object) -> str:
-    if not isinstance(value, int | float):
-        return "-"
-    size, unit = float(value), "B"
-    for unit in ("B", "K", "M", "G", "T"):
-        if size < 1000 or unit == "T":
-            break
-        size /= 1024
-    return f"{size:.0f}{unit}" if size >= 100 or unit == "B" else f"{size:.1f}{unit}"
-
-
-_COLUMNS = (
-    _Column("n", "workload", 0, _name, str),
-    _Column("", "class", 50, lambda row: row.get("qos") or "-", str),
-    _Column("c", "CPU", 0, lambda row: row.get("cpuCores"), lambda cores: _number(cores, 2)),
-    _Column("m", "memory", 0, lambda row: _part(row, "usage").get("memoryBytes"), _bytes),
-    _Column("t", "thr", 40, _throttled, _percent),
-    _Column("p", "cpu/mem/io", 60, _stalls, _percents),
-    _Column("i", "I/O", 70, _did, _bytes),
-    _Column("w", "net", 70, lambda row: _moved(_part(row, "usage")), _bytes),
-    _Column("", "CPUs", 78, lambda row: row.get("cpus") or "-", str),
-)
-SORTS = frozenset(column.key for column in _COLUMNS if column.key)

@@ -42,6 +42,8 @@ class Phase:
     """What one phase showed so far."""
 
     number: int
+    #: Of the clock of views.
+    start: float
     requests: list[intervals.Span] = field(default_factory=list)
     #: ``None``: nobody knows them.
     gaps: list[intervals.Span] | None = field(default_factory=list)
@@ -109,7 +111,9 @@ class Comparison:
 
     def __init__(self, start: float, rounds: int = ROUNDS) -> None:
         self._start = self._at = start
-        self.phases = [Phase(number=number) for number in range(2 * rounds)]
+        self.phases = [
+            Phase(number=number, start=start + PHASE * number) for number in range(2 * rounds)
+        ]
         self._reported = 0
 
     def phase(self, at: float) -> Phase | None:

@@ -53,7 +53,7 @@ FILES = _files(
     *_SHARED,
     "agent.css",
     *("chart.js", "timeline.js", "charts.js", "machine.js", "answers.js", "workloads.js"),
-    *("panels.js", "place.js", "console.js"),
+    *("panels.js", "demo.js", "place.js", "console.js"),
 )
 #: Of the scheduler.
 CLUSTER_FILES = _files(
@@ -119,6 +119,7 @@ def document(now: view.ReportView, version: str, recorded: recorder.Recorder) ->
         },
         "history": history_json.row(recorded, now.snapshot.wall),
         "answers": answers.document(now, recorded.row),
+        "demo": None if recorded.demo is None else recorded.demo.comparison(now),
     }
 
 

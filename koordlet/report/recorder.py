@@ -16,7 +16,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 from koordlet.history import series, space, timeline
 from koordlet.host import machine
@@ -47,8 +48,15 @@ RECENT, _MOST_RECENT = 5, 1000
 #: Passes that come sooner after a row get none.
 _EARLY = 0.25
 
-#: The request latency that a service tells of, in seconds; ``None`` while not known.
-Latency = Callable[[], float | None]
+
+class Demo(Protocol):
+    """A demo that plays beside the agent."""
+
+    def latency(self) -> float | None:
+        """The newest request latency of its service, in seconds; ``None`` while not known."""
+
+    def comparison(self, now: view.ReportView) -> Mapping[str, object] | None:
+        """Phases with and without koordlet, and what came of them; ``None`` before the first."""
 
 
 class Recorder:
@@ -58,11 +66,11 @@ class Recorder:
         self,
         past: series.History,
         *,
-        latency: Latency = lambda: None,
+        demo: Demo | None = None,
         clock: Callable[[], float] = machine.boottime,
     ) -> None:
         self._past = past
-        self._latency = latency
+        self.demo = demo
         #: Seconds that suspend counts in and nobody sets.
         self.clock = clock
         self.seconds = timeline.Timeline(SECOND, SECONDS, CAPACITY)
@@ -79,7 +87,7 @@ class Recorder:
         self.marks.take(now, at)
         if at - self.seconds.newest < SECOND - _EARLY:
             return
-        self.row = dict(samples(now, self._latency()))
+        self.row = dict(samples(now, None if self.demo is None else self.demo.latency()))
         self.seconds.take(at, self.row)
         if self._minute == -math.inf:
             self._minute = at

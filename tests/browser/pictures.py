@@ -24,7 +24,7 @@ REPO = Path(__file__).parents[2]
 IMAGES = REPO / "docs" / "images"
 #: File, width, height, colours, what is done before.
 PICTURES = (
-    ("console.png", 1440, 900, "light", ""),
+    ("console.png", 1440, 1100, "light", ""),
     ("console-dark.png", 1440, 900, "dark", "#pod=koordlet-demo/ls&cpu=3"),
 )
 #: Of the demo's story: three calm and busy times.

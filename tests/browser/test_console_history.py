@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.model import decision, meter
 from tests.browser import conftest, looking
-from tests.kit import pasts, recorders, views
+from tests.kit import demos, pasts, recorders, views
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -124,6 +124,45 @@ def test_what_was_done_is_marked_and_heads_the_page(page: Page, console: conftes
     looking.expect_text(page, "#last", "now: rollback")
     looking.expect_text(page, "#last-why", f"change by cpu_burst was undone {looking.HOSTILE[0]}")
     looking.expect_text(page, "#marks", looking.HOSTILE[0])
+    widths = "[...document.querySelectorAll('#marks li')].map((row) => row.clientWidth)"
+    assert min(page.evaluate(widths)) > 300
+
+
+def test_the_demo_shows_its_phases_and_then_its_summary(
+    page: Page, console: conftest.Console
+) -> None:
+    """Beside an agent that plays one: what the terminal prints, and each phase on all charts."""
+    assert page.locator("#demo").is_hidden()
+    play = demos.Stage(off=0.1, on=0.01)
+    _, comparing = demos.compared(play, seconds=11)
+    console.recorded.demo = demos.Demo(comparing)
+    seen = dataclasses.replace(console.now.snapshot, at=demos.START + 10)
+    console.show(dataclasses.replace(console.now, snapshot=seen))
+
+    looking.expect_text(page, "#phase", "With koordlet: 2 s left")
+    looking.expect_text(page, "#rounds", "1100.0 ms10.0 ms1.001.00")
+    assert page.locator("#steps [aria-current]").get_attribute("title") == "With koordlet"
+    assert page.locator("#paste").is_hidden()
+    page.evaluate(
+        "() => { window.written = []; const pen = CanvasRenderingContext2D.prototype;"
+        " const fillText = pen.fillText; pen.fillText = function (...words) {"
+        " window.written.push(words[0]); fillText.apply(this, words); };"
+        " const { phases } = timeline; timeline.zoom(phases[0].from, phases[9].to);"
+        " timeline.point(phases[3].from + 1); }"
+    )
+    page.wait_for_function("() => ['on', 'off'].every((word) => window.written.includes(word))")
+    looking.expect_text(page, "#marks", ", with koordlet")
+
+    _, comparing = demos.compared(play)
+    console.recorded.demo = demos.Demo(comparing)
+    seen = dataclasses.replace(console.now.snapshot, at=demos.START + 62)
+    console.show(dataclasses.replace(console.now, snapshot=seen))
+
+    looking.expect_text(page, "#phase", "With koordlet the p99 of the service is 10.0 times")
+    page.click("#copy")
+    assert (
+        page.evaluate("getSelection().toString()").split() == " ".join(comparing.summary()).split()
+    )
 
 
 def test_a_workload_has_a_line_and_its_own_charts(page: Page, console: conftest.Console) -> None:
@@ -219,6 +258,53 @@ def test_a_second_of_a_large_machine_touches_what_changed(
     console.show(conftest.owned(console.now, "9"))
     page.wait_for_selector('[data-cpu="9"].lse')
     assert page.evaluate("window.touched") <= 3
+
+
+#: Time of a second in which all of 2 048 CPUs changed, of the time to write as many plain elements.
+MOST_TIMES_ELEMENTS = 5
+_SECOND = """async () => {
+  const count = seen.topology.cpus.length;
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  const busy = (turn) => Object.fromEntries(numbers.map((n) => [n, ((n + turn) % 97) / 97]));
+  const plain = document.createElement("div");
+  plain.style.cssText = "position: absolute; inset: 0; overflow: hidden";
+  plain.append(...numbers.map(() => make("div", {}, make("i"))));
+  document.body.append(plain);
+  const whole = async (turn) => {
+    await drawState({ ...seen.state, usage: { ...seen.state.usage, cpus: busy(turn) } });
+    document.body.offsetHeight;
+  };
+  const elements = (turn) => {
+    for (const [n, part] of Object.entries(busy(turn))) {
+      plain.children[n].setAttribute("aria-label", `CPU ${n}, ${Math.round(100 * part)} % busy`);
+      plain.children[n].firstChild.style.height = `${Math.round(100 * part)}%`;
+    }
+    document.body.offsetHeight;
+  };
+  const least = { whole: Infinity, elements: Infinity };
+  for (let turn = 0; turn < 9; turn += 1) {
+    for (const [name, draw] of Object.entries({ whole, elements })) {
+      const start = performance.now();
+      await draw(turn);
+      least[name] = Math.min(least[name], performance.now() - start);
+    }
+  }
+  plain.remove();
+  return least;
+}"""
+
+
+def test_a_second_of_2048_busy_cpus_costs_a_few_times_their_elements(
+    page: Page, console: conftest.Console
+) -> None:
+    """All panels and the map, layout included, beside the least that shows as many values."""
+    console.show(conftest.full(2048))
+    page.wait_for_selector('[data-cpu="2047"].offline')
+
+    least = page.evaluate(_SECOND)
+
+    assert "18 % busy" in str(page.locator('[data-cpu="9"]').get_attribute("aria-label"))
+    assert least["whole"] < MOST_TIMES_ELEMENTS * least["elements"]
 
 
 def test_each_recorded_series_of_the_waves_is_drawn(page: Page) -> None:

@@ -220,3 +220,12 @@ def test_the_origin_is_whole_on_a_narrow_terminal() -> None:
     for _, _, origin in rows:
         assert any(line.endswith(origin) for line in narrow)
     assert any("…" in line for line in narrow)
+
+
+def test_one_long_key_costs_the_others_neither_value_nor_line() -> None:
+    """In 80 columns; with the longest key there is."""
+    rows = [("x" * 72, "null", "built-in"), ("apiVersion", "koordlet.io/v1", "built-in")]
+    _, *_, last = command._fitted(rows, 80)
+
+    assert last.split() == ["apiVersion", "koordlet.io/v1", "built-in"]
+    assert len(last) <= 80

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
 import pytest
 
 from koordlet.cli import narration
-from koordlet.demo import latency, stage
+from koordlet.demo import latency
 from koordlet.model import best_effort, counters, meter
 from koordlet.report import view
-from tests.kit import views
+from tests.kit import demos, views
 
 
 def moment(at: float, milli: int | None, used: float | None = 1.5) -> view.ReportView:
@@ -99,47 +98,10 @@ def test_who_does_not_act_is_said_not_to_act() -> None:
         assert words in str(told[-1])
 
 
-class Stage:
-    """A stage that remembers how it was switched, and answers faster while koordlet is on."""
-
-    def __init__(self, *, off: float, on: float) -> None:
-        self.tick = SimpleNamespace(host=SimpleNamespace(live=True))
-        self.took = {False: off, True: on}
-        self.switched: list[bool] = []
-
-    def switch(self, *, on: bool) -> None:
-        """As a stage does."""
-        self.switched.append(on)
-
-    def gaps(self) -> list[tuple[float, float]]:
-        """None was seen."""
-        return []
-
-    def asked(self, at: float) -> list[tuple[float, float]]:
-        """Requests of the second before."""
-        took = self.took[not self.switched or self.switched[-1]]
-        return [(at - n / 20, at - n / 20 + took) for n in range(20)]
-
-
-def compared(play: Stage, *, seconds: int = 63) -> tuple[str, narration.Comparing]:
-    """All that is printed of a comparison, and the comparison."""
-    comparing = narration.Comparing(cast("stage.Stage", play))
-    lines: list[str] = []
-    for second in range(seconds):
-        shown = moment(100.0 + second, None)
-        usage = {"koordlet-demo/be": 1.0, "koordlet-demo/ls": 0.5}
-        now = dataclasses.replace(
-            shown, usage=usage, snapshot=dataclasses.replace(shown.snapshot, at=100.0 + second)
-        )
-        if not comparing.over:
-            lines += comparing.advance(now, play.asked(100.0 + second))
-    return "\n".join(lines), comparing
-
-
 def test_a_comparison_switches_in_turn_and_ends_with_a_summary() -> None:
     """A line for each phase, ratios with intervals, a sentence; koordlet stays on after it."""
-    play = Stage(off=0.1, on=0.01)
-    text, comparing = compared(play)
+    play = demos.Stage(off=0.1, on=0.01)
+    text, comparing = demos.compared(play)
 
     assert comparing.over
     assert play.switched == [False, True] * 5
@@ -153,9 +115,9 @@ def test_a_comparison_switches_in_turn_and_ends_with_a_summary() -> None:
 
 def test_the_head_of_the_phases_stands_right_above_the_first() -> None:
     """What else is printed while the first phase lasts does not come between."""
-    play = Stage(off=0.1, on=0.01)
-    assert compared(play, seconds=3)[0] == ""
-    lines = compared(Stage(off=0.1, on=0.01))[0].splitlines()
+    play = demos.Stage(off=0.1, on=0.01)
+    assert demos.compared(play, seconds=3)[0] == ""
+    lines = demos.compared(demos.Stage(off=0.1, on=0.01))[0].splitlines()
     assert lines[0].split() == ["TIME", "KOORDLET", "P50", "P99", "REFUSED", "BEST-EFFORT"]
     assert lines[1].split()[1] == "off"
     assert lines.count(lines[0]) == 1
@@ -170,17 +132,40 @@ def test_the_head_of_the_phases_stands_right_above_the_first() -> None:
 )
 def test_no_difference_and_a_worse_one_are_said(off: float, on: float, words: str) -> None:
     """A demo that only knows success shows nothing."""
-    text, _ = compared(Stage(off=off, on=on))
+    text, _ = demos.compared(demos.Stage(off=off, on=on))
 
     assert words in text
 
 
 def test_a_comparison_that_is_stopped_says_what_it_has() -> None:
     """The complete rounds, or that there are too few."""
-    _, soon = compared(Stage(off=0.1, on=0.01), seconds=14)
-    _, later = compared(Stage(off=0.1, on=0.01), seconds=26)
+    _, soon = demos.compared(demos.Stage(off=0.1, on=0.01), seconds=14)
+    _, later = demos.compared(demos.Stage(off=0.1, on=0.01), seconds=26)
 
     assert [*soon.summary()] == [
         "Nothing to compare yet: that takes two rounds without and with koordlet."
     ]
     assert "2 times 6 s without and with koordlet" in "\n".join(later.summary())
+
+
+def test_the_console_has_the_figures_and_the_summary_that_the_terminal_prints() -> None:
+    """Of each phase as soon as it has any, with its time on the clock of now."""
+    text, comparing = demos.compared(demos.Stage(off=0.1, on=0.01), seconds=11)
+    at = demos.seen(110.0)
+    document: Any = comparing.document(at)
+
+    off, on, *later = document["phases"]
+    assert [word in text for word in off["figures"].values()] == [True] * 4
+    assert (on["on"], on["figures"]["p99"]) == (True, "10.0 ms")
+    assert on["from"] - at.snapshot.wall == pytest.approx(-4.0, abs=0.1)
+    assert on["to"] - at.snapshot.wall == pytest.approx(2.0, abs=0.1)
+    assert [phase["figures"] for phase in later] == [None] * 8
+    assert (document["running"], document["verdict"], document["summary"]) == (1, "", [])
+
+    text, comparing = demos.compared(demos.Stage(off=0.1, on=0.01))
+    document = comparing.document(demos.seen(162.0))
+
+    assert document["running"] is None
+    assert "\n".join(document["summary"]) in text
+    assert document["verdict"] in document["summary"]
+    assert document["verdict"].startswith("With koordlet the p99 of the service is 10.0 times")

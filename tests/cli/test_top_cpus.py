@@ -62,6 +62,15 @@ def test_the_bar_is_as_wide_as_classes_use() -> None:
     assert line.startswith("by class  LS" + "#" * 18 + "BE" + "#" * 38 + ".")
 
 
+def test_the_past_of_an_agent_is_looks_as_far_apart_as_those_to_come() -> None:
+    """The newest row is among them; what is unknown, or of another form, is left out."""
+    recorded = {"series": {"LS/cpuCores": [1.0, 2.0, None, 4.0], "BE/cpuCores": "?", "x": [9]}}
+
+    assert list(top_cpus.past(recorded, 1.0)) == [{"LS": 1.0}, {"LS": 2.0}, {}, {"LS": 4.0}]
+    assert list(top_cpus.past(recorded, 2.0)) == [{"LS": 2.0}, {"LS": 4.0}]
+    assert list(top_cpus.past({}, 1.0)) == []
+
+
 def test_braille() -> None:
     """Two values to a sign, the newest last; four dots high for each row."""
     assert top_cpus.braille([1.0, 1.0], 2, 1) == ["⠀⣿"]
@@ -78,3 +87,13 @@ def test_values_that_make_no_sense_are_unknown() -> None:
     assert [line.plain for line in top_cpus.grid(wrong, {0: ("x", None)}, 80, bars=True)]
     assert top_cpus.used(wrong) == {}
     assert top_cpus.places({"cpus": [{"cpu": "no"}, 7]}) == {}
+
+
+def test_a_class_that_used_nearly_nothing_has_no_line_of_history() -> None:
+    """The others have its room; once it did something it keeps its line."""
+    quiet = [{"LS": 2.0, "system": 0.01, "BE": 0.0}] * 3
+
+    assert list(top_cpus.lines_of(quiet)) == ["LS lately"]
+    assert list(top_cpus.lines_of([*quiet, {"system": 1.0}])) == ["LS lately", "system"]
+    rows = [line.plain for line in top_cpus.history(quiet, 4, 20, 2)]
+    assert rows == ["LS lately ⠀⠀⠀⠀⠀⠀⠀⠀⠀", "of 4      ⠀⠀⠀⠀⠀⠀⠀⢸⣿"]

@@ -11,11 +11,12 @@ from koordlet.cli import record, top_replay
 from koordlet.host import machine
 from koordlet.host.recording import directory
 from koordlet.report import documents
+from tests.cli import test_top_terminal
 from tests.kit import machines
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> top_replay.RecordingSource:
+def archive(tmp_path: Path) -> str:
     """Four moments, in which a machine of 16 CPUs gets busier."""
     first = {"proc/stat": "cpu 0 0 0 0 0 0 0 0\n", "proc/uptime": "1 1\n"}
     tree = machines.to_directory(machines.xeon_2s_smt2() | first, tmp_path / "machine")
@@ -33,10 +34,22 @@ def recorded(tmp_path: Path) -> top_replay.RecordingSource:
     )
     out = tmp_path / "a.tar.gz"
     record.write(directory.DirHost(str(tree)), str(out), plan)
-    config = tmp_path / "c.yaml"
-    config.write_text("apiVersion: koordlet.io/v1\nkind: Config\n")
+    return str(out)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """Nothing is configured."""
+    file = tmp_path / "c.yaml"
+    file.write_text("apiVersion: koordlet.io/v1\nkind: Config\n")
+    return str(file)
+
+
+@pytest.fixture
+def recorded(archive: str, config: str) -> top_replay.RecordingSource:
+    """The source of the screen."""
     return top_replay.recorded(
-        argparse.Namespace(replay=str(out), config=str(config), pods=None, cgroup_root=None)
+        argparse.Namespace(replay=archive, config=config, pods=None, cgroup_root=None)
     )
 
 
@@ -64,3 +77,23 @@ def test_stepping_stays_in_the_recording(recorded: top_replay.RecordingSource) -
     recorded.step(-9)
     assert recorded.moment == 0
     assert documents.rows(recorded.topology(), "cpus")
+
+
+def test_arrows_and_clicks_on_the_time_bar_go_to_a_moment(archive: str, config: str) -> None:
+    """One back, one on, or where the bar was clicked; it stops there until a space."""
+    words = ("--replay", archive, "--config", config, "--every", "3600")
+    terminal = test_top_terminal.Terminal(*words)
+    try:
+        terminal.until(" 1 of 4")
+        for keys, moment in (
+            *((b"\x1b[C", 2), (b"\x1b[C", 3), (b"\x1b[D", 2)),
+            *((b"\x1b[<0;1;2M", 1), (b"\x1b[<0;60;2M", 4), (b"\x1b[D", 3)),
+        ):
+            terminal.text = ""
+            terminal.press(keys)
+            terminal.until(f" {moment} of 4")
+        terminal.until("stopped")
+        terminal.press(b"q")
+        assert terminal.end() == 0
+    finally:
+        terminal.close()

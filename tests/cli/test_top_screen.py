@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import re
 from typing import Any
 
 import hypothesis
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from rich import console
 
-from koordlet.cli import output, top_screen
+from koordlet.cli import output, top_screen, top_workloads
 from koordlet.report import documents, node_json
 from tests.kit import views
 from tests.report import test_usage_families
@@ -54,7 +55,7 @@ def test_eighty_columns(height: int) -> None:
 def test_the_chosen_workload_is_always_shown() -> None:
     """Nothing scrolls while all fit; beyond that the list follows the cursor."""
     several = node_json.document(views.view(views.pods(60)), "1")
-    names = [str(row["name"]) for row in top_screen.chosen(several, top_screen.Show())]
+    names = [str(row["name"]) for row in top_workloads.chosen(several, "c", "")]
     few = node_json.document(views.view(views.pods(3)), "1")
 
     assert drawn(few, cursor=2) == drawn(few, cursor=0)
@@ -79,7 +80,7 @@ def test_a_place_of_the_screen_is_what_is_shown_there(size: tuple[int, int]) -> 
     [head] = [n for n, line in enumerate(lines) if "CPUv" in line]
     assert clicked(lines[head].index("CPUv"), head) == {"sort": "c"}
     assert clicked(lines[head].index("workload"), head) == {"sort": "n"}
-    names = [str(row["name"]) for row in top_screen.chosen(many, show)]
+    names = [str(row["name"]) for row in top_workloads.chosen(many, show.sort, show.filter)]
     below = range(head + 1, len(lines) - 1, 5)
     assert [names[clicked(0, n)["row"]] in lines[n] for n in below] == [True] * len(below)
     [grid] = [n for n, line in enumerate(lines) if line.startswith("CPUs ")]
@@ -108,6 +109,50 @@ def test_a_recording_has_a_time_bar() -> None:
     assert first.index("●") == 0 < last.index("●")
 
 
+def test_the_time_bar_says_when_and_a_click_on_it_is_a_moment() -> None:
+    """Its ends are the first and the last moment."""
+    show = top_screen.Show(moment=2, moments=5)
+    bar = drawn(document(), moment=2, moments=5)[1]
+    places = [
+        top_screen.pointed(document(), show, (column, 1)).get("moment")
+        for column in (0, bar.index("●"), bar.rindex("─"), len(bar) - 1)
+    ]
+
+    assert re.search(r" \d\d:\d\d:\d\d  3 of 5$", bar)
+    assert places == [0, 2, 4, None]
+
+
+@pytest.mark.parametrize(
+    ("height", "workloads", "lines"),
+    [(18, 2, 0), (24, 2, 2), (40, 2, 8), (28, 60, 1), (60, 60, 2), (100, 60, 8)],
+)
+def test_history_is_as_high_as_there_is_room(height: int, workloads: int, lines: int) -> None:
+    """Of each class; from 28 lines on in any case, though workloads would fill the screen."""
+    seen = node_json.document(views.view(views.pods(workloads)), "1")
+    rows = drawn(seen, history=({"LS": 1.0, "BE": 2.0},) * 9, height=height)
+
+    assert sum("\u2800" <= row[-1:] <= "\u28ff" for row in rows) == 2 * lines
+    assert len(rows) <= height
+
+
+def test_what_each_workload_used_lately_is_drawn_where_there_is_room() -> None:
+    """To one scale: who used half as much is half as high."""
+    seen = node_json.document(views.view(views.pods(2)), "1")
+    first, second = (
+        f"{row['namespace']}/{row['name']}" for row in documents.rows(seen, "workloads")
+    )
+    show = top_screen.Show(width=200, height=60, workloads=({first: 2.0, second: 1.0},) * 2)
+    out = io.StringIO()
+    console.Console(file=out, width=200).print(top_screen.screen(seen, show))
+    lines = out.getvalue().splitlines()
+
+    ends = [
+        next(row for row in lines if row.startswith(name)).strip()[-1] for name in (first, second)
+    ]
+    assert ends == ["⣿", "⣤"]
+    assert not any("CPU lately" in row for row in drawn(seen, workloads=show.workloads))
+
+
 def test_order_and_filter() -> None:
     """Most first, equal ones by name; the filter is looked for in name, namespace and class."""
     rows = [
@@ -115,11 +160,10 @@ def test_order_and_filter() -> None:
         {"namespace": "b", "name": "y", "qos": "BE", "cpuCores": 2.0, "usage": {"memoryBytes": 4}},
         {"namespace": "c", "name": "z", "qos": "BE", "cpuCores": None, "usage": {}},
     ]
-    every: list[dict[str, Any]] = [{"sort": how} for how in "cmn"]
-    every += [{"filter": "be"}, {"filter": "a/"}]
+    asked = [("c", ""), ("m", ""), ("n", ""), ("c", "be"), ("c", "a/")]
     names = [
-        [one["name"] for one in top_screen.chosen({"workloads": rows}, top_screen.Show(**how))]
-        for how in every
+        [row["name"] for row in top_workloads.chosen({"workloads": rows}, *words)]
+        for words in asked
     ]
 
     assert ["".join(map(str, one)) for one in names] == ["yxz", "xyz", "xyz", "yz", "x"]
@@ -177,10 +221,10 @@ def test_an_agent_of_another_version(part: str, value: object) -> None:
     assert drawn({part: value})
 
 
-@pytest.mark.parametrize("sort", sorted(top_screen.SORTS))
+@pytest.mark.parametrize("sort", sorted(top_workloads.SORTS))
 def test_every_order(sort: str) -> None:
     """Each column can be sorted by, also where values are missing."""
-    assert len(top_screen.chosen(document(), top_screen.Show(sort=sort))) == 2
+    assert len(top_workloads.chosen(document(), sort, "")) == 2
 
 
 def test_terminals_without_bars() -> None:

@@ -75,7 +75,9 @@ def test_the_beginning_of_a_phase_counts_for_nobody() -> None:
 
 def test_a_refused_request_is_a_long_one() -> None:
     """An arm that refuses half of its requests is not better than one that answers them."""
-    phase = comparison.Phase(number=0, requests=[(0.0, 0.1)] * 50 + [(0.0, math.inf)] * 50)
+    phase = comparison.Phase(
+        number=0, start=0.0, requests=[(0.0, 0.1)] * 50 + [(0.0, math.inf)] * 50
+    )
     phase.requests.append((0.0, 0.4))
 
     assert phase.refused == 50

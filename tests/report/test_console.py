@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from array import array
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from koordlet.model import counters, meter
 from koordlet.report import console
 from tests.kit import recorders, views
 
-#: What the whole page may weigh.
+#: What the whole page may weigh; each CPU and each workload of a state.
 MOST_BYTES = 150 * 1024
+MOST_OF_CPU, MOST_OF_WORKLOAD = 16, 450
 
 
 Files = Mapping[str, tuple[str, str]]
@@ -48,6 +52,23 @@ def test_an_event() -> None:
     found = json.loads(data.removeprefix("data: "))
     assert found["workloads"][0]["key"] == "default/a\n\ndata: x"
     assert console.event(None, "1", recorders.recorder()) == b"event: starting\ndata: {}\n\n"
+
+
+def test_a_state_grows_by_some_bytes_for_each_cpu_and_workload() -> None:
+    """All of them busy: that is sent to each page every second."""
+
+    def size(cpus: int, workloads: int) -> int:
+        busy = counters.Table(
+            slots={str(cpu): cpu for cpu in range(cpus)},
+            columns={meter.CPU: array("d", [0.123456] * cpus)},
+        )
+        pods = tuple(views.workload(f"workload-of-a-long-name-{n}") for n in range(workloads))
+        now = views.view(shape=views.machine(cpus), workloads=pods)
+        now = dataclasses.replace(now, used=dataclasses.replace(now.used, cpus=busy))
+        return len(console.event(now, "1", recorders.recorder()))
+
+    assert 2040 * 6 < size(2048, 2) - size(8, 2) < 2040 * MOST_OF_CPU
+    assert size(8, 102) - size(8, 2) < 100 * MOST_OF_WORKLOAD
 
 
 def test_many_actions() -> None:

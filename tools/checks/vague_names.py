@@ -1,6 +1,7 @@
 """Refuses variables, arguments and fields that are called ``one``, ``found`` or ``said``.
 
-Covers: every name that a module of ``FOLDERS`` binds, generated code left out.
+Covers: every name that a module of ``FOLDERS`` binds, generated code left out; every variable of a
+script of the pages.
 Does not cover: names of functions, attributes that are only read, the other folders of ``tests``.
 
     python -m tools.checks.vague_names
@@ -9,6 +10,7 @@ Does not cover: names of functions, attributes that are only read, the other fol
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +29,10 @@ FOLDERS = (
     ),
 )
 
+#: Of a script: what is no code, and a vague name that is no property.
+_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+_VAGUE = re.compile(rf"(?<![\w.])(?:\.\.\.)?({'|'.join(sorted(VAGUE))})\b")
+
 
 def bound(source: str) -> list[tuple[int, str]]:
     """Line and name of each vague name that a module binds."""
@@ -40,13 +46,24 @@ def bound(source: str) -> list[tuple[int, str]]:
     )
 
 
+def in_script(source: str) -> list[tuple[int, str]]:
+    """The same of a script of a page."""
+    lines = source.split("\n")
+    return [
+        (number, match[1])
+        for number, line in enumerate(lines, start=1)
+        for match in _VAGUE.finditer(_TEXT.sub("", line))
+    ]
+
+
 def problems(root: Path) -> list[str]:
     """A line for each vague name below a folder."""
     return [
         f"{path.relative_to(root.parent).as_posix()}:{line}: {name}: say the role of its type"
-        for path in sorted(root.rglob("*.py"))
+        for suffix, names in ((".py", bound), (".js", in_script))
+        for path in sorted(root.rglob(f"*{suffix}"))
         if "gen" not in path.relative_to(root).parts
-        for line, name in bound(path.read_text(encoding="utf-8"))
+        for line, name in names(path.read_text(encoding="utf-8"))
     ]
 
 

@@ -35,13 +35,13 @@ function goTo(id) {
 
 // Folding ------------------------------------------------------------------------------------------
 
-const folded = new Map(Object.entries(kept("folded", {})));
+const folded = new Map(Object.entries(recall("folded", {})));
 
 // Folds or opens a panel; `chosen` by the reader, who is remembered, or because it is empty.
 function fold(panel, closed, chosen = true) {
   if (chosen) {
     folded.set(panel.id, closed);
-    keep("folded", Object.fromEntries(folded));
+    remember("folded", Object.fromEntries(folded));
   }
   if (panel.classList.contains("folded") === closed) return;
   panel.classList.toggle("folded", closed);
@@ -82,10 +82,10 @@ function pageKeys(own) {
 at("density").addEventListener("click", () => {
   const dense = document.documentElement.classList.toggle("dense");
   at("density").setAttribute("aria-pressed", String(dense));
-  keep("dense", dense);
+  remember("dense", dense);
   dispatchEvent(new CustomEvent("dense"));
 });
-if (kept("dense", false)) {
+if (recall("dense", false)) {
   document.documentElement.classList.add("dense");
   at("density").setAttribute("aria-pressed", "true");
 }

@@ -128,6 +128,7 @@ function drawChart(chart) {
   pen.rect(pad.left, 0, wide - pad.left - pad.right, high - pad.bottom + 1);
   pen.clip();
   pen.lineJoin = "round";
+  drawPhases(pen, axis.phases, x, high - pad.bottom, font);
   for (const area of view.areas) fillArea(pen, area, x, y, font / 12);
   for (const line of view.lines) strokeLine(pen, line, x, y, font / 12);
   drawMarks(pen, axis.marks(), options.marks, x, high - pad.bottom, font);
@@ -166,16 +167,16 @@ function pointsOf(chart, first, last, wide) {
   });
   let most = 0, below = times.map(() => 0);
   const areas = [], lines = [];
-  for (const one of chart.series) {
-    if (one.hidden) continue;
-    const values = fold(one.values, one.style === "area" ? "mean" : "most");
-    if (one.style === "area") {
+  for (const series of chart.series) {
+    if (series.hidden) continue;
+    const values = fold(series.values, series.style === "area" ? "mean" : "most");
+    if (series.style === "area") {
       const above = values.map((value, n) => (value === null ? below[n] : below[n] + value));
-      areas.push({ ...one, times, gap, below, above, known: values.map((value) => value !== null) });
+      areas.push({ ...series, times, gap, below, above, known: values.map((value) => value !== null) });
       below = above;
       most = Math.max(most, ...above);
     } else {
-      lines.push({ ...one, times, gap, values });
+      lines.push({ ...series, times, gap, values });
       most = values.reduce((highest, value) => (value !== null && value > highest ? value : highest), most);
     }
   }
@@ -234,7 +235,7 @@ function grid(pen, { from, to, x, y, top, unit, wide, high, pad, font, live }) {
     pen.stroke();
     pen.fillText(unit === "cores" ? String(Math.round(top * part * 100) / 100) : spell(top * part, unit).replace(/\.0 /, " "), pad.left - 6, height, pad.left - 8);
   }
-  const step = STEPS.find((one) => (to - from) / one <= (wide - pad.left) / (font * 6)) || 86400;
+  const step = STEPS.find((seconds) => (to - from) / seconds <= (wide - pad.left) / (font * 6)) || 86400;
   const zone = new Date(from * 1000).getTimezoneOffset() * 60;
   pen.textAlign = "center";
   pen.textBaseline = "alphabetic";
@@ -251,6 +252,19 @@ function grid(pen, { from, to, x, y, top, unit, wide, high, pad, font, live }) {
   if (live) {
     pen.textAlign = "right";
     pen.fillText("now", wide - pad.right, high - 3);
+  }
+}
+// Behind the samples: the phases of a comparison in which koordlet acts are shaded, and each is named.
+function drawPhases(pen, phases, x, bottom, font) {
+  pen.textAlign = "center";
+  pen.textBaseline = "bottom";
+  for (const phase of phases) {
+    const left = x(phase.from), wide = x(phase.to) - left;
+    pen.fillStyle = colour(phase.on ? "good" : "soft");
+    pen.globalAlpha = phase.on ? 0.14 : 0.04;
+    pen.fillRect(left, font, wide, bottom - font);
+    pen.globalAlpha = 1;
+    if (wide > font * 2.5) pen.fillText(phase.on ? "on" : "off", left + wide / 2, bottom - 2, wide);
   }
 }
 const MARKS = { plan: ["▾", "soft", "plan"], limit: ["◆", "be-line", "limit of best-effort work"],
@@ -278,24 +292,24 @@ function drawMarks(pen, marks, all, x, bottom, font) {
 function legend(chart) {
   const { axis, at, unit } = chart, moment = axis.cursor === null ? (axis.live() ? at[at.length - 1] : axis.to()) : axis.cursor;
   const index = at.length ? nearest(at, moment, axis.period() * GAP) : -1;
-  const texts = chart.series.map((one) => {
-    const value = index < 0 ? null : one.values[index], name = one.words ? one.words(moment) : one.label;
+  const texts = chart.series.map((series) => {
+    const value = index < 0 ? null : series.values[index], name = series.words ? series.words(moment) : series.label;
     return [`${name} `, spell(value, unit)];
   });
   while (chart.keys.children.length > texts.length) chart.keys.lastChild.remove();
   texts.forEach(([name, value], n) => {
-    const one = chart.series[n];
+    const series = chart.series[n];
     if (!chart.keys.children[n]) {
       const key = make("button", { type: "button", class: "key" }, make("i"), make("span"), make("b"));
       chart.keys.append(make("li", {}, key));
       key.addEventListener("click", () => chart.options.toggle(chart.series[n]));
     }
     const key = chart.keys.children[n].firstChild, [swatch, label, number] = key.children;
-    const cls = `swatch-${one.style}`;
+    const cls = `swatch-${series.style}`;
     if (swatch.className !== cls) swatch.className = cls;
-    const ink = `var(--${one.colour})`;
+    const ink = `var(--${series.colour})`;
     if (swatch.dataset.ink !== ink) { swatch.dataset.ink = ink; swatch.style.color = ink; }
-    key.setAttribute("aria-pressed", one.hidden ? "false" : "true");
+    key.setAttribute("aria-pressed", series.hidden ? "false" : "true");
     if (label.textContent !== name) label.textContent = name;
     if (number.textContent !== value) number.textContent = value;
   });

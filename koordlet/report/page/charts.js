@@ -25,19 +25,19 @@ const CHARTS = [
   { id: "memory", title: "Memory by class", unit: "bytes", top: "node/memoryTotalBytes", series: byClass("memoryBytes", "area") },
   { id: "owned", title: "CPUs by owner", unit: "CPUs", top: "node/cpus", series: [each(/^(.+)\/ownedCPUs$/, (m) => m[1])] },
   { id: "disk", title: "Disk traffic by class", unit: "bytes/s", series: [
-    ...byClass("readBytesPerSecond", "line", pods).map((one) => ({ ...one, label: `${one.label} read` })),
-    ...byClass("writtenBytesPerSecond", "dashed", pods).map((one) => ({ ...one, label: `${one.label} written` }))] },
+    ...byClass("readBytesPerSecond", "line", pods).map((series) => ({ ...series, label: `${series.label} read` })),
+    ...byClass("writtenBytesPerSecond", "dashed", pods).map((series) => ({ ...series, label: `${series.label} written` }))] },
   { id: "network", title: "Network interfaces", unit: "bytes/s", series: [
     each(/^link (.+)\/receivedBytesPerSecond$/, (m) => `${m[1]} received`), each(/^link (.+)\/sentBytesPerSecond$/, (m) => `${m[1]} sent`)] },
   { id: "class-network", title: "Network traffic by class", unit: "bytes/s", series: [
-    ...byClass("network.receivedBytesPerSecond", "line", pods).map((one) => ({ ...one, label: `${one.label} received` })),
-    ...byClass("network.sentBytesPerSecond", "dashed", pods).map((one) => ({ ...one, label: `${one.label} sent` }))] },
+    ...byClass("network.receivedBytesPerSecond", "line", pods).map((series) => ({ ...series, label: `${series.label} received` })),
+    ...byClass("network.sentBytesPerSecond", "dashed", pods).map((series) => ({ ...series, label: `${series.label} sent` }))] },
   { id: "caches", title: "Cache occupancy by class", unit: "bytes", series: [each(/^(.+)\/cacheBytes$/, (m) => m[1])] },
   { id: "bandwidth", title: "Memory bandwidth by class", unit: "bytes/s", series: [each(/^(.+)\/memoryBandwidthBytesPerSecond$/, (m) => m[1])] },
   { id: "tasks", title: "Threads by class", unit: "number", series: byClass("pids", "area", pods) },
   { id: "space", title: "Disk space available", unit: "bytes", series: [each(/^disk (.+)\/availableBytes$/, (m) => m[1])] },
 ];
-const hiddenSeries = new Set(kept("hidden", []));
+const hiddenSeries = new Set(recall("hidden", []));
 
 // Who set the limit of best-effort work at a moment: by the newest mark before it.
 function setBy(moment) {
@@ -49,9 +49,9 @@ function setBy(moment) {
 }
 // Draws `spec` into a place; `prefix` stands before the names of its series.
 function addChart(spec, into, prefix = "") {
-  const toggle = (one) => {
-    if (hiddenSeries.has(one.id)) hiddenSeries.delete(one.id); else hiddenSeries.add(one.id);
-    keep("hidden", [...hiddenSeries]);
+  const toggle = (series) => {
+    if (hiddenSeries.has(series.id)) hiddenSeries.delete(series.id); else hiddenSeries.add(series.id);
+    remember("hidden", [...hiddenSeries]);
     showChart(chart);
   };
   const top = () => { const all = samplesOf(chart.question).series.get(spec.top); return (all && all[all.length - 1]) || 0; };
@@ -65,27 +65,27 @@ function addChart(spec, into, prefix = "") {
   return chart;
 }
 function dropCharts(prefix) {
-  for (const chart of timeline.charts.filter((one) => one.prefix === prefix)) timeline.known.delete(chart.question);
-  timeline.charts = timeline.charts.filter((one) => one.prefix !== prefix);
+  for (const chart of timeline.charts.filter((other) => other.prefix === prefix)) timeline.known.delete(chart.question);
+  timeline.charts = timeline.charts.filter((other) => other.prefix !== prefix);
 }
 // The names that a chart wants, given those of the newest row.
 function namesOf(chart, present) {
-  const fixed = chart.spec.series.filter((one) => one.name).map((one) => chart.prefix + one.name);
-  const patterns = chart.spec.series.filter((one) => one.pattern);
-  const matched = present.filter((name) => patterns.some((one) => one.pattern.test(name)));
+  const fixed = chart.spec.series.filter((series) => series.name).map((series) => chart.prefix + series.name);
+  const patterns = chart.spec.series.filter((series) => series.pattern);
+  const matched = present.filter((name) => patterns.some((series) => series.pattern.test(name)));
   return [...fixed, ...matched, ...(chart.spec.top ? [chart.spec.top] : [])];
 }
 function showChart(chart) {
   const known = samplesOf(chart.question), series = [];
-  const put = (one, name) => {
+  const put = (shown, name) => {
     const values = known.series.get(name), id = `${chart.spec.id} ${name}`;
-    if (values && values.some((value) => value)) series.push({ ...one, id, values, hidden: hiddenSeries.has(id) });
+    if (values && values.some((value) => value)) series.push({ ...shown, id, values, hidden: hiddenSeries.has(id) });
   };
-  for (const one of chart.spec.series) {
-    if (one.name) { put(one, chart.prefix + one.name); continue; }
+  for (const shown of chart.spec.series) {
+    if (shown.name) { put(shown, chart.prefix + shown.name); continue; }
     for (const name of [...known.series.keys()].sort()) {
-      const match = one.pattern.exec(name);
-      if (match) put({ label: one.label(match), colour: inkOf(match[1], series.length), style: "line" }, name);
+      const match = shown.pattern.exec(name);
+      if (match) put({ label: shown.label(match), colour: inkOf(match[1], series.length), style: "line" }, name);
     }
   }
   chart.panel.hidden = !chart.spec.tall && !series.length;
@@ -129,8 +129,9 @@ function describeMarks() {
   const near = (timeline.to() - timeline.from()) / 60, cursor = timeline.cursor;
   const chosen = timeline.marks().filter((mark) => cursor === null || Math.abs(mark.at - cursor) <= near)
     .sort((a, b) => b.number - a.number).slice(0, 4);
-  const head = cursor === null ? "Newest marks" : `Around ${clock(cursor, true)}`;
-  const rows = chosen.map((mark) => make("li", { class: `mark ${mark.kind}` }, moment(mark.at), markWords(mark)));
+  const phase = timeline.phases.find(({ from, to }) => cursor !== null && from <= cursor && cursor < to);
+  const head = cursor === null ? "Newest marks" : `Around ${clock(cursor, true)}${phase ? `, ${phase.on ? "with" : "without"} koordlet` : ""}`;
+  const rows = chosen.map((mark) => make("li", {}, moment(mark.at), markWords(mark)));
   at("marks").replaceChildren(make("li", { class: "soft" }, chosen.length ? `${head}:` : `${head}: none.`), ...rows);
 }
 function markWords(mark) {

@@ -21,7 +21,7 @@ function card(name, headline, words, cls = "") {
 function totals(state) {
   const amount = (name, word) => {
     const v = state.totals[name], taken = v.used + v.reserved;
-    return card(word, v.allocatable ? percent(taken / v.allocatable) : "–", `${much(name, v.allocatable - taken)} free of ${much(name, v.allocatable)}, ${much(name, v.reserved)} reserved`, taken > v.allocatable ? "bad" : "");
+    return card(word, v.allocatable ? percent(taken / v.allocatable) : "–", `${amountText(name, v.allocatable - taken)} free of ${amountText(name, v.allocatable)}, ${amountText(name, v.reserved)} reserved`, taken > v.allocatable ? "bad" : "");
   };
   const waiting = Object.values(state.queues).reduce((sum, n) => sum + n, 0), longest = Math.max(0, ...state.groups.map((group) => group.longestSeconds));
   const closed = [state.nodesClosed ? `${state.nodesClosed} cordoned or tainted` : "", state.nodesPressed ? `${state.nodesPressed} under pressure` : ""].filter(Boolean).join(", ");
@@ -30,10 +30,10 @@ function totals(state) {
     card("Pending", counted(waiting, "pod"), waiting ? `${counted(state.groupCount, "reason")}, longest ${span(longest)}` : "Nobody waits", waiting ? "warn" : ""));
 }
 function reservations(state) {
-  at("reservations").replaceChildren(...(state.reservations.length ? state.reservations.map((one) => make("li", {}, make("b", {}, one.name),
-    ` ${one.phase}${one.node ? ` on ${one.node}` : ""}: ${amounts(one.allocatable) || "nothing"}`, make("span", { class: "soft" },
-      `, in use ${amounts(one.allocated) || "nothing"}${one.owners.length ? ` by ${one.owners.join(", ")}` : ""}`),
-    one.why ? make("span", { class: "bad" }, ` ${one.why}`) : "")) : [make("li", { class: "soft" }, "None.")]));
+  at("reservations").replaceChildren(...(state.reservations.length ? state.reservations.map((reservation) => make("li", {}, make("b", {}, reservation.name),
+    ` ${reservation.phase}${reservation.node ? ` on ${reservation.node}` : ""}: ${amounts(reservation.allocatable) || "nothing"}`, make("span", { class: "soft" },
+      `, in use ${amounts(reservation.allocated) || "nothing"}${reservation.owners.length ? ` by ${reservation.owners.join(", ")}` : ""}`),
+    reservation.why ? make("span", { class: "bad" }, ` ${reservation.why}`) : "")) : [make("li", { class: "soft" }, "None.")]));
   foldEmpty("held", !state.reservations.length);
 }
 function gangs(state) {
@@ -45,10 +45,10 @@ function gangs(state) {
     make("td", { class: gang.message ? "bad words" : "soft" }, [gang.member, gang.message].filter(Boolean).join(": ") || "–"))));
 }
 function decisions(state) {
-  at("decisions").replaceChildren(...(state.decisions.length ? state.decisions.map((one) => make("li", {},
-    moment(one.at), one.reservation ? "reservation " : "", make("b", {}, one.pod), one.message ? ` ${one.message}` : ` → ${one.node}`,
-    one.message && one.node ? ` Nominated to ${one.node}; to be evicted: ${one.victims.join(", ") || "none"}.` : "",
-    make("span", { class: "soft" }, one.scores ? ` of ${one.feasible} nodes; scores ${one.scores.map(([node, total]) => `${node} ${total}`).join(", ")}` : ""))) :
+  at("decisions").replaceChildren(...(state.decisions.length ? state.decisions.map((decision) => make("li", {},
+    moment(decision.at), decision.reservation ? "reservation " : "", make("b", {}, decision.pod), decision.message ? ` ${decision.message}` : ` → ${decision.node}`,
+    decision.message && decision.node ? ` Nominated to ${decision.node}; to be evicted: ${decision.victims.join(", ") || "none"}.` : "",
+    make("span", { class: "soft" }, decision.scores ? ` of ${decision.feasible} nodes; scores ${decision.scores.map(([node, total]) => `${node} ${total}`).join(", ")}` : ""))) :
     [make("li", { class: "soft" }, "No decisions since this scheduler started.")]));
   foldEmpty("decided", !state.decisions.length);
 }
@@ -64,7 +64,7 @@ function readAddress() {
   if (LANE_SPANS.some(([, value]) => value === Number(read.get("span")))) lanes.span = Number(read.get("span"));
   setLaneSpan(lanes.span, shown);
   nodes.wanted = at("filter").value = read.get("filter") || "";
-  list();
+  filterNodes();
   rearrange();
   sortRows();
   chooseNode(read.get("node"), read.get("node") === null ? undefined : "address");
@@ -101,7 +101,7 @@ addEventListener("hashchange", readAddress);
 links(["/api/v1/cluster", "/api/v1/nodes", "/api/v1/reservations", "/api/v1/gangs", "/api/v1/quotas", "/metrics", "/healthz", "/readyz"]);
 listen("scheduler", "/api/v1/events", async (state) => {
   shown = state;
-  settle(state.leading, `${state.leading ? "leading" : "not leading: waiting for the store, or another scheduler leads"}, version ${state.agent}`);
+  showStatus(state.leading, `${state.leading ? "leading" : "not leading: waiting for the store, or another scheduler leads"}, version ${state.agent}`);
   const changed = await fetchNodes(state.nodeRevision);
   drawChanged("totals", [state.nodeRevision, state.queues, state.groups], totals);
   drawChanged("waiting", [state.queues, state.groups, state.groupCount], drawQueue);

@@ -2,27 +2,27 @@
 // Everything from outside becomes text (textContent, attributes), never markup.
 "use strict";
 
-const seen = { topology: null, state: null, owners: new Map(), chosen: null, order: kept("order", ["cpuCores", -1]), audit: [], writes: -1, revision: "", epoch: "" };
+const seen = { topology: null, state: null, owners: new Map(), chosen: null, order: recall("order", ["cpuCores", -1]), audit: [], writes: -1, revision: "", epoch: "" };
 
 // What changes more rarely than a state is asked for when it did.
-async function look(state) {
+async function fetchRest(state) {
   const shape = `${state.epoch} ${state.cpus.present} ${state.cpus.online}`;
   if (shape !== seen.revision) {
     seen.topology = await ask("/api/v1/topology");
     seen.revision = shape;
-    machine();
+    buildMap();
   }
   if (state.counters.writes !== seen.writes) {
     seen.writes = state.counters.writes;
     try {
       const answer = await ask("/api/v1/audit?limit=50");
       seen.audit = answer.records;
-      audit();
+      drawAudit();
     } catch (error) { seen.audit = []; }
   }
 }
 // Another agent, or the first state: what was recorded is read anew, and the address is followed.
-async function begin(state) {
+async function beginEpoch(state) {
   seen.epoch = state.epoch;
   timeline.start = state.startedAt;
   forgetSamples();
@@ -30,26 +30,27 @@ async function begin(state) {
   await fillTrends();
   readAddress();
 }
-async function take(state) {
-  await look(state);
+async function drawState(state) {
+  await fetchRest(state);
   seen.state = state;
   seen.owners = owners(state);
-  const bad = state.checks.filter((one) => !one.ok).map((one) => one.name);
+  const bad = state.checks.filter((check) => !check.ok).map((check) => check.name);
   at("node").textContent = state.name;
   document.title = `${state.name} · koordlet`;
-  settle(!bad.length, `${state.mode}${state.ready ? "" : ", not ready"}, cgroup ${state.cgroup}, version ${state.agent}${bad.length ? `; unhealthy: ${bad.join(", ")}` : ""}`);
-  paint();
-  gauges(state.signals, state.evictions); ways(state.resctrl); held(state.reservations); offers(state.offer); lists(state);
+  showStatus(!bad.length, `${state.mode}${state.ready ? "" : ", not ready"}, cgroup ${state.cgroup}, version ${state.agent}${bad.length ? `; unhealthy: ${bad.join(", ")}` : ""}`);
+  paintCpus();
+  drawDemo(state.demo, state.observedAt);
+  drawSignals(state.signals, state.evictions); drawCaches(state.resctrl); drawReservations(state.reservations); drawOffers(state.offer); drawStatus(state);
   answerService(state.answers.service);
   answerBestEffort(state.answers.bestEffort, state.history.series);
-  if (state.epoch !== seen.epoch) await begin(state);
+  if (state.epoch !== seen.epoch) await beginEpoch(state);
   else appendRow(state.history);
   answerAction([...timeline.events.values()].sort((a, b) => b.number - a.number).slice(0, 3), state.observedAt);
   appendTrends(state);
-  rows();
-  await refresh();
+  drawWorkloads();
+  await refreshCharts();
 }
-async function refresh() {
+async function refreshCharts() {
   await fillCharts(Object.keys(seen.state.history.series));
   for (const chart of timeline.charts) showChart(chart);
   describeMarks();
@@ -59,10 +60,10 @@ timeline.changed = (what) => {
   if (what === "cursor") { describeMarks(); return; }
   place({ span: timeline.span === 900 ? null : timeline.span, from: timeline.zoomed ? Math.round(timeline.zoomed[0]) : null,
     to: timeline.zoomed ? Math.round(timeline.zoomed[1]) : null, at: null });
-  keep("span", timeline.span);
+  remember("span", timeline.span);
   showSpan();
   clearTimeout(asked);
-  if (seen.state) asked = setTimeout(() => refresh().catch((error) => trouble(`Cannot read the history: ${error.message}`)), 50);
+  if (seen.state) asked = setTimeout(() => refreshCharts().catch((error) => showError(`Cannot read the history: ${error.message}`)), 50);
   timeline.redraw();
 };
 function showSpan() {
@@ -71,12 +72,12 @@ function showSpan() {
   at("unzoom").textContent = timeline.live() ? "" : `${clock(timeline.from(), true)}–${clock(timeline.to(), true)} ✕`;
 }
 
-timeline.span = kept("span", 900);
+timeline.span = recall("span", 900);
 at("spans").replaceChildren(...SPANS.map(([name, seconds]) => make("button", { type: "button", value: seconds, "aria-pressed": "false", on: { click: () => timeline.setSpan(seconds) } }, name)));
 at("unzoom").addEventListener("click", () => timeline.zoom(null, null));
-at("theme").addEventListener("click", () => { inks.clear(); timeline.redraw(); if (seen.state) rows(); });
+at("theme").addEventListener("click", () => { inks.clear(); timeline.redraw(); if (seen.state) drawWorkloads(); });
 for (const spec of CHARTS) addChart(spec, at(spec.tall ? "chart" : "charts"));
 showSpan();
 links(["/api/v1/node", "/api/v1/topology", "/api/v1/plan", "/api/v1/audit", "/api/v1/history", "/metrics", "/healthz?verbose", "/readyz"]);
-heads();
-listen("agent", "/api/v1/events", take);
+drawHead();
+listen("agent", "/api/v1/events", drawState);

@@ -72,7 +72,7 @@ function beside(n, way) {
 function arrange() {
   heat.order = nodes.all || [];
   if (looks.order === "value") {
-    const value = (node) => { const found = measured(node); return found === null ? -1 : found; };
+    const value = (node) => { const share = measured(node); return share === null ? -1 : share; };
     heat.order = [...heat.order].sort((a, b) => value(b) - value(a));
   }
   const zoned = looks.group === "zone";
@@ -254,7 +254,7 @@ at("farther").addEventListener("click", () => zoomHeat(0.5));
 for (const [name, allowed] of Object.entries(CHOICES)) {
   at(name).replaceChildren(...Object.entries(allowed).map(([value, choice]) => make("option", { value }, choice.words || choice)));
   at(name).value = looks[name];
-  at(name).addEventListener("change", () => { looks[name] = at(name).value; keep("heat", looks); place({ [name]: looks[name] }); rearrange(); });
+  at(name).addEventListener("change", () => { looks[name] = at(name).value; remember("heat", looks); place({ [name]: looks[name] }); rearrange(); });
 }
 at("theme").addEventListener("click", rearrange);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rearrange);

@@ -3,7 +3,7 @@
 
 const LANE_SPANS = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["1 d", 86400], ["7 d", 604800]];
 const MOST_LANES = 60;
-const lanes = { span: kept("laneSpan", 3600), drawn: "" };
+const lanes = { span: recall("laneSpan", 3600), drawn: "" };
 const seconds = (text) => { const value = Date.parse(text) / 1000; return Number.isFinite(value) ? value : null; };
 
 // What each kind has: a lane is a name, its state in words, bars with a kind, begin and end, and marks.
@@ -68,7 +68,7 @@ function drawLanes(state) {
 }
 function setLaneSpan(value, state) {
   lanes.span = value;
-  keep("laneSpan", value);
+  remember("laneSpan", value);
   for (const button of at("lane-spans").children) button.setAttribute("aria-pressed", String(Number(button.value) === value));
   if (state) drawLanes(state);
 }

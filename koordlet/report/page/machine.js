@@ -17,11 +17,11 @@ const OWNERS = {
 // Owners -------------------------------------------------------------------------------------------
 
 function owners(state) {
-  const found = new Map();
+  const byCpu = new Map();
   const put = (text, entry, over) => {
-    for (const cpu of list(text)) if (over || !found.has(cpu)) found.set(cpu, entry);
+    for (const cpu of cpusIn(text)) if (over || !byCpu.has(cpu)) byCpu.set(cpu, entry);
   };
-  const limit = state.bestEffort && state.bestEffort.cpus !== null ? new Set(list(state.bestEffort.cpus)) : null;
+  const limit = state.bestEffort && state.bestEffort.cpus !== null ? new Set(cpusIn(state.bestEffort.cpus)) : null;
   const shadow = new Set(state.shadow);
   for (const claim of state.pools.claims) {
     const why = shadow.has(claim.policy) ? `${claim.reason}; not enforced, the policy is in shadow mode` : claim.reason;
@@ -29,7 +29,7 @@ function owners(state) {
   }
   const ls = new Set(), be = new Set();
   for (const pool of state.pools.shared) {
-    for (const cpu of list(pool.cpus)) {
+    for (const cpu of cpusIn(pool.cpus)) {
       if (pool.kind === "LS") ls.add(cpu);
       else if (limit === null || limit.has(cpu)) be.add(cpu);
     }
@@ -40,9 +40,9 @@ function owners(state) {
     const why = limit !== null && kind === "LS" && state.bestEffort.reason
       ? `neither reserved nor exclusive; best-effort work: ${state.bestEffort.reason}`
       : "neither reserved nor exclusive";
-    if (!found.has(cpu)) found.set(cpu, { kind, who: words[kind], why, policy: "shared_pools" });
+    if (!byCpu.has(cpu)) byCpu.set(cpu, { kind, who: words[kind], why, policy: "shared_pools" });
   }
-  return found;
+  return byCpu;
 }
 function ownerOf(cpu) {
   if (cpu.online === false) return { kind: "offline", who: "no owner", why: "the CPU is offline", policy: "" };
@@ -54,7 +54,7 @@ const style = (kind) => kind.toLowerCase();
 
 const CROWD = 512;
 const painted = new Map(), cells = new Map();
-function machine() {
+function buildMap() {
   const map = at("map"), cpus = seen.topology.cpus;
   painted.clear();
   cells.clear();
@@ -62,13 +62,13 @@ function machine() {
   at("machine").classList.toggle("wide", cpus.length > 96);
   map.className = cpus.length > CROWD ? "crowd" : cpus.length > 96 ? "many" : cpus.length > 24 ? "" : "few";
   const group = (all, name) => {
-    const found = new Map();
-    for (const one of all) {
-      const key = one[name] === undefined ? null : one[name];
-      if (!found.has(key)) found.set(key, []);
-      found.get(key).push(one);
+    const groups = new Map();
+    for (const cpu of all) {
+      const key = cpu[name] === undefined ? null : cpu[name];
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(cpu);
     }
-    return [...found].sort(([a], [b]) => (a === null) - (b === null) || a - b);
+    return [...groups].sort(([a], [b]) => (a === null) - (b === null) || a - b);
   };
   const titled = (cls, title, inside) =>
     make("div", { class: cls, role: "group", "aria-label": title }, make("div", { class: "label" }, title), ...inside);
@@ -97,7 +97,7 @@ function cell(cpu) {
 }
 const cellOf = (cpu) => cells.get(cpu);
 
-function paint() {
+function paintCpus() {
   const counts = new Map();
   const used = seen.state.usage.cpus || {};
   for (const cpu of seen.topology.cpus) {
@@ -121,13 +121,13 @@ function paint() {
   at("legend").replaceChildren(...Object.entries(OWNERS).filter(([kind]) => counts.has(kind)).map(([kind, [letter, words]]) =>
     make("li", { title: words }, make("span", { class: `swatch ${style(kind)}`, "aria-hidden": "true" }, letter),
       `${words.split(":")[0]} ${counts.get(kind)}`)));
-  if (seen.chosen !== null) why(seen.chosen);
+  if (seen.chosen !== null) explainCpu(seen.chosen);
 }
-function why(number) {
-  const cpu = seen.topology.cpus.find((one) => one.cpu === number);
+function explainCpu(number) {
+  const cpu = seen.topology.cpus.find((each) => each.cpu === number);
   if (!cpu || !seen.state) return;
   const owner = ownerOf(cpu), load = (seen.state.usage.cpus || {})[number];
-  const runs = seen.state.workloads.filter((one) => one.cpus !== null && list(one.cpus).includes(number));
+  const runs = seen.state.workloads.filter((workload) => workload.cpus !== null && cpusIn(workload.cpus).includes(number));
   const place = [["socket", cpu.socket], ["NUMA node", cpu.node], ["L3", cpu.l3], ["core", cpu.core]]
     .filter(([, n]) => n !== null && n !== undefined).map(([name, n]) => `${name} ${n}`).join(", ");
   const text = [
@@ -135,14 +135,14 @@ function why(number) {
     make("span", { class: `badge ${style(owner.kind)}` }, owner.kind === "both" ? "LS + BE" : owner.kind),
     ` ${owner.who}. `, make("span", {}, `Why: ${owner.why}${owner.policy ? ` (${owner.policy})` : ""}. `),
     `Busy: ${percent(load)}. `,
-    `Workloads: ${runs.length ? runs.slice(0, 8).map((one) => `${one.key} [${one.qos}]`).join(", ") + (runs.length > 8 ? ` and ${runs.length - 8} more` : "") : "no declared workload"}.`,
+    `Workloads: ${runs.length ? runs.slice(0, 8).map((workload) => `${workload.key} [${workload.qos}]`).join(", ") + (runs.length > 8 ? ` and ${runs.length - 8} more` : "") : "no declared workload"}.`,
   ];
-  const words = text.map((one) => (typeof one === "string" ? one : one.textContent)).join("");
+  const words = text.map((part) => (typeof part === "string" ? part : part.textContent)).join("");
   if (at("why").textContent !== words) at("why").replaceChildren(...text);
 }
-function choose(number, focus) {
-  for (const one of at("map").querySelectorAll('[aria-pressed="true"]')) one.setAttribute("aria-pressed", "false");
-  for (const one of at("map").querySelectorAll('[tabindex="0"]')) one.tabIndex = -1;
+function chooseCpu(number, focus) {
+  for (const other of at("map").querySelectorAll('[aria-pressed="true"]')) other.setAttribute("aria-pressed", "false");
+  for (const other of at("map").querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
   const box = cellOf(number);
   if (!box) return;
   seen.chosen = number;
@@ -150,29 +150,29 @@ function choose(number, focus) {
   box.tabIndex = 0;
   box.setAttribute("aria-pressed", "true");
   if (focus) box.focus();
-  why(number);
+  explainCpu(number);
 }
-function onKey(event) {
+function moveByKey(event) {
   const all = [...at("map").querySelectorAll(".cpu")], here = all.indexOf(document.activeElement);
   if (here < 0) return;
-  const box = (one) => one.getBoundingClientRect();
+  const box = (target) => target.getBoundingClientRect();
   const line = (step) => {
     const mine = box(all[here]);
-    const rows = all.filter((one) => (box(one).top - mine.top) * step > mine.height / 2);
+    const rows = all.filter((target) => (box(target).top - mine.top) * step > mine.height / 2);
     if (!rows.length) return null;
-    const near = Math.min(...rows.map((one) => Math.abs(box(one).top - mine.top)));
-    return rows.filter((one) => Math.abs(Math.abs(box(one).top - mine.top) - near) < 2)
+    const near = Math.min(...rows.map((target) => Math.abs(box(target).top - mine.top)));
+    return rows.filter((target) => Math.abs(Math.abs(box(target).top - mine.top) - near) < 2)
       .sort((a, b) => Math.abs(box(a).left - mine.left) - Math.abs(box(b).left - mine.left))[0];
   };
   const next = { ArrowRight: () => all[here + 1], ArrowLeft: () => all[here - 1], Home: () => all[0],
     End: () => all[all.length - 1], ArrowDown: () => line(1), ArrowUp: () => line(-1) }[event.key];
   if (!next) return;
   event.preventDefault();
-  const one = next();
-  if (one) choose(Number(one.dataset.cpu), true);
+  const target = next();
+  if (target) chooseCpu(Number(target.dataset.cpu), true);
 }
 
-at("map").addEventListener("keydown", onKey);
-at("map").addEventListener("focusin", (event) => { if (event.target.dataset.cpu) choose(Number(event.target.dataset.cpu), false); });
-at("map").addEventListener("mouseover", (event) => { const box = event.target.closest(".cpu"); if (box) choose(Number(box.dataset.cpu), false); });
-at("map").addEventListener("click", (event) => { const box = event.target.closest(".cpu"); if (box) choose(Number(box.dataset.cpu), true); });
+at("map").addEventListener("keydown", moveByKey);
+at("map").addEventListener("focusin", (event) => { if (event.target.dataset.cpu) chooseCpu(Number(event.target.dataset.cpu), false); });
+at("map").addEventListener("mouseover", (event) => { const box = event.target.closest(".cpu"); if (box) chooseCpu(Number(box.dataset.cpu), false); });
+at("map").addEventListener("click", (event) => { const box = event.target.closest(".cpu"); if (box) chooseCpu(Number(box.dataset.cpu), true); });

@@ -8,10 +8,10 @@ function drawMoves(state) {
   const refused = plan.refused.length ? ` ${plan.refused.length} others stay.` : "";
   at("plan-notes").textContent = `${plan.moves.length} pods in the last round.${refused} ${
     plan.notes.map((note) => [note.strategy, note.message].filter(Boolean).join(": ")).join("; ")}`.trim();
-  at("plan").replaceChildren(...[...plan.moves, ...plan.refused].slice(0, 50).map((one) => make("li", {},
-    make("b", {}, one.pod), ` ${one.node} → ${one.target || "wherever there is room"} `,
-    make("span", { class: "soft" }, `${one.strategy}: ${one.reason}`),
-    one.why ? make("span", { class: "bad" }, ` stays: ${one.why}`) : "")));
+  at("plan").replaceChildren(...[...plan.moves, ...plan.refused].slice(0, 50).map((move) => make("li", {},
+    make("b", {}, move.pod), ` ${move.node} → ${move.target || "wherever there is room"} `,
+    make("span", { class: "soft" }, `${move.strategy}: ${move.reason}`),
+    move.why ? make("span", { class: "bad" }, ` stays: ${move.why}`) : "")));
   at("move-plans").replaceChildren(...(state.plans || []).map((plan) => {
     const phase = [plan.phase, plan.reason].filter(Boolean).join(": "), failed = plan.phase === "Failed" || plan.phase === "Aborted";
     const worth = plan.cost ? ` frees ${plan.improvement} of ${plan.node}, at a cost of ${plan.cost.disruption}.` : "";

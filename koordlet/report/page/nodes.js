@@ -5,13 +5,13 @@
 const nodes = { revision: "", byName: new Map(), listed: [], chosen: null, wanted: "", listeners: [] };
 const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
-function much(name, value) {
+function amountText(name, value) {
   if (value === undefined || value === null) return "–";
   if (name === "cpu") return value % 1000 ? `${(value / 1000).toFixed(2)} CPUs` : counted(value / 1000, "CPU");
   return /memory|storage|hugepages/.test(name) ? bytes(value) : name === "pods" ? counted(value, "pod") : String(value);
 }
 const amounts = (several) => Object.entries(several).map(([name, value]) => (name in { cpu: 1, memory: 1, pods: 1 }
-  || /storage/.test(name) ? much(name, value) : `${name} ${value}`)).join(", ");
+  || /storage/.test(name) ? amountText(name, value) : `${name} ${value}`)).join(", ");
 const span = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min`
   : seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} d`);
 
@@ -40,7 +40,7 @@ const MEASURES = {
 };
 const RESOURCES = { cpu: "CPU", memory: "memory", fuller: "the fuller of both" };
 const CHOICES = { measure: MEASURES, resource: RESOURCES, group: { none: "none", zone: "zone" }, order: { name: "name", value: "value" } };
-const looks = { measure: "requested", resource: "fuller", group: "none", order: "name", ...kept("heat", {}) };
+const looks = { measure: "requested", resource: "fuller", group: "none", order: "name", ...recall("heat", {}) };
 
 function measured(node) {
   const { of } = MEASURES[looks.measure] || MEASURES.requested;
@@ -65,10 +65,10 @@ async function fetchNodes(revision) {
     nodes.byName.set(node.name, node);
   }
   nodes.revision = answer.revision;
-  list();
+  filterNodes();
   return true;
 }
-function list() {
+function filterNodes() {
   const words = nodes.wanted.toLowerCase();
   nodes.all = [...nodes.byName.values()].sort((a, b) => inOrder.compare(a.name, b.name));
   nodes.listed = words ? nodes.all.filter((node) => `${node.name} ${node.state} ${Object.keys(node.others).join(" ")}`.toLowerCase().includes(words)) : nodes.all;

@@ -7,9 +7,9 @@ const othersOf = (node) => Object.entries(node.others).map(([name, [all, used, h
 function shareCell(node, name) {
   const all = node[name], used = node[`${name}Used`], held = node[`${name}Reserved`], free = all - used - held;
   if (!all) return make("td", { class: "soft" }, "–");
-  const words = `${much(name, used)} used, ${much(name, held)} reserved, ${much(name, free)} free`;
+  const words = `${amountText(name, used)} used, ${amountText(name, held)} reserved, ${amountText(name, free)} free`;
   return make("td", { title: words }, make("div", { class: "parts", role: "img", "aria-label": words }, barPart("used-part", used, all), barPart("reserved-part", held, all)),
-    make("span", { class: free < 0 ? "bad" : "soft" }, free < 0 ? `${much(name, -free)} over` : `${percent((used + held) / all)}, ${much(name, free)}`));
+    make("span", { class: free < 0 ? "bad" : "soft" }, free < 0 ? `${amountText(name, -free)} over` : `${percent((used + held) / all)}, ${amountText(name, free)}`));
 }
 const number = (words, bad = false) => make("td", { class: bad ? "number bad" : "number" }, words);
 const COLUMNS = [
@@ -26,7 +26,7 @@ const COLUMNS = [
     return make("td", { class: words ? "bad" : "soft", title: words }, words || "–");
   } },
 ];
-const grid = { sort: kept("nodeOrder", ["name", 1]), rows: [], high: 0, top: 0, waiting: false };
+const grid = { sort: recall("nodeOrder", ["name", 1]), rows: [], high: 0, top: 0, waiting: false };
 
 function sortRows() {
   const [id, way] = grid.sort, column = COLUMNS.find((each) => each.id === id) || COLUMNS[0];
@@ -38,14 +38,14 @@ function sortRows() {
   at("node-table").querySelector("table").setAttribute("aria-rowcount", grid.rows.length + 1);
   drawRows();
 }
-function heads() {
+function drawHead() {
   at("columns").replaceChildren(...COLUMNS.map(({ id, words, number: right }) => {
     const way = grid.sort[0] === id ? grid.sort[1] : 0;
     return make("th", { scope: "col", class: right ? "number" : null, "aria-sort": way ? (way > 0 ? "ascending" : "descending") : "none" },
       make("button", { type: "button", on: { click: () => {
         grid.sort = [id, way ? -way : id === "name" || id === "state" ? 1 : -1];
-        keep("nodeOrder", grid.sort);
-        heads();
+        remember("nodeOrder", grid.sort);
+        drawHead();
         at("node-table").scrollTop = 0;
         sortRows();
         at("columns").children[COLUMNS.findIndex((column) => column.id === id)].firstChild.focus();
@@ -91,7 +91,7 @@ for (const event of ["dense", "opened", "resize"]) addEventListener(event, remea
 at("filter").addEventListener("input", () => {
   nodes.wanted = at("filter").value.trim();
   place({ filter: nodes.wanted || null });
-  list();
+  filterNodes();
   at("node-table").scrollTop = 0;
   sortRows();
   askHeat();
@@ -101,4 +101,4 @@ nodes.listeners.push((name, origin) => {
   if (n >= 0 && origin !== "table") at("node-table").scrollTop = Math.max(0, n * (grid.high || 28) - at("node-table").clientHeight / 3);
   askRows();
 });
-heads();
+drawHead();

@@ -34,7 +34,7 @@ async function drawNode(force = false) {
 }
 at("node-close").addEventListener("click", () => chooseNode(null));
 nodes.listeners.push((name, origin) => {
-  drawNode(true).catch((error) => trouble(`Cannot read the node: ${error.message}`)).finally(() => {
+  drawNode(true).catch((error) => showError(`Cannot read the node: ${error.message}`)).finally(() => {
     askHeat();
     if (name !== null && origin) at("node").scrollIntoView({ block: "nearest" });
   });

@@ -5,32 +5,26 @@
 const at = (id) => document.getElementById(id);
 
 function make(tag, attributes, ...children) {
-  const one = document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (name === "on") for (const [event, f] of Object.entries(value)) one.addEventListener(event, f);
-    else if (value === true) one.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) one.setAttribute(name, value);
+    if (name === "on") for (const [event, f] of Object.entries(value)) element.addEventListener(event, f);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
-  one.append(...children.filter((c) => c !== null && c !== undefined));
-  return one;
-}
-function draw(tag, attributes, ...children) {
-  const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, value);
-  one.append(...children);
-  return one;
+  element.append(...children.filter((c) => c !== null && c !== undefined));
+  return element;
 }
 
 // Words --------------------------------------------------------------------------------------------
 
-function list(text) {
-  const found = [];
+function cpusIn(text) {
+  const numbers = [];
   for (const part of (text || "").split(",")) {
     if (!part) continue;
     const [first, last] = part.split("-").map(Number);
-    for (let n = first; n <= (last === undefined ? first : last); n += 1) found.push(n);
+    for (let n = first; n <= (last === undefined ? first : last); n += 1) numbers.push(n);
   }
-  return found;
+  return numbers;
 }
 function ranges(numbers) {
   const parts = [];
@@ -61,26 +55,26 @@ async function ask(path) {
   if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
   return answer.json();
 }
-function trouble(words) {
+function showError(words) {
   at("state").className = "bad";
   at("state").textContent = words;
 }
-function settle(well, words) {
+function showStatus(well, words) {
   const line = at("state");
   line.className = well ? "" : "bad";
   if (line.textContent !== words) line.textContent = words;
 }
 // Hands over each state; one that comes while the last is being drawn waits, and only the newest does.
-function listen(who, path, take) {
+function listen(who, path, draw) {
   let busy = false, waiting = null;
   const drawn = async (state) => {
     if (busy) { waiting = state; return; }
     busy = true;
     try {
-      await take(state);
+      await draw(state);
       document.body.dataset.ready = "yes";
     } catch (error) {
-      trouble(`Cannot draw the page: ${error.message}`);
+      showError(`Cannot draw the page: ${error.message}`);
     } finally {
       busy = false;
       if (waiting !== null) { const next = waiting; waiting = null; drawn(next); }
@@ -89,10 +83,10 @@ function listen(who, path, take) {
   const open = () => {
     const source = new EventSource(path);
     source.addEventListener("state", (event) => drawn(JSON.parse(event.data)));
-    source.addEventListener("starting", () => trouble(`the ${who} is starting …`));
+    source.addEventListener("starting", () => showError(`the ${who} is starting …`));
     // The browser comes back by itself unless it was refused.
     source.onerror = () => {
-      trouble(`the ${who} does not answer; this is its last known state`);
+      showError(`the ${who} does not answer; this is its last known state`);
       if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000);
     };
   };
@@ -103,7 +97,7 @@ function links(several) {
 }
 
 // What a reader chose is remembered by the browser, where it allows that.
-function kept(name, otherwise) {
+function recall(name, otherwise) {
   try {
     const text = localStorage.getItem(`koordlet.${name}`);
     return text === null ? otherwise : JSON.parse(text);
@@ -111,17 +105,17 @@ function kept(name, otherwise) {
     return otherwise;
   }
 }
-function keep(name, value) {
+function remember(name, value) {
   try {
     localStorage.setItem(`koordlet.${name}`, JSON.stringify(value));
   } catch (error) {
     // A private window: it is forgotten with the page.
   }
 }
-if (["light", "dark"].includes(kept("theme", ""))) document.documentElement.dataset.theme = kept("theme", "");
+if (["light", "dark"].includes(recall("theme", ""))) document.documentElement.dataset.theme = recall("theme", "");
 at("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
-  keep("theme", root.dataset.theme);
+  remember("theme", root.dataset.theme);
 });

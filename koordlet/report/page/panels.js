@@ -2,75 +2,75 @@
 "use strict";
 
 const UNITS = { "": 1, "%": 1, m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 1024, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, cores: 1 };
-function amount(text) {
+function parseAmount(text) {
   const cores = /([0-9.]+) cores/.exec(text || ""), part = /^([0-9.]+)% of ([0-9.]+)$/.exec(text || "");
   if (cores) return { value: Number(cores[1]), unit: "cores" };
   if (part) return { value: (Number(part[1]) / 100) * Number(part[2]), unit: "cores" };
-  const found = /^\s*([0-9.]+)\s*([a-zA-Z%]*)/.exec(text || "");
-  if (!found || !(found[2] in UNITS)) return null;
-  return { value: Number(found[1]) * UNITS[found[2]], unit: found[2] === "%" ? "%" : /i$/.test(found[2]) ? "B" : "" };
+  const parts = /^\s*([0-9.]+)\s*([a-zA-Z%]*)/.exec(text || "");
+  if (!parts || !(parts[2] in UNITS)) return null;
+  return { value: Number(parts[1]) * UNITS[parts[2]], unit: parts[2] === "%" ? "%" : /i$/.test(parts[2]) ? "B" : "" };
 }
-function spelled(value, unit) {
+function amountText(value, unit) {
   return unit === "B" ? bytes(value) : unit === "cores" ? `${value.toFixed(2)} cores` : unit === "%" ? `${value.toFixed(1)} %` : String(Math.round(value));
 }
 // How near a signal is to its threshold (1: there), and what is left until then.
-function nearness(one) {
-  const observed = amount(one.observed), least = amount(one.threshold);
+function nearness(signal) {
+  const observed = parseAmount(signal.observed), least = parseAmount(signal.threshold);
   if (!observed || !least || least.value <= 0) return null;
   const unit = observed.unit || least.unit;
   if (observed.unit && least.unit && observed.unit !== least.unit) return null;
-  const falling = /(available|inodesFree|free)$/.test(one.name);
+  const falling = /(available|inodesFree|free)$/.test(signal.name);
   const left = falling ? observed.value - least.value : least.value - observed.value;
   const near = falling ? least.value / Math.max(observed.value, least.value / 100) : observed.value / least.value;
-  return { near, words: left >= 0 ? `${spelled(left, unit)} left` : `${spelled(-left, unit)} ${falling ? "below the threshold" : "above the threshold"}` };
+  return { near, words: left >= 0 ? `${amountText(left, unit)} left` : `${amountText(-left, unit)} ${falling ? "below the threshold" : "above the threshold"}` };
 }
 // Many digits of bytes say nothing to people.
-function short(text, like) {
-  const found = amount(text), unit = found && (found.unit || (amount(like) || {}).unit);
-  return text && text.length > 6 && unit === "B" ? bytes(found.value) : text || "–";
+function shortAmount(text, like) {
+  const parsed = parseAmount(text), unit = parsed && (parsed.unit || (parseAmount(like) || {}).unit);
+  return text && text.length > 6 && unit === "B" ? bytes(parsed.value) : text || "–";
 }
-function gauge(one) {
-  const word = one.met === null ? `unknown: ${one.why || "no measurement"}` : one.met ? "met" : "not met";
-  const since = one.since ? ` for ${Math.max(0, Math.round(seen.state.observedAt - one.since))} s` : "";
-  const row = make("li", { class: one.met ? "met" : "" }, make("b", {}, one.name),
-    ` ${short(one.observed)}, threshold ${short(one.threshold, one.observed)}${one.spelled ? ` (${one.spelled})` : ""}: ${word}${since}${one.met && one.why ? `; ${one.why}` : ""}`);
-  const found = nearness(one);
-  if (found === null) return row;
+function signalRow(signal) {
+  const word = signal.met === null ? `unknown: ${signal.why || "no measurement"}` : signal.met ? "met" : "not met";
+  const since = signal.since ? ` for ${Math.max(0, Math.round(seen.state.observedAt - signal.since))} s` : "";
+  const row = make("li", { class: signal.met ? "met" : "" }, make("b", {}, signal.name),
+    ` ${shortAmount(signal.observed)}, threshold ${shortAmount(signal.threshold, signal.observed)}${signal.spelled ? ` (${signal.spelled})` : ""}: ${word}${since}${signal.met && signal.why ? `; ${signal.why}` : ""}`);
+  const distance = nearness(signal);
+  if (distance === null) return row;
   const fill = make("i");
-  fill.style.width = `${Math.min(100, found.near * 100).toFixed(1)}%`;
-  row.append(make("div", { class: "bar", role: "meter", "aria-label": `${one.name}, share of the way to its threshold`,
-    "aria-valuemin": 0, "aria-valuemax": 1, "aria-valuenow": Math.min(1, found.near).toFixed(2), "aria-valuetext": found.words }, fill),
-  make("span", { class: "soft" }, found.words));
+  fill.style.width = `${Math.min(100, distance.near * 100).toFixed(1)}%`;
+  row.append(make("div", { class: "bar", role: "meter", "aria-label": `${signal.name}, share of the way to its threshold`,
+    "aria-valuemin": 0, "aria-valuemax": 1, "aria-valuenow": Math.min(1, distance.near).toFixed(2), "aria-valuetext": distance.words }, fill),
+  make("span", { class: "soft" }, distance.words));
   return row;
 }
-function gauges(signals, evictions) {
+function drawSignals(signals, evictions) {
   foldEmpty("signals", !signals.length && !evictions.length);
-  const known = signals.filter((one) => one.met !== null), unknown = signals.filter((one) => one.met === null);
-  at("gauges").replaceChildren(...known.map(gauge),
+  const known = signals.filter((signal) => signal.met !== null), unknown = signals.filter((signal) => signal.met === null);
+  at("gauges").replaceChildren(...known.map(signalRow),
     ...(signals.length ? [] : [make("li", { class: "soft" }, "No policy watches signals.")]));
   const box = at("unknown");
   box.hidden = !unknown.length;
   box.firstChild.textContent = `${unknown.length} ${unknown.length === 1 ? "unknown signal" : "unknown signals"}`;
-  box.lastChild.replaceChildren(...unknown.map(gauge));
-  at("evictions").replaceChildren(...evictions.map((one) => make("li", {}, make("b", {}, one.pod),
-    ` ${one.held ? `not evicted yet: ${one.held}` : "selected for eviction"}; ${one.signal} is ${one.observed}, threshold ${one.threshold} (${one.policy})`)));
+  box.lastChild.replaceChildren(...unknown.map(signalRow));
+  at("evictions").replaceChildren(...evictions.map((eviction) => make("li", {}, make("b", {}, eviction.pod),
+    ` ${eviction.held ? `not evicted yet: ${eviction.held}` : "selected for eviction"}; ${eviction.signal} is ${eviction.observed}, threshold ${eviction.threshold} (${eviction.policy})`)));
 }
 const KINDS = { BE: "be", LS: "ls", LSR: "lsr" };
-function ways(found) {
-  foldEmpty("cache", !found || !found.mounted);
-  if (!found || !found.mounted) {
-    at("ways").replaceChildren(make("p", { class: "soft" }, found && found.unsupported.length
-      ? found.unsupported.map((one) => one.why).join("; ") : "This machine cannot partition its caches."));
+function drawCaches(resctrl) {
+  foldEmpty("cache", !resctrl || !resctrl.mounted);
+  if (!resctrl || !resctrl.mounted) {
+    at("ways").replaceChildren(make("p", { class: "soft" }, resctrl && resctrl.unsupported.length
+      ? resctrl.unsupported.map((feature) => feature.why).join("; ") : "This machine cannot partition its caches."));
     return;
   }
   const colour = (name) => KINDS[name] || (name === "root" ? "nobody" : "lse");
-  const domains = found.domains.map((one) => {
-    const label = make("span", { class: "label" }, `${one.resource} ${one.domain} `);
-    if (!one.owners) {
+  const domains = resctrl.domains.map((domain) => {
+    const label = make("span", { class: "label" }, `${domain.resource} ${domain.domain} `);
+    if (!domain.owners) {
       return make("div", { class: "row" }, label,
-        Object.entries(one.limits).map(([who, limit]) => `${who}: ${limit === null ? "–" : limit}`).join(", "), ` (${one.unit})`);
+        Object.entries(domain.limits).map(([who, limit]) => `${who}: ${limit === null ? "–" : limit}`).join(", "), ` (${domain.unit})`);
     }
-    const boxes = one.owners.map((names, way) => {
+    const boxes = domain.owners.map((names, way) => {
       const own = names.filter((name) => name !== "root");
       const cls = own.length > 1 ? "both" : own.length ? colour(own[0]) : "nobody";
       return make("span", { class: `way ${cls}`, role: "img", title: `way ${way}: ${names.join(", ") || "nobody"}`,
@@ -78,23 +78,23 @@ function ways(found) {
     });
     return make("div", { class: "row" }, label, ...boxes);
   });
-  const sum = (several, name) => several.reduce((all, one) => (one[name] === null ? all : (all || 0) + one[name]), null);
-  const classes = found.groups.map((one) => make("li", {}, make("span", { class: `badge ${colour(one.name)}` }, one.name),
-    ` ${Object.entries(one.schemata).map(([name, by]) => `${name} ${Object.entries(by).map(([n, v]) => `${n}=${v}`).join(" ")}`).join(", ")}`,
-    make("span", { class: "soft" }, ` ${sum(Object.values(one.threads).map((n) => ({ n })), "n") || 0} threads${
-      one.usage.length ? `, occupies ${bytes(sum(one.usage, "llc_bytes"))}` : ""}`)));
+  const sum = (rows, name) => rows.reduce((total, row) => (row[name] === null ? total : (total || 0) + row[name]), null);
+  const classes = resctrl.groups.map((group) => make("li", {}, make("span", { class: `badge ${colour(group.name)}` }, group.name),
+    ` ${Object.entries(group.schemata).map(([name, by]) => `${name} ${Object.entries(by).map(([n, v]) => `${n}=${v}`).join(" ")}`).join(", ")}`,
+    make("span", { class: "soft" }, ` ${sum(Object.values(group.threads).map((n) => ({ n })), "n") || 0} threads${
+      group.usage.length ? `, occupies ${bytes(sum(group.usage, "llc_bytes"))}` : ""}`)));
   at("ways").replaceChildren(...domains, make("ul", { "aria-label": "Classes" }, ...classes));
 }
-function held(several) {
-  foldEmpty("held", !several.length);
-  at("reservations").replaceChildren(...(several.length ? several.map((one) => {
-    const much = [one.cpus ? `CPUs ${one.cpus}` : one.cpuCount ? `${one.cpuCount} whole CPUs` : "", one.match ? `for ${one.match}` : "",
-      one.owners.length ? `${one.owners.length} owner selectors` : ""].filter(Boolean).join(", ");
-    return make("li", {}, make("b", {}, one.name), ` ${one.phase || "unknown"}${one.holds ? "" : ", holds nothing"}`,
-      make("span", { class: "soft" }, much ? `: ${much}` : ""), one.problems.length ? make("span", { class: "bad" }, ` ${one.problems.join("; ")}`) : "");
+function drawReservations(reservations) {
+  foldEmpty("held", !reservations.length);
+  at("reservations").replaceChildren(...(reservations.length ? reservations.map((reservation) => {
+    const much = [reservation.cpus ? `CPUs ${reservation.cpus}` : reservation.cpuCount ? `${reservation.cpuCount} whole CPUs` : "", reservation.match ? `for ${reservation.match}` : "",
+      reservation.owners.length ? `${reservation.owners.length} owner selectors` : ""].filter(Boolean).join(", ");
+    return make("li", {}, make("b", {}, reservation.name), ` ${reservation.phase || "unknown"}${reservation.holds ? "" : ", holds nothing"}`,
+      make("span", { class: "soft" }, much ? `: ${much}` : ""), reservation.problems.length ? make("span", { class: "bad" }, ` ${reservation.problems.join("; ")}`) : "");
   }) : [make("li", { class: "soft" }, "None on this node.")]));
 }
-function offers(offer) {
+function drawOffers(offer) {
   const into = at("offers");
   foldEmpty("offered", !offer);
   if (!offer) {
@@ -114,30 +114,30 @@ function limitWords(limit) {
     : !limit || !limit.policy ? "Best-effort work is not limited."
     : `Best-effort work (${limit.policy}): ${limit.reason || "limited"}`;
 }
-function lists(state) {
+function drawStatus(state) {
   at("best-effort").textContent = limitWords(state.bestEffort);
   at("banner").hidden = !state.banner.length;
-  at("banner").replaceChildren(...state.banner.map((one) => make("li", {}, one)));
+  at("banner").replaceChildren(...state.banner.map((sentence) => make("li", {}, sentence)));
   const shadow = new Set(state.shadow);
   at("policies").replaceChildren(...Object.entries(state.explanations).map(([stem, facts]) => make("li", {}, make("b", {}, stem),
     shadow.has(stem) ? " (shadow mode, not enforced)" : "",
     ` ${Object.entries(facts).map(([name, fact]) => `${name}: ${fact}`).join("; ") || "no details"}`)));
-  const judged = (one, detail) => make("li", {}, make("span", { class: one.ok ? "ok" : "bad" }, one.ok ? "✓ " : "✗ "), `${one.name} `,
-    make("span", { class: "soft" }, detail || (one.ok ? "healthy" : "unhealthy")));
-  at("checks").replaceChildren(...state.checks.map((one) => judged(one, one.detail)));
-  at("sources").replaceChildren(...state.sources.map((one) => judged(one,
-    one.problem || (one.ageSeconds === null ? "" : `last answer ${Math.round(one.ageSeconds)} s ago`))));
-  at("conditions").replaceChildren(...state.conditions.filter((one) => one.status === "True").map((one) =>
-    make("li", {}, make("b", {}, one.type), ` ${one.subject}: ${one.message}`)));
-  at("unsupported").replaceChildren(...state.unsupported.map((one) => make("li", {}, make("b", {}, one.feature), ` ${one.why}`)));
-  at("actions").replaceChildren(...(state.actions.length ? state.actions.map((one) =>
-    make("li", {}, make("span", { class: "path" }, `${one.target}: ${one.was === null ? "" : `${one.was} → `}${one.value === null ? one.kind : one.value}`),
-      ` ${one.reason} (${one.policy}${one.mode === "enforce" ? "" : `, ${one.mode}`})`)) : [make("li", { class: "soft" }, "No changes needed.")]));
+  const judged = (item, detail) => make("li", {}, make("span", { class: item.ok ? "ok" : "bad" }, item.ok ? "✓ " : "✗ "), `${item.name} `,
+    make("span", { class: "soft" }, detail || (item.ok ? "healthy" : "unhealthy")));
+  at("checks").replaceChildren(...state.checks.map((check) => judged(check, check.detail)));
+  at("sources").replaceChildren(...state.sources.map((source) => judged(source,
+    source.problem || (source.ageSeconds === null ? "" : `last answer ${Math.round(source.ageSeconds)} s ago`))));
+  at("conditions").replaceChildren(...state.conditions.filter((condition) => condition.status === "True").map((condition) =>
+    make("li", {}, make("b", {}, condition.type), ` ${condition.subject}: ${condition.message}`)));
+  at("unsupported").replaceChildren(...state.unsupported.map((row) => make("li", {}, make("b", {}, row.feature), ` ${row.why}`)));
+  at("actions").replaceChildren(...(state.actions.length ? state.actions.map((action) =>
+    make("li", {}, make("span", { class: "path" }, `${action.target}: ${action.was === null ? "" : `${action.was} → `}${action.value === null ? action.kind : action.value}`),
+      ` ${action.reason} (${action.policy}${action.mode === "enforce" ? "" : `, ${action.mode}`})`)) : [make("li", { class: "soft" }, "No changes needed.")]));
 }
-function audit() {
-  at("audit").replaceChildren(...seen.audit.map((one) => make("li", {},
-    moment(one.at),
-    make("span", { class: "path" }, `${one.target || one.event || ""}${one.value === undefined ? "" : `: ${one.was === undefined || one.was === null ? "" : `${one.was} → `}${one.value}`}`),
-    ` ${one.reason || one.verdict || ""}${one.policy ? ` (${one.policy})` : ""}`)));
+function drawAudit() {
+  at("audit").replaceChildren(...seen.audit.map((record) => make("li", {},
+    moment(record.at),
+    make("span", { class: "path" }, `${record.target || record.event || ""}${record.value === undefined ? "" : `: ${record.was === undefined || record.was === null ? "" : `${record.was} → `}${record.value}`}`),
+    ` ${record.reason || record.verdict || ""}${record.policy ? ` (${record.policy})` : ""}`)));
 }
 

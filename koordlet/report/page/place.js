@@ -11,7 +11,7 @@ function readAddress() {
     timeline.cursor = moment;
     if (!timeline.zoomed) timeline.zoomed = [moment - 120, moment + 120];
   }
-  if (Number.isFinite(number("cpu")) && seen.topology) choose(number("cpu"), false);
+  if (Number.isFinite(number("cpu")) && seen.topology) chooseCpu(number("cpu"), false);
   if (read.get("pod") !== null) openWorkload(read.get("pod"));
   if (read.get("panel")) goTo(read.get("panel"));
 }
@@ -23,7 +23,7 @@ function findAll(words) {
   const wanted = words.toLowerCase().trim(), results = [];
   if (!wanted || !seen.state) return results;
   const cpu = /^(?:cpu\s*)?(\d+)$/.exec(wanted);
-  if (cpu && cellOf(Number(cpu[1]))) results.push([`CPU ${cpu[1]}`, ownerOf({ cpu: Number(cpu[1]) }).who, () => choose(Number(cpu[1]), true)]);
+  if (cpu && cellOf(Number(cpu[1]))) results.push([`CPU ${cpu[1]}`, ownerOf({ cpu: Number(cpu[1]) }).who, () => chooseCpu(Number(cpu[1]), true)]);
   for (const workload of seen.state.workloads) {
     if (results.length >= 12) break;
     if (workload.key.toLowerCase().includes(wanted)) results.push([workload.key, `${workload.qos} workload`, () => openWorkload(workload.key)]);

@@ -26,10 +26,10 @@ function quotaBar(quota, name, scale) {
   const part = (cls, value) => barPart(cls, value, scale);
   const mark = make("i", { class: "mark" });
   mark.style.left = `${Math.min(100, (100 * v.min) / scale).toFixed(2)}%`;
-  const most = v.max === null || v.max === undefined ? "no maximum" : `max ${much(name, v.max)}`;
-  const may = runtime || v.max !== null ? `of ${much(name, runtime)}` : "used";
-  const words = `${much(name, v.used)} ${may}`, bounds = `min ${much(name, v.min)}, ${most}`;
-  const asked = `requests ${much(name, v.request)}`;
+  const most = v.max === null || v.max === undefined ? "no maximum" : `max ${amountText(name, v.max)}`;
+  const may = runtime || v.max !== null ? `of ${amountText(name, runtime)}` : "used";
+  const words = `${amountText(name, v.used)} ${may}`, bounds = `min ${amountText(name, v.min)}, ${most}`;
+  const asked = `requests ${amountText(name, v.request)}`;
   return make("td", {}, make("div", { class: "parts", role: "img", title: `${words}, ${bounds}, ${asked}`,
     "aria-label": `${words}, ${bounds}, ${asked}` }, part("used-part", own), part("borrowed-part", borrowed),
   part("over-part", over), part("may-part", free), part("lent-part", lent), v.min ? mark : null),
@@ -37,13 +37,13 @@ function quotaBar(quota, name, scale) {
 }
 function loans(quota) {
   const others = (loan) => (loan.of ? `${loan.with.join(", ")}${loan.of > loan.with.length ? ` and ${loan.of - loan.with.length} more` : ""}` : "");
-  const told = (verb, side, word) => Object.entries(side).map(([name, loan]) =>
+  const loanWords = (verb, side, word) => Object.entries(side).map(([name, loan]) =>
     `${verb} ${amounts({ [name]: loan.amount })}${loan.of ? ` ${word} ${others(loan)}` : ""}`);
   const over = Object.entries(quota.over).map(([name, value]) => `over its runtime by ${amounts({ [name]: value })}`);
   const bad = [...over, ...(quota.waiting ? [`${counted(quota.waiting, "pod")} waiting`] : []),
     ...(quota.problem ? [`invalid: ${quota.problem}`] : [])];
   const lends = Object.fromEntries(Object.entries(quota.lends).filter(([, loan]) => loan.of));
-  const well = [...told("lends", lends, "to"), ...told("borrows", quota.borrows, "from")];
+  const well = [...loanWords("lends", lends, "to"), ...loanWords("borrows", quota.borrows, "from")];
   return make("td", { class: "words" }, ...(bad.length || well.length ? [make("span", { class: "bad" }, bad.join("; ")),
     bad.length && well.length ? "; " : "", well.join("; ")] : ["–"]));
 }
@@ -69,6 +69,6 @@ function drawQuotas(state) {
   at("back").hidden = !state.calledBackCount;
   at("back-title").textContent = state.callsBack ? `Called back: ${counted(state.calledBackCount, "pod")}`
     : `Would be called back, if quotas were monitored: ${counted(state.calledBackCount, "pod")}`;
-  at("called-back").replaceChildren(...state.calledBack.map((one) => make("li", {}, make("b", {}, one.pod),
-    make("span", { class: "soft" }, one.in === one.quota ? ` of ${one.quota}` : ` of ${one.in}, as ${one.quota} is over`))));
+  at("called-back").replaceChildren(...state.calledBack.map((pod) => make("li", {}, make("b", {}, pod.pod),
+    make("span", { class: "soft" }, pod.in === pod.quota ? ` of ${pod.quota}` : ` of ${pod.in}, as ${pod.quota} is over`))));
 }

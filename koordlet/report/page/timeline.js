@@ -7,7 +7,8 @@ const SPANS = [["5m", 300], ["15m", 900], ["1h", 3600], ["6h", 21600], ["24h", 8
 const HOUR = 3600;
 
 // One for the whole page. `zoomed` is [from, to] in Unix seconds, or null while it follows the present.
-const timeline = { span: 900, zoomed: null, cursor: null, now: 0, start: 0, known: new Map(), events: new Map(), charts: [], changed: () => {} };
+// `phases` are those of the demo's comparison.
+const timeline = { span: 900, zoomed: null, cursor: null, now: 0, start: 0, known: new Map(), events: new Map(), phases: [], charts: [], changed: () => {} };
 
 timeline.to = () => (timeline.zoomed ? timeline.zoomed[1] : timeline.now);
 // An agent that is younger than the span has nothing to show before its start.

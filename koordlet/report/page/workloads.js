@@ -11,27 +11,27 @@ const MOST_ROWS = 200;
 const drawn = new Map(), trends = new Map();
 let trendAt = 0;
 
-function heads() {
+function drawHead() {
   at("columns").replaceChildren(...COLUMNS.map(([name, title]) => {
     if (name === "trend") return make("th", { scope: "col" }, title);
     const sorted = seen.order[0] === name;
     return make("th", { scope: "col", class: TEXTS.has(name) ? "" : "number", "aria-sort": sorted ? (seen.order[1] > 0 ? "ascending" : "descending") : "none" },
       make("button", { type: "button", "data-column": name, on: { click: () => {
         seen.order = [name, sorted ? -seen.order[1] : name === "key" || name === "qos" ? 1 : -1];
-        keep("order", seen.order);
-        heads(); rows();
+        remember("order", seen.order);
+        drawHead(); drawWorkloads();
         at("columns").querySelector(`[data-column="${name}"]`).focus();
       } } }, title + (sorted ? (seen.order[1] > 0 ? " ▲" : " ▼") : "")));
   }));
 }
 // A share of time: what was read a moment later than its clock may be a little more than all of it.
-const most = (share) => (share === null || share === undefined ? share : Math.min(1, share));
+const atMostOne = (share) => (share === null || share === undefined ? share : Math.min(1, share));
 
-function rows() {
+function drawWorkloads() {
   if (!seen.state) return;
   const wanted = at("filter").value.toLowerCase(), [name, way] = seen.order;
-  const all = seen.state.workloads.map((one) => ({ ...one, stalled: most(((one.pressure || {}).cpu || {}).some) }))
-    .filter((one) => `${one.key} ${one.qos}`.toLowerCase().includes(wanted))
+  const all = seen.state.workloads.map((workload) => ({ ...workload, stalled: atMostOne(((workload.pressure || {}).cpu || {}).some) }))
+    .filter((workload) => `${workload.key} ${workload.qos}`.toLowerCase().includes(wanted))
     .sort((a, b) => {
       const [p, q] = [a[name], b[name]];
       if (p === q) return a.key < b.key ? -1 : 1;
@@ -39,29 +39,29 @@ function rows() {
       if (q === null || q === undefined) return -1;
       return (p < q ? -1 : 1) * way;
     });
-  const shown = all.slice(0, MOST_ROWS).map(rowOf), there = new Set(shown);
+  const shown = all.slice(0, MOST_ROWS).map(workloadRow), there = new Set(shown);
   for (const [key, row] of drawn) if (!there.has(row)) drawn.delete(key);
   if (!shown.length) shown.push(make("tr", {}, make("td", { colspan: COLUMNS.length, class: "soft" },
     wanted ? "No workload matches." : `No workload is declared${seen.state.unmanaged ? `; ${seen.state.unmanaged} undeclared cgroups run` : ""}.`)));
   const body = at("rows"), same = body.children.length === shown.length && shown.every((row, n) => body.children[n] === row);
   if (!same) body.replaceChildren(...shown);
   at("more").textContent = all.length > MOST_ROWS ? `${all.length - MOST_ROWS} more: filter, or sort by another column.` : "";
-  for (const one of all.slice(0, MOST_ROWS)) spark(drawn.get(one.uid || one.key).canvas, trends.get(one.key) || [], `${one.qos.toLowerCase()}-line`);
+  for (const workload of all.slice(0, MOST_ROWS)) spark(drawn.get(workload.uid || workload.key).canvas, trends.get(workload.key) || [], `${workload.qos.toLowerCase()}-line`);
 }
-function rowOf(one) {
-  const id = one.uid || one.key;
+function workloadRow(workload) {
+  const id = workload.uid || workload.key;
   let row = drawn.get(id);
   if (!row) {
-    const open = make("button", { type: "button", class: "open" }, one.key);
-    open.addEventListener("click", () => openWorkload(one.key));
+    const open = make("button", { type: "button", class: "open" }, workload.key);
+    open.addEventListener("click", () => openWorkload(workload.key));
     const canvas = make("canvas", { class: "spark", "aria-hidden": "true" });
-    row = make("tr", {}, make("td", {}, open), make("td", {}, make("span", { class: `badge ${style(one.qos)}` }, one.qos)), make("td"),
+    row = make("tr", {}, make("td", {}, open), make("td", {}, make("span", { class: `badge ${style(workload.qos)}` }, workload.qos)), make("td"),
       make("td", { class: "number" }), make("td", {}, canvas), ...[0, 1, 2, 3].map(() => make("td", { class: "number" })));
     row.canvas = canvas;
     drawn.set(id, row);
   }
-  row.cells[0].title = one.cgroup || "no cgroup yet";
-  const texts = { 2: one.cpus || "–", 3: fixed(one.cpuCores), 5: bytes(one.memoryBytes), 6: percent(one.throttledRatio), 7: percent(one.stalled), 8: one.pids === null ? "–" : String(one.pids) };
+  row.cells[0].title = workload.cgroup || "no cgroup yet";
+  const texts = { 2: workload.cpus || "–", 3: fixed(workload.cpuCores), 5: bytes(workload.memoryBytes), 6: percent(workload.throttledRatio), 7: percent(workload.stalled), 8: workload.pids === null ? "–" : String(workload.pids) };
   for (const [n, text] of Object.entries(texts)) if (row.cells[n].textContent !== text) row.cells[n].textContent = text;
   return row;
 }
@@ -75,9 +75,9 @@ function appendTrends(state) {
   if (state.observedAt - trendAt < 4.75) return;
   trendAt = state.observedAt;
   const here = new Set();
-  for (const one of state.workloads) {
-    here.add(one.key);
-    trends.set(one.key, [...(trends.get(one.key) || []), one.cpuCores].slice(-60));
+  for (const workload of state.workloads) {
+    here.add(workload.key);
+    trends.set(workload.key, [...(trends.get(workload.key) || []), workload.cpuCores].slice(-60));
   }
   for (const key of trends.keys()) if (!here.has(key)) trends.delete(key);
 }
@@ -110,20 +110,20 @@ async function openWorkload(key) {
     addChart({ id: name, title: `${title} of ${key}`, unit, series: [{ name, label: title, colour: ink, style: "line" }] }, charts, `${key}/`);
   }
   timeline.changed("open");
-  if (!seen.state.workloads.some((one) => one.key === key)) {
+  if (!seen.state.workloads.some((workload) => workload.key === key)) {
     facts.replaceChildren(make("li", { class: "bad" }, "The agent knows no workload of this name now."));
     return;
   }
-  const found = await ask(`/api/v1/pod?name=${encodeURIComponent(key)}`);
-  facts.replaceChildren(...factsOf(found).map(([name, value]) => make("li", {}, make("span", { class: "soft" }, `${name} `), value)));
+  const pod = await ask(`/api/v1/pod?name=${encodeURIComponent(key)}`);
+  facts.replaceChildren(...factsOf(pod).map(([name, value]) => make("li", {}, make("span", { class: "soft" }, `${name} `), value)));
 }
-function factsOf(found) {
-  const group = found.cgroup || {};
+function factsOf(pod) {
+  const group = pod.cgroup || {};
   return [
-    ["class", `${found.qos}, from ${found.qosFrom}`], ["cgroup", group.path || "none yet"], ["CPUs", group.effective || group.cpus || "–"],
-    ...(found.holds ? [["holds", `CPUs ${found.holds.cpus}: ${found.holds.reason} (${found.holds.policy})`]] : []),
-    ...Object.entries(found.policies).map(([stem, why]) => [stem, why]),
-    ...found.actions.map((one) => ["planned", `${one.target}: ${one.value} – ${one.reason} (${one.policy})`]),
-    ...found.conditions.map((one) => [one.type, one.message]), ...found.problems.map((problem) => ["problem", problem])];
+    ["class", `${pod.qos}, from ${pod.qosFrom}`], ["cgroup", group.path || "none yet"], ["CPUs", group.effective || group.cpus || "–"],
+    ...(pod.holds ? [["holds", `CPUs ${pod.holds.cpus}: ${pod.holds.reason} (${pod.holds.policy})`]] : []),
+    ...Object.entries(pod.policies).map(([stem, why]) => [stem, why]),
+    ...pod.actions.map((action) => ["planned", `${action.target}: ${action.value} – ${action.reason} (${action.policy})`]),
+    ...pod.conditions.map((condition) => [condition.type, condition.message]), ...pod.problems.map((problem) => ["problem", problem])];
 }
-at("filter").addEventListener("input", rows);
+at("filter").addEventListener("input", drawWorkloads);

@@ -53,6 +53,16 @@ def test_functions_reads_and_texts_may_have_the_words() -> None:
     assert vague_names.bound(source) == []
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["const one = 1;", "a.map((one) => b);", "for (const one of a) b();", "f({ ...one });"],
+)
+def test_scripts_of_the_pages_are_read_too(source: str) -> None:
+    """Every variable, however it is bound; not properties, comments and texts."""
+    assert vague_names.in_script(f"a;\n{source}") == [(2, "one")]
+    assert vague_names.in_script('a.found("one"); // said') == []
+
+
 def test_generated_code_is_left_out(tmp_path: Path) -> None:
     """The line names the file, the name and the remedy."""
     for name in ("a/b", "a/gen/c"):
