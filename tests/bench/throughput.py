@@ -268,11 +268,6 @@ def _beside(shape: str, nodes: int, pods: int, limit: float) -> gate.Ratio:
     )
 
 
-def why_not() -> str:
-    """Why nothing can be measured here; empty where it can."""
-    return "" if k8s_lab.LAB else "KOORDLET_K8S_LAB names no folder of a cluster.py"
-
-
 if __name__ == "__main__":
     shape_, nodes_, pods_, rounds_ = sys.argv[1:]
     for who_, runs_ in measure(shape_, int(nodes_), int(pods_), int(rounds_)).items():
