@@ -70,7 +70,7 @@ man: $(RUNTIME) ## Write manual pages into build/man: man -l build/man/koordlet.
 
 .PHONY: browser
 browser: $(DEVELOP) $(DOCS) ## Look at the console and the site in a real browser (needs Chromium)
-	@$(PYTEST) -m browser tests/browser $(ARGS)
+	@$(PYTEST) -n 2 --dist worksteal -m browser tests/browser $(ARGS)
 
 .PHONY: e2e
 # Two tests at a time (tests/e2e/conftest.py): an agent and its test mostly wait for each other.
