@@ -95,11 +95,12 @@ man: $(RUNTIME) ## Write manual pages into build/man: man -l build/man/koordlet.
 
 .PHONY: browser
 browser: $(DEVELOP) $(DOCS) ## Look at the console and the site in a real browser (needs Chromium)
-	@$(PYTEST) -m browser tests/browser $(ARGS)
+	@$(PYTEST) -n 2 --dist worksteal -m browser tests/browser $(ARGS)
 
 .PHONY: e2e
+# Two tests at a time (tests/e2e/conftest.py): an agent and its test mostly wait for each other.
 e2e: $(DEVELOP) ## Run the tests on the real kernel of this host (needs root)
-	@$(PYTEST) -m "e2e and not soak" tests/e2e $(ARGS)
+	@$(PYTEST) -n 2 --dist loadscope --no-loadscope-reorder -m "e2e and not soak" tests/e2e $(ARGS)
 
 .PHONY: cluster
 # Two servers at a time (tests/cluster/conftest.py): a test mostly waits for programs that it started.
@@ -109,7 +110,7 @@ cluster: $(DEVELOP) ## Run the tests beside a real Kubernetes (needs the lab tha
 .PHONY: vm
 # Two machines at a time: one alone waits for its own clock half of the time.
 vm: $(DEVELOP) ## Run the tests inside emulated machines (needs QEMU)
-	@$(PYTEST) -n 2 --dist worksteal -v -m "vm and not soak" tests $(ARGS)
+	@$(PYTEST) -n 2 --dist worksteal -v -m "vm and not soak" tests/vm $(ARGS)
 
 .PHONY: bench
 bench: $(DEVELOP) ## Measure, and fail where a ratio is over its budget

@@ -37,7 +37,10 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.fixture
 def ram(tmp_path: Path) -> Iterator[Path]:
-    """A directory in memory where there is one: what syncs to disk a thousand times needs it."""
+    """A directory in memory where there is one: what syncs to disk a thousand times needs it.
+
+    Its path is short, as that of a socket must be.
+    """
     memory = Path("/dev/shm")
     if not os.access(memory, os.W_OK):
         yield tmp_path

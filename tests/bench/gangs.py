@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from koordlet.scheduler.framework import profile
@@ -24,8 +25,10 @@ from tests.kit import clusters, gangs
 Body = dict[str, Any]
 _NODES, _MEMBERS, _FAILS_AFTER, _WAITING = 5000, 100, 50, 1000
 PLACED, GAP, FAILING, WAITING = 1.3, 3.0, 1.3, 1.05
-#: Of each side.
+#: Of each side. A measurement takes milliseconds: the least of five still has a neighbour's in it.
 _REPEATS = 15
+#: Pods that come at one moment beside gangs that wait.
+_OTHERS = 500
 
 
 class _Scene:
@@ -72,17 +75,12 @@ class _Scene:
         return spent
 
 
-@functools.cache
-def _scene() -> _Scene:
-    return _Scene()
-
-
 def _gang(number: int, **more: Any) -> list[Body]:
     return [gangs.member(f"m{place:04}", "g", number, **more) for place in range(number)]
 
 
-def _singles(number: int, **more: Any) -> list[Body]:
-    return [clusters.pod(f"s{place:04}", **more) for place in range(number)]
+def _singles(number: int, first: int = 0, **more: Any) -> list[Body]:
+    return [clusters.pod(f"s{place:05}", **more) for place in range(first, first + number)]
 
 
 def _ratio(
@@ -91,11 +89,8 @@ def _ratio(
     reference: Callable[[], float],
     limit: float,
     against: str,
-    *,
-    repeats: int = _REPEATS,
 ) -> gate.Ratio:
-    # A measurement takes milliseconds: the least of five still has a neighbour's in it.
-    best = gate.interleaved(ours, reference, repeats)
+    best = gate.interleaved(ours, reference, _REPEATS)
     return gate.Ratio(
         name=f"gangs, {name}",
         ours=best[0],
@@ -106,34 +101,25 @@ def _ratio(
     )
 
 
-def placed() -> gate.Ratio:
-    """A gang that fits."""
-    scene = _scene()
-    return _ratio(
+def decided() -> Iterator[gate.Ratio]:
+    """A gang that fits, one that no sum allows, one of which half fits: a node takes one member."""
+    scene = _Scene()
+    few: dict[str, Any] = {"cpu": "3", "nodeSelector": {"few": "yes"}}
+    yield _ratio(
         "100 members that fit",
         lambda: scene.spent(_gang(_MEMBERS, cpu="1")),
         lambda: scene.spent(_singles(_MEMBERS, cpu="1")),
         PLACED,
         "100 single pods",
     )
-
-
-def gap() -> gate.Ratio:
-    """A gang that no sum allows."""
-    scene = _scene()
-    return _ratio(
+    yield _ratio(
         "100 members that no sum allows",
         lambda: scene.spent(_gang(_MEMBERS, cpu="300")),
         lambda: scene.spent(_singles(1, cpu="300")),
         GAP,
         "one refused pod",
     )
-
-
-def failing() -> gate.Ratio:
-    """A gang of which half fits: its nodes take one member each."""
-    scene, few = _scene(), {"cpu": "3", "nodeSelector": {"few": "yes"}}
-    return _ratio(
+    yield _ratio(
         "100 members, the 51st fails",
         lambda: scene.spent(_gang(_MEMBERS, **few)),
         lambda: scene.spent(_singles(_FAILS_AFTER + 1, **few)),
@@ -144,7 +130,7 @@ def failing() -> gate.Ratio:
 
 def waiting() -> gate.Ratio:
     """Others beside gangs that wait, each of a class of its own."""
-    plain, crowded = _scene(), _Scene()
+    plain, crowded = _Scene(), _Scene()
     for number in range(_WAITING):
         labels = {"job": f"j{number}"}
         crowded.put(
@@ -153,18 +139,16 @@ def waiting() -> gate.Ratio:
     crowded.drain()
     return _ratio(
         "others beside 1 000 gangs that wait",
-        lambda: _beside(crowded),
-        lambda: _beside(plain),
+        functools.partial(_beside, crowded, itertools.count(step=_OTHERS)),
+        functools.partial(_beside, plain, itertools.count(step=_OTHERS)),
         WAITING,
         "the same without them",
-        # Fewer: between two of them a thousand gangs are tried again.
-        repeats=9,
     )
 
 
-def _beside(scene: _Scene) -> float:
-    """Placements at one moment: nobody's time to be tried again has come."""
-    pods = scene.put(_singles(500, cpu="1"))
+def _beside(scene: _Scene, numbers: Iterator[int]) -> float:
+    """Placements at one moment: nobody's time to be tried again has come. The pods stay."""
+    pods = scene.put(_singles(_OTHERS, next(numbers), cpu="1"))
     gc.collect()
     start = time.process_time()
     now = scene._now + 0.1
@@ -174,7 +158,4 @@ def _beside(scene: _Scene) -> float:
     spent = time.process_time() - start
     if number != len(pods):
         raise ValueError(f"{number} outcomes of {len(pods)} pods")
-    for pod in pods:
-        scene.core.pod(pod, None, scene._now)
-    scene.drain()
     return spent

@@ -18,8 +18,8 @@ from tests.kit import live
 
 RESIDENTS = 250
 NEWCOMERS = 100
-#: They come one after the other: two a second is a node where much is started.
-APART = 0.5
+#: They come one after the other: four a second is a node where very much is started.
+APART = 0.25
 LIMIT = 0.1
 #: Later than this, the newcomer was forgotten.
 _PATIENCE = 10.0

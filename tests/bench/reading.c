@@ -3,9 +3,8 @@
  *     reading LIST TICKS < BEATS
  *
  * Each line of LIST is "EVERY TURN KEPT PATH": the file is read at ticks of which EVERY leaves TURN,
- * through a descriptor that is kept, or opened, read and closed where KEPT is 0. Before each tick a
- * line is printed and one of standard input waited for. Prints at last the CPU seconds of one tick,
- * and how many bytes came.
+ * through a descriptor that is kept, or opened, read and closed where KEPT is 0. A line is printed
+ * once all are known. Each tick waits for a character of standard input and prints its CPU seconds.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +28,7 @@ int main(int count, char **words)
     size_t room = 1 << 16, files = 0;
     struct file *all = malloc(room * sizeof *all);
     FILE *list = count == 3 ? fopen(words[1], "r") : NULL;
-    long ticks = count == 3 ? atol(words[2]) : 0, bytes = 0;
+    long ticks = count == 3 ? atol(words[2]) : 0;
     if (!list || !all)
         return 2;
     int kept;
@@ -49,23 +48,22 @@ int main(int count, char **words)
         }
         files++;
     }
-    double spent = 0;
+    puts("");
+    fflush(stdout);
     for (long tick = 0; tick < ticks; tick++) {
-        puts("");
-        fflush(stdout);
         if (getchar() == EOF)
             return 1;
         double start = now();
         for (size_t n = 0; n < files; n++)
             if (tick % all[n].every == all[n].turn) {
                 int fd = all[n].fd < 0 ? open(all[n].path, O_RDONLY | O_CLOEXEC) : all[n].fd;
-                ssize_t got = pread(fd, buffer, 4096, 0);
-                bytes += got > 0 ? got : 0;
+                if (pread(fd, buffer, 4096, 0) < 0)
+                    return 1;
                 if (all[n].fd < 0)
                     close(fd);
             }
-        spent += now() - start;
+        printf("%.9f\n", now() - start);
+        fflush(stdout);
     }
-    printf("%.9f %ld\n", spent / ticks, bytes);
     return 0;
 }

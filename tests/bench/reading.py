@@ -37,8 +37,8 @@ _CONTAINERS = 2
 _DEPTH = 3
 #: All turns of all files, but the slowest's, come equally often.
 _TICKS = 30
-#: A tenth of a second each: the more, the nearer both minima are to the truth.
-_REPEATS = 25
+#: The more, the nearer the minima of all ticks are to the truth.
+_REPEATS = 8
 _SOURCE = Path(__file__).with_suffix(".c")
 _HOST = root.LiveHost()
 
@@ -56,10 +56,13 @@ def pods() -> gate.Ratio:
         every = list(files(look))
         listed.write_text("".join(every))
         build(program)
-        ours, best = gate.interleaved(
-            lambda: _ticks(look, made.beat),
-            lambda: reference(program, listed, _TICKS, made.beat),
-            repeats=_REPEATS,
+        ours, best = (
+            spent / _TICKS
+            for spent in gate.sliced(
+                lambda: _ticks(look, made.beat),
+                lambda: reference(program, listed, _TICKS, made.beat),
+                repeats=_REPEATS,
+            )
         )
         _tell(look, made, len(every), best)
         look.close()
@@ -70,19 +73,17 @@ def pods() -> gate.Ratio:
         limit=READING_LIMIT,
         goal=READING,
         unit="CPU s a tick",
-        against="preading them in C",
+        against="reading them in C",
     )
 
 
-def _ticks(look: group_counters.GroupReader, beat: tenants.Beat) -> float:
+def _ticks(look: group_counters.GroupReader, beat: tenants.Beat) -> Iterator[float]:
     gc.collect()
-    spent = 0.0
     for tick in range(_TICKS):
         beat()
         start = time.process_time()
         look.read(tick)
-        spent += time.process_time() - start
-    return spent / _TICKS
+        yield time.process_time() - start
 
 
 def _tell(look: group_counters.GroupReader, made: Node, files: int, reference: float) -> None:
@@ -106,20 +107,20 @@ def build(program: Path) -> None:
     subprocess.run(["gcc", "-O2", "-o", program, _SOURCE], check=True)
 
 
-def reference(program: Path, listed: Path, ticks: int, beat: tenants.Beat) -> float:
-    """CPU seconds of one tick of the reference, with a beat before each."""
+def reference(program: Path, listed: Path, ticks: int, beat: tenants.Beat) -> Iterator[float]:
+    """CPU seconds of each tick of the reference, with a beat before it."""
     words = [str(program), str(listed), str(ticks)]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
+        process.stdout.readline()
         for _ in range(ticks):
-            process.stdout.readline()
             beat()
             process.stdin.write("\n")
             process.stdin.flush()
-        return float(process.stdout.readline().split()[0])
+            yield float(process.stdout.readline())
 
 
 def files(look: group_counters.GroupReader) -> Iterator[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from koordlet.scheduler.cluster import inventory
@@ -102,24 +103,19 @@ def _labelled(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return bodies
 
 
-def unrelated() -> gate.Ratio:
-    """One pod among 10 000 reservations of others."""
-    among, alone = gate.interleaved(lambda: _among(_OTHERS), lambda: _among(0))
+def whole() -> Iterator[gate.Ratio]:
+    """A plain pod among reservations of others, a reservation, and a pod that may draw on any."""
+    among, alone, reserve, draw = (
+        min(seconds)
+        for seconds in zip(
+            *((_among(_OTHERS), _among(0), *_drawing()) for _ in range(gate.REPEATS)), strict=True
+        )
+    )
     name = f"a pod among {_OTHERS} unrelated reservations, {_NODES} nodes"
-    return _ratio(name, among, alone, UNRELATED, "the same pod among none")
-
-
-def placed() -> gate.Ratio:
-    """1 000 reservations find their nodes."""
-    mine, plain = gate.interleaved(lambda: _drawing()[0], lambda: _among(0))
-    return _ratio(f"a reservation of {_MINE}, {_NODES} nodes", mine, plain, PLACED, "a plain pod")
-
-
-def drawn() -> gate.Ratio:
-    """1 000 pods of one class, each of which may draw on any of 1 000 reservations."""
-    mine, plain = gate.interleaved(lambda: _drawing()[1], lambda: _among(0))
+    yield _ratio(name, among, alone, UNRELATED, "the same pod among none")
+    yield _ratio(f"a reservation of {_MINE}, {_NODES} nodes", reserve, alone, PLACED, "a plain pod")
     name = f"a pod that draws on one of {_MINE} reservations, {_NODES} nodes"
-    return _ratio(name, mine, plain, DRAWN, "a plain pod")
+    yield _ratio(name, draw, alone, DRAWN, "a plain pod")
 
 
 def _ratio(name: str, ours: float, reference: float, limit: float, against: str) -> gate.Ratio:

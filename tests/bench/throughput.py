@@ -21,7 +21,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ OURS, THEIRS, SERVER = "koordlet", "kube-scheduler", "kube-apiserver"
 _NAMES = {OURS: ACCOUNT, THEIRS: "default-scheduler"}
 #: Our CPU time of a pod, in theirs: what is held of plain pods, of preemptors, and the budget.
 LIMIT, PREEMPTORS_LIMIT, BUDGET = 0.35, 0.8, 0.2
-#: Of their pods a second ours must reach this share, in the better of two runs each.
+#: Of their pods a second ours must reach this share, in the better of the runs of each.
 NOISE = 0.85
 _SPACE = "sched-1"
 _CONFIG = """\
@@ -218,15 +218,15 @@ def arena(shape: str, nodes: int) -> Iterator[Arena]:
                 contest.close()
 
 
-def measure(shape: str, nodes: int, pods: int, rounds: int) -> dict[str, list[Run]]:
-    """Both, in turn."""
+def measure(shape: str, nodes: int, pods: int, rounds: int) -> Generator[dict[str, list[Run]]]:
+    """Both, in turn; after each round all runs so far."""
     runs: dict[str, list[Run]] = {OURS: [], THEIRS: []}
     with arena(shape, nodes) as contest:
         for _ in range(rounds):
             for who, several in runs.items():
                 several.append(contest.run(who, pods))
                 print(f"  {shape}, {nodes} nodes: {_row(who, several[-1:])}", flush=True)
-    return runs
+            yield runs
 
 
 def _row(who: str, runs: list[Run]) -> str:
@@ -252,13 +252,23 @@ def preemption_beside_kube_scheduler() -> gate.Ratio:
 
 
 def _beside(shape: str, nodes: int, pods: int, limit: float) -> gate.Ratio:
-    runs = measure(shape, nodes, pods, 2)
+    """Of one run each; of two each where the first do not hold."""
+    with contextlib.closing(measure(shape, nodes, pods, 2)) as rounds:
+        ratio, slow = _judge(next(rounds), f"{shape} beside kube-scheduler, {nodes} nodes", limit)
+        if slow or not ratio.ok:
+            ratio, slow = _judge(next(rounds), ratio.name, limit)
+    if slow:
+        raise ValueError(slow)
+    return ratio
+
+
+def _judge(runs: dict[str, list[Run]], name: str, limit: float) -> tuple[gate.Ratio, str]:
+    """CPU time, and what is wrong with pods a second."""
     ours, theirs = runs[OURS], runs[THEIRS]
-    rates = [max(run.rate for run in several) for several in (ours, theirs)]
-    if rates[0] < NOISE * rates[1]:
-        raise ValueError(f"{rates[0]:.0f} pods a second; kube-scheduler binds {rates[1]:.0f}")
-    return gate.Ratio(
-        name=f"{shape} beside kube-scheduler, {nodes} nodes",
+    rate, other = (max(run.rate for run in several) for several in (ours, theirs))
+    slow = f"{rate:.0f} pods a second; kube-scheduler binds {other:.0f}"
+    ratio = gate.Ratio(
+        name=name,
         ours=min(run.cpu_usec for run in ours),
         reference=min(run.cpu_usec for run in theirs),
         limit=limit,
@@ -266,14 +276,11 @@ def _beside(shape: str, nodes: int, pods: int, limit: float) -> gate.Ratio:
         unit="CPU us a pod",
         against="kube-scheduler",
     )
-
-
-def why_not() -> str:
-    """Why nothing can be measured here; empty where it can."""
-    return "" if k8s_lab.LAB else "KOORDLET_K8S_LAB names no folder of a cluster.py"
+    return ratio, slow if rate < NOISE * other else ""
 
 
 if __name__ == "__main__":
     shape_, nodes_, pods_, rounds_ = sys.argv[1:]
-    for who_, runs_ in measure(shape_, int(nodes_), int(pods_), int(rounds_)).items():
-        print(_row(who_, runs_))
+    *_, runs_ = measure(shape_, int(nodes_), int(pods_), int(rounds_))
+    for who_, several_ in runs_.items():
+        print(_row(who_, several_))

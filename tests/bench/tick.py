@@ -20,7 +20,7 @@ from koordlet import log
 from koordlet.agent import lifecycle, tick
 from koordlet.host.fs import root
 from koordlet.state import paths
-from tests.bench import gate, pace, reading, started, tenants
+from tests.bench import gate, pace, reading, tenants
 from tests.kit import agents
 
 #: Half of a tick are reads of counter files, which the reference has as well.
@@ -30,41 +30,35 @@ WHOLE_LIMIT = 4.2
 SHARE = 0.01
 #: In units of it.
 SHARE_LIMIT, SHARE_GOAL = 1.7, 1.0
-#: All of an agent: also what is looked at ten times a second, HTTP and gRPC, threads that wait.
-#: Most of it is the answer to 500 processes that wake up at the same moment.
-AGENT_LIMIT = 8.0
-_WARM, _SECONDS = 10, 20
 _TICKS = 30
 _SLOW = 10
 _HOST = root.LiveHost()
 
 
-def whole() -> gate.Ratio:
-    """CPU of one tick, in units of reading its files in C."""
+def whole() -> Iterator[gate.Ratio]:
+    """CPU of one tick, in units of reading its files in C, and of 1 % of a second."""
     with _running() as running, tempfile.TemporaryDirectory() as folder:
-        reference = _reference(running, Path(folder))
-        ours, best = gate.interleaved(lambda: _round(running), reference)
-    return gate.Ratio(
-        name="tick.whole",
-        ours=ours,
-        reference=best,
+        paces: list[float] = []
+
+        def ours() -> Iterator[float]:
+            paces.append(pace.work())
+            yield from _ticks(running)
+
+        own, reference = gate.sliced(ours, _reference(running, Path(folder)))
+    spent, budget = pace.budget(SHARE, ((own / _TICKS, each) for each in paces))
+    yield gate.Ratio(
+        name="a whole tick",
+        ours=spent,
+        reference=reference / _TICKS,
         limit=WHOLE_LIMIT,
         goal=WHOLE,
         unit="CPU s a tick",
         against="reading the same files in C",
     )
-
-
-def share() -> gate.Ratio:
-    """CPU of one tick, in units of 1 % of a second."""
-    with _running() as running:
-        ours, reference = pace.budget(
-            SHARE, ((_round(running), pace.work()) for _ in range(gate.REPEATS))
-        )
-    return gate.Ratio(
-        name="tick.share",
-        ours=ours,
-        reference=reference,
+    yield gate.Ratio(
+        name="ticks, one a second",
+        ours=spent,
+        reference=budget,
         limit=SHARE_LIMIT,
         goal=SHARE_GOAL,
         unit="s/s",
@@ -80,31 +74,9 @@ class _Running(NamedTuple):
     beat: tenants.Beat
 
 
-def whole_agent() -> gate.Ratio:
-    """CPU of an agent with all its lanes and surfaces, in units of 1 % of a second."""
-    with reading.node() as node, started.beside(node) as agent:
-        agent.wait_for("STATUS=all surfaces")
-        node.live(_WARM)
-        paces = [pace.work() for _ in range(gate.REPEATS)]
-        before, began = agent.usage().cpu_seconds, time.monotonic()
-        node.live(_SECONDS)
-        spent = (agent.usage().cpu_seconds - before) / (time.monotonic() - began)
-        paces += [pace.work() for _ in range(gate.REPEATS)]
-    ours, reference = pace.budget(SHARE, ((spent, each) for each in paces))
-    return gate.Ratio(
-        name="agent.share",
-        ours=ours,
-        reference=reference,
-        limit=AGENT_LIMIT,
-        unit="s/s",
-        against="1 % of a core",
-    )
-
-
-def _round(running: _Running) -> float:
-    """The mean of thirty ticks, three of them with the slow lane."""
+def _ticks(running: _Running) -> Iterator[float]:
+    """CPU of each of thirty ticks, three of them with the slow lane."""
     gc.collect()
-    spent = 0.0
     for number in range(_TICKS):
         running.clock.tick()
         running.beat()
@@ -112,8 +84,7 @@ def _round(running: _Running) -> float:
         for _ in range(_SLOW - 1):
             running.who.tick.protection_broken(running.who)
         running.who.one_pass(slow=number % _SLOW == _SLOW - 1)
-        spent += time.process_time() - began
-    return spent / _TICKS
+        yield time.process_time() - began
 
 
 @contextlib.contextmanager
@@ -138,14 +109,14 @@ def _running() -> Iterator[_Running]:
             while who.one_pass(slow=True):
                 clock.tick()
             running = _Running(who, clock, node.beat)
-            _round(running)
+            sum(_ticks(running))
             yield running
         finally:
             who.restore()
             who.close()
 
 
-def _reference(running: _Running, folder: Path) -> Callable[[], float]:
+def _reference(running: _Running, folder: Path) -> Callable[[], Iterator[float]]:
     """The same files at the same ticks, in C."""
     program, listed = folder / "program", folder / "list"
     listed.write_text("".join(reading.files(running.who.tick.usage.groups)))

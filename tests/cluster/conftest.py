@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from tests.kit import order
 
@@ -27,17 +26,9 @@ FIRST = (
 )
 
 
-class ByServer(LoadScopeScheduling):
-    """The tests of a module share a server, and those of a node the machine's one kubelet."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0].rpartition("/")[2]
-        return "node" if module in NODE else module
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByServer:
-    """Where there are workers."""
-    return ByServer(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> order.ByModule:
+    """A module's tests share a server, and those of a node the machine's one kubelet."""
+    return order.ByModule(config, log, together=NODE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ from tests.oracle.objects import Body
 
 pytestmark = pytest.mark.cluster
 
-PODS = 140
+PODS = 90
 #: Where no plugin of claims has seen the pod, kube-scheduler's own error stands in the place of
 #: what preemption would say. Ours says what preemption says.
 _QUIRK = ". not found"

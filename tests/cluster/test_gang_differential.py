@@ -33,7 +33,7 @@ from tests.oracle.objects import Body
 
 pytestmark = pytest.mark.cluster
 
-GANGS, NODES = 40, 30
+GANGS, NODES = 25, 30
 RACK = "topology.kubernetes.io/rack"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -305,4 +305,4 @@ def test_ours_makes_room_for_the_groups_that_kube_scheduler_makes_room_for(tmp_p
 @pytest.mark.parametrize("seed", range(100, 116))
 def test_a_soak_of_groups(tmp_path: Path, seed: int) -> None:
     """The same for many clusters."""
-    run(tmp_path, seed, calm=seed % 2 == 0, count=5 * GANGS)
+    run(tmp_path, seed, calm=seed % 2 == 0, count=8 * GANGS)

@@ -74,7 +74,7 @@ class Scene:
 
 
 @pytest.fixture(params=["runc", "crun"])
-def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def scene(place: live.Place, ram: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A runtime with one pod; the pod, its groups and the runtime are gone afterwards."""
     needs.unless(programs.why_not(request.param))
     needs.two_cpus()
@@ -82,7 +82,7 @@ def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> 
     parent = f"{place.name}/{group_of(uid)}"
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
-        one = stack.enter_context(runtime.running(tmp_path / "containerd", oci=request.param))
+        one = stack.enter_context(runtime.running(ram / "containerd", oci=request.param))
         yield Scene(place=place, client=one.client, sandbox=one.client.run_pod(uid, f"/{parent}"))
     assert tidy.tops(place.name) == []
 

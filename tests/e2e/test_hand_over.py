@@ -113,7 +113,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
+def scene(place: live.Place, ram: Path, tmp_path: Path) -> Iterator[Scene]:
     """Pods, groups, the runtime and the agent are gone afterwards."""
     needs.unless(programs.why_not())
     needs.two_cpus()
@@ -121,7 +121,7 @@ def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
         stack.callback(live.end, place.children, ())
-        one = stack.enter_context(runtime.running(tmp_path / "containerd", nri=True))
+        one = stack.enter_context(runtime.running(ram / "containerd", nri=True))
         config = tmp_path / "agent.yaml"
         profile = tmp_path / "scheduler.yaml"
         profile.write_text(PROFILE)

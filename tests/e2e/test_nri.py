@@ -110,14 +110,16 @@ class Scene:
 
 
 @pytest.fixture
-def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def scene(
+    place: live.Place, ram: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Scene]:
     """Pods, groups and the runtime are gone afterwards. runc makes containers, or who is named."""
     oci = getattr(request, "param", "runc")
     needs.unless(programs.why_not(oci))
     needs.two_cpus()
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
-        where = tmp_path / "containerd"
+        where = ram / "containerd"
         one = stack.enter_context(runtime.running(where, nri=True, oci=oci))
         yield Scene(place=place, runtime=one, folder=tmp_path)
     assert tidy.tops(place.name) == []

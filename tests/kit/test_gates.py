@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.bench import gate
+from tests.bench import __main__, gate
 
 
 def ratio(value: float) -> gate.Ratio:
@@ -28,6 +29,21 @@ def test_tries_in_succession(values: list[float], held: bool, tries: int) -> Non
 
     assert gate.hold(lambda: ratio(values[len(reports)]), reports.append) is held
     assert len(reports) == tries
+
+
+def test_of_several_ratios_all_must_hold() -> None:
+    """One run measures them; each is reported, and one over its limit has the run tried again."""
+    reports: list[str] = []
+    runs = iter([(0.9, 1.1), (1.1, 0.9), (0.8, 0.9)])
+
+    assert gate.hold(lambda: map(ratio, next(runs)), reports.append, tries=3)
+    assert len(reports) == 6
+
+
+def test_each_gate_has_what_measures_it() -> None:
+    """The table names modules, so that no gate's process imports what others need."""
+    for measure in __main__.GATES.values():
+        assert callable(pkgutil.resolve_name(f"tests.bench.{measure}"))
 
 
 def test_a_goal_is_told_and_the_limit_decides() -> None:

@@ -17,7 +17,7 @@ from koordlet.scheduler.objects import (
 from tests.kit import device_claims as kit
 from tests.oracle import claims as oracle
 
-LIVES, SOAK = 400, 30000
+LIVES, SOAK = 250, 30000
 Body = dict[str, Any]
 NODE, LABELS = "n1", {"zone": "a"}
 

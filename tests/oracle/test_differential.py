@@ -7,7 +7,7 @@ import pytest
 from tests.oracle import comparing
 from tests.oracle.clusters import Maker
 
-ORDINARY = 1000
+ORDINARY = 600
 SOAK = 20_000
 
 

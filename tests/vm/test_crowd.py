@@ -1,4 +1,4 @@
-"""Many pods with live processes on cgroup v2: four observers agree; real load is felt."""
+"""Counters on cgroup v2 agree with what others say about the same processes; real load is felt."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.kit import crowd, strained
+from tests.kit import crowd, strained, use
 from tests.vm import machine
 from tests.vm.fixtures import Boot
 
@@ -39,3 +39,14 @@ def test_pressure_by_real_load(boot: Boot) -> None:
     seen = cast("dict[str, Any]", guest.run(words, timeout=2 * machine.COMMAND_TIMEOUT).json())
 
     strained.check(seen)
+
+
+def test_use_of_real_processes(boot: Boot) -> None:
+    """As on the host, CPU, throttling and memory; here every group has files of pressure, too."""
+    guest = boot("1s2c", systemd=True)
+    words = ["python3", "-m", "tests.kit.use", "22"]
+    seen = cast("dict[str, Any]", guest.run(words, timeout=machine.COMMAND_TIMEOUT).json())
+
+    assert seen["version"] == "v2"
+    use.check(seen)
+    assert seen["counters"]["busy"]["pressure"] is not None

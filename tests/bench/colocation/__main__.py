@@ -22,7 +22,7 @@ from koordlet.demo import intervals
 from tests.bench.colocation import arms, block, plot, settings, verdict
 
 #: Of the gate: rounds until the first look, and seconds that one load may take.
-_FIRST_LOOK, _LONGEST = 5, 100.0
+_FIRST_LOOK, _LONGEST = 4, 100.0
 
 
 class Run:
