@@ -79,6 +79,14 @@ class PlanSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PreemptionSettings:
+    """How pods make room for more important ones."""
+
+    #: A reservation holds the place of the preemptor until it is bound.
+    hold_place: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionSettings:
     """Everything that is configured about disruptions."""
 
@@ -88,6 +96,7 @@ class DisruptionSettings:
     floor: RateFloor | None = None
     limiter: LimiterSettings = field(default_factory=LimiterSettings)
     plans: PlanSettings = field(default_factory=PlanSettings)
+    preemption: PreemptionSettings = field(default_factory=PreemptionSettings)
     #: Replacements at the front of the queue come before pods of a higher priority, too.
     front_across_priorities: bool = False
 
@@ -282,6 +291,11 @@ KEYS = (
         "acts",
     ),
     SettingKey(
+        "preemption.holdPlace", "`true`, `false`", "`false`",
+        "Whether a reservation holds the room of the victims for the preemptor: no other pod gets"
+        " it, whatever its priority.", _flag, "hold_place",
+    ),
+    SettingKey(
         "queue.frontAcrossPriorities", "`true`, `false`", "`false`",
         "Whether replacements of pods that were moved come before pods of a higher priority, too,"
         " and not before their equals alone.", _flag, "front_across_priorities",
@@ -297,7 +311,7 @@ def read(body: Mapping[str, Any], where: str) -> DisruptionSettings:
         )
     flat = _flattened(body, where)
     top: dict[str, Any] = {}
-    sections: dict[str, dict[str, Any]] = {"limiter": {}, "plans": {}}
+    sections: dict[str, dict[str, Any]] = {"limiter": {}, "plans": {}, "preemption": {}}
     for key in KEYS:
         if flat.get(key.path) is None:
             continue
@@ -310,6 +324,7 @@ def read(body: Mapping[str, Any], where: str) -> DisruptionSettings:
         **top,
         limiter=LimiterSettings(**sections["limiter"]),
         plans=PlanSettings(**sections["plans"]),
+        preemption=PreemptionSettings(**sections["preemption"]),
     )
 
 
@@ -319,7 +334,7 @@ def _flattened(body: Mapping[str, Any], where: str) -> dict[str, Any]:
     for key, value in body.items():
         if key in {"apiVersion", "kind", "metadata"}:
             continue
-        if key not in {"disruption", "limiter", "plans", "queue"}:
+        if key not in {"disruption", "limiter", "plans", "preemption", "queue"}:
             flat[key] = value
         elif isinstance(value, Mapping):
             flat |= {f"{key}.{inner}": item for inner, item in value.items()}
