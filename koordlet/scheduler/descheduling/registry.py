@@ -12,6 +12,7 @@ from koordlet.scheduler.descheduling.round import DeschedulingStrategy
 from koordlet.scheduler.descheduling.strategies.anti_affinity import (
     RemovePodsViolatingInterPodAntiAffinity,
 )
+from koordlet.scheduler.descheduling.strategies.better_affinity import BetterAffinity
 from koordlet.scheduler.descheduling.strategies.custom_priority import CustomPriority
 from koordlet.scheduler.descheduling.strategies.duplicates import RemoveDuplicates
 from koordlet.scheduler.descheduling.strategies.fragmentation_aware import FragmentationAware
@@ -50,7 +51,7 @@ BALANCE: Mapping[str, Factory] = {
     for strategy in (
         *(CustomPriority, FragmentationAware, ScaleDownBinPack),
         *(HighNodeUtilization, LowNodeLoad, LowNodeUtilization, RemoveDuplicates),
-        *(RemovePodsViolatingTopologySpreadConstraint, ReservedResources),
+        *(RemovePodsViolatingTopologySpreadConstraint, ReservedResources, BetterAffinity),
     )
 }
 #: Runs in each profile that does not disable it, at the end of this point, and only shows.

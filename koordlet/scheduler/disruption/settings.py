@@ -23,14 +23,19 @@ API_VERSION, KIND = kinds.DISRUPTION_RATES.api_version, "ReschedulingConfigurati
 
 
 class Aggressiveness(enum.Enum):
-    """How far background movers go: the percentage of every budget, evictions a minute."""
+    """How far background movers go.
 
-    LOW = ("Low", 25, 2)
-    NORMAL = ("Normal", 50, 10)
-    HIGH = ("High", 100, 30)
+    The percentage of every budget, evictions a minute; the gain for which a pod is moved, and in
+    how many rounds in a row it has to be seen.
+    """
 
-    def __init__(self, word: str, share: int, per_minute: int) -> None:
+    LOW = ("Low", 25, 2, 0.30, 10)
+    NORMAL = ("Normal", 50, 10, 0.15, 5)
+    HIGH = ("High", 100, 30, 0.05, 2)
+
+    def __init__(self, word: str, share: int, per_minute: int, gain: float, rounds: int) -> None:
         self.word, self.share, self.per_minute = word, share, per_minute
+        self.gain, self.rounds = gain, rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,8 @@ KEYS = (
     SettingKey(
         "aggressiveness", "`Low`, `Normal`, `High`", "`Normal`",
         "How far background movers go: 25, 50 or 100 % of every budget, and 2, 10 or 30 evictions a"
-        " minute.", _word, "aggressiveness",
+        " minute. `BetterAffinity` moves for a gain of 0.30, 0.15 or 0.05 that 10, 5 or 2 rounds in"
+        " a row have seen.", _word, "aggressiveness",
     ),
     SettingKey(
         "disruption.defaults", "list of `{priorityAtLeast, count, window}`", "none",

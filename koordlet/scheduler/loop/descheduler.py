@@ -237,6 +237,7 @@ class Descheduler:
             claim_classes=dict(map(dump.claim_class, claims.values())),
             held=self._held,
             gangs=core.gangs.book,
+            aggressiveness=self.disruptions.limiter.settings.aggressiveness,
         )
 
     def _record(self, body: wire.Body) -> _PodRecord:

@@ -1,4 +1,4 @@
-"""The place of a preemptor: a reservation over the room of its victims, so that nobody else gets it.
+"""The place of a preemptor: a reservation over the room of its victims, for itself alone.
 
 Covers: making it before the victims are sent away, giving it back, what the scheduler concludes
 from it. Does not cover: the object (``rescheduling.plan_room``), that it waits until its room is

@@ -69,6 +69,7 @@ class Reporter:
         clock: Callable[[], float],
         events: event_messages.EventBuilder,
         budget: EventBudget | None = None,
+        *,
         places: held_place.HeldPlaces | None = None,
     ) -> None:
         self._store, self._core, self._clock = store, core, clock

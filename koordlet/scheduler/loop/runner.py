@@ -126,7 +126,7 @@ class Loop:
             store, self.core, lambda: self.disruptions.limiter.settings.preemption.hold_place
         )
         self.reporter = reporter.Reporter(
-            store, self.core, steady, events, budget, self.held_places
+            store, self.core, steady, events, budget, places=self.held_places
         )
         self.claim_writer = claim_writer.ClaimWriter(
             store,

@@ -1,4 +1,4 @@
-"""What victims free is the preemptor's alone where its place is held; nothing is held for nobody."""
+"""What victims free is the preemptor's alone where its place is held; none is held for nobody."""
 
 from __future__ import annotations
 
