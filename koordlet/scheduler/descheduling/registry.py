@@ -26,6 +26,7 @@ from koordlet.scheduler.descheduling.strategies.pod_states import (
     RemoveFailedPods,
     RemovePodsHavingTooManyRestarts,
 )
+from koordlet.scheduler.descheduling.strategies.poor_service import PoorService
 from koordlet.scheduler.descheduling.strategies.reserved_resources import ReservedResources
 from koordlet.scheduler.descheduling.strategies.scale_down_bin_pack import ScaleDownBinPack
 from koordlet.scheduler.descheduling.strategies.topology_spread import (
@@ -42,7 +43,7 @@ DESCHEDULE: Mapping[str, Factory] = {
     strategy.name: strategy
     for strategy in (
         *(PodLifeTime, RemoveFailedPods, RemovePodsHavingTooManyRestarts),
-        RemovePodsViolatingInterPodAntiAffinity,
+        *(PoorService, RemovePodsViolatingInterPodAntiAffinity),
         *(RemovePodsViolatingNodeAffinity, RemovePodsViolatingNodeTaints),
     )
 }
