@@ -4,9 +4,9 @@ Covers: crash loops, images and volumes that do not come. Does not cover: pods t
 everywhere, which no other node helps (``pod_states``), load (``low_node_load``).
 
 Rules:
-1. Of a crash loop: ``RESTARTS`` restarts within ``LOOP_SECONDS``, while half of the workload's other
-   pods at least have restarted less than twice. How many there were before, a round has to have
-   seen, unless the pod is younger than that.
+1. Of a crash loop: ``RESTARTS`` restarts within ``LOOP_SECONDS``, while at least half of the other
+   pods of the workload have restarted less than twice. How many there were before, a round has to
+   have seen, unless the pod is younger than that.
 2. Of an image or a volume: the pod is not ready for ``STUCK_SECONDS``, and a container waits for
    one of them, while another pod of the workload is up on another node, and none waits there so.
 3. A pod without others of its workload stays: nobody knows whether it is the node.
