@@ -1,6 +1,7 @@
 """Evictions and DisruptionRates on a real API server, with the account of the deployed scheduler.
 
-Covers: what the role allows, the server's own condition, budgets that refuse (429, 500), statuses.
+Covers: what the role allows, the server's own condition, budgets that refuse (429, 500), statuses,
+the place of a preemptor.
 Does not cover: the limiter's checks (``tests.scheduler.disruption``), other faults
 (``tests.scheduler.loop.test_evictions``).
 """
@@ -16,6 +17,7 @@ import pytest
 
 from koordlet.kube import adapter, credentials
 from koordlet.scheduler.disruption.answers import Mover
+from koordlet.scheduler.disruption.settings import DisruptionSettings, PreemptionSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import evictions, runner
 from tests.cluster.deployed import ACCOUNT, PODS, SPACE, Deployed, pod
@@ -25,6 +27,7 @@ from tests.oracle.objects import Body
 pytestmark = pytest.mark.cluster
 
 RATES = "/apis/scheduling.koordlet.io/v1alpha1/namespaces/default/disruptionrates"
+RESERVATIONS = "/apis/scheduling.koordinator.sh/v1alpha1/reservations"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 MERGE = "application/merge-patch+json"
 MOVER = Mover(name="descheduler/test", acts=True)
@@ -72,7 +75,12 @@ class Scheduler:
         return await self.loop.evictions.evict(request)
 
 
-def scheduled(deployed: Deployed, folder: Path, body: Callable[[Scheduler], Any]) -> None:
+def scheduled(
+    deployed: Deployed,
+    folder: Path,
+    body: Callable[[Scheduler], Any],
+    settings: DisruptionSettings | None = None,
+) -> None:
     """Run a coroutine beside a scheduler."""
 
     async def run() -> None:
@@ -80,7 +88,7 @@ def scheduled(deployed: Deployed, folder: Path, body: Callable[[Scheduler], Any]
         who = credentials.Credentials(credentials.CredentialSource(kubeconfig=str(kubeconfig)))
         store = adapter.KubeStore(who)
         profiles = {ACCOUNT: profile.default(ACCOUNT)}
-        loop = runner.Loop(store, profiles, instance=folder.name)
+        loop = runner.Loop(store, profiles, instance=folder.name, disruption=settings)
         task = asyncio.ensure_future(loop.run())
         try:
             await body(Scheduler(loop))
@@ -167,3 +175,44 @@ def test_a_scheduler_that_starts_anew_counts_what_the_status_keeps(
         assert (await scheduler.evict("c")).reason == "RateSpent"
 
     scheduled(deployed, tmp_path, body)
+
+
+def test_a_preemptor_draws_on_the_place_that_was_held_before_its_victim_went(
+    deployed: Deployed, tmp_path: Path
+) -> None:
+    """The reservation waits for the victim, the preemptor is bound into it, and it is deleted."""
+    admin = deployed.admin
+    most = {"name": "main", "image": "app", "resources": {"requests": {"cpu": "3500m"}}}
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    admin.need("POST", classes, {"metadata": {"name": "high"}, "value": 1000})
+    admin.need("POST", PODS, pod("low", ACCOUNT, nodeName="n0", containers=[most]))
+    here = {"kubernetes.io/hostname": "n0"}
+    high = pod("high", ACCOUNT, priorityClassName="high", containers=[most], nodeSelector=here)
+
+    def phases() -> list[str]:
+        return [body.get("status", {}).get("phase", "") for body in admin.items(RESERVATIONS)]
+
+    async def body(scheduler: Scheduler) -> None:
+        await scheduler.comes(lambda: scheduler.loop.core.pod_cache.get("default/low"))
+        admin.need("POST", PODS, high)
+        await scheduler.comes(lambda: phases() == ["Waiting"])
+        await scheduler.comes(
+            lambda: admin.need("GET", f"{PODS}/low")["metadata"].get("deletionTimestamp")
+        )
+        admin.need("DELETE", f"{PODS}/low?gracePeriodSeconds=0")
+        await scheduler.comes(lambda: "nodeName" in admin.need("GET", f"{PODS}/high")["spec"])
+        await scheduler.comes(lambda: not phases())
+
+    holds = DisruptionSettings(preemption=PreemptionSettings(hold_place=True))
+    scheduled(deployed, tmp_path, body, holds)
+
+    drawn = admin.need("GET", f"{PODS}/high")["metadata"]["annotations"]
+    assert '"name":"place-' in drawn["scheduling.koordinator.sh/reservation-allocated"]
+    asked = [
+        (event["verb"], event["objectRef"]["resource"], event["responseStatus"]["code"])
+        for event in deployed.audit()
+        if event["objectRef"]["resource"] in {"reservations", "pods"}
+    ]
+    made, gone = asked.index(("create", "reservations", 201)), asked.index(("delete", "pods", 200))
+    assert made < gone
+    assert 403 not in {code for _, _, code in asked}

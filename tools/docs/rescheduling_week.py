@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Simulate where that is wanted, and draw."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--record", action="store_true", help="simulate anew")
-    parser.add_argument("--nodes", type=int, default=200)
+    parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--hours", type=int, default=7 * 24)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(argv)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from koordlet.scheduler.descheduling.state import GHOST, ClusterState, is_ready
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.framework import Filter
 from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.view import Scored, View
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
@@ -79,7 +80,8 @@ class Landing:
     def __init__(self, state: ClusterState) -> None:
         self._state, self._columns = state, state.columns
         self._moves: list[_Move] = []
-        self._cycles: dict[str, Cycle] = {}
+        #: By name of a scheduler, and whether they are whole.
+        self._cycles: dict[tuple[str, bool], Cycle] = {}
         self._costly: dict[PodClass, list[Filter]] = {}
         self._seen, self._alive = -1, np.zeros(0, np.bool_)
 
@@ -119,42 +121,55 @@ class Landing:
             known = self._costly[pod_class] = [each for each in several if each is not None]
         return known
 
-    def _cycle(self, name: str) -> Cycle:
-        """The cycle of a scheduler, without what costs much."""
-        known = self._cycles.get(name)
+    def _cycle(self, name: str, *, whole: bool = False) -> Cycle:
+        """The cycle of a scheduler; unless it is to be whole, without what costs much."""
+        known = self._cycles.get((name, whole))
         if known is None:
             served = self._state.profile(name)
-            light = dataclasses.replace(
-                served,
-                filters=tuple(
-                    plugin
-                    for plugin in served.filters
-                    if not isinstance(plugin, LoadAwareScheduling)
-                ),
-                scores=tuple(
-                    (plugin, weight)
-                    for plugin, weight in served.scores
-                    if isinstance(plugin, NodeResourcesFit)
-                ),
+            light = (
+                served
+                if whole
+                else dataclasses.replace(
+                    served,
+                    filters=tuple(
+                        plugin
+                        for plugin in served.filters
+                        if not isinstance(plugin, LoadAwareScheduling)
+                    ),
+                    scores=tuple(
+                        (plugin, weight)
+                        for plugin, weight in served.scores
+                        if isinstance(plugin, NodeResourcesFit)
+                    ),
+                )
             )
-            known = self._cycles[name] = Cycle(self._columns, light)
+            known = self._cycles[name, whole] = Cycle(self._columns, light)
         return known
 
-    def _sorted(self, resident: Resident, *, own: bool) -> tuple[Rows, Rows]:
-        expected = ghost(resident.pod)
-        cycle = self._cycle(resident.pod.pod_class.scheduler)
+    @contextlib.contextmanager
+    def sight(self, resident: Resident, *, whole: bool = True) -> Iterator[View]:
+        """What the scheduler sees of a replacement, its own node included, without the pod."""
+        cycle = self._cycle(resident.pod.pod_class.scheduler, whole=whole)
         taken = take(self._columns, resident.pod)
         try:
-            with self._without_claims(resident.pod), cycle.sight(expected) as view:
-                if view.refused is not None:
-                    empty = np.zeros(0, np.intp)
-                    return empty, empty
-                scored = view.scored(shunned=() if own else (resident.row,))
+            with self._without_claims(resident.pod), cycle.sight(ghost(resident.pod)) as view:
+                yield view
         finally:
             if taken >= 0:
                 self._columns.place(resident.pod, taken)
+
+    def _sorted(self, resident: Resident, *, own: bool) -> tuple[Rows, Rows]:
+        with self.sight(resident, whole=False) as view:
+            scored = self.scored(view, shunned=() if own else (resident.row,))
+        return scored.rows, scored.totals
+
+    def scored(self, view: View, shunned: Collection[int] = ()) -> Scored:
+        """The feasible nodes that are ready, and their scores."""
+        if view.refused is not None:
+            return Scored(np.zeros(0, np.intp), np.zeros(0, np.int64))
+        scored = view.scored(shunned=shunned)
         inside = self._ready()[scored.rows]
-        return scored.rows[inside], scored.totals[inside]
+        return Scored(scored.rows[inside], scored.totals[inside])
 
     def _without_claims(self, pod: Pod) -> contextlib.AbstractContextManager[None]:
         """Free what only this pod has of devices, while the block runs."""

@@ -12,6 +12,7 @@ from koordlet.scheduler.descheduling.round import DeschedulingStrategy
 from koordlet.scheduler.descheduling.strategies.anti_affinity import (
     RemovePodsViolatingInterPodAntiAffinity,
 )
+from koordlet.scheduler.descheduling.strategies.better_affinity import BetterAffinity
 from koordlet.scheduler.descheduling.strategies.custom_priority import CustomPriority
 from koordlet.scheduler.descheduling.strategies.duplicates import RemoveDuplicates
 from koordlet.scheduler.descheduling.strategies.fragmentation_aware import FragmentationAware
@@ -25,6 +26,7 @@ from koordlet.scheduler.descheduling.strategies.pod_states import (
     RemoveFailedPods,
     RemovePodsHavingTooManyRestarts,
 )
+from koordlet.scheduler.descheduling.strategies.poor_service import PoorService
 from koordlet.scheduler.descheduling.strategies.reserved_resources import ReservedResources
 from koordlet.scheduler.descheduling.strategies.scale_down_bin_pack import ScaleDownBinPack
 from koordlet.scheduler.descheduling.strategies.topology_spread import (
@@ -41,7 +43,7 @@ DESCHEDULE: Mapping[str, Factory] = {
     strategy.name: strategy
     for strategy in (
         *(PodLifeTime, RemoveFailedPods, RemovePodsHavingTooManyRestarts),
-        RemovePodsViolatingInterPodAntiAffinity,
+        *(PoorService, RemovePodsViolatingInterPodAntiAffinity),
         *(RemovePodsViolatingNodeAffinity, RemovePodsViolatingNodeTaints),
     )
 }
@@ -50,7 +52,7 @@ BALANCE: Mapping[str, Factory] = {
     for strategy in (
         *(CustomPriority, FragmentationAware, ScaleDownBinPack),
         *(HighNodeUtilization, LowNodeLoad, LowNodeUtilization, RemoveDuplicates),
-        *(RemovePodsViolatingTopologySpreadConstraint, ReservedResources),
+        *(RemovePodsViolatingTopologySpreadConstraint, ReservedResources, BetterAffinity),
     )
 }
 #: Runs in each profile that does not disable it, at the end of this point, and only shows.

@@ -49,6 +49,8 @@ class Intent:
     cordon: bool = False
     #: It stays, and gets this deletion cost; ``None``: it is to go.
     deletion_cost: int | None = None
+    #: For so long its workload avoids the node that serves it badly; 0: it may come back.
+    avoid_seconds: float = 0.0
 
 
 Intents = Generator[Intent, EvictionAnswer, None]
@@ -69,6 +71,7 @@ class EvictionProposal:
     shadow: bool = False
     cordon: bool = False
     deletion_cost: int | None = None
+    avoid_seconds: float = 0.0
     #: What the limiter said: the pod stays, and whoever plays the round may tell that.
     refusal: Refusal | None = None
 
@@ -311,6 +314,7 @@ class DeschedulingRound:
             shadow=intent.shadow or profile.evictor.dry_run,
             cordon=intent.cordon,
             deletion_cost=intent.deletion_cost,
+            avoid_seconds=intent.avoid_seconds,
         )
         if not stays:
             limited = yield from self._limit(proposal)

@@ -20,6 +20,7 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.descheduling import selection
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock
+from koordlet.scheduler.disruption.settings import Aggressiveness
 from koordlet.scheduler.disruption.workloads import WorkloadIndex
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.gangs.book import GangBook
@@ -65,6 +66,8 @@ class ClusterState:
     #: whoever makes jobs instead of evictions.
     held: Callable[[Resident], str] = nothing
     gangs: GangBook = field(default_factory=GangBook)
+    #: How far strategies go that say nothing of it.
+    aggressiveness: Aggressiveness = Aggressiveness.NORMAL
     _owned: Counter[str] | None = None
     #: By row, how often anything about its pods was another, and its residents.
     _residents: dict[int, tuple[int, list[Resident]]] = field(default_factory=dict)

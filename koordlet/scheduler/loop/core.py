@@ -25,7 +25,7 @@ from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import Backoff, Queue, QueuePlace
 from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
-from koordlet.scheduler.loop import capacity_scheduler, preemptors, reservation_events
+from koordlet.scheduler.loop import capacity_scheduler, held_place, preemptors, reservation_events
 from koordlet.scheduler.loop.assumptions import Assumptions
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Nominations, Outcome, Refusal
@@ -74,7 +74,7 @@ class Core:
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, front_across_priorities=front_across_priorities, **by)
         self.budgets = disruption.DisruptionBudgets()
-        self.nominated = Nominations()
+        self.nominated = Nominations(functools.partial(held_place.holds, self.reservations))
         self.decisions = decisions or RecentDecisions()
         self._profiles, self.disrupted = profiles, disrupted
         self.spent = spent
@@ -337,7 +337,7 @@ class Core:
         preempts = cycle.profile.preempts and (pod.preempts or not pod.reserve_pod_of)
         if not (preempts and self.pod_cache.columns.rows):
             return Refusal(pod, messages.joined(failure.message, rescue.message))
-        if preemption.awaited(cycle, pod, failure) or self.quotas.awaits(pod):
+        if preemptors.awaited(self, cycle, pod, failure):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
             message = messages.joined(failure.message, rescue.message, why)
             return Refusal(pod, message, node=pod.nominated)

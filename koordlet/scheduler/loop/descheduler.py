@@ -52,9 +52,6 @@ from koordlet.scheduler.objects.pods import Pod
 CAUSE, COMPONENT = migration_writer.CAUSE, migration_writer.COMPONENT
 #: Between two rounds where the configuration does not say: that of the peers' shipped files.
 INTERVAL = 120.0
-#: Strategies whose pods get poor service from their node, and the seconds for which their workload
-#: avoids it; with all others the node may take a replacement again.
-_AVOIDS = {"RemovePodsHavingTooManyRestarts": 3600.0}
 #: Nobody asks for it: the profile that pods of unknown schedulers are judged by.
 _OWN = "koordlet-descheduler"
 
@@ -237,6 +234,7 @@ class Descheduler:
             claim_classes=dict(map(dump.claim_class, claims.values())),
             held=self._held,
             gangs=core.gangs.book,
+            aggressiveness=self.disruptions.limiter.settings.aggressiveness,
         )
 
     def _record(self, body: wire.Body) -> _PodRecord:
@@ -272,7 +270,7 @@ class Descheduler:
                     mover=mover,
                     cause=CAUSE,
                     reason=proposal.reason,
-                    avoid_seconds=_AVOIDS.get(proposal.strategy, 0.0),
+                    avoid_seconds=proposal.avoid_seconds,
                     policy=traits_.policy or evictor.policy,
                     grace_seconds=evictor.grace(self._settings.grace_seconds),
                     evict_only=traits_.evict_only,

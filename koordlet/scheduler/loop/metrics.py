@@ -34,6 +34,7 @@ _HELP = {
     "koordlet_scheduler_fronted_pods_total": "Replacements that came to the front of the queue.",
     "koordlet_scheduler_gang_cycle_seconds": "Duration of a cycle for a group of gangs, by result.",
     "koordlet_scheduler_gangs_waiting": "Gangs that wait for members or for room.",
+    "koordlet_scheduler_held_places": "Reservations that hold the places of preemptors.",
     "koordlet_scheduler_node_avoidance_entries": "Live entries of the nodes' avoid lists.",
     "koordlet_scheduler_quota_refusals_total": "Pods that a quota did not admit.",
     "koordlet_scheduler_quota_revoked_pods_total": "Pods that a quota called back.",

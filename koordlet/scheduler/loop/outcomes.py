@@ -5,7 +5,7 @@ Covers: the two outcomes, and who was nominated where. Does not cover: carrying 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
 from koordlet.model.record import dataclass
@@ -63,7 +63,9 @@ Outcome = Bind | Hold | Refusal
 class Nominations:
     """Pods that are nominated for a node."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: Callable[[Pod, Pod], bool] = lambda _other, _pod: False) -> None:
+        """``held``: whether the place of one is held otherwise, from the point of another pod."""
+        self._held = held
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._by_pod: dict[str, str] = {}
         #: Nodes with room that was promised and is anybody's now.
@@ -108,12 +110,13 @@ class Nominations:
 
     def before(self, pod: Pod, node: str) -> list[Pod]:
         """Other pods nominated for a node whose priority is at least the pod's."""
-        several = self._by_node.get(node, {}).values()
-        return [
-            other for other in several if other.priority >= pod.priority and other.key != pod.key
-        ]
+        several = self._others(pod, node)
+        return [other for other in several if other.priority >= pod.priority]
 
     def behind(self, pod: Pod, node: str) -> list[Pod]:
         """Pods nominated for a node whose priority is lower than the pod's."""
+        return [other for other in self._others(pod, node) if other.priority < pod.priority]
+
+    def _others(self, pod: Pod, node: str) -> list[Pod]:
         several = self._by_node.get(node, {}).values()
-        return [other for other in several if other.priority < pod.priority]
+        return [other for other in several if other.key != pod.key and not self._held(other, pod)]

@@ -21,17 +21,20 @@ from typing import Protocol
 
 from koordlet.scheduler.cluster.columns import concerns_reservations
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.framework import dryrun
+from koordlet.scheduler.framework import Failure, dryrun, preemption
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.dryrun import ResourceSums
 from koordlet.scheduler.framework.queue import Queue
 from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
+from koordlet.scheduler.loop import held_place
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Nominations, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
+from koordlet.scheduler.loop.quota_scheduler import QuotaScheduler
 from koordlet.scheduler.loop.victims import Victims
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins.resources import NodeResourcesFit
+from koordlet.scheduler.reservation.cache import ReservationCache
 
 
 class Core(Protocol):
@@ -43,7 +46,15 @@ class Core(Protocol):
     victims: Victims
     cycles: dict[str, Cycle]
     gangs: GangScheduler
+    quotas: QuotaScheduler
+    reservations: ReservationCache
     measures: SchedulerMetrics
+
+
+def awaited(core: Core, cycle: Cycle, pod: Pod, failure: Failure) -> bool:
+    """Whether a preemptor has yet to get the room that was made for it."""
+    leaving = preemption.awaited(cycle, pod, failure) or core.quotas.awaits(pod)
+    return leaving or held_place.comes(core.reservations, pod)
 
 
 def waits(core: Core, event: ClusterEvent) -> Callable[[Pod], bool] | None:

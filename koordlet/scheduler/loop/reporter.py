@@ -6,7 +6,8 @@ Rules:
 1. A condition is written when it differs from the stored one. Only the newest of a pod is written;
    older ones that still wait are replaced.
 2. A victim first gets its condition, then is deleted by UID; a victim that is already gone is fine.
-   A victim that cannot be deleted is spared, and the core is told.
+   A victim that cannot be deleted is spared, and the core is told. Where the preemptor is to have a
+   place (``held_place``), it has it before any of them goes.
 3. Events cost at most ``EventBudget.rate`` requests a second, after a burst of ``burst``. Within
    that budget each bound pod has its own event; beyond, one event names all pods of an owner that
    were bound in a second. The same refusal of a pod is written once, and counted up after
@@ -25,7 +26,7 @@ from typing import Any
 
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model.record import dataclass
-from koordlet.scheduler.loop import event_messages
+from koordlet.scheduler.loop import event_messages, held_place
 from koordlet.scheduler.loop.binder import ref
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
@@ -68,8 +69,11 @@ class Reporter:
         clock: Callable[[], float],
         events: event_messages.EventBuilder,
         budget: EventBudget | None = None,
+        *,
+        places: held_place.HeldPlaces | None = None,
     ) -> None:
         self._store, self._core, self._clock = store, core, clock
+        self._places = places
         self._events = events
         self._budget = EventBudget() if budget is None else budget
         self._tokens, self._filled = self._budget.burst, clock()
@@ -109,8 +113,11 @@ class Reporter:
 
     def refused(self, refusal: Refusal) -> None:
         """Report a pod that found no node; the reservation controller reports reserve pods."""
-        for victim in refusal.victims:
-            self._later(("victim", victim.uid), functools.partial(self._evict, victim, refusal))
+        if self._places is not None and self._places.wants(refusal):
+            key = "place", refusal.leaving[0].uid
+            self._later(key, functools.partial(self._hold, refusal, self._places))
+        else:
+            self._send_away(refusal)
         if refusal.pod.reserve_pod_of:
             return
         stored_condition = refusal.reason, refusal.message, refusal.node
@@ -234,6 +241,15 @@ class Reporter:
             ),
         ):
             refusal.pod.stored_condition = stored_condition
+
+    async def _hold(self, refusal: Refusal, places: held_place.HeldPlaces) -> None:
+        """Hold the place of a preemptor first, then send its victims away."""
+        await places.hold(refusal)
+        self._send_away(refusal)
+
+    def _send_away(self, refusal: Refusal) -> None:
+        for victim in refusal.victims:
+            self._later(("victim", victim.uid), functools.partial(self._evict, victim, refusal))
 
     async def _evict(self, victim: Pod, by: Refusal) -> None:
         self._event(event_messages.preempted(victim, by))

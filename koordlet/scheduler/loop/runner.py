@@ -42,6 +42,7 @@ from koordlet.scheduler.loop import (
     event_messages,
     evictions,
     health,
+    held_place,
     pod_group_controller,
     quota_controller,
     reporter,
@@ -121,7 +122,12 @@ class Loop:
             allocations=self.allocations,
         )
         events = event_messages.EventBuilder(instance, self._clocks.wall)
-        self.reporter = reporter.Reporter(store, self.core, steady, events, budget)
+        self.held_places = held_place.HeldPlaces(
+            store, self.core, lambda: self.disruptions.limiter.settings.preemption.hold_place
+        )
+        self.reporter = reporter.Reporter(
+            store, self.core, steady, events, budget, places=self.held_places
+        )
         self.claim_writer = claim_writer.ClaimWriter(
             store,
             self.allocations,
@@ -219,6 +225,7 @@ class Loop:
                 self.leads.set()
                 group.create_task(self.binder.run())
                 group.create_task(self.reporter.run())
+                group.create_task(self.held_places.run())
                 group.create_task(self.reservation_controller.run())
                 group.create_task(self.pod_group_controller.run())
                 group.create_task(self.disruption_rate_controller.run())
@@ -310,6 +317,7 @@ class Loop:
         gauges |= self.disruption_rate_controller.gauges() | quota_summary.gauges(core.quotas.book)
         gauges["koordlet_scheduler_gangs_waiting", ()] = core.gangs.waiting()
         gauges["koordlet_scheduler_node_avoidance_entries", ()] = self.disruptions.avoidances.live()
+        gauges["koordlet_scheduler_held_places", ()] = sum(1 for _ in self.held_places.places())
         gauges["scheduler_homeless_pods", ()] = core.pod_cache.homeless()
         gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(
             self.leading

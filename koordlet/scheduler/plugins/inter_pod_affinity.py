@@ -189,7 +189,8 @@ class Preferred(framework.ContextScore):
         """Every node has the same at this moment."""
         return not self._own and not self._others.items()
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:
+    def sums(self, rows: Rows) -> Ints:
+        """The sums themselves."""
         sum_of = np.zeros(rows.size, np.int64)
         signs = {"affinity": self._hard, "prefers": 1, "avoids": -1}
         others = [
@@ -200,6 +201,10 @@ class Preferred(framework.ContextScore):
             totals = sums.totals()
             if totals.any():
                 sum_of += (weight * totals)[sums.domains[rows]]
+        return sum_of
+
+    def final(self, raw: Ints, rows: Rows) -> Ints:
+        sum_of = self.sums(rows)
         low, high = (int(sum_of.min()), int(sum_of.max())) if sum_of.size else (0, 0)
         if low == high:
             return np.zeros(rows.size, np.int64)

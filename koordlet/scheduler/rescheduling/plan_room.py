@@ -1,18 +1,19 @@
-"""The place of the pod that a plan makes room for: a reservation over the room of those that leave.
+"""The place of a pod that room is made for: a reservation over the room of those that leave.
 
-Covers: the object. Does not cover: reservations over running pods (``reservation.preallocation``).
+Covers: the object, for plans and for preemptors. Does not cover: reservations over running pods
+(``reservation.preallocation``).
 
 Rules:
 1. It takes over the room of the pods that leave, and of nobody else: what they free is nobody
    else's from the moment when they are gone.
 2. It holds what the pod asks for, and at least what they free, so that it can take over all of it.
    What the pod does not take is free again once it is there.
-3. It lives somewhat longer than the plan, which deletes it in the end.
+3. That of a plan lives somewhat longer than the plan, which deletes it in the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from koordlet.kubeapi import kinds
@@ -38,7 +39,18 @@ _PLACING = (
 
 
 def body(plan: MovePlan, pod: Body, asks: Pod, leaving: Sequence[Pod]) -> dict[str, Any]:
-    """The reservation for a pod, as the store has it, over the room of others."""
+    """The reservation of a plan for its pod."""
+    meta = {"name": plan_flow.place_name(plan), "annotations": {job.PLAN: plan.uid}}
+    return place(meta, plan.node, pod, asks, leaving, ttl=plan.ttl + _LONGER)
+
+
+def place(
+    named: Mapping[str, Any], node: str, pod: Body, asks: Pod, leaving: Sequence[Pod], *, ttl: float
+) -> dict[str, Any]:
+    """A reservation for a pod, as the store has it, over the room of others on a node.
+
+    ``named``: its name, and annotations that say whose it is.
+    """
     meta, spec = wire.mapping(pod, "metadata"), wire.mapping(pod, "spec")
     freed = resources.total(each.pod_class.requests.real for each in leaving)
     amounts = resources.most((asks.pod_class.requests.real, freed))
@@ -54,8 +66,8 @@ def body(plan: MovePlan, pod: Body, asks: Pod, leaving: Sequence[Pod]) -> dict[s
         "apiVersion": kinds.RESERVATIONS.api_version,
         "kind": kinds.RESERVATIONS.name,
         "metadata": {
-            "name": plan_flow.place_name(plan),
-            "annotations": {job.PLAN: plan.uid, keys.ADOPTS: ",".join(adopted)},
+            **named,
+            "annotations": {**named["annotations"], keys.ADOPTS: ",".join(adopted)},
         },
         "spec": {
             "template": {
@@ -65,7 +77,7 @@ def body(plan: MovePlan, pod: Body, asks: Pod, leaving: Sequence[Pod]) -> dict[s
                 },
                 "spec": {
                     **{key: spec[key] for key in _PLACING if key in spec},
-                    "nodeName": plan.node,
+                    "nodeName": node,
                     "containers": [container],
                 },
             },
@@ -73,6 +85,6 @@ def body(plan: MovePlan, pod: Body, asks: Pod, leaving: Sequence[Pod]) -> dict[s
             "allocateOnce": True,
             "preAllocation": True,
             "preAllocationPolicy": {"enableMultiple": True},
-            "ttl": duration.text(plan.ttl + _LONGER),
+            "ttl": duration.text(ttl),
         },
     }

@@ -31,6 +31,8 @@ SCHEDULER_NAME = f"{_SCHEDULING}/scheduler-name"
 ADOPTED = "koordlet.io/pre-allocated"
 #: Ours: the UIDs of the running pods that it takes over, and no others, with commas between them.
 ADOPTS = "koordlet.io/pre-allocates"
+#: Ours: the preemptor, ``namespace/name``, whose place it is.
+PLACE_OF = "koordlet.io/place-of"
 #: Ours: the unit or cgroup that it is for, and that no scheduler moves.
 MATCH = "koordlet.io/match"
 #: Ours: the token by which a client's repeated create is known to be the same one.

@@ -22,6 +22,7 @@ from koordlet.scheduler.descheduling.round import (
     RoundProfile,
 )
 from koordlet.scheduler.descheduling.state import ClusterState, is_ready
+from koordlet.scheduler.descheduling.strategies.better_affinity import BetterAffinity
 from koordlet.scheduler.descheduling.strategies.low_node_load import LowNodeLoad
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Allow, Answer, Clock, Mover, Refusal
@@ -31,7 +32,9 @@ from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.objects.disruption import DisruptionBudgets
 
 CAUSE = "Descheduled"
-#: Rehearsals, one second each, for strategies that want to see something several times.
+#: Strategies that want to see something several times before they act.
+_PATIENT = (BetterAffinity, LowNodeLoad)
+#: Rehearsals, one second each, for these.
 _REHEARSALS = 20
 #: Nobody goes: what a node's first pod shows is enough.
 _NOBODY = RoundLimits(per_node=0)
@@ -91,7 +94,7 @@ class DeschedulingSimulation:
         several = [
             dataclasses.replace(profile, strategies=waiting)
             for profile in self._settings.profiles
-            if (waiting := [each for each in profile.strategies if isinstance(each, LowNodeLoad)])
+            if (waiting := [each for each in profile.strategies if isinstance(each, _PATIENT)])
         ]
         for second in range(_REHEARSALS if several else 0):
             result = self._round(several, _NOBODY, second - _REHEARSALS).play(self._answer)

@@ -34,6 +34,7 @@ FULL: dict[str, Any] = {
         "background": ["descheduler"],
     },
     "plans": {"makeRoomAfter": "10m", "consolidateEvery": "1h", "mode": "Act"},
+    "preemption": {"holdPlace": True},
     "queue": {"frontAcrossPriorities": True},
 }
 
@@ -56,7 +57,7 @@ def test_every_key_of_the_reference_is_read_into_its_field() -> None:
     for key in settings.KEYS:
         of = [
             getattr(each, key.path.partition(".")[0])
-            if key.path.startswith(("limiter.", "plans."))
+            if key.path.startswith(("limiter.", "plans.", "preemption."))
             else each
             for each in (configured, usual)
         ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import kinds, node_avoidances, objects
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.descheduling.round import EvictionProposal
 from koordlet.scheduler.descheduling.state import ClusterState
@@ -55,7 +55,8 @@ async def pod(world: schedulers.World, name: str, status: Mapping[str, Any], **m
 @asynccontextmanager
 async def scene(ram: Path, *, over_http: bool) -> AsyncGenerator[schedulers.World]:
     """Two nodes; of three pods two restarted too often, and one of these is no ReplicaSet's."""
-    async with schedulers.world(ram, over_http=over_http) as world:
+    custom = kinds.RESERVATIONS, kinds.NODE_AVOIDANCES
+    async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
         await world.node("n1")
         await world.node("n2")
         for name, count in (("often", 9), ("rarely", 1)):
@@ -77,7 +78,10 @@ async def ending(world: schedulers.World) -> list[str]:
 def test_one_round_evicts_what_a_strategy_chooses_and_tells_why(
     ram: Path, *, over_http: bool
 ) -> None:
-    """Through the Eviction API and the limiter; a pod that nobody would create again stays."""
+    """Through the Eviction API and the limiter; who was evicted avoids the node.
+
+    A pod that nobody would create again stays.
+    """
 
     async def body() -> None:
         async with scene(ram, over_http=over_http) as world:
@@ -96,6 +100,10 @@ def test_one_round_evicts_what_a_strategy_chooses_and_tells_why(
             (event,) = (each for each in listing.items if each["reason"] == "Descheduled")
             assert event["note"] == "pod evicted by containers restarted 9 times, at most 4"
             assert (event["type"], event["regarding"]["name"]) == ("Normal", "often")
+            listing = await objects.collect(world.store.list(kinds.NODE_AVOIDANCES))
+            (avoided,) = map(node_avoidances.node_avoidance, listing.items)
+            (entry,) = avoided.entries
+            assert (avoided.node, entry.until - entry.since) == ("n1", 3600.0)
 
     schedulers.run(body())
 

@@ -26,6 +26,8 @@ _STATES = (
     *("OOMKilled", "Error", "Completed", "DeadlineExceeded", "Evicted", "ContainerCannotRun"),
     "StartError",
 )
+#: For so long the workload of a pod that restarts too often avoids its node.
+_AVOIDS = 3600.0
 _RESTART_STATES = ("Running", "CrashLoopBackOff")
 _exit_codes = shapes.listing(shapes.integer(-(2**31), 2**31 - 1))
 
@@ -187,9 +189,8 @@ class RemovePodsHavingTooManyRestarts:
         several = scene.evictable(row, self._meant, ended=True)
         for resident in sorted(several, key=self._restarts, reverse=True):
             restarts = self._restarts(resident)
-            yield rounds.Intent(
-                resident, f"containers restarted {restarts} times, at most {self._threshold - 1}"
-            )
+            text = f"containers restarted {restarts} times, at most {self._threshold - 1}"
+            yield rounds.Intent(resident, text, avoid_seconds=_AVOIDS)
 
     def intents(self, scene: rounds.Scene) -> rounds.Intents:
         """Node by node."""
