@@ -78,7 +78,10 @@ class Descheduler:
         disruption: DisruptionSettings | None = None,
         watched: WatchedCluster | None = None,
     ) -> None:
-        """``watched``: the cluster as a scheduler watches it that this is a part of."""
+        """``watched``: the cluster as a scheduler watches it that this is a part of.
+
+        ``dry_run``: nothing is sent, so that nobody need be elected.
+        """
         self._clocks = Clocks() if clocks is None else clocks
         steady, wall = self._clocks.steady, self._clocks.wall
         self._settings, self._sends = settings, not dry_run
@@ -97,7 +100,7 @@ class Descheduler:
         )
         self.election = (
             None
-            if settings.election is None
+            if settings.election is None or dry_run
             else election.Election(store, instance, steady, wall, settings.election)
         )
         migrating = (each.evictor for each in settings.profiles if each.evictor.migrates)

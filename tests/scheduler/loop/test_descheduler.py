@@ -192,12 +192,11 @@ def test_of_two_deschedulers_one_acts(ram: Path, *, over_http: bool) -> None:
         async with scene(ram, over_http=over_http) as world:
             both_elect = settings(
                 leaderElection={"resourceNamespace": "d", "retryPeriod": "100ms",
-                                "renewDeadline": "5s", "leaseDuration": "10s"}
+                                "renewDeadline": "5s", "leaseDuration": "10s"},
+                dryRun=True,
             )  # fmt: skip
             several = [
-                descheduler.Descheduler(
-                    world.client, both_elect, instance=name, dry_run=True, disruption=FREE
-                )
+                descheduler.Descheduler(world.client, both_elect, instance=name, disruption=FREE)
                 for name in ("one", "two")
             ]
             first, second = (asyncio.ensure_future(each.run()) for each in several)
