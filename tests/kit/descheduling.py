@@ -18,6 +18,7 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Bools, Rows
 from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling import round as rounds
+from koordlet.scheduler.disruption.answers import Refusal
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.objects.pods import PodClass
 
@@ -142,15 +143,14 @@ class Searches(framework.Plugin):
         return {usual.name: more}
 
 
-def everybody(_proposal: rounds.EvictionProposal) -> bool:
+def everybody(_proposal: rounds.EvictionProposal) -> None:
     """Whoever is proposed goes."""
-    return True
 
 
 def play(
     bodies: Sequence[Mapping[str, Any]],
     body: Mapping[str, Any],
-    answer: Callable[[rounds.EvictionProposal], bool] = everybody,
+    answer: Callable[[rounds.EvictionProposal], Refusal | None] = everybody,
 ) -> rounds.RoundResult:
     """One round of a configuration over a cluster."""
     settings = configuration.read(body, "test")
@@ -161,7 +161,7 @@ def play(
 def evicted(
     bodies: Sequence[Mapping[str, Any]],
     body: Mapping[str, Any],
-    answer: Callable[[rounds.EvictionProposal], bool] = everybody,
+    answer: Callable[[rounds.EvictionProposal], Refusal | None] = everybody,
 ) -> list[str]:
     """The names of the pods that go, in their order; a strategy that fails fails the test."""
     result = play(bodies, body, answer)

@@ -145,12 +145,7 @@ class _Run:
         limits = dataclasses.replace(self._settings.limits, total=most, per_node=2)
         played = DeschedulingRound(self._settings.profiles, limits, self.state)
         gone: list[EvictionProposal] = []
-
-        def answer(proposal: EvictionProposal) -> bool:
-            gone.append(proposal)
-            return True
-
-        played.play(answer)
+        played.play(gone.append)
         landing = Landing(self.state)
         for proposal in gone:
             self._move(proposal, landing)

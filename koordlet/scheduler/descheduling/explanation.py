@@ -14,7 +14,7 @@ from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.round import RoundProfile
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.disruption.answers import Allow, Answer
+from koordlet.scheduler.disruption.answers import Refusal
 
 
 def resident(state: ClusterState, key: str) -> Resident | None:
@@ -29,9 +29,9 @@ def resident(state: ClusterState, key: str) -> Resident | None:
 
 
 def document(
-    state: ClusterState, profiles: Sequence[RoundProfile], pod: Resident, answer: Answer
+    state: ClusterState, profiles: Sequence[RoundProfile], pod: Resident, refusal: Refusal | None
 ) -> dict[str, Any]:
-    """Every check; ``answer``: what the limiter says."""
+    """Every check; ``refusal``: what the limiter says."""
     usage, landing = state.usages.get(pod.pod.node), Landing(state)
     feasible = landing.feasible(pod).tolist()
     return {
@@ -42,7 +42,7 @@ def document(
             for profile in profiles
         },
         "fits": [state.node(row).name for row in feasible if landing.accepts(pod, row)],
-        "limiter": "" if isinstance(answer, Allow) else f"{answer.reason}: {answer.message}",
+        "limiter": "" if refusal is None else f"{refusal.reason}: {refusal.message}",
         "usage": None
         if usage is None or usage.updated is None
         else {

@@ -1,8 +1,8 @@
 """One round: every strategy of every profile proposes, limits and evictor answer.
 
 Covers: the order of strategies, checks before each eviction, what a failing strategy costs.
-Does not cover: evicting, and the limiter; whoever plays a round asks it, and answers each proposal
-with whether the pod goes.
+Does not cover: evicting, and what bounds evictions over time: whoever plays a round asks it, and
+answers each proposal with what keeps the pod.
 
 Rules:
 1. Per profile first all ``deschedule`` strategies in their order, then all ``balance`` ones.
@@ -12,8 +12,8 @@ Rules:
 4. What a strategy only shows, beside others that act, counts until it ends: it takes nobody's
    place in the limits of the round or on a node.
 5. With upstream's configuration nothing is done where fewer than two nodes are ready.
-6. The limits of the round are asked first, then the limiter, and where a pod would land last: that
-   costs most by far.
+6. The limits of the round are asked first, then what bounds evictions over time, and where a pod
+   would land last: that costs most by far.
 7. A bound of the whole round or cluster ends the strategy, with a note: it would refuse the rest.
 """
 
@@ -58,7 +58,7 @@ Intents = Generator[Intent, EvictionAnswer, None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionProposal:
-    """An intent that passed the checks: whoever plays the round says whether the pod goes."""
+    """An intent that passed the checks: whoever plays the round says what keeps the pod."""
 
     resident: Resident
     reason: str
@@ -72,13 +72,6 @@ class EvictionProposal:
     cordon: bool = False
     deletion_cost: int | None = None
     avoid_seconds: float = 0.0
-    #: What the limiter said: the pod stays, and whoever plays the round may tell that.
-    refusal: Refusal | None = None
-
-    @property
-    def why(self) -> str:
-        """Why the limiter refuses it, reason first; empty where it does not."""
-        return "" if self.refusal is None else f"{self.refusal.reason}: {self.refusal.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +80,14 @@ class Decision:
 
     proposal: EvictionProposal
     answer: EvictionAnswer
+    #: What keeps the pod, where it is no limit of the round.
+    refusal: Refusal | None = None
+
+    @property
+    def why(self) -> str:
+        """Why the pod stays, reason first."""
+        refusal = self.refusal
+        return self.answer.value if refusal is None else f"{refusal.reason}: {refusal.message}"
 
 
 @dataclass(slots=True)
@@ -126,6 +127,8 @@ class RoundResult:
     """What a round did, and why it did no more."""
 
     decisions: list[Decision] = field(default_factory=list)
+    #: Of these the ones that were refused before they were proposed.
+    unproposed: list[Decision] = field(default_factory=list)
     #: In the order in which they ran.
     runs: list[StrategyRun] = field(default_factory=list)
     #: Pods that got another deletion cost.
@@ -212,7 +215,10 @@ class DeschedulingRound:
         asks: Callable[[EvictionProposal], Refusal | None] = lambda _: None,
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``waits``: whoever answers lets the cluster change meanwhile; ``asks``: the limiter."""
+        """``waits``: whoever answers lets the cluster change meanwhile.
+
+        ``asks``: what bounds evictions over time, before a landing is searched (rule 6).
+        """
         self.result = RoundResult()
         self._clock = clock
         self._profiles, self._state, self._waits, self._asks = profiles, state, waits, asks
@@ -220,15 +226,15 @@ class DeschedulingRound:
         self._counts = RoundCounts(limits)
         self._gone: set[str] = set()
 
-    def proposals(self) -> Generator[EvictionProposal, bool, None]:
-        """All proposals; each is answered with whether the pod goes."""
+    def proposals(self) -> Generator[EvictionProposal, Refusal | None, None]:
+        """All proposals; each is answered with what keeps the pod, ``None`` where it goes."""
         try:
             for profile in self._profiles:
                 yield from self._profile(profile)
         finally:
             self._landing.suspend()
 
-    def play(self, answer: Callable[[EvictionProposal], bool]) -> RoundResult:
+    def play(self, answer: Callable[[EvictionProposal], Refusal | None]) -> RoundResult:
         """The whole round, where answers are there at once."""
         proposals = self.proposals()
         try:
@@ -238,7 +244,7 @@ class DeschedulingRound:
         except StopIteration:
             return self.result
 
-    def _profile(self, profile: RoundProfile) -> Generator[EvictionProposal, bool, None]:
+    def _profile(self, profile: RoundProfile) -> Generator[EvictionProposal, Refusal | None, None]:
         rows = profile.rows(self._state)
         if profile.several and len(rows) < 2:
             self.result.notes.append((profile.name, "", FEW_NODES))
@@ -277,7 +283,7 @@ class DeschedulingRound:
         strategy: DeschedulingStrategy,
         scene: Scene,
         run: StrategyRun,
-    ) -> Generator[EvictionProposal, bool, None]:
+    ) -> Generator[EvictionProposal, Refusal | None, None]:
         intents = strategy.intents(scene)
         answer: EvictionAnswer | None = None
         while answer is None or not answer.ends:
@@ -296,7 +302,7 @@ class DeschedulingRound:
 
     def _answer(
         self, profile: RoundProfile, strategy: DeschedulingStrategy, scene: Scene, intent: Intent
-    ) -> Generator[EvictionProposal, bool, EvictionAnswer]:
+    ) -> Generator[EvictionProposal, Refusal | None, EvictionAnswer]:
         resident, target = intent.resident, intent.target
         stays = intent.deletion_cost is not None
         if resident.pod.uid in self._gone:
@@ -317,7 +323,7 @@ class DeschedulingRound:
             avoid_seconds=intent.avoid_seconds,
         )
         if not stays:
-            limited = yield from self._limit(proposal)
+            limited = self._limit(proposal)
             if limited is not None:
                 return limited
             if target < 0 and checks_fit(profile.evictor):
@@ -325,49 +331,44 @@ class DeschedulingRound:
                 if target < 0:
                     return EvictionAnswer.UNFIT
                 proposal = replace(proposal, target=self._name(target))
-        goes = yield from self._ask(proposal)
-        answer = EvictionAnswer.EVICTED if goes else EvictionAnswer.REFUSED
-        if stays and goes:
+        refusal = yield from self._propose(proposal)
+        answer = EvictionAnswer.EVICTED if refusal is None else EvictionAnswer.REFUSED
+        if stays and refusal is None:
             self.result.ranked.append(proposal)
             return answer
-        self.result.decisions.append(Decision(proposal, answer))
-        if goes:
+        self.result.decisions.append(Decision(proposal, answer, refusal))
+        if refusal is None:
             self._gone.add(resident.pod.uid)
             self._counts.count(resident.pod)
             self._landing.depart(resident, target)
         return answer
 
-    def _limit(
-        self, proposal: EvictionProposal
-    ) -> Generator[EvictionProposal, bool, EvictionAnswer | None]:
+    def _limit(self, proposal: EvictionProposal) -> EvictionAnswer | None:
         """The limit that keeps a pod, whether it has another place or not (rule 6)."""
         limited = self._counts.refusal(proposal.resident.pod)
-        if limited is None:
-            if self._waits:
-                self._landing.suspend()
-            refusal = self._asks(proposal)
-            if refusal is not None:
-                proposal = replace(proposal, refusal=refusal)
-                wide = refusal.reason in CLUSTER_WIDE
-                limited = EvictionAnswer.CLUSTER_LIMIT if wide else EvictionAnswer.REFUSED
-                yield proposal
-            if self._waits:
-                self._landing.resume()
         if limited is not None:
             self.result.decisions.append(Decision(proposal, limited))
+        elif (refusal := self._asks(proposal)) is not None:
+            wide = refusal.reason in CLUSTER_WIDE
+            limited = EvictionAnswer.CLUSTER_LIMIT if wide else EvictionAnswer.REFUSED
+            decision = Decision(proposal, limited, refusal)
+            self.result.decisions.append(decision)
+            self.result.unproposed.append(decision)
         return limited
 
     def _name(self, row: int) -> str:
         return self._state.node(row).name if row >= 0 else ""
 
-    def _ask(self, proposal: EvictionProposal) -> Generator[EvictionProposal, bool, bool]:
-        """Whether a pod goes; meanwhile the cluster is shown as it is."""
+    def _propose(
+        self, proposal: EvictionProposal
+    ) -> Generator[EvictionProposal, Refusal | None, Refusal | None]:
+        """What keeps a pod; meanwhile the cluster is shown as it is."""
         if self._waits:
             self._landing.suspend()
-        goes = yield proposal
+        refusal = yield proposal
         if self._waits:
             self._landing.resume()
-        return goes
+        return refusal
 
     def _landing_of(self, evictor: EvictorSettings, resident: Resident) -> int:
         """The best node for the replacement of a pod, of those that the evictor looks at."""

@@ -6,24 +6,17 @@ Covers: the document. Does not cover: printing it (``cli.descheduling``), playin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from koordlet.scheduler.descheduling.limits import EvictionAnswer
 from koordlet.scheduler.descheduling.round import EvictionProposal, RoundResult, StrategyRun
 
 
-def document(
-    result: RoundResult, why: Callable[[EvictionProposal], str] = lambda _: ""
-) -> dict[str, Any]:
-    """A round as JSON; ``why``: the reason of others than the limiter who refused a proposal."""
+def document(result: RoundResult) -> dict[str, Any]:
+    """A round as JSON."""
     refused = [
-        {
-            **_move(decision.proposal),
-            "why": decision.proposal.why
-            or (decision.answer is EvictionAnswer.REFUSED and why(decision.proposal))
-            or decision.answer.value,
-        }
+        {**_move(decision.proposal), "why": decision.why}
         for decision in result.decisions
         if not decision.answer.evicted
     ]

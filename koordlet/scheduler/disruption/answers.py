@@ -102,4 +102,11 @@ class Defer:
 Refusal = Deny | Defer
 Answer = Allow | Refusal
 #: The reasons that are about no pod: at that moment a mover is refused whichever pod it asks for.
-CLUSTER_WIDE = frozenset({"GlobalRate", "InFlight", "Unhealthy"})
+CLUSTER_WIDE = frozenset({"GlobalRate", "InFlight", "MaxMigratingGlobally", "Unhealthy"})
+
+
+def unshadowed(answer: Answer) -> Refusal | None:
+    """What keeps a pod, or would if its mover acted."""
+    if isinstance(answer, Deny) and answer.would is not None:
+        return unshadowed(answer.would)
+    return None if isinstance(answer, Allow) else answer

@@ -1,55 +1,53 @@
-"""The descheduler over a watched cluster: rounds at an interval, what answers each proposal.
+"""The descheduler over a watched cluster: rounds at an interval, what it says of them.
 
-Covers: the state of a round, who answers its proposals, leading, what is kept of the last round.
-Does not cover: deciding (``descheduling``), evicting (``evictions``), carrying out migration jobs
+Covers: the state of a round, leading, what is kept of the last round. Does not cover: deciding
+(``descheduling``), answering what a round proposes (``round_moves``), carrying out migration jobs
 (``migration_controller``), watching (``cluster_watch``, or the scheduler that it is a part of).
 
 Rules:
 1. One thread: a round decides between two awaits, and suspends its decisions while it waits.
-2. A dry run and a profile that only shows ask the limiter what it would say, and send nothing.
-3. An error in a round never ends the process: the next round comes.
-4. Nobody is evicted and no job is carried out while another descheduler leads.
-5. A job that somebody makes by hand is carried out whatever the profiles do; with ``dry_run`` none
+2. An error in a round never ends the process: the next round comes.
+3. Nobody is evicted and no job is carried out while another descheduler leads.
+4. A job that somebody makes by hand is carried out whatever the profiles do; with ``dry_run`` none
    is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import koordlet
 from koordlet import log
-from koordlet.kubeapi import informer, kinds, objects, refusals
+from koordlet.kubeapi import informer, kinds, objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import dump, explanation, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
-from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, EvictorSettings
-from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal, RoundResult
+from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
+from koordlet.scheduler.descheduling.round import DeschedulingRound, RoundResult
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
-from koordlet.scheduler.disruption.answers import Allow, Answer, Clock, Deny, Mover, Refusal
+from koordlet.scheduler.disruption.answers import Clock, Mover, unshadowed
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import (
     election,
-    evictions,
     migration_controller,
     migration_writer,
     plan_controller,
     round_book,
+    round_moves,
 )
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
-from koordlet.scheduler.loop.event_messages import EventMessage
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import summary
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
 
-CAUSE, COMPONENT = migration_writer.CAUSE, migration_writer.COMPONENT
 #: Between two rounds where the configuration does not say: that of the peers' shipped files.
 INTERVAL = 120.0
 #: Nobody asks for it: the profile that pods of unknown schedulers are judged by.
@@ -80,7 +78,10 @@ class Descheduler:
         disruption: DisruptionSettings | None = None,
         watched: WatchedCluster | None = None,
     ) -> None:
-        """``watched``: the cluster as a scheduler watches it that this is a part of."""
+        """``watched``: the cluster as a scheduler watches it that this is a part of.
+
+        ``dry_run``: nothing is sent, so that nobody need be elected.
+        """
         self._clocks = Clocks() if clocks is None else clocks
         steady, wall = self._clocks.steady, self._clocks.wall
         self._settings, self._sends = settings, not dry_run
@@ -99,7 +100,7 @@ class Descheduler:
         )
         self.election = (
             None
-            if settings.election is None
+            if settings.election is None or dry_run
             else election.Election(store, instance, steady, wall, settings.election)
         )
         migrating = (each.evictor for each in settings.profiles if each.evictor.migrates)
@@ -168,23 +169,25 @@ class Descheduler:
         try:
             if self._own is not None:
                 self._own.tidy()
+            moves = round_moves.RoundMoves(
+                self._store, self._watched, self.migrations, self._settings, dry_run=self._dry_run
+            )
             played = DeschedulingRound(
                 self._settings.profiles, self._settings.limits, self.state(),
-                waits=True, asks=self._refusal, clock=clock,
+                waits=True, asks=moves.refusal, clock=clock,
             )  # fmt: skip
-        except Exception as error:  # noqa: BLE001 -- rule 3: the last round stays what it was
+        except Exception as error:  # noqa: BLE001 -- rule 2: the last round stays what it was
             self._failed(error)
             self.beat = self._now().steady
             return RoundResult()
-        self.book.begin()
         proposals = played.proposals()
         try:
-            proposal = next(proposals)
-            while True:
-                proposal = proposals.send(await self._answer(proposal))
-        except StopIteration:
-            pass
-        except Exception as error:  # noqa: BLE001 -- rule 3: it costs this round
+            with contextlib.suppress(StopIteration):
+                proposal = next(proposals)
+                while True:
+                    proposal = proposals.send(await moves.perform(proposal))
+            await moves.tell(played.result)
+        except Exception as error:  # noqa: BLE001 -- rule 2: it costs this round
             self._failed(error)
         finally:
             proposals.close()
@@ -250,97 +253,6 @@ class Descheduler:
             return "pod is being moved alive"
         return self.migrations.held(resident)
 
-    async def _answer(self, proposal: EvictionProposal) -> bool:
-        """Whether a pod goes (rule 2)."""
-        evictor, pod, traits_ = proposal.evictor, proposal.resident.pod, proposal.resident.traits
-        mover = self._mover(proposal)
-        if proposal.deletion_cost is not None:
-            return not mover.acts or await self._rank(proposal, proposal.deletion_cost)
-        if not mover.acts:
-            return self._would(proposal, mover)
-        cordons = proposal.cordon and proposal.refusal is None
-        if cordons and not await self._cordon(proposal, on=True):
-            return False
-        if _needs_jobs(evictor):
-            result = await self.migrations.move(proposal)
-        else:
-            result = await self._watched.evictions.evict(
-                evictions.EvictionRequest(
-                    pod=pod,
-                    mover=mover,
-                    cause=CAUSE,
-                    reason=proposal.reason,
-                    avoid_seconds=proposal.avoid_seconds,
-                    policy=traits_.policy or evictor.policy,
-                    grace_seconds=evictor.grace(self._settings.grace_seconds),
-                    evict_only=traits_.evict_only,
-                    attempts=1,
-                ),
-                proposal.refusal,
-            )
-            if result.evicted:
-                await self._tell(proposal)
-        if not result.evicted:
-            self.book.refuse(proposal, result.reason, result.message)
-            if cordons:
-                await self._cordon(proposal, on=False)
-        return result.evicted
-
-    async def _tell(self, proposal: EvictionProposal) -> None:
-        """The peers' event on the pod; one on its controller comes with each eviction."""
-        text = f"pod evicted by {proposal.reason}"
-        note = EventMessage(proposal.resident.pod, CAUSE, "Evicting", text)
-        evicting = self._watched.evictions
-        await evicting.tell(evicting.events.event(note))
-
-    async def _rank(self, proposal: EvictionProposal, cost: int) -> bool:
-        """Write a pod's deletion cost, by which its controller scales in."""
-        pod = proposal.resident.pod
-        notes = {traits.DELETION_COST: str(cost)}
-        body = {"metadata": {"uid": pod.uid, "annotations": notes}}
-        ref = objects.Ref(kinds.PODS, pod.name, pod.namespace)
-        return await self._patch(proposal, ref, body)
-
-    async def _cordon(self, proposal: EvictionProposal, *, on: bool) -> bool:
-        """Keep new pods off a node before its own leave, or let them come again."""
-        ref = objects.Ref(kinds.NODES, proposal.node)
-        return await self._patch(proposal, ref, {"spec": {"unschedulable": on or None}})
-
-    async def _patch(
-        self, proposal: EvictionProposal, ref: objects.Ref, body: objects.Object
-    ) -> bool:
-        try:
-            await self._store.patch(ref, objects.Merge(body))
-        except refusals.ObjectsError as error:
-            self.core.measures.asked("descheduler", error.code)
-            self.book.refuse(proposal, "Error", str(error))
-            return False
-        return True
-
-    def _mover(self, proposal: EvictionProposal) -> Mover:
-        acts = not (self._dry_run or proposal.shadow)
-        name = f"{COMPONENT}/{proposal.strategy}"
-        return migration_writer.mover(name, proposal.evictor, acts=acts)
-
-    def _refusal(self, proposal: EvictionProposal) -> Refusal | None:
-        """What the limiter says, or would; it is asked for a job together with the job's bounds."""
-        mover = self._mover(proposal)
-        if mover.acts and _needs_jobs(proposal.evictor):
-            return None
-        pod, limiter = proposal.resident.pod, self.disruptions.limiter
-        answer: Answer | None = limiter.may_evict(pod, CAUSE, mover, self._now())
-        if isinstance(answer, Deny) and not mover.acts:
-            answer = answer.would
-        return None if isinstance(answer, Allow) else answer
-
-    def _would(self, proposal: EvictionProposal, mover: Mover) -> bool:
-        """Whether the limiter would let a pod go; one that would is debited in its shadow."""
-        if proposal.refusal is not None:
-            self.book.refuse(proposal, proposal.refusal.reason, proposal.refusal.message)
-            return False
-        self.disruptions.limiter.begin(proposal.resident.pod, CAUSE, mover, self._now())
-        return True
-
     def moves(self, name: str = "") -> list[dict[str, Any]]:
         """The migration jobs, or the one of a name."""
         return [
@@ -359,9 +271,10 @@ class Descheduler:
         if pod is None:
             return {"pod": key, "node": None, "jobs": jobs}
         limiter = self.disruptions.limiter
-        answer = limiter.may_evict(pod.pod, CAUSE, Mover(name=COMPONENT, acts=True), self._now())
+        by = Mover(name=migration_writer.COMPONENT, acts=True)
+        answer = limiter.may_evict(pod.pod, migration_writer.CAUSE, by, self._now())
         return {
-            **explanation.document(state, self._settings.profiles, pod, answer),
+            **explanation.document(state, self._settings.profiles, pod, unshadowed(answer)),
             "bounds": [": ".join(each) for each in self.migrations.bounds(pod)],
             "jobs": jobs,
         }
@@ -386,8 +299,3 @@ class Descheduler:
     def metrics(self) -> str:
         """The text of ``/metrics``."""
         return self.core.measures.text(self.gauges())
-
-
-def _needs_jobs(evictor: EvictorSettings) -> bool:
-    """Whether pods go by migration jobs, and not by evictions."""
-    return evictor.migrates and evictor.migration.mode == RESERVATION_FIRST

@@ -18,6 +18,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from koordlet import log
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
@@ -59,6 +60,8 @@ class Election:
         self._seen: Any = None
         self._since = 0.0
         self._renewed: float | None = None
+        #: Why we do not lead, as the log has it.
+        self._why = ""
 
     @property
     def leading(self) -> bool:
@@ -96,12 +99,16 @@ class Election:
             return  # it ends by itself
 
     async def _attempt(self) -> bool:
-        asked = self._clock()
+        asked, done, tell = self._clock(), False, log.get().info
         try:
             async with asyncio.timeout(self.terms.renew_seconds / 2):
                 done = await self._write()
-        except (refusals.ObjectsError, TimeoutError):
-            return False
+            why = "" if done else f"{self._seen['holderIdentity']} holds it"
+        except (refusals.ObjectsError, TimeoutError) as error:
+            why, tell = str(error) or "the API server does not answer", log.get().warning
+        if why and why != self._why:
+            tell("election.waits", lease=str(self._ref), detail=why)
+        self._why = why
         if done:
             # From when we asked: the answer may have been long on its way.
             self._renewed = asked

@@ -113,21 +113,16 @@ class Evictions:
         """This moment, by both clocks."""
         return Clock(wall=self.events.wall(), steady=self._steady())
 
-    async def evict(
-        self, request: EvictionRequest, refusal: Refusal | None = None
-    ) -> EvictionResult:
-        """Evict a pod if limiter and server allow it; ``refusal``: what the limiter said."""
+    async def evict(self, request: EvictionRequest) -> EvictionResult:
+        """Evict a pod if limiter and server allow it."""
         pod, mover, now = request.pod, request.mover, self.now()
         if not self._leads():
             return EvictionResult("NotLeading", "another scheduler may lead: it decides")
-        answer = refusal or self.limiter.may_evict(pod, request.cause, mover, now)
+        answer = self.limiter.may_evict(pod, request.cause, mover, now)
         if not isinstance(answer, Allow):
-            until = None
-            if isinstance(answer, Deny):
-                until = answer.until
-                if isinstance(answer.would, Allow):
-                    self.limiter.begin(pod, request.cause, mover, now)
-            return await self._end(request, EvictionResult(answer.reason, answer.message, until))
+            if isinstance(answer, Deny) and isinstance(answer.would, Allow):
+                self.limiter.begin(pod, request.cause, mover, now)
+            return await self.refuse(request, answer)
         self.limiter.begin(pod, request.cause, mover, now)
         result = EvictionResult("Error", "it was cancelled")
         try:
@@ -139,6 +134,11 @@ class Evictions:
             else:
                 self.limiter.refused(pod)
         return await self._end(request, result)
+
+    async def refuse(self, request: EvictionRequest, refusal: Refusal) -> EvictionResult:
+        """Count and tell what keeps a pod that a mover wants gone."""
+        until = refusal.until if isinstance(refusal, Deny) else None
+        return await self._end(request, EvictionResult(refusal.reason, refusal.message, until))
 
     async def _annotate(self, request: EvictionRequest, now: Clock) -> None:
         """Write on the pod who evicts it and why; the eviction does not depend on it."""

@@ -24,7 +24,7 @@ from koordlet.scheduler.descheduling import traits
 from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
 from koordlet.scheduler.descheduling.round import EvictionProposal
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
-from koordlet.scheduler.disruption.answers import Answer, Clock
+from koordlet.scheduler.disruption.answers import Clock, Refusal, unshadowed
 from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.loop.evictions import EvictionResult
 from koordlet.scheduler.loop.migration_writer import (
@@ -91,7 +91,7 @@ class MigrationController:
         return f'pod is migrated by job "{name}"' if name is not None else ""
 
     async def move(self, proposal: EvictionProposal) -> EvictionResult:
-        """Make a job, unless it would only wait: the next round comes."""
+        """Make the job of a proposal that an arbiter lets pass."""
         pod, evictor = proposal.resident.pod, proposal.evictor
         ref = PodRef(pod.namespace, pod.name, pod.uid)
         body = jobs.request(
@@ -104,12 +104,6 @@ class MigrationController:
             policy=proposal.resident.traits.policy or evictor.policy,
             grace_seconds=evictor.grace(self._grace_seconds),
         )
-        draft = jobs.decode({**body, "metadata": {**body["metadata"], "name": "?"}})
-        signature = self._watched.disruptions.limiter.workloads.signature(pod.pod_class)
-        candidate = Candidate(job=draft, resident=proposal.resident, signature=signature)
-        verdict = self._arbiter(self._active()).judge(candidate)
-        if not verdict.passes:
-            return EvictionResult(verdict.reason, verdict.message)
         try:
             made = await self._store.create(kinds.POD_MIGRATION_JOBS, body)
         except refusals.ObjectsError as error:
@@ -129,7 +123,7 @@ class MigrationController:
         signature = self._signature(draft, pod)
         candidate = Candidate(job=draft, resident=resident, signature=signature)
         others = [job for job in self._active() if (job.pod.namespace, job.pod.name) != pod_name]
-        return self._arbiter(others).refusals(candidate)
+        return self.arbiter(others).refusals(candidate)
 
     def jobs(self) -> list[MigrationJob]:
         """All jobs, the oldest first."""
@@ -252,15 +246,15 @@ class MigrationController:
         }
         return [*(job for job in shown if job.active), *(job for job, _ in self._unseen.values())]
 
-    def _arbiter(self, counted: Iterable[MigrationJob]) -> Arbiter:
-        """An arbiter over the jobs that count as under way."""
+    def arbiter(self, counted: Iterable[MigrationJob] | None = None) -> Arbiter:
+        """An arbiter over the jobs under way, or over those that are to count as such."""
         workloads = self._watched.disruptions.limiter.workloads
         settings, now = self._settings.migration, self._now()
         bounds = JobBounds(settings, workloads, now.wall)
         for job in self.source.snapshot.values():
             if not job.active:
                 bounds.add_ended(job, self._signature(job, None))
-        running = [self._candidate(job) for job in counted]
+        running = map(self._candidate, self._active() if counted is None else counted)
         return Arbiter(settings, bounds, running, self._asks, self._gang)
 
     def _candidate(self, job: MigrationJob) -> Candidate:
@@ -284,12 +278,12 @@ class MigrationController:
         kind, slash, name = job.workload.partition("/")
         return Signature(job.pod.namespace, kind, name) if slash else None
 
-    def _asks(self, candidate: Candidate) -> Answer:
+    def _asks(self, candidate: Candidate) -> Refusal | None:
         job, limiter = candidate.job, self._watched.disruptions.limiter
         pod = candidate.resident.pod if candidate.resident else None
         assert pod is not None  # noqa: S101 -- nobody is asked about a pod that is gone
-        moved_by = mover(job.by, self._settings, acts=True)
-        return limiter.may_evict(pod, cause(job), moved_by, self._now())
+        moved_by = mover(job.by, self._settings, acts=candidate.acts)
+        return unshadowed(limiter.may_evict(pod, cause(job), moved_by, self._now()))
 
     def _gang(self, candidate: Candidate) -> str:
         """Why the gang of a pod cannot do without it."""
@@ -335,7 +329,7 @@ class MigrationController:
                     memory.learn(PodTraits())
         running = [job for job in self._active() if job.status.phase is Phase.RUNNING]
         candidates = [self._candidate(job) for job in waiting]
-        for verdict in self._arbiter(running).verdicts(candidates):
+        for verdict in self.arbiter(running).verdicts(candidates):
             job, old = verdict.candidate.job, verdict.candidate.job.status
             if verdict.passes:
                 self._start(job, self._writer.begin(verdict.candidate))

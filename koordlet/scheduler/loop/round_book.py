@@ -1,7 +1,7 @@
 """What a descheduler keeps of its rounds: the last one, since when nothing moves, and why.
 
-Covers: refusals by pod, the document of the last round, the metrics of rounds. Does not cover:
-playing them (``loop.descheduler``).
+Covers: the document of the last round, the metrics of rounds. Does not cover: playing them
+(``loop.descheduler``).
 
 Rules:
 1. A descheduler is idle while some strategy wants something in vain, and none moves anything. What
@@ -18,17 +18,11 @@ from typing import Any
 
 from koordlet.model import moment
 from koordlet.scheduler.descheduling import summary
-from koordlet.scheduler.descheduling.limits import EvictionAnswer
-from koordlet.scheduler.descheduling.round import EvictionProposal, RoundResult
+from koordlet.scheduler.descheduling.round import RoundResult
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 
-NO_NODE_FITS = "NoNodeFits"
-_LIMITS = {
-    EvictionAnswer.NODE_LIMIT: "RoundLimit",
-    EvictionAnswer.NAMESPACE_LIMIT: "RoundLimit",
-    EvictionAnswer.TOTAL_LIMIT: "RoundLimit",
-}
+NO_NODE_FITS, ROUND_LIMIT = "NoNodeFits", "RoundLimit"
 
 
 class RoundBook:
@@ -39,23 +33,9 @@ class RoundBook:
         #: The last round, when it ended, how long it took.
         self.last: RoundResult | None = None
         self._ended, self._seconds = 0.0, 0.0
-        #: Why proposals were refused in the last round, by UID of the pod.
-        self.refusals: dict[str, str] = {}
         #: By the steady clock, since when rounds want something and move nothing; and why.
         self._idle_since: float | None = None
         self._why = ""
-
-    def begin(self) -> None:
-        """A round begins."""
-        self.refusals = {}
-
-    def refuse(self, proposal: EvictionProposal, reason: str, message: str) -> None:
-        """A proposal came to nothing."""
-        self.refusals[proposal.resident.pod.uid] = f"{reason}: {message}"
-
-    def why(self, proposal: EvictionProposal) -> str:
-        """Why a proposal was refused; empty where nobody said."""
-        return proposal.why or self.refusals.get(proposal.resident.pod.uid, "")
 
     def end(self, result: RoundResult, seconds: float, now: Clock) -> None:
         """A round is over."""
@@ -78,11 +58,12 @@ class RoundBook:
                 proposal.resident.pod.namespace, proposal.node,
             )  # fmt: skip
 
-    def _reason(self, result: RoundResult) -> str:
+    @staticmethod
+    def _reason(result: RoundResult) -> str:
         """Rule 2."""
         ending = [decision for decision in result.decisions if decision.answer.ends]
         words = Counter(
-            _LIMITS.get(decision.answer) or self.why(decision.proposal).partition(":")[0] or "Error"
+            ROUND_LIMIT if decision.refusal is None else decision.refusal.reason
             for decision in ending or result.decisions
         )
         return words.most_common(1)[0][0] if words else NO_NODE_FITS
@@ -92,7 +73,7 @@ class RoundBook:
 
     def document(self, now: Clock) -> dict[str, Any]:
         """The last round, and how it stands since."""
-        shown = summary.document(self.last or RoundResult(), self.why)
+        shown = summary.document(self.last or RoundResult())
         ended = None if self.last is None else moment.spell(self._ended)
         idle = {"idleSeconds": round(self._idle(now), 1), "idleReason": self._why}
         return {"ended": ended, "seconds": round(self._seconds, 3), **idle, **shown}

@@ -20,7 +20,7 @@ from koordlet.scheduler.descheduling import order
 from koordlet.scheduler.descheduling.evictor_settings import MigrationSettings
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption import workloads
-from koordlet.scheduler.disruption.answers import Allow, Answer
+from koordlet.scheduler.disruption.answers import Refusal
 from koordlet.scheduler.disruption.workloads import Signature, WorkloadIndex
 from koordlet.scheduler.migration import flow
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
@@ -37,6 +37,8 @@ class Candidate:
     signature: Signature | None = None
     #: What the job says of itself and the cluster does not show: reason and sentence.
     unproved: tuple[str, str] = ("", "")
+    #: ``False``: the job would be made if its mover acted.
+    acts: bool = True
 
     @property
     def pod(self) -> PodRef:
@@ -158,7 +160,7 @@ class Arbiter:
         settings: MigrationSettings,
         bounds: JobBounds,
         running: Iterable[Candidate],
-        asks: Callable[[Candidate], Answer],
+        asks: Callable[[Candidate], Refusal | None],
         gang: Callable[[Candidate], str],
     ) -> None:
         """``asks``: the limiter; ``gang``: why a pod's gang cannot do without it."""
@@ -167,9 +169,10 @@ class Arbiter:
         #: The jobs of pods.
         self._taken: dict[PodRef, str] = {}
         for candidate in running:
-            self._begin(candidate)
+            self.begin(candidate)
 
-    def _begin(self, candidate: Candidate) -> None:
+    def begin(self, candidate: Candidate) -> None:
+        """Count a job that is under way from now on."""
         self._taken[candidate.pod] = candidate.job.name
         self._bounds.add(candidate)
 
@@ -178,7 +181,7 @@ class Arbiter:
         for candidate in self._ordered(waiting):
             verdict = self.judge(candidate)
             if verdict.passes:
-                self._begin(candidate)
+                self.begin(candidate)
             yield verdict
 
     def _ordered(self, waiting: Sequence[Candidate]) -> list[Candidate]:
@@ -218,9 +221,8 @@ class Arbiter:
             yield FORBIDDEN, why
         if candidate.unproved[0]:
             yield candidate.unproved
-        answer = self._asks(candidate)
-        reason = "" if isinstance(answer, Allow) else answer.reason
-        message = "" if isinstance(answer, Allow) else answer.message
+        refusal = self._asks(candidate)
+        reason, message = ("", "") if refusal is None else (refusal.reason, refusal.message)
         if reason == "Protected":
             yield FORBIDDEN, message
         if resident.traits.evict or job.plan or job.leader:

@@ -6,7 +6,8 @@ Covers: signals, the order of starting and stopping, HTTP. Does not cover: round
 Rules:
 1. SIGTERM and SIGINT end it with 0: the lease is given back first. A lost lease ends it with an
    error, so that whoever supervises it starts it anew.
-2. With ``once`` it ends after one round, and shows nothing over HTTP.
+2. With ``once`` it ends after one round, and shows nothing over HTTP. A signal before the round
+   is over is an error: there is nothing to show.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from koordlet import log
 from koordlet.http import message, routes, server
+from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.disruption.settings import DisruptionSettings
@@ -108,6 +110,11 @@ async def run(options: DeschedulerOptions) -> dict[str, Any]:
             await asyncio.wait({rounds, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if rounds.done() and (error := lifecycle.first_error(rounds)) is not None:
                 raise error
+            if options.once and not rounds.done():
+                raise errors.HostError(
+                    "it was stopped before its round was over",
+                    fix="what it waits for is in the log: another descheduler may lead",
+                )
         finally:
             stopped.cancel()
             rounds.cancel()

@@ -25,7 +25,7 @@ from koordlet.scheduler.descheduling.state import ClusterState, is_ready
 from koordlet.scheduler.descheduling.strategies.better_affinity import BetterAffinity
 from koordlet.scheduler.descheduling.strategies.low_node_load import LowNodeLoad
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.disruption.answers import Allow, Answer, Clock, Mover, Refusal
+from koordlet.scheduler.disruption.answers import Clock, Mover, Refusal, unshadowed
 from koordlet.scheduler.disruption.limiter import ClusterHealth, Limiter
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework.profile import Profile
@@ -75,8 +75,8 @@ class DeschedulingSimulation:
         pod = explanation.resident(self._state, key)
         if pod is None:
             return None
-        answer = self._ask(pod, "descheduler")
-        return explanation.document(self._state, self._settings.profiles, pod, answer)
+        refusal = self._ask(pod, "descheduler")
+        return explanation.document(self._state, self._settings.profiles, pod, refusal)
 
     def _round(
         self, profiles: Sequence[RoundProfile], limits: RoundLimits, seconds: float = 0.0
@@ -101,21 +101,17 @@ class DeschedulingSimulation:
             if not any("often enough in a row" in text for _, _, text in result.notes):
                 return
 
-    def _answer(self, proposal: EvictionProposal) -> bool:
-        if proposal.refusal is not None:
-            return False
+    def _answer(self, proposal: EvictionProposal) -> None:
         if proposal.deletion_cost is None:  # else it stays
             mover = Mover(name=f"descheduler/{proposal.strategy}", acts=True)
             self._limiter.begin(proposal.resident.pod, CAUSE, mover, self._state.now)
-        return True
 
     def _refusal(self, proposal: EvictionProposal) -> Refusal | None:
-        answer = self._ask(proposal.resident, f"descheduler/{proposal.strategy}")
-        return None if isinstance(answer, Allow) else answer
+        return self._ask(proposal.resident, f"descheduler/{proposal.strategy}")
 
-    def _ask(self, resident: Resident, name: str) -> Answer:
+    def _ask(self, resident: Resident, name: str) -> Refusal | None:
         mover = Mover(name=name, acts=True)
-        return self._limiter.may_evict(resident.pod, CAUSE, mover, self._state.now)
+        return unshadowed(self._limiter.may_evict(resident.pod, CAUSE, mover, self._state.now))
 
 
 def _health(state: ClusterState) -> ClusterHealth:

@@ -10,7 +10,7 @@ from typing import Any
 from koordlet.model import moment
 from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling.round import DeschedulingRound, EvictionProposal
-from koordlet.scheduler.disruption.answers import Allow, Clock, Mover
+from koordlet.scheduler.disruption.answers import Clock, Mover, Refusal, unshadowed
 from koordlet.scheduler.disruption.limiter import ClusterHealth, Limiter
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.objects.disruption import DisruptionBudgets
@@ -69,16 +69,16 @@ class Day:
         self.limiter.settle(now)
         gone: list[EvictionProposal] = []
 
-        def answer(proposal: EvictionProposal) -> bool:
-            if not isinstance(
-                self.limiter.may_evict(proposal.resident.pod, "D", MOVER, now), Allow
-            ):
-                return False
+        def asks(proposal: EvictionProposal) -> Refusal | None:
+            return unshadowed(self.limiter.may_evict(proposal.resident.pod, "D", MOVER, now))
+
+        def answer(proposal: EvictionProposal) -> None:
             self.limiter.begin(proposal.resident.pod, "D", MOVER, now)
             gone.append(proposal)
-            return True
 
-        DeschedulingRound(self.settings.profiles, self.settings.limits, self.state).play(answer)
+        DeschedulingRound(self.settings.profiles, self.settings.limits, self.state, asks=asks).play(
+            answer
+        )
         for place, proposal in enumerate(gone):
             self._replace(proposal, f"{number}-{place}", now)
         self.counts.append(len(gone))

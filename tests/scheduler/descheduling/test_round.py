@@ -46,8 +46,11 @@ def test_limits_count_the_evictions_of_one_round(limits: dict[str, Any], names: 
 def test_only_pods_that_go_are_counted() -> None:
     """A refused eviction leaves the limit to the next pod."""
     body = policy(OLD, maxNoOfPodsToEvictTotal=1)
-    names = evicted(several(), body, lambda proposal: proposal.resident.pod.name == "p1")
-    assert names == ["p1"]
+
+    def answer(proposal: rounds.EvictionProposal) -> Deny | None:
+        return None if proposal.resident.pod.name == "p1" else Deny("PDB", "none may go")
+
+    assert evicted(several(), body, answer) == ["p1"]
 
 
 def test_a_limit_is_told_in_the_peers_words() -> None:
@@ -97,23 +100,20 @@ def test_no_landing_is_searched_for_what_a_limit_keeps(
 def test_the_limiter_is_asked_first_and_the_clusters_bound_ends_the_strategy(
     reason: str, answers: list[EvictionAnswer], notes: list[str]
 ) -> None:
-    """What it refuses costs no search, and whoever plays the round is shown it with the reason."""
-    searched, shown = descheduling.Searches(), list[str]()
+    """What it refuses costs no search and is not proposed; the result has it with the reason."""
+    searched, proposed = descheduling.Searches(), list[rounds.EvictionProposal]()
     settings = configuration.read(policy(OLD, {"nodeFit": True}), "f")
     state, _ = dump.state(several(), descheduling.NOW, searched.served())
 
     def asks(proposal: rounds.EvictionProposal) -> Deny | None:
         return None if proposal.resident.pod.name == "p3" else Deny(reason, "later")
 
-    def answer(proposal: rounds.EvictionProposal) -> bool:
-        shown.append(proposal.why)
-        return True
-
     played = rounds.DeschedulingRound(settings.profiles, settings.limits, state, asks=asks)
-    result = played.play(answer)
+    result = played.play(proposed.append)
     decided = [decision.answer for decision in result.decisions]
     assert decided == [EvictionAnswer.EVICTED, *answers]
-    assert shown == ["", *[f"{reason}: later"] * len(answers)]
+    assert [proposal.resident.pod.name for proposal in proposed] == ["p3"]
+    assert [each.why for each in result.unproposed] == [f"{reason}: later"] * len(answers)
     assert [text for *_, text in result.notes] == notes
     assert searched.number == 1
 
@@ -199,9 +199,8 @@ def test_the_columns_are_as_they_were_when_a_round_is_over() -> None:
     settings = configuration.read(policy(OLD, {"nodeFit": True}), "f")
     seen: list[list[int]] = []
 
-    def answer(_proposal: rounds.EvictionProposal) -> bool:
+    def answer(_proposal: rounds.EvictionProposal) -> None:
         seen.append([len(pods) for pods in state.columns.pods])
-        return True
 
     for waits in (False, True):
         rounds.DeschedulingRound(settings.profiles, settings.limits, state, waits=waits).play(

@@ -12,13 +12,9 @@ from typing import Any
 
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.descheduling import configuration
-from koordlet.scheduler.descheduling.round import EvictionProposal
-from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.settings import DisruptionSettings
-from koordlet.scheduler.framework import profile
-from koordlet.scheduler.loop import cluster_watch, descheduler, runner
-from koordlet.scheduler.loop.migration_controller import MigrationController
-from koordlet.scheduler.migration import flow, job
+from koordlet.scheduler.loop import descheduler
+from koordlet.scheduler.migration import job
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from tests.kit import deadline, descheduling, schedulers
 from tests.scheduler.loop.test_descheduler import FREE, OWNER, READY
@@ -319,45 +315,5 @@ def test_a_strategy_moves_its_pod_by_a_job_and_chooses_it_once(ram: Path) -> Non
             await task
             assert len(await cluster.world.until(bool, JOBS)) == 1
             assert 'koordlet_migration_jobs{phase="Succeeded"} 1' in made.metrics()
-
-    schedulers.run(body())
-
-
-def test_a_job_that_the_watch_has_yet_to_show_counts_for_the_next_one_and_not_for_ever(
-    ram: Path,
-) -> None:
-    """Else a strategy makes a second job of a workload, which could only wait."""
-    now = [1000.0]
-    clocks = runner.Clocks(steady=lambda: now[0])
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False, custom=KINDS) as world:
-            await Cluster(world).fill()
-            profiles = {schedulers.NAME: profile.default(schedulers.NAME)}
-            watched = cluster_watch.ClusterWatch(
-                world.client, profiles, FREE, clocks, instance="one", leads=lambda: True
-            )
-            evictor = settings().profiles[0].evictor
-            # It does not run: its watch shows nothing.
-            controller = MigrationController(world.client, watched, evictor)
-
-            async def move(name: str) -> str:
-                pod = watched.sources.informers[kinds.PODS].get(name, "d")
-                assert pod is not None
-                proposal = EvictionProposal(
-                    resident=Resident(pod, PodTraits(), 0), reason="r", strategy="s", profile="p",
-                    node=pod.node, target="", evictor=evictor,
-                )  # fmt: skip
-                return (await controller.move(proposal)).reason
-
-            task = asyncio.ensure_future(watched.sources.run())
-            await watched.sources.synced()
-            watched.tidy()
-            assert await move("web-1") == "Evicted"
-            assert await move("web-2") == "MaxMigratingPerWorkload"
-            now[0] += flow.SETTLE
-            assert await move("web-2") == "Evicted"
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
     schedulers.run(body())

@@ -55,17 +55,13 @@ class Played:
             reason = limiter.get(proposal.resident.pod.name)
             return None if reason is None else Deny(reason, "why")
 
+        def answer(proposal: rounds.EvictionProposal) -> Deny | None:
+            reason = refused.get(proposal.resident.pod.name)
+            return None if reason is None else Deny(reason, "why")
+
         played = rounds.DeschedulingRound(
             settings.profiles, settings.limits, state, clock=self._clock, asks=asks
         )
-        self.book.begin()
-
-        def answer(proposal: rounds.EvictionProposal) -> bool:
-            reason = refused.get(proposal.resident.pod.name)
-            if reason is not None:
-                self.book.refuse(proposal, reason, "why")
-            return reason is None
-
         self.book.end(played.play(answer), 0.25, Clock(wall=NOW + at, steady=at))
 
     def idle(self, at: float) -> tuple[float, str]:

@@ -12,7 +12,7 @@ from koordlet.model import moment
 from koordlet.scheduler.descheduling import dump
 from koordlet.scheduler.descheduling.evictor_settings import MigrationSettings
 from koordlet.scheduler.descheduling.state import ClusterState
-from koordlet.scheduler.disruption.answers import Allow, Answer, Defer, Deny
+from koordlet.scheduler.disruption.answers import Defer, Deny, Refusal
 from koordlet.scheduler.migration import arbitration
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
@@ -31,7 +31,7 @@ class Scene:
         nodes = [descheduling.node(f"n{number}", cpu="64") for number in (1, 2)]
         self.state: ClusterState = dump.state([*nodes, *pods], NOW)[0]
         self.settings = settings
-        self.answer: Answer = Allow()
+        self.refusal: Refusal | None = None
         self.broken_gang = ""
 
     def candidate(self, pod: str, name: str = "", age: float = 10.0) -> Candidate:
@@ -56,7 +56,7 @@ class Scene:
         for candidate in ended:
             bounds.add_ended(candidate.job, candidate.signature)
         arbiter = Arbiter(
-            self.settings, bounds, running, lambda _: self.answer, lambda _: self.broken_gang
+            self.settings, bounds, running, lambda _: self.refusal, lambda _: self.broken_gang
         )
         self.last = list(arbiter.verdicts(waiting))
         return {verdict.candidate.job.name: verdict.reason for verdict in self.last}
@@ -168,12 +168,12 @@ def test_what_waiting_cannot_change_is_final() -> None:
 def test_the_limiter_is_asked_and_a_budget_is_left_to_the_server() -> None:
     """A job waits for a budget with its room held, and for anything else before that."""
     scene = Scene(*pods(3))
-    for answer, reason in (
+    for refusal, reason in (
         (Deny("Protected", "no"), arbitration.FORBIDDEN),
         (Deny("CoolDown", "later"), "CoolDown"),
         (Defer("PDB", "none"), ""),
     ):
-        scene.answer = answer
+        scene.refusal = refusal
         assert scene.verdicts([scene.candidate("web-0")]) == {"job-web-0": reason}
 
 

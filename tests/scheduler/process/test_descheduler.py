@@ -23,6 +23,9 @@ POLICY = descheduling.policy(
     test_descheduler.TOO_MANY,
     leaderElection={"resourceNamespace": "d"},
 )
+#: Another descheduler leads.
+HELD = {"holderIdentity": "other", "leaseDurationSeconds": 3600}
+LEASE = objects.Ref(kinds.LEASES, "koordlet-descheduler", "d")
 
 
 @asynccontextmanager
@@ -72,12 +75,9 @@ def test_it_serves_its_health_and_last_round_and_gives_the_lease_back(ram: Path)
     """SIGTERM ends it with 0, and the next candidate need not wait."""
 
     async def body() -> None:
-        async with scene(ram, deschedulingInterval="1h") as (world, words):
+        async with scene(ram, deschedulingInterval="1h", dryRun=True) as (world, words):
             process = await asyncio.create_subprocess_exec(
-                *words,
-                "--dry-run",
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
+                *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
             )
             assert process.stdout is not None
             base = ""
@@ -101,8 +101,50 @@ def test_it_serves_its_health_and_last_round_and_gives_the_lease_back(ram: Path)
             process.send_signal(signal.SIGTERM)
             await process.communicate()
             assert process.returncode == 0
-            lease = await world.store.get(objects.Ref(kinds.LEASES, "koordlet-descheduler", "d"))
+            lease = await world.store.get(LEASE)
             assert lease["spec"]["holderIdentity"] == ""
+
+    schedulers.run(body())
+
+
+@asynccontextmanager
+async def led(ram: Path) -> AsyncGenerator[tuple[schedulers.World, list[str]]]:
+    """The scene, and another descheduler that leads."""
+    async with scene(ram) as (world, words):
+        meta = {"name": LEASE.name, "namespace": LEASE.namespace}
+        await world.store.create(kinds.LEASES, {"metadata": meta, "spec": HELD})
+        yield world, words
+
+
+def test_a_dry_run_needs_no_lease(ram: Path) -> None:
+    """It sends nothing, whoever leads."""
+
+    async def body() -> None:
+        async with led(ram) as (world, words):
+            code, printed = await ended([*words, "--once", "--dry-run"])
+            assert (code, "d/often  n1" in printed) == (0, True)
+            assert (await world.store.get(LEASE))["spec"] == HELD
+
+    schedulers.run(body())
+
+
+def test_whoever_waits_for_the_lease_says_so_and_stopped_then_has_made_no_round(ram: Path) -> None:
+    """No empty round is shown, which would read as if nothing had to go."""
+
+    async def body() -> None:
+        async with led(ram) as (_, words):
+            process = await asyncio.create_subprocess_exec(
+                *words, "--once", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+            )
+            assert process.stderr is not None
+            async for line in process.stderr:
+                if b"election.waits" in line:
+                    assert json.loads(line)["detail"] == "other holds it"
+                    break
+            process.send_signal(signal.SIGTERM)
+            shown, complaint = await process.communicate()
+            assert (process.returncode, shown) == (1, b"")
+            assert b"stopped before its round was over" in complaint
 
     schedulers.run(body())
 

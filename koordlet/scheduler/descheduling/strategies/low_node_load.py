@@ -66,10 +66,17 @@ class LowNodeLoad:
                 and selection.matches(pool.selector, scene.state.node(row).labels)
             ]
             seen.update(rows)
-            yield from self._pool(scene, pool, rows)
+            kept: dict[str, Counter[str]] = {}
+            yield from self._pool(scene, pool, rows, kept)
+            if kept:
+                scene.note(f"pool {pool.name}: no pod leaves {_kept(kept)}")
 
     def _pool(
-        self, scene: rounds.Scene, pool: load_settings.NodePool, rows: Sequence[int]
+        self,
+        scene: rounds.Scene,
+        pool: load_settings.NodePool,
+        rows: Sequence[int],
+        kept: dict[str, Counter[str]],
     ) -> rounds.Intents:
         oldest = self.settings.expiration_seconds
         loads = [
@@ -110,14 +117,16 @@ class LowNodeLoad:
         left = node_load.room((*low, *both), prod=False)
         shared = node_load.room(both, prod=False)
         try:
-            yield from self._balance(scene, pool, sources[False], (*low, *both), left, prod=False)
+            yield from self._balance(
+                scene, pool, sources[False], (*low, *both), left, kept=kept, prod=False
+            )
             for name, amount in node_load.room(both, prod=True).items():
                 # What the first round has left of the nodes that both rounds may use.
                 shared[name] = min(amount, shared[name], left[name])
             prod_room = node_load.room(prod_low, prod=True)
             left = {name: prod_room.get(name, 0.0) + shared.get(name, 0.0) for name in pool.names}
             yield from self._balance(
-                scene, pool, sources[True], (*prod_low, *both), left, prod=True
+                scene, pool, sources[True], (*prod_low, *both), left, kept=kept, prod=True
             )
         finally:  # a limit may end it at any pod
             for prod, abnormal in sources.items():
@@ -171,13 +180,13 @@ class LowNodeLoad:
         targets: Sequence[NodeLoad],
         left: node_load.Amounts,
         *,
+        kept: dict[str, Counter[str]],
         prod: bool,
     ) -> rounds.Intents:
         """Move pods from the sources while they are too full and the targets have room."""
         if not targets:
             return
         room = _TargetRoom(targets, pool.names, prod=prod)
-        kept: dict[str, Counter[str]] = {}
         for source in sources:
             for resident, target in self._leaving(scene, pool, source, room, kept, prod=prod):
                 if any(amount <= 0 for amount in left.values()):
@@ -194,8 +203,6 @@ class LowNodeLoad:
                         left[name] -= taken[name]
             if not source.over(prod=prod) and not source.suffers:
                 self._detectors[pool.name, prod].reset(source.name)
-        if kept:
-            scene.note(f"pool {pool.name}: no pod leaves {_kept(kept)}")
 
     def _leaving(
         self,

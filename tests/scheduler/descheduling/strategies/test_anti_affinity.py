@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from koordlet.scheduler.descheduling.round import EvictionProposal
+from koordlet.scheduler.disruption.answers import Deny
 from tests.kit.descheduling import Body, evicted, node, pod, policy
 
 NAME = "RemovePodsViolatingInterPodAntiAffinity"
@@ -34,9 +36,11 @@ def test_all_but_one_of_three_go_the_least_important_first() -> None:
 def test_a_refused_eviction_leaves_the_pod_in_the_way() -> None:
     """So the next one is asked for as well."""
     pods = [same("p1", priority=10), same("p2", priority=20)]
-    body = policy({NAME: {}})
-    names = evicted([*NODES, *pods], body, lambda each: each.resident.pod.name != "p1")
-    assert names == ["p2"]
+
+    def answer(proposal: EvictionProposal) -> Deny | None:
+        return Deny("PDB", "it stays") if proposal.resident.pod.name == "p1" else None
+
+    assert evicted([*NODES, *pods], policy({NAME: {}}), answer) == ["p2"]
 
 
 def test_the_domain_of_a_topology_counts_over_its_nodes() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from koordlet.model import errors
 from koordlet.scheduler.descheduling.round import EvictionProposal
+from koordlet.scheduler.disruption.answers import Deny
 from tests.kit.descheduling import evicted, node, play, pod, policy
 
 LEVELS = [
@@ -81,9 +82,9 @@ def test_a_drain_ends_with_the_first_pod_that_is_refused() -> None:
     pods = [pod(f"{node}{number}", f"d{node}") for node in (1, 2) for number in (0, 1)]
     asked = []
 
-    def answer(proposal: EvictionProposal) -> bool:
+    def answer(proposal: EvictionProposal) -> Deny | None:
         asked.append((proposal.resident.pod.name, proposal.cordon))
-        return proposal.node == "d2"
+        return None if proposal.node == "d2" else Deny("PDB", "it stays")
 
     play([*several, *pods], strategy(mode="DrainNode", autoCordon=True), answer)
     assert asked == [("10", True), ("20", False), ("21", False)]
@@ -112,9 +113,8 @@ def test_it_says_why_it_does_nothing() -> None:
 
     shadows = []
 
-    def answer(proposal: EvictionProposal) -> bool:
+    def answer(proposal: EvictionProposal) -> None:
         shadows.append(proposal.shadow)
-        return True
 
     play([*NODES, *pods], strategy(dryRun=True), answer)
     assert shadows == [True]

@@ -147,6 +147,21 @@ def test_a_pod_goes_only_where_a_target_stays_below_its_threshold() -> None:
     assert Rounds(bodies, **args, nodeFit=False).names() == ["p1"]
 
 
+def test_a_node_that_no_pod_leaves_is_a_note_though_the_targets_room_ends_the_pool() -> None:
+    """The bare pod of the fullest node stays; another pod takes all that the target has."""
+    bodies = [
+        *(node(name, cpu="10", memory="10Gi") for name in ("n1", "n2", "n3")),
+        pod("bare", "n1", cpu="1", owner=""),
+        *(pod(name, "n2", cpu="1") for name in ("p1", "p2")),
+        *(metric("n1", "6", bare="4"), metric("n2", "3.6", p1="3", p2="3"), metric("n3", "4")),
+    ]
+    result = Rounds(bodies, **AT_ONCE, nodeFit=False).play()
+    assert len(result.evicted) == 1
+    assert [text for *_, text in result.notes] == [
+        "pool __default_node_pool__: no pod leaves node n1: none may be evicted"
+    ]
+
+
 def test_nodes_that_no_pod_leaves_are_a_note_with_the_reasons() -> None:
     """One for all of them, however many there are."""
     bodies = [

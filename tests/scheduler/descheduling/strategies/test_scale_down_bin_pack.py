@@ -41,9 +41,8 @@ def test_the_rank_is_a_deletion_cost_and_nobody_goes() -> None:
     """Rank 0 is the lowest cost; a pod that has its cost already is left alone."""
     costs: dict[str, int | None] = {}
 
-    def answer(proposal: EvictionProposal) -> bool:
+    def answer(proposal: EvictionProposal) -> None:
         costs[proposal.resident.pod.name] = proposal.deletion_cost
-        return True
 
     bodies = cluster()
     cost = {"controller.kubernetes.io/pod-deletion-cost": "1"}
