@@ -26,8 +26,8 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.answers import Clock, Mover
 from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.migration_writer import PAUSE, WatchedCluster
-from koordlet.scheduler.migration import cleanup, room
 from koordlet.scheduler.migration import job as jobs
+from koordlet.scheduler.migration import room
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -260,7 +260,8 @@ class PlanController:
             await self._end(plan, "NoPlan", made)
             return
         moves = [
-            PlanMove(_ref(each.pod), each.origin, each.target, each.after) for each in made.moves
+            PlanMove(_ref(each.pod), each.origin, each.target, each.after, each.gang)
+            for each in made.moves
         ]
         pod = None if wanted is None else _ref(wanted)
         patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod), plan.revision)
@@ -291,7 +292,7 @@ class PlanController:
         await self._create(kinds.RESERVATIONS, body)
 
     async def _make(self, plan: MovePlan, place: int) -> None:
-        move = plan.moves[place]
+        move, leader = plan.moves[place], plan.leader(place)
         pod = self._pod(move.pod)
         body = jobs.request(
             move.pod if move.pod.uid or pod is None else _ref(pod),
@@ -299,6 +300,8 @@ class PlanController:
             reason=plan.reason or f"to {plan.goal}",
             by=plan.mover,
             node=move.target,
+            gang=bool(move.gang) and not leader,
+            leader=leader,
             plan=plan.uid,
         )
         body["metadata"].pop("generateName")
@@ -326,9 +329,10 @@ class PlanController:
         if self.source.health.state is not informer.State.WATCHING:
             return
         try:
+            picture = self._picture()
             for job in self._migrations.jobs():
                 orphan = job.plan and job.plan not in several and job.active and not job.aborts
-                if orphan and not cleanup.has_evicted(job):
+                if orphan and not plan_flow.has_left(job, picture):
                     await self._annotate(job, {jobs.ABORT: "true"})
             for (_, name), body in self._watched.sources.informers[
                 kinds.RESERVATIONS

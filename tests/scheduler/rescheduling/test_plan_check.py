@@ -58,13 +58,13 @@ def test_a_rehearsal_leaves_no_trace_and_a_plan_is_bound_by_budgets_alone() -> N
         answer = limiter.may_evict(pods[1], "Descheduled", background, now)
         assert isinstance(answer, Deny)
         assert answer.reason == "CoolDown"
-        assert plan_check.rehearse(limiter, pods[1:], now) == ("", "")
+        assert plan_check.rehearse(limiter, [[pod] for pod in pods[1:]], now) == ("", "")
 
 
 def test_a_plan_that_begins_by_itself_is_rehearsed_to_the_refusal_that_lasts() -> None:
     """The second pod of a workload waits minutes by one check, half an hour by another."""
     scene = LimitedDump(SHARED, NOW)
-    pods = [each.pod for each in scene.state.residents(scene.state.columns.rows["a"])]
+    pods = [[each.pod] for each in scene.state.residents(scene.state.columns.rows["a"])]
     limiter, now = scene.limiter, scene.state.now
     assert plan_check.rehearse(limiter, pods[:1], now, plan_check.STARTED) == ("", "")
     assert plan_check.rehearse(limiter, pods[:2], now, plan_check.STARTED)[0] == "CoolDown"
