@@ -45,7 +45,7 @@ from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 LOOK, _SWEEP = 0.2, 5.0
 #: How often it is looked whether a plan should begin by itself.
 STARTS = 2.0
-#: A job is given up somewhat later than its plan, which says why.
+#: A job is given up somewhat later than its plan, which says why; with it those that follow.
 _LONGER = 60.0
 #: Plans that are over are kept for so long, for whoever asks.
 KEPT = 24 * 3600.0
@@ -296,7 +296,7 @@ class PlanController:
         pod = self._pod(move.pod)
         body = jobs.request(
             move.pod if move.pod.uid or pod is None else _ref(pod),
-            ttl_seconds=plan.ttl + _LONGER,
+            ttl_seconds=0.0 if leader else plan.ttl + _LONGER,
             reason=plan.reason or f"to {plan.goal}",
             by=plan.mover,
             node=move.target,
