@@ -242,18 +242,25 @@ class RoomPlanner:
         return bool(plan_check.rehearse(self._limiter, units, self._state.now, self._mover)[0])
 
     def _landed(
-        self, row: int, chosen: Sequence[Candidate], chains: SearchBudget, priority: int
+        self,
+        row: int,
+        chosen: Sequence[Candidate],
+        chains: SearchBudget,
+        priority: int,
+        among: Collection[int] | None = None,
     ) -> tuple[PlannedMove, ...] | None:
-        """Where each would go, the largest first; ``None`` where one has no place (rule 2)."""
+        """Where each would go, the largest first; ``None`` where one has no place (rule 2).
+
+        ``among``: the nodes where they may go; ``None``: all.
+        """
         moves: list[PlannedMove] = []
         try:
             for each in sorted(
                 chosen, key=lambda each: (-int(each.amounts[0]), *move_sets.rank(each))
             ):
-                among = self._open(each.unit, row, moves)
-                if self._depart(
-                    each.unit, functools.partial(self._landing.best, among=among), moves
-                ):
+                rows = self._open(each.unit, row, moves, among)
+                best = functools.partial(self._landing.best, among=rows)
+                if self._depart(each.unit, best, moves):
                     continue
                 target = self._vacated(each, chains, priority, moves)
                 if target < 0:
@@ -264,14 +271,20 @@ class RoomPlanner:
             self._landing.take_back(len(moves))
 
     def _open(
-        self, unit: MoveUnit, row: int, moves: Sequence[PlannedMove]
+        self,
+        unit: MoveUnit,
+        row: int,
+        moves: Sequence[PlannedMove],
+        among: Collection[int] | None,
     ) -> Collection[int] | None:
         """Where these may go: members of a gang to no node that is emptied or that others leave."""
-        if not unit.gang:
-            return unit.rows
+        if unit.free:
+            return among
+        several = set(self._state.rows() if unit.rows is None else unit.rows)
+        if among is not None:
+            several &= set(among)
         left = {row, *(self._columns.rows[move.origin] for move in moves)}
-        several = self._state.rows() if unit.rows is None else unit.rows
-        return [each for each in several if each not in left]
+        return several - left if unit.gang else several
 
     def _depart(
         self, unit: MoveUnit, choose: Callable[[Resident], int], moves: list[PlannedMove]
@@ -322,11 +335,15 @@ class RoomPlanner:
     # For a node.
 
     def empty_node(self) -> RoomPlan | str:
-        """The cheapest plan that leaves a node what belongs to it alone, or why there is none."""
-        several = []
+        """The cheapest plan that leaves a node what belongs to it alone, or why there is none.
+
+        Nobody goes to a node that is empty already: nothing would be gained.
+        """
+        several, used = [], set()
         for row in self._state.rows():
             movable = list(self._candidates(row, 2**31))
             residents = self._state.residents(row)
+            used |= {row for each in residents if not belongs(each)}
             staying = sum(bool(belongs(each)) for each in residents)
             pods = [each for candidate in movable for each in candidate.unit.residents]
             complete = sum(each.row == row for each in pods) + staying == len(residents)
@@ -339,7 +356,7 @@ class RoomPlanner:
             if not complete or self._rehearsed(each.unit.pods for each in movable):
                 bound += 1
                 continue
-            moves = self._landed(row, movable, _NO_CHAINS, 0)
+            moves = self._landed(row, movable, _NO_CHAINS, 0, used)
             if moves is not None:
                 return RoomPlan(name, moves)
         return (

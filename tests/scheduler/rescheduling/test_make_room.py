@@ -108,6 +108,11 @@ def test_the_node_that_is_cheapest_to_empty_is_emptied() -> None:
     ]
     answer = plan(*bodies)
     assert moves(answer) == [("b0", "b", "c")]
+    # An empty node is no place for it: as many would have pods as before.
+    answer = plan(node("a"), node("b"), pod("a0", "a", cpu="500m"))
+    assert str(answer).endswith(
+        "0 have a pod that may not be evicted now, 1 one without room elsewhere"
+    )
     full = [node("a"), node("b"), pod("a0", "a", cpu="2"), pod("b0", "b", cpu="2")]
     assert plan(*full) == (
         "2 of 2 nodes whose pods may move were tried: 0 have a pod that may not be evicted now,"
@@ -341,6 +346,8 @@ def test_a_gang_on_a_node_to_be_emptied_takes_its_other_members_along() -> None:
     """None of them goes to the node, which has room as soon as the others have left."""
     bodies = ganged("xc", "xd", "xe")
     bodies[0] = node("xa", cpu="3", labels={"rack": "x"})
+    # Others are there that stay, so that something is gained.
+    bodies += [pod(f"{name}-0", name, cpu="0", owner="") for name in ("xc", "xd", "xe")]
     answer = plan(*bodies)
     assert isinstance(answer, RoomPlan)
     assert answer.node == "xa"

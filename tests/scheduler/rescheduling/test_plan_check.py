@@ -102,11 +102,12 @@ def test_the_worth_of_moves_is_what_their_node_gets_and_what_leaves() -> None:
 
 
 def ganged(minimum: int, *more: Body) -> LimitedDump:
-    """Gang ``g``: two members on node a, one on node b; room for them on c and d."""
+    """Gang ``g``: two members on node a, one on node b; room for them on c and d, beside others."""
     group = gangs.pod_group("g", minimum, namespace="default")
     bodies = [node("a", cpu="2"), *(node(name, cpu="2") for name in ("b", "c", "d")), group]
     labels = {pod_groups.POD_GROUP: "g"}
     bodies += [pod(f"g{n}", "aab"[n], cpu="1", labels=labels) for n in range(3)]
+    bodies += [pod(f"{name}0", name, cpu="0", owner="") for name in "cd"]
     return LimitedDump((*bodies, *more), NOW)
 
 
