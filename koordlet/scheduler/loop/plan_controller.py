@@ -148,6 +148,10 @@ class PlanController:
             reason="no node has room for it" if pod is not None else "to need fewer nodes",
             starter=move_plan.STARTER,
         )
+        for plan in plans if pod is None else ():
+            shown = plan.starter == move_plan.STARTER and plan.pod is None and not plan.acts
+            if shown and not plan.status.phase.over:  # the new one takes its place
+                await self._store.delete(self._ref(plan), uid=plan.uid)
         await self._create(kinds.MOVE_PLANS, body)
 
     async def _advance(self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock) -> None:

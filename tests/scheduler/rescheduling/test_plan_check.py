@@ -7,6 +7,7 @@ import pytest
 from koordlet.kubeapi import pod_groups
 from koordlet.scheduler.disruption.answers import Clock, Deny, Mover
 from koordlet.scheduler.migration.job import PodRef
+from koordlet.scheduler.objects import eviction_marks
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.rescheduling import plan_check
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
@@ -107,7 +108,8 @@ def ganged(minimum: int, *more: Body) -> LimitedDump:
     bodies = [node("a", cpu="2"), *(node(name, cpu="2") for name in ("b", "c", "d")), group]
     labels = {pod_groups.POD_GROUP: "g"}
     bodies += [pod(f"g{n}", "aab"[n], cpu="1", labels=labels) for n in range(3)]
-    bodies += [pod(f"{name}0", name, cpu="0", owner="") for name in "cd"]
+    stays = {eviction_marks.MOVABLE: "false"}
+    bodies += [pod(f"{name}0", name, cpu="0", annotations=stays) for name in "cd"]
     return LimitedDump((*bodies, *more), NOW)
 
 
