@@ -115,7 +115,7 @@ def _gangs(state: ClusterState, plan: RoomPlan) -> Iterator[str]:
         node = state.node(state.columns.rows[first.target])
         where = f", within {key}={node.labels[key]}" if key else ""
         yield (
-            f"gang {first.gang} needs {entry.gang.min} of its {len(places)} members on nodes, so"
+            f"gang {first.gang} needs {entry.gang.min} members on nodes and has {len(places)}, so"
             f" all of them move, {numbers}: room for all is held before the first leaves{where};"
             " their budgets let all go at once"
         )

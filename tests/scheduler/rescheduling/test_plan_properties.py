@@ -269,6 +269,9 @@ class Walk(Crowd):
         plan = self._plan_of(held)
         targets = {plan.job(place): move.target for place, move in enumerate(plan.moves)}
         node = targets.get(held.job, plan.node)
+        places = [r for r in self.rooms.values() if not r.job and r.owner is None]
+        if not held.job and any(place.node == node for place in places):
+            return  # whoever leaves leaves his room to one of them
         if self.free(node) >= self._holds(held):
             self._change(held.name, node=node, phase=RoomPhase.AVAILABLE)
 
