@@ -98,6 +98,9 @@ def detail(plan: Document) -> Iterator[str]:
     ]
     head = ("", "POD", "FROM", "TO", "AFTER", "PHASE", "NEW POD", "MIGRATION")
     yield from output.table(rows, head=head) if rows else []
+    for gang in dict.fromkeys(move["gang"] for move in plan["moves"] if move["gang"]):
+        places = (str(n) for n, move in enumerate(plan["moves"], 1) if move["gang"] == gang)
+        yield f"gang {gang} moves whole: {', '.join(places)}"
     for move in plan["moves"]:
         if move["message"]:
             yield f"{move['pod']}: {move['message']}"

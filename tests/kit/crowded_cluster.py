@@ -6,16 +6,20 @@ Does not cover: where pods go, who moves them, assertions.
 
 from __future__ import annotations
 
+from koordlet.kubeapi import pod_groups
 from koordlet.model import moment
+from koordlet.scheduler.objects import eviction_marks
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod
-from tests.kit import descheduling
+from tests.kit import descheduling, gangs
 from tests.kit.descheduling import NOW, Body
 
 NODES, CPUS = tuple(f"n{place}" for place in range(8)), 8
-#: CPUs of a pod of each workload; a server lets one of its three pods be down.
-SIZES = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 4}
-REPLICAS, LEAST_UP = 3, 2
+#: CPUs of a pod of each workload; a server lets one of its three pods be down. ``g`` is a gang that
+#: needs all of its pods, and of which all may be down at once.
+SIZES = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 4, "g": 2}
+REPLICAS, GANG = 3, "g"
+LEAST_UP = {workload: 0 if workload == GANG else 2 for workload in SIZES}
 WAITS, STRANGER = "big", "stranger"
 
 
@@ -25,9 +29,10 @@ def app(name: str) -> str:
 
 
 class Crowd:
-    """The cluster."""
+    """The cluster; ``staying``: workloads of which nobody may be moved."""
 
-    def __init__(self) -> None:
+    def __init__(self, staying: frozenset[str] = frozenset()) -> None:
+        self._staying = staying
         self.now, self.made = NOW, 0
         self._decoder = Decoder({})
         self.pods: dict[str, Pod] = {}
@@ -50,9 +55,13 @@ class Crowd:
             if self.pods[name].node and not self.pods[name].terminating:
                 spec = {**body["spec"], "nodeName": self.pods[name].node}
                 bodies.append({**body, "spec": spec})
+        bodies.append(gangs.pod_group(GANG, REPLICAS, namespace="default"))
         for workload in SIZES:
             meta = {"name": workload, "namespace": "default", "generation": 1}
-            status = {"disruptionsAllowed": self.up(workload) - LEAST_UP, "observedGeneration": 1}
+            status = {
+                "disruptionsAllowed": self.up(workload) - LEAST_UP[workload],
+                "observedGeneration": 1,
+            }
             spec = {"selector": {"matchLabels": {"app": workload}}}
             kind = "PodDisruptionBudget"
             bodies.append({"kind": kind, "metadata": meta, "spec": spec, "status": status})
@@ -63,8 +72,10 @@ class Crowd:
         self.made += 1
         name = f"{name}-{self.made}"
         belongs = "DaemonSet" if workload in {WAITS, STRANGER} else "ReplicaSet"
+        notes = {eviction_marks.MOVABLE: "false"} if workload in self._staying else {}
+        labels = {"app": workload, **({pod_groups.POD_GROUP: GANG} if workload == GANG else {})}
         body = descheduling.pod(name, "", cpu=str(self.size(name)), owner=f"{belongs}/{workload}",
-                                labels={"app": workload},
+                                labels=labels, annotations=notes,
                                 meta={"creationTimestamp": moment.spell(self.now)})  # fmt: skip
         self._bodies[name], self.pods[name] = body, self._decoder.decode(body, 0)
         self.pods[name].ready = False

@@ -36,6 +36,9 @@ class PlanMoveSchema(fields.Closed):
     after: list[fields.Int32] | None = fields.about(
         "Places in the list, from 0, of the moves that free its room, which is held after them."
     )
+    gang: str | None = fields.about(
+        "The gang, namespace/name, that moves whole: it has a move for each member on a node."
+    )
 
 
 class MovePlanSpecSchema(fields.Closed):

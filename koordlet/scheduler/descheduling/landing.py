@@ -36,17 +36,17 @@ from koordlet.scheduler.plugins.resources import NodeResourcesFit
 
 
 class _Move:
-    """A pod that leaves, and its replacement where one is expected."""
+    """A pod that leaves, or stays for now, and its replacement where one is expected."""
 
-    def __init__(self, pod: Pod, target: int) -> None:
-        self._pod, self._target = pod, target
+    def __init__(self, pod: Pod, target: int, *, stays: bool = False) -> None:
+        self._pod, self._target, self._stays = pod, target, stays
         self._ghost = None if target < 0 else ghost(pod)
         #: Whether the columns show the departure, and the replacement.
         self._applied = self._placed = False
 
     def apply(self, columns: Columns) -> None:
         """Show it, unless the watch was faster and the pod is gone."""
-        if self._applied or take(columns, self._pod) < 0:
+        if self._applied or (not self._stays and take(columns, self._pod) < 0):
             return
         self._applied = True
         if self._ghost is None or columns.nodes[self._target] is None:
@@ -61,7 +61,8 @@ class _Move:
             return
         if self._placed and self._ghost is not None:
             columns.remove(self._ghost)
-        columns.place(self._pod, columns.rows[self._pod.node])
+        if not self._stays:
+            columns.place(self._pod, columns.rows[self._pod.node])
         self._applied = self._placed = False
 
 
@@ -194,8 +195,13 @@ class Landing:
         self._moves.append(_Move(resident.pod, target))
         self._moves[-1].apply(self._columns)
 
+    def hold(self, resident: Resident, target: int) -> None:
+        """Room is held for the replacement of a pod that stays for now."""
+        self._moves.append(_Move(resident.pod, target, stays=True))
+        self._moves[-1].apply(self._columns)
+
     def take_back(self, departures: int) -> None:
-        """Undo the last departures, as if nobody had thought of them."""
+        """Undo the last departures, or room that was held, as if nobody had thought of them."""
         for _ in range(departures):
             self._moves.pop().undo(self._columns)
 

@@ -95,7 +95,7 @@ class Limiter:
     ) -> None:
         self.settings, self.workloads = settings, known
         self.rates, self.pace = RateBook(settings, known), Pace()
-        self._budgets, self._health = budgets, health
+        self.budgets, self._health = budgets, health
         #: What the cluster's bounds were last asked for, and their answer.
         self._cluster_key: object = None
         self._cluster_answer: Deny | Defer | None = None
@@ -170,7 +170,7 @@ class Limiter:
     def accepted(self, pod: Pod, now: Clock) -> None:
         """The server has accepted an eviction."""
         self.rates.answered(pod.uid, accepted=True)
-        self._budgets.take((pod,), now.steady)
+        self.budgets.take((pod,), now.steady)
 
     def refused(self, pod: Pod) -> None:
         """The server has refused an eviction: nothing is debited."""
@@ -237,7 +237,7 @@ class Limiter:
         pod = question.pod
         if not pod.up:
             return None  # it may be no loss to the budget: the server knows
-        for budget in self._budgets.at(question.now.steady):
+        for budget in self.budgets.at(question.now.steady):
             named = budget.means(pod.pod_class) and pod.name not in budget.disrupted
             if named and pod.uid not in budget.taken and budget.allowed <= len(budget.taken):
                 return Defer(

@@ -6,7 +6,7 @@ best. Does not cover: deciding in a domain (``attempt``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from koordlet.scheduler.cluster.columns import Columns
@@ -38,7 +38,7 @@ def domains(columns: Columns, key: str, bound: Iterable[tuple[str, str]]) -> dic
     return {value: rows for value, rows in sorted(by_value.items()) if not own or value in own}
 
 
-def outside(columns: Columns, rows: set[int]) -> dict[int, Verdict]:
+def outside(columns: Columns, rows: Collection[int]) -> dict[int, Verdict]:
     """The nodes that are in no domain of these rows, and why they are refused."""
     return {row: _ELSEWHERE for row in columns.rows.values() if row not in rows}
 

@@ -26,8 +26,8 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.answers import Clock, Mover
 from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.migration_writer import PAUSE, WatchedCluster
-from koordlet.scheduler.migration import cleanup, room
 from koordlet.scheduler.migration import job as jobs
+from koordlet.scheduler.migration import room
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -45,7 +45,7 @@ from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 LOOK, _SWEEP = 0.2, 5.0
 #: How often it is looked whether a plan should begin by itself.
 STARTS = 2.0
-#: A job is given up somewhat later than its plan, which says why.
+#: A job is given up somewhat later than its plan, which says why; with it those that follow.
 _LONGER = 60.0
 #: Plans that are over are kept for so long, for whoever asks.
 KEPT = 24 * 3600.0
@@ -148,6 +148,10 @@ class PlanController:
             reason="no node has room for it" if pod is not None else "to need fewer nodes",
             starter=move_plan.STARTER,
         )
+        for plan in plans if pod is None else ():
+            shown = plan.starter == move_plan.STARTER and plan.pod is None and not plan.acts
+            if shown and not plan.status.phase.over:  # the new one takes its place
+                await self._store.delete(self._ref(plan), uid=plan.uid)
         await self._create(kinds.MOVE_PLANS, body)
 
     async def _advance(self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock) -> None:
@@ -260,7 +264,8 @@ class PlanController:
             await self._end(plan, "NoPlan", made)
             return
         moves = [
-            PlanMove(_ref(each.pod), each.origin, each.target, each.after) for each in made.moves
+            PlanMove(_ref(each.pod), each.origin, each.target, each.after, each.gang)
+            for each in made.moves
         ]
         pod = None if wanted is None else _ref(wanted)
         patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod), plan.revision)
@@ -291,14 +296,16 @@ class PlanController:
         await self._create(kinds.RESERVATIONS, body)
 
     async def _make(self, plan: MovePlan, place: int) -> None:
-        move = plan.moves[place]
+        move, leader = plan.moves[place], plan.leader(place)
         pod = self._pod(move.pod)
         body = jobs.request(
             move.pod if move.pod.uid or pod is None else _ref(pod),
-            ttl_seconds=plan.ttl + _LONGER,
+            ttl_seconds=0.0 if leader else plan.ttl + _LONGER,
             reason=plan.reason or f"to {plan.goal}",
             by=plan.mover,
             node=move.target,
+            gang=bool(move.gang) and not leader,
+            leader=leader,
             plan=plan.uid,
         )
         body["metadata"].pop("generateName")
@@ -326,9 +333,10 @@ class PlanController:
         if self.source.health.state is not informer.State.WATCHING:
             return
         try:
+            picture = self._picture()
             for job in self._migrations.jobs():
                 orphan = job.plan and job.plan not in several and job.active and not job.aborts
-                if orphan and not cleanup.has_evicted(job):
+                if orphan and not plan_flow.has_left(job, picture):
                     await self._annotate(job, {jobs.ABORT: "true"})
             for (_, name), body in self._watched.sources.informers[
                 kinds.RESERVATIONS

@@ -27,6 +27,7 @@ Rules:
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere; nor is a
    replacement that a scheduler placed before it knew that the reservation was open to it.
+   Of a gang that moves, a replacement may have any of its rooms: nobody stays for it.
 5. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
 
@@ -283,8 +284,9 @@ class _Step:
             return self._replaced(held)
         if pod is None:
             return self._missing()
-        if held.owner is not None and held.owner.uid != pod.uid and not pod.terminating:
-            return self._taken(held, held.owner)
+        owner, stays = held.owner, not (pod.terminating or self._job.leader)
+        if owner is not None and owner.uid != pod.uid and stays:
+            return self._taken(held, owner)
         return self._evict(held)
 
     def _taken(self, held: JobReservation, owner: PodRef) -> Step:

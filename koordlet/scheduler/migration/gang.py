@@ -8,6 +8,8 @@ Rules:
 2. The leader's pod goes first: all that bounds moves is asked for it. The others follow at once,
    and only budgets and rates bound them: half a gang is of no use.
 3. Until then the end of one job ends all. From then on each goes on alone.
+4. The plan of several moves makes all of their jobs, as it knows where each goes. It lets them go
+   once all have room, the leader last: whatever is killed meanwhile, nobody leaves before all may.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ def lead(job: MigrationJob, jobs: Iterable[MigrationJob], members: Iterable[Pod]
             return GangPlan(broken=f'job "{follower.name}" of its gang is over: {why}')
     others = [pod for pod in members if pod.node and pod.uid != job.pod.uid]
     missing = [pod for pod in others if (pod.namespace, pod.name) not in followers]
+    if missing and job.plan:
+        return GangPlan(broken=f"pod {missing[0].key} of its gang is in no move of the plan")
     ready = sum(_has_room(each) for each in followers.values())
     waits = "" if ready == len(others) else f"{ready} of {len(others)} others of its gang have room"
     return GangPlan(missing=tuple(missing), waits=waits)
@@ -71,14 +75,6 @@ def keeps(entry: GangEntry | None) -> str:
         f"gang {gang.id} has {len(entry.bound)} members on nodes and needs {gang.min}: one alone"
         " cannot be moved"
     )
-
-
-def leaves_alone(entry: GangEntry | None) -> str:
-    """Why no single member of a gang may be moved by a plan; empty where one may."""
-    gang = None if entry is None else entry.gang
-    if gang is not None and (gang.gathers or gang.topology_key):
-        return f"gang {gang.id} is placed together: one that moves alone would leave its topology"
-    return keeps(entry)
 
 
 def _has_room(job: MigrationJob) -> bool:

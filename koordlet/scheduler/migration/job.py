@@ -247,13 +247,16 @@ def request(
     grace_seconds: int | None = None,
     node: str = "",
     gang: bool = False,
+    leader: str = "",
     plan: str = "",
 ) -> dict[str, Any]:
     """A new job for a store; ``node``: room is held there and nowhere else.
 
-    ``plan``: the UID of the plan that says when its pod may be evicted.
+    ``gang``: it moves the whole gang of the pod; ``leader``: the job that does, where this one
+    follows. ``plan``: the UID of the plan that says when its pod may be evicted.
     """
-    notes = {REASON: reason, TRIGGER: by, CREATED_BY: creator, GANG: "true" if gang else ""}
+    notes = {REASON: reason, TRIGGER: by, CREATED_BY: creator, LEADER: leader}
+    notes |= {GANG: "true"} if gang else {}
     notes |= {PLAN: plan, WAITS: "true"} if plan else {}
     spec: dict[str, Any] = {"mode": mode, "podRef": {k: v for k, v in pod.body().items() if v}}
     if ttl_seconds:
@@ -279,12 +282,11 @@ def following(leader: MigrationJob, pod: PodRef) -> dict[str, Any]:
     """The job of another member of a gang; made again, it has the same name."""
     body = request(
         pod, reason=leader.reason, by=leader.by, policy=leader.policy,
-        grace_seconds=leader.grace_seconds,
+        grace_seconds=leader.grace_seconds, leader=leader.name,
     )  # fmt: skip
     meta = body["metadata"]
     del meta["generateName"]
     meta["name"] = f"{leader.name[:126]}.{pod.name[:126]}"
-    meta["annotations"][LEADER] = leader.name
     return body
 
 

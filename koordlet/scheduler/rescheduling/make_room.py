@@ -11,9 +11,10 @@ Rules:
    in place. Nobody goes to the node that is to have room. So each target holds its replacements
    while everything else is where it was: a plan that stops anywhere leaves nothing worse.
 3. Nobody moves who is more important than the pod that waits, belongs to its node, would lose data,
-   moves already, is needed by its gang, or may not be evicted for long (``plan_check.PATIENCE``) by
-   whoever carries the plan out. Nor do several of whom one, once the others have gone, would have
-   to wait for so long.
+   moves already, or may not be evicted for long (``plan_check.PATIENCE``) by whoever carries the
+   plan out. Nor do several of whom one, once the others have gone, would have to wait for so long.
+   Who is needed by its gang moves with all of it (``move_unit``): each member counts as a move, has
+   room before the first leaves, and may be evicted now.
 4. The least sum of the costs (``plan_check.MoveCosts``) wins; of equal ones the first name.
 5. A pod of a gang whose members share a domain of the topology gets room in that domain. None is
    made for a gang that lacks several, or is gathered in the network.
@@ -24,9 +25,10 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -40,13 +42,14 @@ from koordlet.scheduler.disruption.answers import Answer, Defer, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
-from koordlet.scheduler.migration import gang
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling import plan_check
+from koordlet.scheduler.rescheduling import move_sets, move_unit, plan_check
 from koordlet.scheduler.rescheduling.drain import belongs
+from koordlet.scheduler.rescheduling.move_sets import MOST_MOVES, Candidate, SearchBudget
+from koordlet.scheduler.rescheduling.move_unit import MoveUnit
 from koordlet.scheduler.rescheduling.plan_check import CAUSE, MOVER
 
-MOST_MOVES, CANDIDATES = 5, 12
+CANDIDATES = 12
 #: Chains that are tried for one pod, and sets of pods, of one node and of all.
 _CHAINS, _SETS_OF_NODE, _SETS = 256, 16, 512
 #: Nodes that are tried for being emptied, and pods that one may have.
@@ -65,6 +68,8 @@ class PlannedMove:
     waits_for: Deny | Defer | None
     #: Places of the moves that free its room.
     after: tuple[int, ...] = ()
+    #: The gang that moves whole by it and others; empty: its pod moves alone.
+    gang: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +85,11 @@ class RoomPlan:
         return sum(move.cost for move in self.moves)
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    resident: Resident
-    cost: float
-    amounts: Ints
-
-
 #: The least that a node could cost, its name and row, what is lacking there, who may move.
-_Bound = tuple[float, str, int, Ints, list[_Candidate]]
+_Bound = tuple[float, str, int, Ints, list[Candidate]]
 
 
-class _Budget:
-    """So many chains, or sets, are tried in one search."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def take(self) -> bool:
-        """Whether one more may be tried."""
-        self.left -= 1
-        return self.left >= 0
-
-
-_NO_CHAINS = _Budget(0)
+_NO_CHAINS = SearchBudget(0)
 
 
 class RoomPlanner:
@@ -135,7 +121,7 @@ class RoomPlanner:
         with cycle.sight(pod) as view:
             bounds = sorted(self._bounds(pod, potential))
             best = self._best(view, pod, bounds, _NO_CHAINS)
-            best = best or self._best(view, pod, bounds, _Budget(_CHAINS))
+            best = best or self._best(view, pod, bounds, SearchBudget(_CHAINS))
         if best is not None:
             return best
         return (
@@ -144,18 +130,18 @@ class RoomPlanner:
         )
 
     def _best(
-        self, view: View, pod: Pod, bounds: Sequence[_Bound], chains: _Budget
+        self, view: View, pod: Pod, bounds: Sequence[_Bound], chains: SearchBudget
     ) -> RoomPlan | None:
         """The cheapest plan; nodes in the order of the least that they could cost."""
         best: RoomPlan | None = None
-        sets = _Budget(_SETS)
+        sets = SearchBudget(_SETS)
         for bound, _, row, lacking, candidates in bounds:
             if best is not None and bound > best.cost:
                 break
             below = math.inf if best is None else best.cost
             several = (
                 chosen
-                for chosen in _subsets(candidates, lacking, below)
+                for chosen in move_sets.subsets(candidates, lacking, below)
                 if len(self._allowed(chosen)) == len(chosen)
             )
             for chosen in itertools.islice(several, _SETS_OF_NODE):
@@ -177,107 +163,169 @@ class RoomPlanner:
             size = asked.size
             spare = self._columns.allocatable[:size, row] - self._columns.requested[:size, row]
             lacking = np.maximum(np.where(asked > 0, asked - spare, 0), 0)
-            candidates = sorted(self._candidates(row, pod.priority), key=_rank)[:CANDIDATES]
+            candidates = sorted(self._candidates(row, pod.priority), key=move_sets.rank)[
+                :CANDIDATES
+            ]
             whole = sum((each.amounts[:size] for each in candidates), np.zeros(size, np.int64))
             if not candidates or (whole < lacking).any():
                 continue
-            fewest = _fewest(candidates, lacking)
+            fewest = move_sets.fewest(candidates, lacking)
             if fewest <= MOST_MOVES:
                 bound = sum(each.cost for each in candidates[:fewest])
                 yield bound, self._state.node(row).name, row, lacking, candidates
 
-    def _candidates(self, row: int, priority: int) -> Iterator[_Candidate]:
+    def _candidates(self, row: int, priority: int) -> Iterator[Candidate]:
         """The pods of a node that may move but for the limiter (rule 3)."""
+        whole: set[str] = set()
         for resident in self._state.residents(row):
-            pod = resident.pod
-            if belongs(resident) or resident.traits.local_storage or pod.priority > priority:
+            unit = move_unit.unit(self._state, resident)
+            if isinstance(unit, str) or unit.gang in whole:
                 continue
-            if self._state.held(resident) or gang.leaves_alone(self._state.gangs.of(pod)):
+            if not all(self._may_move(each, priority) for each in unit.residents):
                 continue
-            amounts = self._columns.vectors(pod.pod_class)[0]
-            yield _Candidate(resident, self._costs.of(pod, row), amounts)
+            whole |= {unit.gang} - {""}
+            cost = sum(self._costs.of(each.pod, each.row) for each in unit.residents)
+            yield Candidate(unit, cost, self._freed(unit, row))
 
-    def _allowed(self, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    def _may_move(self, resident: Resident, priority: int) -> bool:
+        stays = belongs(resident) or resident.traits.local_storage or self._state.held(resident)
+        return not stays and resident.pod.priority <= priority
+
+    def _freed(self, unit: MoveUnit, row: int) -> Ints:
+        """What a node has more once these have left."""
+        there = (each.pod.pod_class for each in unit.residents if each.row == row)
+        return functools.reduce(np.add, (self._columns.vectors(each)[0] for each in there))
+
+    def _allowed(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those that may be evicted before long."""
         return [
             each
             for each in candidates
-            if not plan_check.denies(self._answer(each.resident), self._state.now)
+            if not any(
+                plan_check.denies(self._answer(pod, place), self._state.now)
+                for place, pod in enumerate(each.unit.pods)
+            )
         ]
 
-    def _answer(self, resident: Resident) -> Answer:
-        known = self._answers.get(resident.pod.uid)
+    def _answer(self, pod: Pod, place: int) -> Answer:
+        """What the limiter says of a pod, by its place among those that leave with it."""
+        known = self._answers.get(pod.uid)
         if known is None:
-            known = self._limiter.lasting(resident.pod, CAUSE, self._mover, self._state.now)
-            self._answers[resident.pod.uid] = known
+            mover = plan_check.asker(self._mover, place)
+            known = self._limiter.lasting(pod, CAUSE, mover, self._state.now)
+            self._answers[pod.uid] = known
         return known
 
     def _moves(
-        self, view: View, pod: Pod, row: int, chosen: Sequence[_Candidate], chains: _Budget
+        self, view: View, pod: Pod, row: int, chosen: Sequence[Candidate], chains: SearchBudget
     ) -> tuple[PlannedMove, ...] | None:
         """The moves by which these make room; ``None`` where they do not, or have no place."""
-        several = [each.resident.pod for each in chosen]
-        if not plan_check.fits(self._columns, view, row, several) or self._rehearsed(several):
+        units = [each.unit.pods for each in chosen]
+        name = self._state.node(row).name
+        leaving = [pod for pods in units for pod in pods if pod.node == name]
+        if not plan_check.fits(self._columns, view, row, leaving) or self._rehearsed(units):
             return None
         guest = landing.ghost(pod)
         self._columns.place(guest, row)
         try:
-            moves = self._landed(chosen, chains, pod.priority)
+            moves = self._landed(row, chosen, chains, pod.priority)
         finally:
             self._columns.remove(guest)
         if moves is None or len(moves) > MOST_MOVES:
             return None
-        return moves if not self._rehearsed([move.pod for move in moves]) else None
+        groups = move_unit.places(move.gang for move in moves)
+        together = [[moves[place].pod for place in several] for several in groups]
+        return None if self._rehearsed(together) else moves
 
-    def _rehearsed(self, several: Sequence[Pod]) -> bool:
+    def _rehearsed(self, units: Iterable[Sequence[Pod]]) -> bool:
         """Whether the limiter would keep one of them back for long."""
-        return bool(plan_check.rehearse(self._limiter, several, self._state.now, self._mover)[0])
+        return bool(plan_check.rehearse(self._limiter, units, self._state.now, self._mover)[0])
 
     def _landed(
-        self, chosen: Sequence[_Candidate], chains: _Budget, priority: int
+        self,
+        row: int,
+        chosen: Sequence[Candidate],
+        chains: SearchBudget,
+        priority: int,
+        among: Collection[int] | None = None,
     ) -> tuple[PlannedMove, ...] | None:
-        """Where each would go, the largest first; ``None`` where one has no place (rule 2)."""
+        """Where each would go, the largest first; ``None`` where one has no place (rule 2).
+
+        ``among``: the nodes where they may go; ``None``: all.
+        """
         moves: list[PlannedMove] = []
         try:
-            for each in sorted(chosen, key=lambda each: (-int(each.amounts[0]), *_rank(each))):
-                target = self._landing.best(each.resident)
-                if target < 0:
-                    target = self._vacated(each, chains, priority, moves)
+            for each in sorted(
+                chosen, key=lambda each: (-int(each.amounts[0]), *move_sets.rank(each))
+            ):
+                rows = self._open(each.unit, row, moves, among)
+                best = functools.partial(self._landing.best, among=rows)
+                if self._depart(each.unit, best, moves):
+                    continue
+                target = self._vacated(each, chains, priority, moves)
                 if target < 0:
                     return None
-                self._depart(each, target, moves)
+                self._depart(each.unit, _to(target), moves)
             return tuple(moves)
         finally:
             self._landing.take_back(len(moves))
 
-    def _depart(self, candidate: _Candidate, target: int, moves: list[PlannedMove]) -> None:
-        """One more move, after those that leave its target."""
-        self._landing.depart(candidate.resident, target)
-        pod, name = candidate.resident.pod, self._state.node(target).name
-        after = tuple(place for place, move in enumerate(moves) if move.origin == name)
-        answer = self._answer(candidate.resident)
-        waits = answer if isinstance(answer, Deny | Defer) else None
-        moves.append(PlannedMove(pod, pod.node, name, candidate.cost, waits, after))
+    def _open(
+        self,
+        unit: MoveUnit,
+        row: int,
+        moves: Sequence[PlannedMove],
+        among: Collection[int] | None,
+    ) -> Collection[int] | None:
+        """Where these may go: members of a gang to no node that is emptied or that others leave."""
+        if unit.free:
+            return among
+        several = set(self._state.rows() if unit.rows is None else unit.rows)
+        if among is not None:
+            several &= set(among)
+        left = {row, *(self._columns.rows[move.origin] for move in moves)}
+        return several - left if unit.gang else several
+
+    def _depart(
+        self, unit: MoveUnit, choose: Callable[[Resident], int], moves: list[PlannedMove]
+    ) -> bool:
+        """Whether all of these have a place: then they leave, after those that leave it."""
+        targets = move_unit.depart(self._landing, unit, choose)
+        if len(targets) < len(unit.residents):
+            return False
+        for number, (resident, target) in enumerate(zip(unit.residents, targets, strict=True)):
+            pod, name = resident.pod, self._state.node(target).name
+            after = tuple(place for place, move in enumerate(moves) if move.origin == name)
+            answer = self._answer(pod, number)
+            waits = answer if isinstance(answer, Deny | Defer) else None
+            cost = self._costs.of(pod, resident.row)
+            more = () if unit.gang else after
+            moves.append(PlannedMove(pod, pod.node, name, cost, waits, more, unit.gang))
+        return True
 
     def _vacated(
-        self, lacks: _Candidate, chains: _Budget, priority: int, moves: list[PlannedMove]
+        self, lacks: Candidate, chains: SearchBudget, priority: int, moves: list[PlannedMove]
     ) -> int:
         """A node that takes a pod once one of its own has moved on; -1: there is none (rule 6)."""
         size = lacks.amounts.size
-        several: list[tuple[float, str, int, _Candidate]] = []
-        for row in self._state.rows() if chains.left else ():
+        several: list[tuple[float, str, int, Candidate]] = []
+        for row in self._state.rows() if chains.left and lacks.unit.free else ():
             spare = self._columns.allocatable[:size, row] - self._columns.requested[:size, row]
             for each in self._candidates(row, priority):
                 enough = each.amounts[:size] + spare >= lacks.amounts
-                if row != lacks.resident.row and (enough | (lacks.amounts == 0)).all():
-                    several.append((*_rank(each), row, each))
+                if (
+                    each.unit.free
+                    and row != lacks.resident.row
+                    and (enough | (lacks.amounts == 0)).all()
+                ):
+                    several.append((*move_sets.rank(each), row, each))
         for _, _, row, each in sorted(several, key=lambda entry: entry[:2])[:CANDIDATES]:
             if not chains.take() or not self._allowed([each]):
                 continue
             elsewhere = self._landing.best(each.resident)
             if elsewhere in {-1, lacks.resident.row}:
                 continue
-            self._depart(each, elsewhere, moves)
+            self._depart(each.unit, _to(elsewhere), moves)
             if self._landing.fits(lacks.resident, row):
                 return row
             self._landing.take_back(1)
@@ -287,22 +335,28 @@ class RoomPlanner:
     # For a node.
 
     def empty_node(self) -> RoomPlan | str:
-        """The cheapest plan that leaves a node what belongs to it alone, or why there is none."""
-        several = []
+        """The cheapest plan that leaves a node what belongs to it alone, or why there is none.
+
+        Nobody goes to a node that is empty already: nothing would be gained.
+        """
+        several, used = [], set()
         for row in self._state.rows():
             movable = list(self._candidates(row, 2**31))
-            staying = sum(bool(belongs(each)) for each in self._state.residents(row))
-            complete = len(movable) + staying == len(self._state.residents(row))
-            if movable and complete and len(movable) <= _MOST_PODS:
+            residents = self._state.residents(row)
+            used |= {row for each in residents if not belongs(each)}
+            staying = sum(bool(belongs(each)) for each in residents)
+            pods = [each for candidate in movable for each in candidate.unit.residents]
+            complete = sum(each.row == row for each in pods) + staying == len(residents)
+            if movable and complete and len(pods) <= _MOST_PODS:
                 cost = sum(each.cost for each in movable)
-                several.append((cost, self._state.node(row).name, movable))
+                several.append((cost, self._state.node(row).name, row, movable))
         bound, tried = 0, sorted(several, key=lambda each: each[:2])[:_TRIED]
-        for _, name, movable in tried:
+        for _, name, row, movable in tried:
             complete = len(self._allowed(movable)) == len(movable)
-            if not complete or self._rehearsed([each.resident.pod for each in movable]):
+            if not complete or self._rehearsed(each.unit.pods for each in movable):
                 bound += 1
                 continue
-            moves = self._landed(movable, _NO_CHAINS, 0)
+            moves = self._landed(row, movable, _NO_CHAINS, 0, used)
             if moves is not None:
                 return RoomPlan(name, moves)
         return (
@@ -311,41 +365,6 @@ class RoomPlanner:
         )
 
 
-def _rank(candidate: _Candidate) -> tuple[float, str]:
-    return candidate.cost, candidate.resident.pod.key
-
-
-def _fewest(candidates: Sequence[_Candidate], lacking: Ints) -> int:
-    """So many pods at least have to go, by the largest of each resource."""
-    fewest = 1
-    for place in np.flatnonzero(lacking).tolist():
-        largest = sorted((int(each.amounts[place]) for each in candidates), reverse=True)
-        summed = np.cumsum(largest)
-        fewest = max(fewest, 1 + int(np.searchsorted(summed, int(lacking[place]))))
-    return fewest
-
-
-def _subsets(
-    candidates: Sequence[_Candidate], lacking: Ints, below: float
-) -> Iterator[tuple[_Candidate, ...]]:
-    """The sets that free what is lacking and cost less, the cheapest first."""
-    lines = np.flatnonzero(lacking)
-    # In plain integers: arrays of so few elements cost ten times that.
-    frees = [tuple(each.amounts[lines].tolist()) for each in candidates]
-    enough: list[tuple[float, tuple[int, ...]]] = []
-
-    def grow(start: int, chosen: tuple[int, ...], cost: float, left: Sequence[int]) -> None:
-        if chosen and max(left, default=0) <= 0:
-            enough.append((cost, chosen))
-            return  # one more would only cost more
-        if len(chosen) == MOST_MOVES:
-            return
-        for place in range(start, len(candidates)):
-            if cost + candidates[place].cost >= below:
-                return  # those that follow cost as much
-            rest = [need - much for need, much in zip(left, frees[place], strict=True)]
-            grow(place + 1, (*chosen, place), cost + candidates[place].cost, rest)
-
-    grow(0, (), 0.0, lacking[lines].tolist())
-    for _, chosen in sorted(enough):
-        yield tuple(candidates[place] for place in chosen)
+def _to(target: int) -> Callable[[Resident], int]:
+    """A choice that is made."""
+    return lambda _resident: target

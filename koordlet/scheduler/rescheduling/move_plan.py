@@ -62,11 +62,14 @@ class PlanMove:
     target: str
     #: Places of the moves that free its room.
     after: tuple[int, ...] = ()
+    #: The gang that moves whole, by it and the other moves of the same; empty: its pod moves alone.
+    gang: str = ""
 
     def body(self) -> dict[str, Any]:
         """The entry of a specification."""
-        after = {"after": list(self.after)} if self.after else {}
-        return {"pod": self.pod.body(), "from": self.origin, "to": self.target, **after}
+        more = {"after": list(self.after), "gang": self.gang}
+        named = {key: value for key, value in more.items() if value}
+        return {"pod": self.pod.body(), "from": self.origin, "to": self.target, **named}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +184,12 @@ class MovePlan:
         """The name of the job of a move: there is never a second one."""
         return f"{self.name[:200]}-{self.uid[:8]}-{place}"
 
+    def leader(self, place: int) -> str:
+        """The job that leads the gang of a move, where it is another one; empty: there is none."""
+        gang = self.moves[place].gang
+        first = next(n for n, move in enumerate(self.moves) if move.gang == gang)
+        return self.job(first) if gang and first != place else ""
+
 
 def read(body: Body) -> MovePlan:
     """A plan, whatever stands there: one that cannot be read says why."""
@@ -257,7 +266,11 @@ def _moves(entries: Iterable[Body]) -> Iterable[PlanMove]:
         after = wire.sequence(entry, "after")
         if not all(type(each) is int and 0 <= each < place for each in after):
             raise BadObjectError(f"{where}.after names places of moves before it")
-        yield PlanMove(pod, origin, target, tuple(after))
+        gang = wire.text(entry, "gang")
+        if gang and after:
+            why = "a gang has room for all its members before one leaves"
+            raise BadObjectError(f"{where}.after: {why}")
+        yield PlanMove(pod, origin, target, tuple(after), gang)
 
 
 def _ttl(spec: Body) -> float:
@@ -373,6 +386,7 @@ def document(plan: MovePlan) -> dict[str, Any]:
                 "from": move.origin,
                 "to": move.target,
                 "after": list(move.after),
+                "gang": move.gang or None,
                 "phase": state.phase.value,
                 "job": state.job or None,
                 "replacement": state.replacement or None,

@@ -10,7 +10,9 @@ has no place. A third node with room for one of them makes it a plan of two move
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 
 from koordlet.model import resources
 from koordlet.scheduler.cluster.columns import Columns
@@ -25,10 +27,12 @@ from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.gangs import topology
-from koordlet.scheduler.migration import gang
+from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.rescheduling import move_unit
 from koordlet.scheduler.rescheduling.drain import belongs
 from koordlet.scheduler.rescheduling.move_plan import STARTER, PlanMove, PlanWorth
+from koordlet.scheduler.rescheduling.move_unit import MoveUnit
 
 CAUSE = "Defragmented"
 #: Who moves the pods of a plan: what a person wants, or what began by itself.
@@ -89,26 +93,48 @@ def denies(answer: Answer, now: Clock) -> bool:
     return isinstance(answer, Deny) and answer.lasts - now.wall > PATIENCE
 
 
+def asker(mover: Mover, place: int) -> Mover:
+    """Whose question it is, of pods that leave together: all that bounds moves is for the first."""
+    return dataclasses.replace(mover, follows=True) if place else mover
+
+
 def rehearse(
-    limiter: Limiter, several: Sequence[Pod], now: Clock, mover: Mover = MOVER
+    limiter: Limiter, units: Iterable[Sequence[Pod]], now: Clock, mover: Mover = MOVER
 ) -> tuple[str, str]:
     """What would keep one of them from going, the ones before it gone: reason and sentence.
 
-    Nothing is debited in the end. Each is taken to be replaced before the next goes.
+    Nothing is debited in the end. Those that leave together must be let go at once; they are taken
+    to be replaced before the next go.
     """
     asked: list[Pod] = []
     try:
-        for pod in several:
-            answer = limiter.lasting(pod, CAUSE, mover, now)
-            if isinstance(answer, Deny) and denies(answer, now):
-                return answer.reason, answer.message
-            limiter.begin(pod, CAUSE, mover, now)
-            asked.append(pod)
-            limiter.pace.gone(pod.uid, now.steady, replaced=True)
+        for leaving in units:
+            for place, pod in enumerate(leaving):
+                answer = limiter.lasting(pod, CAUSE, asker(mover, place), now)
+                if isinstance(answer, Deny) and (place or denies(answer, now)):
+                    return answer.reason, answer.message
+                limiter.begin(pod, CAUSE, mover, now)
+                asked.append(pod)
+            if len(leaving) > 1 and (why := _breaks_budget(limiter, leaving, now)):
+                return "PDB", why
+            for pod in leaving:
+                limiter.pace.gone(pod.uid, now.steady, replaced=True)
         return "", ""
     finally:
         for pod in reversed(asked):
             limiter.refused(pod)
+
+
+def _breaks_budget(limiter: Limiter, leaving: Sequence[Pod], now: Clock) -> str:
+    """Why pods may not be down at once; empty: their PodDisruptionBudgets let them."""
+    up = [pod for pod in leaving if pod.up]  # of one that is not, the server knows better
+    broken, _ = Protection(tuple(limiter.budgets.at(now.steady))).split(up)
+    if not broken:
+        return ""
+    return (
+        f"a PodDisruptionBudget in {broken[0].namespace} does not let {len(leaving)} pods of its"
+        f" gang go at once: {broken[0].key} would be one too many"
+    )
 
 
 def outside_gang(state: ClusterState, pod: Pod) -> tuple[Mapping[int, Verdict], str]:
@@ -122,14 +148,11 @@ def outside_gang(state: ClusterState, pod: Pod) -> tuple[Mapping[int, Verdict], 
         return {}, f"its gang {known.id} lacks {lacking} members"
     if known.gathers and any(layer.must for layer in known.gather):
         return {}, f"its gang {known.id} is gathered in the network, where its members are"
-    if not known.topology_key:
-        return {}, ""
-    bound = [(key, entry.members[key].node) for key in entry.bound]
     try:
-        by_value = topology.domains(state.columns, known.topology_key, bound)
+        rows = move_unit.domain(state, entry)
     except ValueError as error:
         return {}, str(error)
-    return topology.outside(state.columns, set().union(*by_value.values())), ""
+    return ({} if rows is None else topology.outside(state.columns, rows)), ""
 
 
 class PlanCheck:
@@ -141,7 +164,7 @@ class PlanCheck:
 
     def objection(self, pod: Pod | None, node: str, moves: Sequence[PlanMove]) -> tuple[str, str]:
         """Why moves cannot be made now, in their order: reason and sentence; empty: they can."""
-        columns, residents = self._columns, []
+        columns, residents = self._columns, {}
         if pod is not None:
             outside, why = outside_gang(self._state, pod)
             if not why and columns.rows.get(node, -1) in outside:
@@ -157,14 +180,35 @@ class PlanCheck:
                 return "WorldChanged", f"{what} is not there, or not known yet"
             if why := belongs(resident):
                 return "Protected", f"pod {move.pod} belongs to its node: {why}"
-            if why := gang.leaves_alone(self._state.gangs.of(resident.pod)):
-                return "GangStays", f"pod {move.pod}: {why}"
-            residents.append(resident)
-        pods = [each.pod for each in residents]
-        reason, why = rehearse(self._limiter, pods, self._state.now, self._mover)
+            residents[resident.pod.key] = resident
+        several: list[tuple[MoveUnit, Sequence[PlanMove]]] = []
+        for places in move_unit.places(move.gang for move in moves):
+            together = [moves[place] for place in places]
+            there = [residents[str(move.pod)] for move in together]
+            leaving = move_unit.unit(self._state, there[0])
+            why = leaving if isinstance(leaving, str) else self._splits(leaving, together)
+            if isinstance(leaving, str) or why:
+                return "GangStays", f"pod {together[0].pod}: {why}"
+            several.append((dataclasses.replace(leaving, residents=tuple(there)), together))
+        units = [leaving.pods for leaving, _ in several]
+        reason, why = rehearse(self._limiter, units, self._state.now, self._mover)
         if reason:
             return reason, why
-        return self._no_place(pod, node, list(zip(residents, moves, strict=True)))
+        return self._no_place(pod, node, several)
+
+    def _splits(self, leaving: MoveUnit, together: Sequence[PlanMove]) -> str:
+        """What moves would do to a gang; empty: it stays whole, and in its domain."""
+        wanted, pods = together[0].gang, [pod.key for pod in leaving.pods]
+        if leaving.gang and (wanted, pods) != (leaving.gang, sorted(str(m.pod) for m in together)):
+            return (
+                f"gang {leaving.gang} moves whole: moves with gang {leaving.gang} are needed for"
+                f" all its members on nodes, {', '.join(pods)}"
+            )
+        if wanted != leaving.gang:
+            return f"it moves alone, and not with gang {wanted}"
+        inside, rows = leaving.rows, self._columns.rows
+        away = [m.target for m in together if inside is not None and rows[m.target] not in inside]
+        return f"node {away[0]} is outside of the topology domain of its gang" if away else ""
 
     def worth(self, node: str, moves: Sequence[PlanMove]) -> PlanWorth:
         """What moves gain and cost; those whose pod is not there count for nothing."""
@@ -204,13 +248,13 @@ class PlanCheck:
         return max((amounts[name] / whole for name, whole in wholes.items() if whole), default=0.0)
 
     def _no_place(
-        self, pod: Pod | None, node: str, several: Sequence[tuple[Resident, PlanMove]]
+        self, pod: Pod | None, node: str, several: Sequence[tuple[MoveUnit, Sequence[PlanMove]]]
     ) -> tuple[str, str]:
         """Whose replacement has no room where it is to be held, or the pod itself."""
         columns, guest = self._columns, None
         if pod is not None:
             row = columns.rows.get(node, -1)
-            leaving = [each.pod for each, move in several if move.origin == node]
+            leaving = [pod for unit, _ in several for pod in unit.pods if pod.node == node]
             cycle = Cycle(columns, self._state.profile(pod.pod_class.scheduler))
             with cycle.sight(pod) as view:
                 if row < 0 or not fits(columns, view, row, leaving):
@@ -219,16 +263,23 @@ class PlanCheck:
             columns.place(guest, row)
         departed = 0
         try:
-            for resident, move in several:
-                if not self._landing.fits(resident, columns.rows[move.target]):
-                    return _refusal(move, [each for _, each in several])
-                self._landing.depart(resident, columns.rows[move.target])
-                departed += 1
+            for unit, together in several:
+                targets = {str(move.pod): columns.rows[move.target] for move in together}
+                landed = move_unit.depart(self._landing, unit, functools.partial(self._at, targets))
+                if len(landed) < len(together):
+                    moves = [move for _, others in several for move in others]
+                    return _refusal(together[len(landed)], moves)
+                departed += len(landed)
             return "", ""
         finally:
             self._landing.take_back(departed)
             if guest is not None:
                 columns.remove(guest)
+
+    def _at(self, targets: Mapping[str, int], resident: Resident) -> int:
+        """The row where a pod is to go; -1: it does not take it."""
+        target = targets[resident.pod.key]
+        return target if self._landing.fits(resident, target) else -1
 
 
 def _refusal(move: PlanMove, moves: Sequence[PlanMove]) -> tuple[str, str]:

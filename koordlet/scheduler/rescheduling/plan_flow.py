@@ -27,9 +27,10 @@ Rules:
    twice: killed anywhere, a plan goes on where it was.
 2. Room for all before anybody leaves: a job holds room and waits (``migration.job.WAITS``). Moves
    that come after others hold theirs once those are done.
-3. One move after the other. Before each, what the plan is about is looked at again.
+3. One move after the other, those of a gang at once. Before each, what the plan is about is looked
+   at again. The job that leads a gang is let go last: by then nobody else of it waits for the plan.
 4. After its end jobs that have evicted nobody are ended, and all room is given back. A pod that has
-   left is not brought back: its job goes on until the replacement is up.
+   left is not brought back: its job goes on until the replacement is up, and its gang follows.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from koordlet.scheduler.migration import cleanup, flow
 from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.rescheduling import move_unit
 from koordlet.scheduler.rescheduling.move_plan import (
     MovePhase,
     MovePlan,
@@ -149,6 +151,13 @@ def place_name(plan: MovePlan) -> str:
     return f"plan-{plan.uid}"
 
 
+def has_left(job: MigrationJob, picture: PlanPicture) -> bool:
+    """Whether the pod of a job has left by it, or leaves, or that of the job which it follows."""
+    pod, leader = picture.pod(job.pod), picture.job(job.leader) if job.leader else None
+    leaves = pod is not None and pod.uid == job.pod.uid and pod.terminating and not job.waits
+    return cleanup.has_evicted(job) or leaves or (leader is not None and has_left(leader, picture))
+
+
 class _PlanStep:
     """One step under way."""
 
@@ -182,11 +191,8 @@ class _PlanStep:
         """What is to be given back (rule 4)."""
         for place in range(len(self._plan.moves)):
             job = self._picture.job(self._plan.job(place))
-            if job is None or not job.active or job.aborts or cleanup.has_evicted(job):
-                continue
-            pod = self._picture.pod(job.pod)
-            leaves = pod is not None and pod.uid == job.pod.uid and pod.terminating
-            if not leaves or job.waits:
+            ends = job is not None and job.active and not job.aborts
+            if job is not None and ends and not has_left(job, self._picture):
                 yield EndJob(job)
         held = self._picture.room(place_name(self._plan))
         if held is None or held.phase.over:
@@ -301,29 +307,38 @@ class _PlanStep:
             yield f"{plan.pod}: {why or f'no place on node {plan.node} yet'}"
 
     def moving(self) -> PlanStep:
-        """Let one move after the other begin (rule 3)."""
-        plan, count = self._plan, len(self._plan.moves)
-        for place, move in enumerate(plan.moves):
-            state = self._states[place]
-            if state.phase is MovePhase.DONE:
-                continue
+        """Let one move after the other begin, and those of a gang at once (rule 3)."""
+        for several in move_unit.places(move.gang for move in self._plan.moves):
+            left = [n for n in several if self._states[n].phase is not MovePhase.DONE]
+            if left and (made := self._unit(left)) is not None:
+                return made
+        return self._arrived()
+
+    def _unit(self, places: list[int]) -> PlanStep | None:
+        """A move, or those of a gang that are not done; ``None``: they are now."""
+        plan, known = self._plan, {}
+        moves = [plan.moves[place] for place in places]
+        text = f"move {places[0] + 1} of {len(plan.moves)}: {moves[0].pod}"
+        if moves[0].gang:
+            text = f"{len(moves)} of {len(plan.moves)} moves: gang {moves[0].gang}"
+        for place, move in zip(places, moves, strict=True):
             job = self._picture.job(plan.job(place))
             if (job is None or job.waits) and (over := self._stops(move)) is not None:
                 return self.end(*over)
-            text = f"move {place + 1} of {count}: {move.pod}"
             if job is None:
-                if not move.after or state.phase is not MovePhase.WAITING:
+                if not move.after or self._states[place].phase is not MovePhase.WAITING:
                     return self.fail("JobGone", _of(move, "somebody deleted its job"))
                 return self._become(PlanPhase.MOVING, "", text, MakeJob(place))
             self._see(place, job)
-            if job.status.phase is Phase.SUCCEEDED:
-                continue
-            if job.status.phase.over:
+            if job.status.phase.over and job.status.phase is not Phase.SUCCEEDED:
                 return self.fail(job.status.reason, _of(move, job.status.message))
-            why = job.status.message if job.status.reason == "FailedEvict" else ""
-            actions = [ReleaseJob(job)] if job.waits else []
-            return self._become(PlanPhase.MOVING, "", f"{text}: {why}" if why else text, *actions)
-        return self._arrived()
+            known[place] = job
+        jobs = [job for job in known.values() if job.active]
+        waiting = [job.status.message for job in jobs if job.status.reason == "FailedEvict"]
+        # The one that leads is the first: it is let go last.
+        actions = [ReleaseJob(job) for job in reversed(jobs) if job.waits]
+        text = ": ".join((text, *waiting[:1]))
+        return self._become(PlanPhase.MOVING, "", text, *actions) if jobs else None
 
     def _stops(self, move: PlanMove) -> tuple[PlanPhase, str, str] | None:
         """Why the next move is not made: the world is another."""

@@ -8,7 +8,8 @@ Rules:
    a restart begins to count anew. The one that has waited longest comes first.
 2. A node is emptied each ``plans.consolidateEvery``, while no pod waits.
 3. While a plan of its own moves pods, no other begins. A pod that had a plan waits as long again
-   for another, whatever came of it; one in shadow stands until its pod has a node.
+   for another, whatever came of it; one in shadow stands until its pod has a node, or until the
+   next one that would empty a node takes its place.
 4. Such a plan only shows (``plans.mode``), and its evictions are those of ``STARTER``: background,
    with the parts of budgets and the rates that bound a background mover.
 """
@@ -60,8 +61,8 @@ class PlanStart:
         if pod is not None:
             self._tried[pod.uid] = now.steady
             return DuePlan(pod)
-        every, empties = wanted.consolidate_every, any(plan.pod is None for plan in own)
-        if not every or refused or empties or now.steady - self._emptied < every:
+        every = wanted.consolidate_every
+        if not every or refused or now.steady - self._emptied < every:
             return None
         self._emptied = now.steady
         return DuePlan(None)

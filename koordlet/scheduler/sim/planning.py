@@ -12,8 +12,10 @@ from typing import Any
 from koordlet.model import resources
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.rescheduling import move_unit
 from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import PlanMove
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
@@ -48,6 +50,7 @@ def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
                 "from": move.origin,
                 "to": move.target,
                 "after": [place + 1 for place in move.after],
+                "gang": move.gang or None,
                 "cost": round(move.cost, 3),
                 "waitsFor": None
                 if move.waits_for is None
@@ -55,7 +58,7 @@ def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
             }
             for move in plan.moves
         ],
-        "proof": list(_proof(scene.state.columns, plan, pod)),
+        "proof": [*_proof(scene.state.columns, plan, pod), *_gangs(scene.state, plan)],
     }
 
 
@@ -86,8 +89,9 @@ def _proof(columns: Columns, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:
         if move.origin != plan.node:
             continue
         freed = resources.total((freed, asks))
+    whole = ", or after those of a gang" if any(move.gang for move in plan.moves) else ""
     yield (
-        "stopped after any move, each pod runs where it was or where room was held for it;"
+        f"stopped after any move{whole}, each pod runs where it was or where room was held for it;"
         " nobody else moves, and nobody is evicted before its room is there"
     )
     if pod is None:
@@ -98,6 +102,23 @@ def _proof(columns: Columns, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:
     left = {name: after.get(name, 0) for name in asked}
     room = _spelled(left)
     yield f"in the end {plan.node} has {room} free, and {pod.key} asks for {_spelled(asked)}"
+
+
+def _gangs(state: ClusterState, plan: RoomPlan) -> Iterator[str]:
+    """Why gangs that move whole stay whole."""
+    for places in move_unit.places(move.gang for move in plan.moves):
+        first = plan.moves[places[0]]
+        entry = state.gangs.of(first.pod)
+        if not first.gang or entry is None or entry.gang is None:
+            continue
+        key, numbers = entry.gang.topology_key, ", ".join(str(place + 1) for place in places)
+        node = state.node(state.columns.rows[first.target])
+        where = f", within {key}={node.labels[key]}" if key else ""
+        yield (
+            f"gang {first.gang} needs {entry.gang.min} members on nodes and has {len(places)}, so"
+            f" all of them move, {numbers}: room for all is held before the first leaves{where};"
+            " their budgets let all go at once"
+        )
 
 
 def _free(columns: Columns, name: str) -> dict[str, int]:

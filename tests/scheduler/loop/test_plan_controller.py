@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, pod_groups, refusals
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.framework import profile
@@ -38,8 +38,10 @@ def owner(app: str) -> dict[str, Any]:
 class Planned:
     """A node of three small workloads, two nodes with half of it free, a large pod that waits."""
 
-    def __init__(self, world: schedulers.World) -> None:
+    def __init__(self, world: schedulers.World, gang: dict[str, str]) -> None:
         self.world = world
+        #: What the small pods say of the gang that they are in.
+        self._gang = gang
         self._next = 0
         #: Everybody who was ever up at once, by workload: the fewest.
         self.seen: list[dict[str, str]] = []
@@ -59,8 +61,9 @@ class Planned:
         self._next += 1
         placed: dict[str, Any] = {"on": on} if on else {}
         name, meta = f"{app}-{self._next}", owner(app)
+        meta["annotations"] = dict(self._gang)
         if on:  # It has come by an earlier move, as its annotation says for good.
-            meta["annotations"] = reservations.drawn("past")
+            meta["annotations"] |= reservations.drawn("past")
         ref = await self.world.pod(name, meta=meta, cpu="1", labels={"app": app}, **placed)
         if on:
             await self.up(ref)
@@ -119,13 +122,15 @@ class Planned:
 
 
 @asynccontextmanager
-async def planned(ram: Path, *, over_http: bool, works: bool = True) -> AsyncGenerator[Planned]:
+async def planned(
+    ram: Path, *, over_http: bool, works: bool = True, gang: dict[str, str] | None = None
+) -> AsyncGenerator[Planned]:
     """The cluster, with a scheduler, kubelets, controllers and a descheduler at work."""
     async with (
         schedulers.world(ram, over_http=over_http, custom=KINDS) as world,
         schedulers.scheduler(world.client),
     ):
-        cluster = Planned(world)
+        cluster = Planned(world, gang or {})
         await cluster.fill()
         living = asyncio.ensure_future(cluster.live())
         try:
@@ -173,6 +178,29 @@ def test_a_plan_makes_room_and_the_pod_that_waits_takes_it(ram: Path, *, over_ht
             assert [state.phase.value for state in plan.status.moves] == ["Done"] * 3
             placed = await cluster.world.placed()
             assert placed.pop("big") == plan.node == "n1"
+            assert sorted(placed.values()) == sorted(move.target for move in plan.moves)
+            await cluster.nothing_left()
+
+    schedulers.run(body())
+
+
+def test_a_gang_of_several_workloads_moves_whole_led_by_one_job(ram: Path) -> None:
+    """All are needed: each member has its move, and their jobs are made for the gang."""
+
+    async def body() -> None:
+        gang = {pod_groups.GANG_NAME: "train", pod_groups.GANG_MINIMUM: "3"}
+        async with planned(ram, over_http=False, gang=gang) as cluster:
+            await cluster.ask()
+            plan = await cluster.plan("Done", "Failed", "Aborted")
+            assert plan.status.phase == "Done", plan.status
+            assert [move.gang for move in plan.moves] == ["d/train"] * 3
+            listing = await objects.collect(cluster.world.store.list(JOBS))
+            made = {job.name: job for job in map(jobs.read, listing.items)}
+            leader, *others = (made[plan.job(place)] for place in range(3))
+            assert (len(made), leader.whole_gang, leader.leader) == (3, True, "")
+            assert {(job.whole_gang, job.leader) for job in others} == {(False, leader.name)}
+            placed = await cluster.world.placed()
+            assert placed.pop("big") == "n1"
             assert sorted(placed.values()) == sorted(move.target for move in plan.moves)
             await cluster.nothing_left()
 

@@ -133,21 +133,18 @@ def test_the_job_of_a_follower_has_a_name_that_follows_and_no_time_of_its_own() 
     assert leads.whole_gang
 
 
-@pytest.mark.parametrize(
-    ("more", "bound", "words"),
-    [
-        ({}, 3, ""),
-        ({}, 2, "gang d/g has 2 members on nodes and needs 2"),
-        ({"gathers": True}, 3, "gang d/g is placed together"),
-        ({"topology_key": "rack"}, 3, "gang d/g is placed together"),
-    ],
-)
-def test_a_member_leaves_alone_where_neither_the_minimum_nor_a_topology_needs_it(
-    more: dict[str, Any], bound: int, words: str
-) -> None:
-    """A plan moves one pod after the other, each to where it finds room."""
-    known = Gang(id="d/g", key="d/g", source=GangForm.POD_GROUP, min=2, total=3, **more)
+@pytest.mark.parametrize(("bound", "words"), [(3, ""), (2, "gang d/g has 2 members on nodes and")])
+def test_a_member_leaves_alone_where_the_minimum_does_not_need_it(bound: int, words: str) -> None:
+    """The others are enough meanwhile."""
+    known = Gang(id="d/g", key="d/g", source=GangForm.POD_GROUP, min=2, total=3)
     entry = GangEntry("d/g", known, bound={f"d/web-{place}" for place in range(bound)})
-    why = gang.leaves_alone(entry)
+    why = gang.keeps(entry)
     assert (why == "") is (words == "")
     assert why.startswith(words)
+
+
+def test_a_member_that_has_no_move_ends_the_gang_of_a_plan() -> None:
+    """Nobody but the plan knows where it may go: no job is made for it."""
+    leader = dataclasses.replace(LEADER, plan="u")
+    plan = gang.lead(leader, [follower(2, ROOM)], MEMBERS)
+    assert (plan.missing, plan.broken) == ((), "pod d/web-3 of its gang is in no move of the plan")

@@ -91,12 +91,14 @@ def test_a_rehearsal_reads_the_objects_of_the_scheduler_and_changes_nothing(
             assert "n1 is empty from" in await ask("drain", "n1", "--dry-run", status=0)
             text = await ask("evict", "d/web-1", "--dry-run", status=0)
             assert text.startswith("d/web-1 on n1 may be evicted now; its replacement would go to")
-            assert "node n1 to be emptied" in await ask("explain", "plan", "empty-node", status=0)
             labels = {pod_groups.POD_GROUP: "g"}
             await cluster.world.pod("worker", meta=OWNER, cpu="1", labels=labels, on="n2")
             await cluster.world.store.create(kinds.POD_GROUPS, gangs.pod_group("g", 2))
             text = await ask("drain", "n2", "--dry-run", status=1)
             assert "blocks: GangStays: gang d/g has 1 members on nodes and needs 2" in text
+            text = await ask("explain", "plan", "empty-node", status=0)
+            assert "node n2 to be emptied" in text
+            assert "gang d/g needs 2 members on nodes and has 1, so all of them move, 1: " in text
             assert {name: (await cluster.world.placed())[name] for name in placed} == placed
 
     schedulers.run(body())

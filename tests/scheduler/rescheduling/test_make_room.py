@@ -13,7 +13,7 @@ from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
 from koordlet.scheduler.sim.drain import LimitedDump
-from tests.kit import clusters
+from tests.kit import clusters, gangs
 from tests.kit.descheduling import NOW, node, pod
 
 Body = dict[str, Any]
@@ -108,6 +108,11 @@ def test_the_node_that_is_cheapest_to_empty_is_emptied() -> None:
     ]
     answer = plan(*bodies)
     assert moves(answer) == [("b0", "b", "c")]
+    # An empty node is no place for it: as many would have pods as before.
+    answer = plan(node("a"), node("b"), pod("a0", "a", cpu="500m"))
+    assert str(answer).endswith(
+        "0 have a pod that may not be evicted now, 1 one without room elsewhere"
+    )
     full = [node("a"), node("b"), pod("a0", "a", cpu="2"), pod("b0", "b", cpu="2")]
     assert plan(*full) == (
         "2 of 2 nodes whose pods may move were tried: 0 have a pod that may not be evicted now,"
@@ -309,3 +314,41 @@ def test_a_search_in_a_full_cluster_tries_so_many_sets_of_each_node() -> None:
     assert isinstance(planner.make_room(waiting(cpu="5")), str)
     # Without chains, and with them.
     assert planner.tried == 2 * 3 * 16
+
+
+def ganged(*targets: str, count: int = 3) -> list[Body]:
+    """A gang of which two are on node a, and nodes of one CPU that have room, in two racks."""
+    group = gangs.own_group("g", count, schedulingConstraints={"topology": [{"key": "rack"}]})
+    bodies = [node("xa", cpu="2", labels={"rack": "x"}), {**group, "metadata": {
+        **group["metadata"], "namespace": "default"}}]  # fmt: skip
+    names = ["xa", "xa", *(f"xb{place}" for place in range(count - 2))]
+    several = dict.fromkeys((*names[2:], *targets))
+    bodies += [node(name, cpu="1", labels={"rack": name[0]}) for name in several]
+    spec = {"schedulingGroup": {"podGroupName": "g"}}
+    return [*bodies, *(pod(f"g{n}", on, cpu="1", spec=spec) for n, on in enumerate(names))]
+
+
+def test_a_gang_moves_whole_within_its_domain_where_a_plan_takes_one_of_it() -> None:
+    """Each member counts as a move, and none takes the room of another; the leader is the first."""
+    answer = plan(*ganged("xc", "xd", "xe"), cpu="2")
+    assert moves(answer) == [("g0", "xa", "xc"), ("g1", "xa", "xd"), ("g2", "xb0", "xe")]
+    assert isinstance(answer, RoomPlan)
+    assert {(move.gang, move.after) for move in answer.moves} == {("default/g", ())}
+    # One place too few in the domain, whatever there is elsewhere.
+    assert isinstance(plan(*ganged("xc", "xd", "ye"), cpu="2"), str)
+    # Six members are more than five moves.
+    places = [f"x{letter}" for letter in "cdefgh"]
+    assert isinstance(plan(*ganged(*places[:5], count=5), cpu="2"), RoomPlan)
+    assert isinstance(plan(*ganged(*places, count=6), cpu="2"), str)
+
+
+def test_a_gang_on_a_node_to_be_emptied_takes_its_other_members_along() -> None:
+    """None of them goes to the node, which has room as soon as the others have left."""
+    bodies = ganged("xc", "xd", "xe")
+    bodies[0] = node("xa", cpu="3", labels={"rack": "x"})
+    # Others are there that stay, so that something is gained.
+    bodies += [pod(f"{name}-0", name, cpu="0", owner="") for name in ("xc", "xd", "xe")]
+    answer = plan(*bodies)
+    assert isinstance(answer, RoomPlan)
+    assert answer.node == "xa"
+    assert sorted(moves(answer)) == [("g0", "xa", "xc"), ("g1", "xa", "xd"), ("g2", "xb0", "xe")]

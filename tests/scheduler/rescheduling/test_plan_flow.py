@@ -93,7 +93,8 @@ class Cluster:
         if name not in self.jobs:
             self.log.append(f"job {ref.name}")
             status = JobStatus(phase=Phase.RUNNING)
-            made = MigrationJob(name=name, uid=name, pod=ref, plan="u", waits=True, status=status)
+            made = MigrationJob(name=name, uid=name, pod=ref, plan="u", waits=True, status=status,
+                                leader=self.plan.leader(place))  # fmt: skip
             self._put(made)
 
     def _put(self, job: MigrationJob) -> None:
@@ -102,13 +103,16 @@ class Cluster:
     def happen(self) -> None:
         """What schedulers, kubelets and the jobs' own controller do meanwhile."""
         self.now += 1.0
+        there = set(self.pods)
         for place, move in enumerate(self.plan.moves):
             job = self.jobs.get(self.plan.job(place))
             if job is None or not job.active:
                 continue
             if not job.status.node and self.rooms:
                 self._put(_with(job, node=move.target))
-            elif not job.waits and self.lets and job.status.condition(job_flow.EVICTION) is None:
+            elif job.waits or (job.leader and self.jobs[job.leader].pod.name in there):
+                continue  # for the plan, or for the job that leads
+            elif self.lets and job.status.condition(job_flow.EVICTION) is None:
                 self.log.append(f"evict {job.pod.name}")
                 del self.pods[job.pod.name]
                 gone = Condition(type=job_flow.EVICTION, status=True, reason="EvictComplete",
@@ -314,3 +318,49 @@ def test_room_of_a_later_move_is_held_once_the_earlier_ones_are_done() -> None:
         *(PlanPhase.DONE, "node n3 has no pods that could move"),
     )
     assert cluster.log == ["job p0", "evict p0", "job p1", "evict p1"]
+
+
+GANG = tuple(
+    dataclasses.replace(move, gang="d/g" if place else "") for place, move in enumerate(MOVES)
+)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_gang_is_let_go_whole_after_those_before_it_wherever_it_is_killed(after: bool) -> None:
+    """The one that leads waits for the plan until no other does."""
+    whole = Cluster(plan(moves=GANG))
+    whole.run(started(whole, "p0"))
+    assert [job.waits for job in whole.jobs.values()] == [False, True, True]
+    over = whole.run()
+    assert over.status.phase is PlanPhase.DONE
+    assert whole.log[-3:] == ["evict p0", "evict p1", "evict p2"]
+    for kill in range(whole.writes):
+        cluster = Cluster(plan(moves=GANG), kill=kill, after=after)
+
+        def split(cluster: Cluster = cluster) -> bool:
+            leader, *others = (cluster.jobs.get(cluster.plan.job(place)) for place in (1, 2))
+            return (
+                leader is not None
+                and not leader.waits
+                and any(j is None or j.waits for j in others)
+            )
+
+        assert cluster.run(split).status.phase is PlanPhase.DONE
+        assert cluster.log[-3:] == whole.log[-3:]
+
+
+def test_the_rest_of_a_gang_follows_though_its_plan_has_ended() -> None:
+    """Half a gang is of no use; while nobody has left, all of it is given back."""
+    cluster = Cluster(plan(moves=GANG))
+    cluster.run(started(cluster, "p0", "p1"))
+    cluster.plan = dataclasses.replace(cluster.plan, aborts=True)
+    assert cluster.run().status.phase is PlanPhase.ABORTED
+    cluster.happen()
+    cluster.happen()
+    assert cluster.jobs[cluster.plan.job(2)].status.phase is Phase.SUCCEEDED
+    cluster = Cluster(plan(moves=GANG))
+    cluster.run(started(cluster, "p0"))
+    cluster.plan = dataclasses.replace(cluster.plan, aborts=True)
+    cluster.run()
+    phases = [cluster.jobs[cluster.plan.job(place)].status.phase for place in (1, 2)]
+    assert phases == [Phase.ABORTED] * 2

@@ -56,14 +56,14 @@ def test_while_a_plan_of_its_own_moves_pods_no_other_begins() -> None:
 
 
 def test_a_node_is_emptied_now_and_then_while_no_pod_waits() -> None:
-    """Not at the start, and not beside another plan that would."""
+    """Not at the start, and not beside another plan that moves pods; one in shadow is outdated."""
     start = PlanStart()
     assert start.due([], [], WANTED, at(0)) is None
     assert start.due([], [], WANTED, at(3600)) == DuePlan(None)
     assert start.due([], [], WANTED, at(3601)) is None
-    assert start.due([], [plan(None)], WANTED, at(7200)) is None
+    assert start.due([], [plan(None, acts=True)], WANTED, at(7200)) is None
     assert start.due([refused("a")], [], WANTED, at(7200)) is None
-    assert start.due([], [], WANTED, at(7201)) == DuePlan(None)
+    assert start.due([], [plan(None)], WANTED, at(7201)) == DuePlan(None)
 
 
 def test_nothing_begins_that_nobody_has_configured() -> None:
