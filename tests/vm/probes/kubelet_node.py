@@ -1,0 +1,210 @@
+"""Runs in the machine: a real kubelet with the systemd driver on cgroup v2, beside the agent.
+
+    python3 tests/vm/probes/kubelet_node.py FOLDER
+
+FOLDER has the kubelet, a containerd and its shim. There is no API server: the pods are files.
+
+Prints JSON: the CPUs that the first act of a pod of each class found, those after another kubelet
+and another agent had begun, and those after the agent's end; the names of the groups.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from tests.kit import deadline
+from tests.kit.containerd import image, runtime
+from tests.vm.probes import playing
+
+PROGRAMS = pathlib.Path(sys.argv[1])
+WORK = pathlib.Path("/run/kubelet-node")
+MANIFESTS, LOGS = WORK / "manifests", WORK / "pods"
+PORT = 10255
+#: The kubelet's groups, by the driver's naming.
+TOP = pathlib.Path("/sys/fs/cgroup/kubepods.slice")
+ASK = ["/bin/busybox", "sh", "-c", "grep Cpus_allowed_list /proc/self/status; exec sleep 86401"]
+KUBELET = {
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+    "cgroupDriver": "systemd",
+    "containerRuntimeEndpoint": f"unix://{WORK}/containerd/containerd.sock",
+    "staticPodPath": str(MANIFESTS),
+    "podLogsDir": str(LOGS),
+    "readOnlyPort": PORT,
+    "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+    "authorization": {"mode": "AlwaysAllow"},
+    "evictionHard": {
+        "memory.available": "10Mi",
+        "nodefs.available": "0%",
+        "imagefs.available": "0%",
+    },
+    "runtimeRequestTimeout": "10m",
+    "fileCheckFrequency": "1s",
+    "failSwapOn": False,
+    "resolvConf": "",
+}
+CONFIG = {
+    "apiVersion": "koordlet.io/v1",
+    "kind": "Config",
+    "report": {"http": {"enabled": False}, "grpc": {"enabled": False}},
+    "kubelet": {"mode": "on", "readOnlyPort": True, "intervalSeconds": 2},
+    "nri": {"mode": "on", "socket": f"{WORK}/containerd/nri.sock", "deadlineMilliseconds": 1400},
+    "policies": {"reserved_cpus": {"cpus": "0"}, "shared_pools": {"enableControllers": True}},
+}
+#: Pods by name: their class, and what they ask for.
+PODS = {
+    "own": ("LSR", {"cpu": "2", "memory": "64Mi"}),
+    "web": ("LS", {"cpu": "1", "memory": "64Mi"}),
+    "batch": ("BE", {}),
+}
+
+
+def begin(name: str) -> None:
+    """A pod, as its file."""
+    qos, asked = PODS[name]
+    box = {
+        "name": "main",
+        "image": image.NAME,
+        "imagePullPolicy": "Never",
+        "command": ASK,
+        "resources": {"requests": asked, "limits": asked} if asked else {},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"koordinator.sh/qosClass": qos}},
+        "spec": {"hostNetwork": True, "containers": [box]},
+    }
+    fresh = MANIFESTS / f".{name}"
+    fresh.write_text(yaml.safe_dump(pod))
+    fresh.rename(MANIFESTS / f"{name}.yaml")
+
+
+def first(name: str) -> str:
+    """The CPUs that the first act of a pod's container printed."""
+
+    def printed() -> str:
+        for log in LOGS.glob(f"default_{name}-*/main/0.log"):
+            match = re.search(r"Cpus_allowed_list:\s*(\S+)\n", log.read_text())
+            if match is not None:
+                return match[1]
+        return ""
+
+    return deadline.until(printed, f"{name} has printed")
+
+
+def group(name: str) -> pathlib.Path:
+    """Of a pod's container."""
+    [uid] = [log.name.split("_")[2] for log in LOGS.glob(f"default_{name}-*")]
+    scopes = TOP.glob(f"**/kubepods*-pod{uid.replace('-', '_')}.slice/cri-containerd-*.scope")
+    [scope] = [path for path in scopes if "86401" in command(path)]
+    return scope
+
+
+def command(scope: pathlib.Path) -> str:
+    """Of the first process of a group."""
+    pid = (scope / "cgroup.procs").read_text().split()[0]
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+
+
+@contextlib.contextmanager
+def kubelet() -> Iterator[subprocess.Popen[bytes]]:
+    """It serves pods, until the end of the scene."""
+    config = WORK / "kubelet.yaml"
+    config.write_text(yaml.safe_dump(KUBELET))
+    words = [str(PROGRAMS / "kubelet"), "--config", str(config), f"--cert-dir={WORK}/pki"]
+    with (WORK / "kubelet.log").open("ab") as log:
+        one = subprocess.Popen(words, stderr=log, stdout=log)
+        try:
+            deadline.until(lambda: serving(one), "the kubelet serves its pods")
+            yield one
+        finally:
+            one.kill()
+            one.wait()
+
+
+def serving(one: subprocess.Popen[bytes]) -> bool:
+    """Whether the kubelet answers."""
+    assert one.poll() is None, "the kubelet has ended"
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{PORT}/pods") as a:
+        return "items" in json.load(a)
+    return False
+
+
+def effective() -> dict[str, str]:
+    """The CPUs that count for each pod's container."""
+    return {name: (group(name) / "cpuset.cpus.effective").read_text().strip() for name in PODS}
+
+
+def connections() -> int:
+    """How often an agent has introduced itself to the runtime."""
+    return (WORK / "containerd/log").read_text().count('-koordlet\\" connected')
+
+
+@contextlib.contextmanager
+def agent() -> Iterator[subprocess.Popen[bytes]]:
+    """It is connected to the runtime."""
+    before = connections()
+    with playing.agent(WORK, yaml.safe_dump(CONFIG)) as who:
+        deadline.until(lambda: connections() > before, "the agent is connected")
+        yield who
+
+
+def contested() -> bool:
+    """Whether the audit log says that somebody else wrote a file of ours."""
+    (file,) = (WORK / "state").rglob("audit.jsonl")
+    return any(json.loads(line).get("contested") for line in file.read_text().splitlines())
+
+
+def play(seen: dict[str, Any]) -> None:
+    """The kubelet and the agent come, are killed in turn, come again; the agent goes."""
+
+    def settled() -> bool:
+        seen["now"] = effective()
+        return bool(seen["now"] == seen["first"])
+
+    with agent():
+        with kubelet():
+            for name in PODS:
+                begin(name)
+            seen["first"] = {name: first(name) for name in PODS}
+            seen["groups"] = {name: group(name).relative_to(TOP).parts for name in PODS}
+        with kubelet():
+            # It writes the sets of its pods as they were without us.
+            deadline.until(contested, "another kubelet has written")
+            deadline.until(settled, "the CPUs under another kubelet")
+            seen["other kubelet"] = seen["now"]
+    with kubelet(), agent() as who:
+        deadline.until(settled, "the CPUs under another agent")
+        seen["other agent"] = seen["now"]
+        who.terminate()
+        seen["status"] = who.wait(deadline.PATIENCE)
+        seen["after"] = effective()
+
+
+def main() -> None:
+    """One life of a node."""
+    MANIFESTS.mkdir(parents=True)
+    # A sandbox gets a copy of it.
+    pathlib.Path("/etc/resolv.conf").touch()
+    with (
+        playing.told(WORK) as seen,
+        runtime.running(WORK / "containerd", nri=True, bare=True, systemd=True, newer=PROGRAMS),
+    ):
+        try:
+            play(seen)
+        finally:
+            seen["kubelet_log"] = (WORK / "kubelet.log").read_text()[-12000:]
+
+
+main()
