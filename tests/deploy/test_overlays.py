@@ -235,14 +235,21 @@ def test_taints_bring_one_verb_and_their_switch() -> None:
     assert loader.from_text(None, "", {name: "null"}, {}).config.report.objects.taints is None
 
 
-def test_beside_koordinators_agent_neither_port_nor_socket_is_shared() -> None:
-    """It listens on port 9316, and unlinks whatever is at /run/koordlet/koordlet.sock."""
-    pod, container = agent(built(DEPLOY / "overlays/side-by-side"))
-    address = variables(container)["KOORDLET_REPORT__HTTP__ADDRESS"]
-    asked = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
+@pytest.mark.parametrize("overlay", ["side-by-side", "observe-side-by-side", "beside-koordinator"])
+def test_koordinators_directory_in_run_stays_its_own(overlay: str) -> None:
+    """Its agent unlinks whatever is at /run/koordlet/koordlet.sock; our gRPC does so at its end."""
+    pod, container = agent(built(DEPLOY / "overlays" / overlay))
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     own = [v["hostPath"]["path"] for v in pod["volumes"] if mounts[v["name"]] == "/run/koordlet"]
 
+    assert own == ["/run/koordlet-beside"]
+
+
+def test_side_by_side_koordinators_port_stays_its_own() -> None:
+    """Server and probes are at another one."""
+    _, container = agent(built(DEPLOY / "overlays/side-by-side"))
+    address = variables(container)["KOORDLET_REPORT__HTTP__ADDRESS"]
+    asked = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
+
+    assert address == "127.0.0.1:9416"
     assert {f"{probe['host']}:{probe['port']}" for probe in asked} == {address}
-    assert address != "127.0.0.1:9316"
-    assert own == ["/run/koordlet-side-by-side"]

@@ -24,8 +24,8 @@ from tests.kit import clusters, deadline
 from tests.kit.apiserver import server
 
 NAME = "koordlet-scheduler"
-#: How long a test waits for what must come.
-PATIENCE = 30.0
+#: How long a test waits for what must come; some of them start three programs, one after the other.
+PATIENCE = deadline.PATIENCE
 
 
 @dataclass
