@@ -11,7 +11,7 @@ from koordlet.report import documents
 #: What the state of a resize in place means.
 _RESIZES = {
     "Deferred": ": the kubelet tries again as pods leave; what is larger, old or new, counts",
-    "Infeasible": ": the node can never hold the new amounts, nobody tries again; the old ones count",
+    "Infeasible": ": the node can never hold it, nobody tries again; the old amounts count",
     "InProgress": ": what is larger, old or new, counts until it is done",
 }
 

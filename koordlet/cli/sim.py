@@ -130,10 +130,10 @@ def run(args: argparse.Namespace) -> int:
         colocated = colocation.SimulatedColocation(bodies, profiles)
         keys = args.ignores_keys
         loaded = inventory.load(bodies, deciding, ignores_keys=keys, admit=colocated)
-        loaded.warnings += colocated.warnings
+        loaded.warnings.extend(colocated.warnings)
         wanted = {"scores": args.scores, "ties": ties, "explain": explain, "now": now}
         result = simulation.Simulation(loaded, configured, **wanted).run(_progress)
-        result.colocated = colocated.changed
+        result.colocated.extend(colocated.changed)
         return loaded, result
 
     if args.quota:

@@ -79,10 +79,10 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._waiting.cancel()
         self._owner.closed(self)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        """Buffer that the transport reads into."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Buffer that the transport reads into; TLS puts several records there, slice by slice."""
         del sizehint
-        return self._buffer
+        return memoryview(self._buffer)
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes came."""

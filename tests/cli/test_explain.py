@@ -116,7 +116,7 @@ def test_owners_are_colours(words: list[str], capsys: pytest.CaptureFixture[str]
         ("Deferred", "  resize     Deferred: the kubelet tries again as pods leave;"),
         (
             "Infeasible",
-            "  resize     Infeasible: the node can never hold the new amounts, nobody tries again;",
+            "  resize     Infeasible: the node can never hold it, nobody tries again;",
         ),
         ("InProgress", "  resize     InProgress: what is larger, old or new, counts"),
         (None, None),

@@ -81,6 +81,7 @@ class WebhookedCluster:
         [webhook] = self._registration["webhooks"]
         bundle = base64.b64encode(authority.certificate.read_bytes()).decode()
         webhook["clientConfig"] = {"url": self._address, "caBundle": bundle}
+        webhook["timeoutSeconds"] = 30  # of a machine that is busy with other tests
         self._apply(self._registration)
 
     def created(self, pod: Body, *words: str) -> tuple[Body, str]:

@@ -62,7 +62,7 @@ STATUS = {
 #: Named alone in a sentence, they need more to be run: their help is.
 BARE = {
     *(("alerts",), ("drain",), ("evict",), ("explain",), ("get",), ("migrate",)),
-    *(("migrate-check",), ("sim",), ("watch",)),
+    *(("migrate-check",), ("sim",), ("watch",), ("webhook",)),
 }
 
 

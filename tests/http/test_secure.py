@@ -81,6 +81,28 @@ def test_a_verified_client_is_answered(hall: Hall) -> None:
     assert hall.get(served, "/nothing")[0] == 404
 
 
+def test_a_body_of_several_records_arrives_whole(loop: loops.LoopThread, hall: Hall) -> None:
+    """Records that are read in one go lie one behind the other; sent at once, they mostly are."""
+    echo = ("POST", "/echo", lambda request: message.HttpResponse(200, body=request.body))
+    serving = server.HttpServer(
+        "127.0.0.1:0",
+        routes.Routes([echo]),
+        lambda _request, _peer: authorisation.ALLOWED,
+        tls=hall.tls,
+    )
+    hall.running.append(serving)
+    connection = http.client.HTTPSConnection(
+        loop.run(serving.start()), context=hall.client, timeout=10
+    )
+    try:
+        for turn in range(20):
+            body = bytes([turn + 1]) * 40_000
+            connection.request("POST", "/echo", body)
+            assert connection.getresponse().read() == body
+    finally:
+        connection.close()
+
+
 def test_a_rotated_certificate_is_shown(hall: Hall) -> None:
     """New files serve the next handshake; half a rotation leaves the old pair in force."""
     served = hall.serve()

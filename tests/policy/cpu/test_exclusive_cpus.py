@@ -260,22 +260,6 @@ def test_policies_that_contradict_each_other() -> None:
     assert "not enough cpus available" in why["t/wide"]
 
 
-@pytest.mark.parametrize(
-    ("strategy", "first", "second"),
-    [
-        ("", "0-1,6-7", "3,9"),
-        ("MostAllocated", "0-1,6-7", "2,8"),
-        ("DistributeEvenly", "0,3,6,9", "1,7"),
-    ],
-)
-def test_the_node_says_how_cpus_lie_over_numa_nodes(strategy: str, first: str, second: str) -> None:
-    """As to the scheduler: the emptiest, the fullest, or from all of them by their free share."""
-    labels = {"node.koordinator.sh/numa-allocate-strategy": strategy}
-    now = moments.moment(SERVER, [asking("a", 4), asking("b", 2)])
-    now = dataclasses.replace(now, node=dataclasses.replace(now.node, labels=labels))
-    assert held(decided(now)) == {"a": first, "b": second}
-
-
 def test_nothing_is_chosen_where_the_operator_says_so() -> None:
     """With ``choose: false`` a number without names waits in the pool, and is told so."""
     made = decided(moments.moment(SERVER, [asking("a", 2)]), settings=Settings(choose=False))

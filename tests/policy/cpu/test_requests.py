@@ -110,3 +110,22 @@ def test_a_refused_annotation_hides_nothing_that_the_kubelet_holds() -> None:
 
     assert [str(claim.cpus) for claim in made.claims] == ["4-5"]
     assert said(made) == [("ExclusiveCPUsRefused", "t/a")]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "first", "second"),
+    [
+        ("", "0-1,6-7", "3,9"),
+        ("MostAllocated", "0-1,6-7", "2,8"),
+        ("DistributeEvenly", "0,3,6,9", "1,7"),
+    ],
+)
+def test_the_node_says_how_cpus_lie_over_numa_nodes(strategy: str, first: str, second: str) -> None:
+    """As to the scheduler: the emptiest, the fullest, or from all of them by their free share."""
+    labels = {"node.koordinator.sh/numa-allocate-strategy": strategy}
+    several = [
+        moments.workload(name, Qos.LSR, cpu_count=count) for name, count in (("a", 4), ("b", 2))
+    ]
+    now = moments.moment(moments.machine(), several)
+    now = dataclasses.replace(now, node=dataclasses.replace(now.node, labels=labels))
+    assert held(decided(now)) == {"a": first, "b": second}
