@@ -152,7 +152,7 @@ def test_sizes(page: Page, console: conftest.Console, width: int, cpus: int) -> 
     page.wait_for_selector(f'[data-cpu="{cpus - 1}"]', timeout=20_000)
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    looking.panels_apart(page, panels=11)
+    looking.panels_apart(page, panels=12)
     cells: list[list[float]] = page.evaluate(
         "[...document.querySelectorAll('.cpu')].map((c) => c.getBoundingClientRect())"
         ".map((b) => [b.width, b.height, b.left, b.right])"

@@ -12,7 +12,7 @@ import pytest
 
 from koordlet.model import counters, meter
 from koordlet.report import console
-from tests.kit import recorders, views
+from tests.kit import demos, recorders, views
 
 #: What the whole page may weigh; each CPU and each workload of a state.
 MOST_BYTES = 150 * 1024
@@ -69,6 +69,18 @@ def test_a_state_grows_by_some_bytes_for_each_cpu_and_workload() -> None:
 
     assert 2040 * 6 < size(2048, 2) - size(8, 2) < 2040 * MOST_OF_CPU
     assert size(8, 102) - size(8, 2) < 100 * MOST_OF_WORKLOAD
+
+
+def test_the_comparison_of_a_demo_is_in_each_state() -> None:
+    """Of an agent that plays none there is nothing."""
+    recorded = recorders.recorder()
+    assert console.document(views.view(), "1", recorded)["demo"] is None
+
+    _, comparing = demos.compared(demos.Stage(off=0.1, on=0.01), seconds=11)
+    recorded.demo = demos.Demo(comparing)
+    now = demos.seen(demos.START + 10)
+
+    assert console.document(now, "1", recorded)["demo"] == comparing.document(now)
 
 
 def test_many_actions() -> None:
