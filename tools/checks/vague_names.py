@@ -22,7 +22,7 @@ FOLDERS = (
         f"tests/{name}"
         for name in (
             *("bench", "browser", "client", "config", "conformance", "demo", "history", "host"),
-            *("http", "kit", "kube", "kubeapi", "model", "policy", "state", "tools"),
+            *("http", "kit", "kube", "kubeapi", "model", "policy", "rpc", "state", "tools"),
         )
     ),
 )
