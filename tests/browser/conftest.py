@@ -218,16 +218,16 @@ def opened(browser: Browser, address: str) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(20_000)
     made = context.new_page()
-    said: list[str] = []
-    made.on("console", lambda one: said.append(one.text))
-    made.on("pageerror", lambda one: said.append(str(one)))
-    made.on("dialog", lambda one: said.append(one.message))
+    complaints: list[str] = []
+    made.on("console", lambda message: complaints.append(message.text))
+    made.on("pageerror", lambda error: complaints.append(str(error)))
+    made.on("dialog", lambda dialog: complaints.append(dialog.message))
     made.goto(f"http://{address}/")
     made.wait_for_selector("body[data-ready=yes]")
     yield made
     context.close()
     # That an agent went away is the browser's own line, and what some tests are about.
-    assert [one for one in said if "ERR_" not in one] == []
+    assert [complaint for complaint in complaints if "ERR_" not in complaint] == []
 
 
 @pytest.fixture

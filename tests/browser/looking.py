@@ -40,20 +40,20 @@ def panels_apart(page: Page, *, panels: int) -> None:
     )
     assert len(boxes) == panels
     assert overflowing(page) == []
-    for n, one in enumerate(boxes):
+    for n, box in enumerate(boxes):
         for other in boxes[n + 1 :]:
             apart = (
-                one["right"] <= other["left"] + 1
-                or other["right"] <= one["left"] + 1
-                or one["bottom"] <= other["top"] + 1
-                or other["bottom"] <= one["top"] + 1
+                box["right"] <= other["left"] + 1
+                or other["right"] <= box["left"] + 1
+                or box["bottom"] <= other["top"] + 1
+                or other["bottom"] <= box["top"] + 1
             )
-            assert apart, (one, other)
+            assert apart, (box, other)
 
 
 def overflowing(page: Page) -> list[str]:
     """Elements whose content sticks out of them or of their panel, except where one may scroll."""
-    found: list[str] = page.evaluate(
+    names: list[str] = page.evaluate(
         """() => [...document.querySelectorAll("section, section *:not(svg *)")].filter((one) => {
           if (one.closest(".scroll") || !one.getClientRects().length) return false;
           const panel = one.closest("section").getBoundingClientRect();
@@ -63,12 +63,12 @@ def overflowing(page: Page) -> list[str]:
             || (!hidden && one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0);
         }).map((one) => `${one.tagName}.${one.className} in ${one.closest("section").id}`)"""
     )
-    return found
+    return names
 
 
 def contrast(page: Page, selector: str) -> float:
     """Of the worst of some elements' text against what is painted behind it."""
-    found: Any = page.evaluate(
+    ratios: Any = page.evaluate(
         """(selector) => {
           const parts = (c) => c.match(/[0-9.]+/g).map(Number);
           const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
@@ -88,5 +88,5 @@ def contrast(page: Page, selector: str) -> float:
         }""",
         selector,
     )
-    assert found, selector
-    return float(min(found))
+    assert ratios, selector
+    return float(min(ratios))

@@ -66,9 +66,9 @@ def test_every_panel(page: Page) -> None:
 def test_when_it_was_done(page: Page) -> None:
     """On the clock of whoever looks; the whole moment for machines."""
     looking.expect_text(page, "#audit", "bursts")
-    said = page.locator("#audit time")
-    assert said.get_attribute("datetime") == "2026-01-31T12:00:00.000Z"
-    assert len(said.inner_text().strip()) == len("12:00:00")
+    times = page.locator("#audit time")
+    assert times.get_attribute("datetime") == "2026-01-31T12:00:00.000Z"
+    assert len(times.inner_text().strip()) == len("12:00:00")
 
 
 def test_cache_ways_by_class(page: Page, console: conftest.Console) -> None:
@@ -93,10 +93,10 @@ def test_gauges(page: Page) -> None:
         "(all) => all.map((one) => [one.ariaLabel.split(',')[0], Number(one.ariaValueNow),"
         " one.ariaValueText, one.firstChild.offsetWidth / one.offsetWidth])",
     )
-    found = {name: (now, said) for name, now, said, _ in meters}
-    assert found["memory.available"] == (1, "20.0 MiB below the threshold")
-    assert found["nodefs.available"] == (0.33, "20.0 GiB left")
-    assert found["cpu.suppress"] == (0.25, "3.90 cores left")
+    shown = {name: (now, words) for name, now, words, _ in meters}
+    assert shown["memory.available"] == (1, "20.0 MiB below the threshold")
+    assert shown["nodefs.available"] == (0.33, "20.0 GiB left")
+    assert shown["cpu.suppress"] == (0.25, "3.90 cores left")
     assert all(abs(width - now) < 0.02 for _, now, _, width in meters)
 
 
@@ -210,13 +210,13 @@ def test_the_agent_goes_and_comes(page: Page, console: conftest.Console) -> None
 
 def test_the_banner(page: Page, console: conftest.Console) -> None:
     """A limit that is not in force is said above everything, and is not drawn as the limit."""
-    found = best_effort.Limit(policy="adaptive", actuator="cfsQuota", milli=3000, reason="waits")
+    limit = best_effort.Limit(policy="adaptive", actuator="cfsQuota", milli=3000, reason="waits")
     plan = console.now.plan
-    console.show(dataclasses.replace(console.now, plan=dataclasses.replace(plan, limit=found)))
+    console.show(dataclasses.replace(console.now, plan=dataclasses.replace(plan, limit=limit)))
     looking.expect_text(page, "#gets-why", "may use 3.00 CPUs: waits (adaptive)")
     assert page.locator("#banner").is_hidden()
 
-    idle = best_effort.idle(found, "policies.adaptive.mode is shadow")
+    idle = best_effort.idle(limit, "policies.adaptive.mode is shadow")
     console.show(dataclasses.replace(console.now, plan=dataclasses.replace(plan, limit=idle)))
     looking.expect_text(
         page, "#banner", "policies.adaptive.mode is shadow (adaptive would allow 3.00 CPUs)"

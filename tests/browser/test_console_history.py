@@ -19,10 +19,10 @@ pytestmark = pytest.mark.browser
 
 def samples(page: Page, name: str, question: str = "cpu") -> list[float | None]:
     """What the page knows of a series."""
-    found: list[float | None] = page.evaluate(
+    values: list[float | None] = page.evaluate(
         "([question, name]) => samplesOf(question).series.get(name) || []", [question, name]
     )
-    return found
+    return values
 
 
 def again(page: Page, address: str, fragment: str = "") -> None:
@@ -57,7 +57,7 @@ def test_a_page_that_missed_states_asks_for_them(page: Page, console: conftest.C
 
     looking.expect_text(page, "#chart", "LS 0.13")
     page.wait_for_function("() => samplesOf('cpu').series.get('LS/cpuCores').includes(19.5)")
-    assert len([one for one in samples(page, "LS/cpuCores")[-21:] if one is not None]) == 21
+    assert len([value for value in samples(page, "LS/cpuCores")[-21:] if value is not None]) == 21
 
 
 def test_the_cursor_is_shared_and_zoom_has_an_address(

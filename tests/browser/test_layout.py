@@ -61,49 +61,49 @@ def layout(browser: Browser, page: Page) -> Layout:
     """Each panel: its place across, its height, its order, its cells."""
     boxes: dict[str, list[float]] = page.evaluate(_BOXES)
     aside = browser.new_page()
-    found: Layout = {}
+    measured: Layout = {}
     for name, (left, width, height, top) in boxes.items():
         shot = page.locator(f"section#{name}").screenshot()
         data = "data:image/png;base64," + base64.b64encode(shot).decode()
         cells = aside.evaluate(_SCALED, [data, COLUMNS, ROWS])
-        found[name] = {
+        measured[name] = {
             "across": [round(left, 3), round(width, 3)],
             "height": round(height),
             "top": round(top),
             "cells": cells,
         }
     aside.close()
-    return found
+    return measured
 
 
 def differences(now: Layout, wanted: Layout) -> list[str]:
     """What is not as it was, in words."""
     if now.keys() != wanted.keys():
         return [f"panels are {sorted(now)}, were {sorted(wanted)}"]
-    said = []
+    changes = []
     order, before = (sorted(each, key=lambda n: (each[n]["top"], n)) for each in (now, wanted))
     if order != before:
-        said.append(f"panels come as {order}, came as {before}")
-    for name, one in now.items():
+        changes.append(f"panels come as {order}, came as {before}")
+    for name, panel in now.items():
         was = wanted[name]
-        if any(abs(a - b) > _ACROSS for a, b in zip(one["across"], was["across"], strict=True)):
-            said.append(f"{name} is at {one['across']}, was at {was['across']}")
-        if abs(one["height"] - was["height"]) > _DOWN * was["height"]:
-            said.append(f"{name} is {one['height']} high, was {was['height']}")
-        apart = [abs(a - b) for a, b in zip(one["cells"], was["cells"], strict=True)]
+        if any(abs(a - b) > _ACROSS for a, b in zip(panel["across"], was["across"], strict=True)):
+            changes.append(f"{name} is at {panel['across']}, was at {was['across']}")
+        if abs(panel["height"] - was["height"]) > _DOWN * was["height"]:
+            changes.append(f"{name} is {panel['height']} high, was {was['height']}")
+        apart = [abs(a - b) for a, b in zip(panel["cells"], was["cells"], strict=True)]
         mean, worst = sum(apart) / len(apart), max(apart)
         if mean > _MEAN or worst > _WORST:
-            said.append(f"{name} looks different: {mean:.1f} in the mean, {worst} at most")
-    return said
+            changes.append(f"{name} looks different: {mean:.1f} in the mean, {worst} at most")
+    return changes
 
 
-def compared(name: str, found: Layout) -> list[str]:
+def compared(name: str, measured: Layout) -> list[str]:
     """What differs from the reference of this name, which may be written anew."""
     known = json.loads(REFERENCE.read_text()) if REFERENCE.exists() else {}
     if os.environ.get("KOORDLET_LAYOUTS") == "write":
-        known[name] = found
+        known[name] = measured
         REFERENCE.write_text(json.dumps(dict(sorted(known.items()))) + "\n")
-    return differences(found, known[name])
+    return differences(measured, known[name])
 
 
 @pytest.mark.parametrize("width", WIDTHS)

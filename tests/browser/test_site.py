@@ -57,13 +57,19 @@ def view(browser: Browser, site: str) -> Iterator[Page]:
     context = browser.new_context()
     context.set_default_timeout(20_000)
     made = context.new_page()
-    said: list[str] = []
-    made.on("console", lambda one: said.append(one.text) if one.type == "error" else None)
-    made.on("pageerror", lambda one: said.append(str(one)))
-    made.on("request", lambda one: None if one.url.startswith(site) else said.append(one.url))
+    complaints: list[str] = []
+    made.on(
+        "console",
+        lambda message: complaints.append(message.text) if message.type == "error" else None,
+    )
+    made.on("pageerror", lambda error: complaints.append(str(error)))
+    made.on(
+        "request",
+        lambda request: None if request.url.startswith(site) else complaints.append(request.url),
+    )
     yield made
     context.close()
-    assert said == []
+    assert complaints == []
 
 
 @pytest.mark.parametrize("width", [320, 1280])

@@ -17,10 +17,10 @@ def test_a_look(serve: Serve) -> None:
     served = serve()
     served.publish(views.view())
     with client.connect(f"unix:{served.path}") as node:
-        found = node.get()
+        state = node.get()
 
-    assert found.summary.name == "n1"
-    assert [one.cpus for one in found.free.domains] == ["2-3", "4-6"]
+    assert state.summary.name == "n1"
+    assert [domain.cpus for domain in state.free.domains] == ["2-3", "4-6"]
 
 
 def test_following_gives_whole_states(serve: Serve) -> None:

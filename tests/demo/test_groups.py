@@ -27,7 +27,7 @@ def test_one_tree_is_made_in_every_hierarchy_that_counts() -> None:
 
     parts = ("koordlet-demo", "koordlet-demo/ls", "koordlet-demo/be")
     assert {f"{top}/{part}" for top in ("/c", "/s") for part in parts} == {
-        one.target for one in made.actions if isinstance(one, action.MakeDir)
+        made_dir.target for made_dir in made.actions if isinstance(made_dir, action.MakeDir)
     }
 
 
@@ -38,11 +38,11 @@ def test_processes_are_moved_where_they_were_started() -> None:
 
     moved, none = (
         [
-            (one.target, one.pids)
-            for one in demo.decide(
+            (move.target, move.pids)
+            for move in demo.decide(
                 moment(tree), series.History(), wanted, decision.Stateless()
             ).actions
-            if isinstance(one, action.MoveTasks)
+            if isinstance(move, action.MoveTasks)
         ]
         for wanted in (settings, demo.DemoSettings())
     )

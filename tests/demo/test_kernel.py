@@ -28,12 +28,12 @@ def test_a_set_is_in_effect_within_its_parents(machine: kernel.DemoMachine) -> N
     """Also below; where nothing of it is left, all of the parent's is."""
     machine.mkdir(machine.at(f"{GROUP}/inner"))
     machine.write(machine.at(f"{GROUP}/cpuset.cpus"), b"1-2\n")
-    assert [str(machine.cpus(one)) for one in (GROUP, f"{GROUP}/inner")] == ["1-2", "1-2"]
+    assert [str(machine.cpus(group)) for group in (GROUP, f"{GROUP}/inner")] == ["1-2", "1-2"]
 
     machine.write(machine.at(f"{GROUP}/inner/cpuset.cpus"), b"3\n")
     assert str(machine.cpus(f"{GROUP}/inner")) == "1-2"
     machine.write(machine.at(f"{GROUP}/cpuset.cpus"), b"\n")
-    assert [str(machine.cpus(one)) for one in (GROUP, f"{GROUP}/inner")] == ["0-3", "3"]
+    assert [str(machine.cpus(group)) for group in (GROUP, f"{GROUP}/inner")] == ["0-3", "3"]
     with pytest.raises(OSError, match="Invalid"):
         machine.write(machine.at(f"{GROUP}/cpuset.cpus"), b"x\n")
 

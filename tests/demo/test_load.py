@@ -51,8 +51,8 @@ def test_answers_are_measured() -> None:
         stdout=subprocess.PIPE,
         pass_fds=(ask, answers),
     )
-    for one in (asked, ask, answers, answer):
-        os.close(one)
+    for end in (asked, ask, answers, answer):
+        os.close(end)
     assert loading.stdout is not None
     due, answered = load.RECORD.unpack(loading.stdout.read(load.RECORD.size))
     loading.kill()

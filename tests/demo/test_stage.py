@@ -71,7 +71,7 @@ def test_the_story(
     busy = latency.Latency.of(play.requests(), 6.0)
     later = _pass(who, clock, 8.0)
 
-    owners = {one.owner.value for one in calm.plan.ledger.claims}
+    owners = {claim.owner.value for claim in calm.plan.ledger.claims}
     assert {"reserved", "LSE"} <= owners
     assert calm.plan.limit is not None
     assert spike.plan.limit is not None
@@ -133,7 +133,7 @@ def test_without_root_it_plays_elsewhere(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
     play = stage.choose(args, root.LiveHost(), FLAGS)
-    said = capsys.readouterr().err
+    errors = capsys.readouterr().err
     play.tick.observer.close()
     play.close()
     watching = {**FLAGS, "mode": sourced.Flag("observe", "--observe")}
@@ -141,8 +141,8 @@ def test_without_root_it_plays_elsewhere(
     here.close()
 
     assert isinstance(play, stage.Elsewhere)
-    assert said.count("\n") == 1
-    assert "not running as root: the demo runs on a recorded machine" in said
+    assert errors.count("\n") == 1
+    assert "not running as root: the demo runs on a recorded machine" in errors
     assert play.config.config.eviction.by == "api"
     assert not play.tick.host.live
     assert (type(here), here.tick.host.live) == (stage.Stage, True)

@@ -24,8 +24,8 @@ def test_what_is_remembered_goes_with_the_demo(tmp_path: Path) -> None:
 def test_its_workloads_are_those_that_the_story_moves() -> None:
     """Each has a process, and the policy is told of all of them."""
     machine = stage.Recorded()
-    said = machine.settings()
+    settings = machine.settings()
     machine.close()
 
-    assert {name for name, _ in said.pids} == set(said.names)
-    assert {one.name for one in stage.PODS} == set(said.names)
+    assert {name for name, _ in settings.pids} == set(settings.names)
+    assert {pod.name for pod in stage.PODS} == set(settings.names)

@@ -47,12 +47,12 @@ def told(*names: str, quota: str = "") -> tuple[str, str]:
         clock.at += 0.5
         tale.clock()
     top = f"{kernel.TOP}/{groups.GROUP}/ls"
-    found = tuple(
+    shown = tuple(
         machine_.host.text(machine_.host.at(f"{top}/{name}")).splitlines()[0].split()[-1]
         for name in ("cpu.stat", "cpu.pressure")
     )
     machine_.close()
-    return found[0], found[1]
+    return shown[0], shown[1]
 
 
 def test_who_is_alone_does_not_wait() -> None:
@@ -67,8 +67,8 @@ def test_who_is_alone_does_not_wait() -> None:
 def test_a_limit_is_felt() -> None:
     """The less quota best-effort work has, the less is waited: a useless limit would be undone."""
     whole, half, little = (
-        int(told("ls", "be", quota=one)[1].removeprefix("total="))
-        for one in ("max 100000", "400000 100000", "50000 100000")
+        int(told("ls", "be", quota=quota)[1].removeprefix("total="))
+        for quota in ("max 100000", "400000 100000", "50000 100000")
     )
 
     assert whole > 1.3 * half
@@ -136,24 +136,24 @@ class Counted:
 
 def read(host: kernel.DemoMachine) -> Counted:
     """What the kernel says now; no share of a time may be more than all of it."""
-    found = Counted(times={}, used={}, stalled={}, memory={})
+    counted = Counted(times={}, used={}, stalled={}, memory={})
     for line in host.text(host.at("/proc/stat")).splitlines():
         name, *figures = line.split()
         if name.startswith("cpu"):
-            found.times[name] = int(figures[0]), sum(map(int, figures))
-    for name in ("", groups.GROUP, *(f"{groups.GROUP}/{one}" for one in story.PIDS)):
+            counted.times[name] = int(figures[0]), sum(map(int, figures))
+    for name in ("", groups.GROUP, *(f"{groups.GROUP}/{process}" for process in story.PIDS)):
         top = f"{kernel.TOP}/{name}".rstrip("/")
-        found.used[name] = 1e-6 * numbers(host.text(host.at(f"{top}/cpu.stat")))["usage_usec"]
+        counted.used[name] = 1e-6 * numbers(host.text(host.at(f"{top}/cpu.stat")))["usage_usec"]
         pressure = host.text(host.at(f"{top}/cpu.pressure"))
-        shares = [float(one) for one in re.findall(r"avg\d+=([\d.]+)", pressure)]
+        shares = [float(share) for share in re.findall(r"avg\d+=([\d.]+)", pressure)]
         assert len(shares) == 6
-        assert all(0 <= one <= 100 for one in shares), pressure
-        found.stalled[name] = 1e-6 * int(re.findall(r"total=(\d+)", pressure)[0])
+        assert all(0 <= share <= 100 for share in shares), pressure
+        counted.stalled[name] = 1e-6 * int(re.findall(r"total=(\d+)", pressure)[0])
         if name:
-            found.memory[name] = int(host.text(host.at(f"{top}/memory.current")))
+            counted.memory[name] = int(host.text(host.at(f"{top}/memory.current")))
     whole = host.text(host.at("/proc/pressure/cpu"))
     assert whole == host.text(host.at(f"{kernel.TOP}/cpu.pressure"))
-    return found
+    return counted
 
 
 def adds_up(host: kernel.DemoMachine, before: Counted, after: Counted, seconds: float) -> None:
@@ -167,11 +167,11 @@ def adds_up(host: kernel.DemoMachine, before: Counted, after: Counted, seconds: 
         assert after.times["cpu"][n] == sum(after.times[name][n] for name in each)
     used = {name: after.used[name] - before.used[name] for name in after.used}
     busy = (after.times["cpu"][0] - before.times["cpu"][0]) / 100
-    inside = [f"{groups.GROUP}/{one}" for one in story.PIDS]
+    inside = [f"{groups.GROUP}/{process}" for process in story.PIDS]
     assert used[""] == pytest.approx(busy, abs=0.01 * len(each) + 1e-3)
     assert used[""] == pytest.approx(used[groups.GROUP], abs=1e-4)
-    assert used[groups.GROUP] == pytest.approx(sum(used[one] for one in inside), abs=1e-4)
-    assert after.memory[groups.GROUP] == sum(after.memory[one] for one in inside)
+    assert used[groups.GROUP] == pytest.approx(sum(used[group] for group in inside), abs=1e-4)
+    assert after.memory[groups.GROUP] == sum(after.memory[group] for group in inside)
     for name in inside:
         top = f"{kernel.TOP}/{name}"
         quota, period = host.text(host.at(f"{top}/cpu.max")).split()

@@ -8,13 +8,13 @@ from koordlet.kubeapi import classes
 from koordlet.model import qos
 
 
-@pytest.mark.parametrize("one", list(qos.Qos))
-def test_the_label_names_the_class(one: qos.Qos) -> None:
+@pytest.mark.parametrize("qos_class", list(qos.Qos))
+def test_the_label_names_the_class(qos_class: qos.Qos) -> None:
     """Each class by its name, exactly."""
     problems: list[str] = []
 
-    assert one is classes.raw_qos({classes.QOS_LABEL: one.value}, problems)
-    assert classes.raw_qos({classes.QOS_LABEL: one.value.lower()}, problems) is None
+    assert qos_class is classes.raw_qos({classes.QOS_LABEL: qos_class.value}, problems)
+    assert classes.raw_qos({classes.QOS_LABEL: qos_class.value.lower()}, problems) is None
     assert len(problems) == 1
 
 

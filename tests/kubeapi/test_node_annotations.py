@@ -110,22 +110,26 @@ def test_whatever_is_written_both_set_the_same_aside(value: Any, spelling: Any) 
     if isinstance(value, dict):
         value = {spelling(key): part for key, part in value.items()}
     text = json.dumps(value)
-    said = node_annotations.reservation(text)
+    reserved = node_annotations.reservation(text)
     node = nodes.decode(body(text))
-    kept = 12 if said.cpus is None or len(said.cpus) > 12 else len(said.cpus)
-    wanted = said.amounts.get("cpu", 0) // 1000 if said.cpus is None else kept
+    kept = 12 if reserved.cpus is None or len(reserved.cpus) > 12 else len(reserved.cpus)
+    wanted = reserved.amounts.get("cpu", 0) // 1000 if reserved.cpus is None else kept
 
-    assert node.reserved_cpus == (said.cpus or cpuset.CPUSet())
-    if wanted < 12 and not said.cpus_only and (said.cpus or cpuset.CPUSet()) <= SERVER.online:
+    assert node.reserved_cpus == (reserved.cpus or cpuset.CPUSet())
+    if (
+        wanted < 12
+        and not reserved.cpus_only
+        and (reserved.cpus or cpuset.CPUSet()) <= SERVER.online
+    ):
         assert aside(node)["cpu"] == 1000 * count(agent(text))
 
 
 @given(text=st.text(max_size=40) | pods.JSON.map(json.dumps))
 def test_system_cpus_are_the_same_for_both(text: str) -> None:
     """A machine withholds the CPUs that the agent gives to system work alone, and no others."""
-    said = node_annotations.system(text)
+    system_cpus = node_annotations.system(text)
     notes = {node_annotations.SYSTEM_QOS: text}
     _, machine = machines.decode({"metadata": {"name": "n", "annotations": notes}})
 
-    exclusive = said.cpus if said.exclusive and not said.fault else None
+    exclusive = system_cpus.cpus if system_cpus.exclusive and not system_cpus.fault else None
     assert machine.withheld == (exclusive or cpuset.CPUSet())

@@ -30,19 +30,19 @@ OBJECT: dict[str, Any] = {
 
 def test_what_it_says() -> None:
     """In our units; what does not fit is said."""
-    found = nodemetric.decode(OBJECT)
+    metric = nodemetric.decode(OBJECT)
 
-    assert found.updated == 1767225600.0
-    assert found.node == {"cpu": 1500, "memory": 1 << 30}
-    assert found.pods == {"a/b": {"cpu": 100}}
-    assert found.applications == {"nginx": {"cpu": 1000}}
-    assert found.windows == {3900: {"p95": {"cpu": 2000}}}
-    assert len(found.problems) == 2
+    assert metric.updated == 1767225600.0
+    assert metric.node == {"cpu": 1500, "memory": 1 << 30}
+    assert metric.pods == {"a/b": {"cpu": 100}}
+    assert metric.applications == {"nginx": {"cpu": 1000}}
+    assert metric.windows == {3900: {"p95": {"cpu": 2000}}}
+    assert len(metric.problems) == 2
 
 
 @given(body=pods.broken(OBJECT))
 def test_no_object_raises(body: Any) -> None:
     """However it is broken, what fits is there, and nothing is negative."""
-    found = nodemetric.decode(body)
+    metric = nodemetric.decode(body)
 
-    assert all(value >= 0 for value in found.node.values())
+    assert all(value >= 0 for value in metric.node.values())

@@ -41,9 +41,9 @@ def test_sidecars_stay_beside_later_init_containers() -> None:
 
 def test_pod_level_requests_replace_the_sum_for_their_names() -> None:
     """Devices stay what the containers ask for."""
-    one = pod.Container(name="c", requests={"cpu": 100, "nvidia.com/gpu": 1})
+    whole = pod.Container(name="c", requests={"cpu": 100, "nvidia.com/gpu": 1})
 
-    assert pod_amounts.requests((one,), {"cpu": 2000, "nvidia.com/gpu": 7}, {}) == {
+    assert pod_amounts.requests((whole,), {"cpu": 2000, "nvidia.com/gpu": 7}, {}) == {
         "cpu": 2000,
         "nvidia.com/gpu": 1,
     }

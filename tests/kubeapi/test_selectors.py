@@ -66,9 +66,9 @@ def test_fields() -> None:
 
 
 @hypothesis.given(st.text(r"ab\,=!", max_size=6), st.text(max_size=6))
-def test_a_field_is_written_as_it_is_read(one: str, other: str) -> None:
+def test_a_field_is_written_as_it_is_read(value: str, other: str) -> None:
     """Whatever the values hold, their text selects exactly them."""
-    fields = (selectors.Field("spec.nodeName", one), selectors.Field("a", other, equal=False))
+    fields = (selectors.Field("spec.nodeName", value), selectors.Field("a", other, equal=False))
 
     assert selectors.parse_fields(",".join(map(str, fields))) == fields
 

@@ -99,9 +99,9 @@ def test_what_an_api_server_takes_has_no_faults(spec: Body) -> None:
 )
 def test_each_fault_of_a_pod_is_named_by_its_path(spec: Body, fault: str) -> None:
     """One sentence for each, which says what would be right."""
-    [found] = validation.faults({"kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+    [problem] = validation.faults({"kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
 
-    assert fault in found
+    assert fault in problem
 
 
 def test_other_kinds_have_their_own_rules() -> None:

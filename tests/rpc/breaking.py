@@ -17,12 +17,14 @@ def breaks(
 def _messages(
     old: descriptor_pb2.FileDescriptorProto, new: descriptor_pb2.FileDescriptorProto
 ) -> Iterator[str]:
-    there = {one.name: one for one in new.message_type}
+    there = {message.name: message for message in new.message_type}
     for message in old.message_type:
         if message.name not in there:
             yield f"message {message.name} is gone"
             continue
-        fields = {one.number: _field(one, there[message.name]) for one in there[message.name].field}
+        fields = {
+            field.number: _field(field, there[message.name]) for field in there[message.name].field
+        }
         for field in message.field:
             was, now = _field(field, message), fields.get(field.number)
             if was != now:
@@ -30,16 +32,18 @@ def _messages(
 
 
 def _field(
-    one: descriptor_pb2.FieldDescriptorProto, of: descriptor_pb2.DescriptorProto
+    field: descriptor_pb2.FieldDescriptorProto, of: descriptor_pb2.DescriptorProto
 ) -> tuple[object, ...]:
-    oneof = of.oneof_decl[one.oneof_index].name if one.HasField("oneof_index") else None
-    return (one.name, one.type, one.label, one.type_name, oneof, one.proto3_optional)
+    oneof = of.oneof_decl[field.oneof_index].name if field.HasField("oneof_index") else None
+    return (field.name, field.type, field.label, field.type_name, oneof, field.proto3_optional)
 
 
 def _services(
     old: descriptor_pb2.FileDescriptorProto, new: descriptor_pb2.FileDescriptorProto
 ) -> Iterator[str]:
-    there = {(service.name, one.name): one for service in new.service for one in service.method}
+    there = {
+        (service.name, method.name): method for service in new.service for method in service.method
+    }
     for service in old.service:
         for method in service.method:
             now = there.get((service.name, method.name))

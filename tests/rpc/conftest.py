@@ -55,6 +55,6 @@ def serve(loop: loops.LoopThread, tmp_path: Path) -> Iterator[Serve]:
         return Served(loop, it, where)
 
     yield start
-    for one in running:
-        loop.run(one.stop())
+    for served in running:
+        loop.run(served.stop())
     assert loop.complaints == []

@@ -24,20 +24,20 @@ class Failed(grpc.RpcError):
 
 def test_an_error_that_is_no_call() -> None:
     """What gRPC's base class alone can tell: nobody answered."""
-    found = client.explained(grpc.RpcError("odd"), "a:1")
+    error = client.explained(grpc.RpcError("odd"), "a:1")
 
-    assert isinstance(found, client.RpcNoAnswerError)
-    assert str(found) == "a:1: odd"
+    assert isinstance(error, client.RpcNoAnswerError)
+    assert str(error) == "a:1: odd"
 
 
 @pytest.mark.parametrize("status", list(grpc.StatusCode))
 def test_every_status(status: grpc.StatusCode) -> None:
     """Silence is no answer; anything else is a no, and names its status."""
-    found = client.explained(Failed(status, "words"), "a:1")
+    error = client.explained(Failed(status, "words"), "a:1")
 
     if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-        assert isinstance(found, client.RpcNoAnswerError)
-        assert str(found) == "a:1: words"
+        assert isinstance(error, client.RpcNoAnswerError)
+        assert str(error) == "a:1: words"
     else:
-        assert isinstance(found, client.RpcRefusedError)
-        assert str(found) == f"a:1: words ({status.name})"
+        assert isinstance(error, client.RpcRefusedError)
+        assert str(error) == f"a:1: words ({status.name})"

@@ -9,7 +9,7 @@ from koordlet.rpc import encode
 from tests.kit import views
 
 BASE = views.view(views.pods(3))
-KEYS = [one.key for one in BASE.snapshot.pods]
+KEYS = [workload.key for workload in BASE.snapshot.pods]
 
 
 def test_use_is_that_of_the_view() -> None:
@@ -18,10 +18,10 @@ def test_use_is_that_of_the_view() -> None:
     uses = [{KEYS[0]: 0.5, KEYS[1]: -1.0}, {KEYS[0]: 0.75}, {}]
     made = [maker.made(dataclasses.replace(BASE, usage=use)) for use in uses]
 
-    said = [
+    used = [
         [w.usage_milli if w.HasField("usage_milli") else None for w in m.workloads] for m in made
     ]
-    assert said == [[500, 0, None], [750, None, None], [None, None, None]]
+    assert used == [[500, 0, None], [750, None, None], [None, None, None]]
 
 
 def test_other_pods_and_other_groups() -> None:

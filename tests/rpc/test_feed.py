@@ -177,7 +177,7 @@ def test_cpus_while_unknown() -> None:
     )
 
     gone, there = (
-        feed_pb2.Node.FromString(new(one).node()).workloads.workloads[0] for one in (old, other)
+        feed_pb2.Node.FromString(new(view_).node()).workloads.workloads[0] for view_ in (old, other)
     )
 
     assert not gone.HasField("cpus")
@@ -197,7 +197,7 @@ def changes(draw: st.DrawFn) -> view.ReportView:
         workloads,
         shape=machine,
         usage=dict.fromkeys(
-            [one.key for one in workloads], draw(st.sampled_from([None, 0.0, 1.0]))
+            [workload.key for workload in workloads], draw(st.sampled_from([None, 0.0, 1.0]))
         ),
         made=views.made_plan(**draw(st.sampled_from([{}, {"conditions": ()}]))),
         mode=draw(st.sampled_from(["enforce", "observe"])),

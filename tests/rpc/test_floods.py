@@ -39,7 +39,7 @@ def test_a_rogue_costs_itself(serve: conftest.Serve, kind: str) -> None:
     with client.RpcClient(served.path) as user:
         watch = user.watch_node(timeout=120)
         next(watch)
-        events = (one for one in watch if one.WhichOneof("event") == "delta")
+        events = (event for event in watch if event.WhichOneof("event") == "delta")
         before = resident()
         with rogues.at_work(served.path, kind):
             if kind == "deaf":

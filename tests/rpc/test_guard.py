@@ -89,11 +89,11 @@ def test_a_handler_that_fails(
     async def fails(_request: bytes, _context: services.Context) -> bytes:
         raise error
 
-    found = called(loop, ram, Feed(GetNode=grpc.unary_unary_rpc_method_handler(fails)), got)
+    ended = called(loop, ram, Feed(GetNode=grpc.unary_unary_rpc_method_handler(fails)), got)
 
-    assert code is found[0]
-    assert words in found[1]
-    assert "secret" not in found[1]
+    assert code is ended[0]
+    assert words in ended[1]
+    assert "secret" not in ended[1]
 
 
 def test_an_abort_of_the_handler_stays_what_it_is(loop: loops.LoopThread, ram: Path) -> None:
@@ -116,14 +116,14 @@ def test_a_generator_is_a_handler_as_well(loop: loops.LoopThread, ram: Path) -> 
         raise refusals.Unavailable("gone", culprit="it")
 
     async def ask(channel: Any) -> tuple[list[bytes], grpc.StatusCode]:
-        found = []
+        events = []
         call = channel.unary_stream(WATCH)(b"")
         try:
             async for each in call:
-                found.append(each)  # noqa: PERF401 -- what came before the failure counts
+                events.append(each)  # noqa: PERF401 -- what came before the failure counts
         except grpc.aio.AioRpcError:
-            return found, await call.code()
-        return found, grpc.StatusCode.OK
+            return events, await call.code()
+        return events, grpc.StatusCode.OK
 
     offered = Feed(WatchNode=grpc.unary_stream_rpc_method_handler(some))
     assert called(loop, ram, offered, ask) == ([b"one", b"two"], grpc.StatusCode.UNAVAILABLE)
@@ -141,9 +141,9 @@ def test_too_many_calls_do_not_reach_the_handler(loop: loops.LoopThread, ram: Pa
         return [(await got(channel))[0] for _ in range(5)]
 
     offered = Feed(GetNode=grpc.unary_unary_rpc_method_handler(answers))
-    found = called(loop, ram, offered, ask, calls_per_second=1e-6, calls_burst=3.0)
+    statuses = called(loop, ram, offered, ask, calls_per_second=1e-6, calls_burst=3.0)
 
-    assert found == [grpc.StatusCode.OK] * 3 + [grpc.StatusCode.RESOURCE_EXHAUSTED] * 2
+    assert statuses == [grpc.StatusCode.OK] * 3 + [grpc.StatusCode.RESOURCE_EXHAUSTED] * 2
     assert len(asked) == 3
 
 
@@ -204,7 +204,7 @@ def test_a_stop_waits_for_calls_whose_client_has_gone(loop: loops.LoopThread, ra
         assert not stopping.done()
         call.free.set()
         await stopping
-        left = [one.get_name() for one in asyncio.all_tasks() - before]
+        left = [task.get_name() for task in asyncio.all_tasks() - before]
         assert (left, call.ended) == ([], True)
 
     loop.run(both())

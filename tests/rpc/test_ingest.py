@@ -173,9 +173,9 @@ def test_bounds(loop: loops.LoopThread, ram: Path) -> None:
             (hello(""), grpc.StatusCode.INVALID_ARGUMENT),
             (event(1, full=FULL), grpc.StatusCode.INVALID_ARGUMENT),
         ):
-            one = report()
-            await one.write(bad)
-            assert why is await one.code()
+            report_stream = report()
+            await report_stream.write(bad)
+            assert why is await report_stream.code()
         await stream.write(event(4, full=FULL))
         await deadline.comes(lambda: len(it.reports) == 1)
         assert it.ingest.counts["refused"] == 3

@@ -38,7 +38,7 @@ from tests.rpc.test_placing import Desk
 from tools.docs import grpc_api
 
 #: Each caller has one right and the name of node n1.
-CALLERS = ("nothing", *(one.value for one in Right))
+CALLERS = ("nothing", *(right.value for right in Right))
 OWN, OTHER = "n1", "n2"
 DOMAIN = "agents.example"
 
@@ -114,12 +114,12 @@ def scene(tmp_path_factory: pytest.TempPathFactory, loop: loops.LoopThread) -> I
     remote = server.RemoteListener(
         address="127.0.0.1:0",
         files=tls.TlsFiles(certificate=certificate, key=key, authority=authority.certificate),
-        rules=[access.AccessRule(name=one.value, rights=frozenset({one})) for one in Right],
+        rules=[access.AccessRule(name=right.value, rights=frozenset({right})) for right in Right],
     )
     files = {}
     for caller in CALLERS:
-        said = f"DNS:{caller},URI:spiffe://{DOMAIN}/node/{OWN}"
-        pair = authority.sign_for(caller, said)
+        alternatives = f"DNS:{caller},URI:spiffe://{DOMAIN}/node/{OWN}"
+        pair = authority.sign_for(caller, alternatives)
         files[caller] = (pair[0].read_bytes(), pair[1].read_bytes())
     it = loop.call(
         lambda: server.RpcServer(
@@ -164,7 +164,7 @@ def test_rights(scene: Scene, method: str) -> None:
     row = permissions.METHODS[method]
     let_in = {caller for caller in CALLERS if scene.code(caller, method) is not NO}
 
-    assert let_in == {one.value for one in row.rights}
+    assert let_in == {right.value for right in row.rights}
 
 
 @pytest.mark.parametrize(

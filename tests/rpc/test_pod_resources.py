@@ -65,9 +65,9 @@ def test_what_containers_hold(tmp_path: Path) -> None:
         ]
     )
     with served(tmp_path / "sock", lambda *_: answer.SerializeToString()):
-        found = asked(tmp_path / "sock")
+        resources = asked(tmp_path / "sock")
 
-    held = found["shop/db-0", "main"]
+    held = resources["shop/db-0", "main"]
     assert cpuset.CPUSet.of([2, 3]) == held.cpus
     assert held.devices == {"vendor.com/gpu": ("a", "b", "c")}
     assert (kubelet.MemoryBlock(nodes=(1,), type="memory", size=1 << 30),) == held.memory

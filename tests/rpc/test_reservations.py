@@ -19,9 +19,9 @@ def client(tmp_path: Path) -> Iterator[rpc_client.ReservationsClient]:
     """Connected to a keeper of its own."""
     with (
         reserving.served(tmp_path) as folder,
-        rpc_client.ReservationsClient(folder / "run/scheduler.sock") as one,
+        rpc_client.ReservationsClient(folder / "run/scheduler.sock") as reservations,
     ):
-        yield one
+        yield reservations
 
 
 def test_create_get_list_delete(client: rpc_client.ReservationsClient) -> None:
@@ -32,7 +32,7 @@ def test_create_get_list_delete(client: rpc_client.ReservationsClient) -> None:
     assert made.HasField("created")
     assert made.HasField("expires")
     assert '"ttl":"24h"' in made.manifest
-    assert [one.name for one in client.list()] == ["r"]
+    assert [listed.name for listed in client.list()] == ["r"]
     assert client.list("some-node") == []
     assert client.get("r").uid == made.uid
     client.delete("r", made.uid)
@@ -65,7 +65,7 @@ def test_watching(client: rpc_client.ReservationsClient) -> None:
     client.create(reservation("a", cpu="1"))
     events = client.watch()
     first = [next(events) for _ in range(3)]
-    assert [one.verb for one in first] == [
+    assert [event.verb for event in first] == [
         pb.ReservationEvent.RESET,
         pb.ReservationEvent.SET,
         pb.ReservationEvent.SYNCED,
@@ -73,7 +73,7 @@ def test_watching(client: rpc_client.ReservationsClient) -> None:
     client.create(reservation("b", cpu="1"))
     client.delete("a")
     changes = [next(events), next(events)]
-    assert [(one.verb, one.reservation.name) for one in changes] == [
+    assert [(event.verb, event.reservation.name) for event in changes] == [
         (pb.ReservationEvent.SET, "b"),
         (pb.ReservationEvent.REMOVED, "a"),
     ]
@@ -84,10 +84,10 @@ def test_watching(client: rpc_client.ReservationsClient) -> None:
 def test_the_timeline(client: rpc_client.ReservationsClient) -> None:
     """Born, and when it will end; what is most likely not meant is said."""
     client.create(reservation("r", cpu="1", owners=[{}]))
-    found = client.describe("r")
+    described = client.describe("r")
 
-    assert [one.what for one in found.timeline] == ["created", "expires"]
-    assert list(found.warnings) == ["spec.owners[0] matches every pod"]
+    assert [entry.what for entry in described.timeline] == ["created", "expires"]
+    assert list(described.warnings) == ["spec.owners[0] matches every pod"]
 
 
 def test_nobody_listens(tmp_path: Path) -> None:

@@ -213,8 +213,8 @@ def test_what_an_agent_is_told(
         return "not yours"
 
     async def run() -> None:
-        said = {**options, "speaks": no} if "speaks" in options else options
-        it = Scheduler(ram / "run" / "s.sock", **said)
+        spoken = {**options, "speaks": no} if "speaks" in options else options
+        it = Scheduler(ram / "run" / "s.sock", **spoken)
         await it.server.start()
         assert code is await asyncio.wait_for(_ended(it), 20)
         await it.server.stop()

@@ -28,8 +28,8 @@ class Hall:
 
     def certificate(self, name: str, *names: str, by: pki.Authority | None = None) -> Trio:
         """A certificate with these subject alternative names."""
-        said = ",".join(names or (f"DNS:{name}",))
-        made = (by or self.authority).sign_for(name, said)
+        alternatives = ",".join(names or (f"DNS:{name}",))
+        made = (by or self.authority).sign_for(name, alternatives)
         return (*made, self.authority.certificate)
 
     def listen(self, offered: services.RpcService, **rights: permissions.Right) -> server.RpcServer:
@@ -57,8 +57,8 @@ def hall(ram: Path, loop: loops.LoopThread) -> Iterator[Hall]:
     """Everything; what listens is stopped."""
     made = Hall(ram, loop)
     yield made
-    for one in made.running:
-        loop.run(one.stop())
+    for started in made.running:
+        loop.run(started.stop())
 
 
 def feed(hall: Hall) -> node_feed.NodeFeed:

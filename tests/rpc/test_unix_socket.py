@@ -15,11 +15,11 @@ from koordlet.rpc import unix_socket
 
 def bound(path: Path, *, listening: bool) -> socket.socket:
     """A socket file."""
-    one = socket.socket(socket.AF_UNIX)
-    one.bind(str(path))
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
     if listening:
-        one.listen()
-    return one
+        listener.listen()
+    return listener
 
 
 def test_directory_of_ours(tmp_path: Path) -> None:
@@ -76,15 +76,15 @@ def test_busy_socket_is_left(tmp_path: Path) -> None:
     with bound(path, listening=False) as busy:
         busy.listen(0)
         for _ in range(4):
-            one = socket.socket(socket.AF_UNIX)
-            one.setblocking(False)  # noqa: FBT003 - the name of the standard library
-            one.connect_ex(str(path))
-            waiting.append(one)
+            caller = socket.socket(socket.AF_UNIX)
+            caller.setblocking(False)  # noqa: FBT003 - the name of the standard library
+            caller.connect_ex(str(path))
+            waiting.append(caller)
 
         with pytest.raises(errors.HostError, match="already listens there"):
             unix_socket.prepare(path)
-    for one in waiting:
-        one.close()
+    for caller in waiting:
+        caller.close()
 
 
 @pytest.mark.parametrize("kind", ["file", "directory", "link"])

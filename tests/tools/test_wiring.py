@@ -8,7 +8,7 @@ from tools import wiring
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "assignments"),
     [
         ("def f(a):\n    a.b = 1", [(2, "a.b")]),
         ("def f(a):\n    a.b, c = 1, 2", [(2, "a.b")]),
@@ -26,9 +26,9 @@ from tools import wiring
         ("def f(a):\n    a[0] = 1", []),
     ],
 )
-def test_what_counts(text: str, found: list[tuple[int, str]]) -> None:
+def test_what_counts(text: str, assignments: list[tuple[int, str]]) -> None:
     """Every form of assignment, except on ``self`` and on an object made in the same function."""
-    assert list(wiring.assignments(text)) == found
+    assert list(wiring.assignments(text)) == assignments
 
 
 def test_the_list_only_shrinks() -> None:

@@ -23,8 +23,8 @@ FOLDERS = (
     *(
         f"tests/{name}"
         for name in (
-            *("bench", "config", "conformance", "history", "host", "http"),
-            *("kit", "model", "policy", "state"),
+            *("bench", "browser", "client", "config", "conformance", "demo", "history", "host"),
+            *("http", "kit", "kube", "kubeapi", "model", "policy", "rpc", "state", "tools"),
         )
     ),
 )

@@ -25,12 +25,12 @@ def test_panels_are_side_by_side(board: panels.Board) -> None:
 
     assert len({panel["id"] for panel in document["panels"]}) == len(places)
     assert all(place["x"] + place["w"] <= 24 for place in places)
-    for one, two in itertools.combinations(places, 2):
+    for first, second in itertools.combinations(places, 2):
         apart = (
-            one["x"] + one["w"] <= two["x"] or two["x"] + two["w"] <= one["x"],
-            one["y"] + one["h"] <= two["y"] or two["y"] + two["h"] <= one["y"],
+            first["x"] + first["w"] <= second["x"] or second["x"] + second["w"] <= first["x"],
+            first["y"] + first["h"] <= second["y"] or second["y"] + second["h"] <= first["y"],
         )
-        assert any(apart), (one, two)
+        assert any(apart), (first, second)
 
 
 @pytest.mark.parametrize("board", BOARDS)

@@ -20,5 +20,5 @@ def test_rows_refer_to_rows() -> None:
     for row in knob.TABLE.values():
         if row.usage:
             assert knob.TABLE[row.usage].access is knob.Access.READ
-        twins = [one for name, one in knob.TABLE.items() if name.startswith(row.twin.rstrip("*"))]
-        assert not row.twin or all((one.v1 is None) is (row.v2 is None) for one in twins)
+        twins = [twin for name, twin in knob.TABLE.items() if name.startswith(row.twin.rstrip("*"))]
+        assert not row.twin or all((twin.v1 is None) is (row.v2 is None) for twin in twins)

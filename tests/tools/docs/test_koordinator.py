@@ -54,8 +54,8 @@ def test_each_value_of_its_chart_has_one_answer() -> None:
     names = [name for feature in koordinator_chart.FEATURES for name in feature.names]
 
     covering = {path: [n for n in names if f"{path}.".startswith(f"{n}.")] for path in listed}
-    assert {path: found for path, found in covering.items() if len(found) != 1} == {}
-    assert {name for found in covering.values() for name in found} == set(names)
+    assert {path: owners for path, owners in covering.items() if len(owners) != 1} == {}
+    assert {name for owners in covering.values() for name in owners} == set(names)
     for feature in koordinator_chart.FEATURES:
         value = ours
         for key in filter(None, feature.ours.split(".")):

@@ -13,7 +13,7 @@ from koordlet.policy.framework import declaration, registry
 from tools.docs import policies
 
 #: Every cgroup file that a row of the table names.
-FILES = {one for row in knob.TABLE.values() for one in (row.v1, row.v2) if one is not None}
+FILES = {file for row in knob.TABLE.values() for file in (row.v1, row.v2) if file is not None}
 _NAMED = re.compile(r"`((?:cpu|cpuset|memory|io|blkio|cgroup)\.[\w.*]+)`")
 
 

@@ -30,16 +30,16 @@ def test_check_sees_a_difference(tmp_path: Path) -> None:
 
 
 SERVED = {
-    one.DESCRIPTOR.name: one.DESCRIPTOR
-    for one in (feed_pb2, ingest_pb2, reservations_pb2, scheduler_pb2)
+    proto.DESCRIPTOR.name: proto.DESCRIPTOR
+    for proto in (feed_pb2, ingest_pb2, reservations_pb2, scheduler_pb2)
 }
 FEED = feed_pb2.DESCRIPTOR.name
 
 
 def recorded(name: str = FEED) -> descriptor_pb2.FileDescriptorProto:
     """The descriptor that clients rely on."""
-    found = descriptor_pb2.FileDescriptorSet.FromString(generate.RECORDED.read_bytes())
-    return next(file for file in found.file if file.name == name)
+    descriptors = descriptor_pb2.FileDescriptorSet.FromString(generate.RECORDED.read_bytes())
+    return next(file for file in descriptors.file if file.name == name)
 
 
 def current(name: str = FEED) -> descriptor_pb2.FileDescriptorProto:
@@ -51,9 +51,11 @@ def current(name: str = FEED) -> descriptor_pb2.FileDescriptorProto:
 
 def test_every_service_is_recorded() -> None:
     """No proto of ours is without a promise."""
-    found = descriptor_pb2.FileDescriptorSet.FromString(generate.RECORDED.read_bytes())
+    descriptors = descriptor_pb2.FileDescriptorSet.FromString(generate.RECORDED.read_bytes())
 
-    assert {file.name for file in found.file if file.package == "koordlet.v1"} == SERVED.keys()
+    assert {
+        file.name for file in descriptors.file if file.package == "koordlet.v1"
+    } == SERVED.keys()
 
 
 @pytest.mark.parametrize("name", SERVED)
@@ -64,7 +66,7 @@ def test_nothing_that_clients_rely_on_is_broken(name: str) -> None:
 
 def message(file: descriptor_pb2.FileDescriptorProto, name: str) -> descriptor_pb2.DescriptorProto:
     """One message."""
-    return next(one for one in file.message_type if one.name == name)
+    return next(message_type for message_type in file.message_type if message_type.name == name)
 
 
 def test_additions_break_nothing() -> None:

@@ -21,8 +21,8 @@ def archive(tmp_path: Path) -> dict[str, bytes]:
     (tmp_path / "etc").mkdir()
     data = image._archive([layers.layer(tmp_path, 0)], koordlet.__version__, 0, "arm64")
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        found = {entry.name: tar.extractfile(entry) for entry in tar.getmembers()}
-        return {name: file.read() for name, file in found.items() if file is not None}
+        files = {entry.name: tar.extractfile(entry) for entry in tar.getmembers()}
+        return {name: file.read() for name, file in files.items() if file is not None}
 
 
 def blob(files: dict[str, bytes], descriptor: dict[str, Any]) -> bytes:

@@ -26,13 +26,13 @@ def tree(folder: Path, names: list[str], mtime: int) -> Path:
 
 def test_two_builds_are_one(tmp_path: Path) -> None:
     """Neither the order in which files were made nor their times count; their content does."""
-    one = layers.layer(tree(tmp_path / "one", ["sub/a", "b", "c"], 1), EPOCH)
-    two = layers.layer(tree(tmp_path / "two", ["c", "b", "sub/a"], 2), EPOCH)
+    first = layers.layer(tree(tmp_path / "one", ["sub/a", "b", "c"], 1), EPOCH)
+    second = layers.layer(tree(tmp_path / "two", ["c", "b", "sub/a"], 2), EPOCH)
     (tmp_path / "two/c").write_text("other")
 
-    assert one == two
-    assert layers.layer(tmp_path / "two", EPOCH).digest != one.digest
-    assert layers.digest(gzip.decompress(one.data)) == one.diff_id
+    assert first == second
+    assert layers.layer(tmp_path / "two", EPOCH).digest != first.digest
+    assert layers.digest(gzip.decompress(first.data)) == first.diff_id
 
 
 def test_root_owns_all_and_modes_stay(tmp_path: Path) -> None:
