@@ -12,8 +12,8 @@ Rules:
    waits, gets what it wants, and the rest is divided among the others.
 3. The preemptor's workload has less than its fair share. The victim's has more, and not less
    afterwards. So nothing is taken back at once.
-4. One pod goes, of the workload that exceeds its share most; of equals as ``limiter.fairness`` says.
-   Never one of a gang, without a workload, or that is nobody's victim.
+4. One pod goes, of the workload that exceeds its share most; of equals as ``limiter.fairness``
+   says. Never one of a gang, without a workload, or that is nobody's victim.
 5. Budgets hold strictly: the limiter has to allow the eviction, by all of its checks.
 """
 
