@@ -89,6 +89,8 @@ class PreemptionSettings:
 
     #: A reservation holds the place of the preemptor until it is bound.
     hold_place: bool = False
+    #: Equals make room for a workload that is below its fair share.
+    fair: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +147,12 @@ def _acts(value: object) -> bool:
     if value not in {"Shadow", "Act"}:
         raise ValueError(f"expected one of Shadow, Act, found {shapes.shown(value)}")
     return value == "Act"
+
+
+def _fair(value: object) -> bool:
+    if value not in {"Never", "Fair"}:
+        raise ValueError(f"expected one of Never, Fair, found {shapes.shown(value)}")
+    return value == "Fair"
 
 
 def _flag(value: object) -> bool:
@@ -295,6 +303,11 @@ KEYS = (
         "plans.mode", "`Shadow`, `Act`", "`Shadow`",
         "Whether plans that begin by themselves move pods, or only show which they would.", _acts,
         "acts",
+    ),
+    SettingKey(
+        "preemption.equalPriority", "`Never`, `Fair`", "`Never`",
+        "Whether a pod whose workload is below its fair share of what its priority has takes the"
+        " place of a pod of the same priority whose workload is above its own.", _fair, "fair",
     ),
     SettingKey(
         "preemption.holdPlace", "`true`, `false`", "`false`",

@@ -27,6 +27,7 @@ from koordlet.scheduler.framework.queue import Backoff, Queue, QueuePlace
 from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
 from koordlet.scheduler.loop import capacity_scheduler, held_place, preemptors, reservation_events
 from koordlet.scheduler.loop.assumptions import Assumptions
+from koordlet.scheduler.loop.fair_preemption import FairPreemption
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Nominations, Outcome, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
@@ -61,6 +62,7 @@ class Core:
         decisions: RecentDecisions | None = None,
         front_across_priorities: bool = False,
         disrupted: dryrun.Disrupted | None = None,
+        fair: FairPreemption | None = None,
     ) -> None:
         self.measures = SchedulerMetrics() if measures is None else measures
         if decoder is None:
@@ -76,8 +78,7 @@ class Core:
         self.budgets = disruption.DisruptionBudgets()
         self.nominated = Nominations(functools.partial(held_place.holds, self.reservations))
         self.decisions = decisions or RecentDecisions()
-        self._profiles, self.disrupted = profiles, disrupted
-        self.spent = spent
+        self._profiles, self.disrupted, self.spent, self.fair = profiles, disrupted, spent, fair
         self.victims = Victims(self.pod_cache, self.budgets)
         self.assumptions = Assumptions(self.pod_cache, profiles)
         self._plugins: dict[str, framework.Plugin] = {}
@@ -338,14 +339,14 @@ class Core:
         if not (preempts and self.pod_cache.columns.rows):
             return Refusal(pod, messages.joined(failure.message, rescue.message))
         if preemptors.awaited(self, cycle, pod, failure):
-            why = "preemption: not eligible due to a terminating pod on the nominated node."
-            message = messages.joined(failure.message, rescue.message, why)
+            message = messages.joined(failure.message, rescue.message, preemptors.AWAITED)
             return Refusal(pod, message, node=pod.nominated)
         self.measures.preemptions += 1
         # Asked for each node: at no cost where nobody was promised any room.
         promised = functools.partial(self._before, pod) if self.nominated else preemption.nobody
-        budgets = tuple(self.budgets.at(now))
-        attempt = self.quotas.preempt(cycle, pod, failure, budgets, promised)
+        attempt = self.quotas.preempt(cycle, pod, failure, tuple(self.budgets.at(now)), promised)
+        if isinstance(attempt, str) and self.fair is not None:
+            attempt = self.fair.attempt(self, cycle, pod, failure, promised) or attempt
         if not isinstance(attempt, dryrun.Candidate):
             self.nominated.drop(pod.key)
             return Refusal(pod, messages.joined(failure.message, rescue.message, attempt))

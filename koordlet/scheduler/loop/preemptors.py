@@ -27,6 +27,7 @@ from koordlet.scheduler.framework.dryrun import ResourceSums
 from koordlet.scheduler.framework.queue import Queue
 from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
 from koordlet.scheduler.loop import held_place
+from koordlet.scheduler.loop.fair_preemption import FairPreemption
 from koordlet.scheduler.loop.metrics import SchedulerMetrics
 from koordlet.scheduler.loop.outcomes import Nominations, Refusal
 from koordlet.scheduler.loop.pod_cache import PodCache
@@ -35,6 +36,8 @@ from koordlet.scheduler.loop.victims import Victims
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins.resources import NodeResourcesFit
 from koordlet.scheduler.reservation.cache import ReservationCache
+
+AWAITED = "preemption: not eligible due to a terminating pod on the nominated node."
 
 
 class Core(Protocol):
@@ -47,6 +50,7 @@ class Core(Protocol):
     cycles: dict[str, Cycle]
     gangs: GangScheduler
     quotas: QuotaScheduler
+    fair: FairPreemption | None
     reservations: ReservationCache
     measures: SchedulerMetrics
 
@@ -54,6 +58,7 @@ class Core(Protocol):
 def awaited(core: Core, cycle: Cycle, pod: Pod, failure: Failure) -> bool:
     """Whether a preemptor has yet to get the room that was made for it."""
     leaving = preemption.awaited(cycle, pod, failure) or core.quotas.awaits(pod)
+    leaving = leaving or (core.fair is not None and core.fair.awaits(core, pod))
     return leaving or held_place.comes(core.reservations, pod)
 
 

@@ -41,6 +41,7 @@ from koordlet.scheduler.loop import (
     event_handlers,
     event_messages,
     evictions,
+    fair_preemption,
     health,
     held_place,
     pod_group_controller,
@@ -99,6 +100,7 @@ class Loop:
             backoff=backoff,
             decoder=Decoder({}, deciding(profiles.values()), judge, presumes_ready=presumes_ready),
             disrupted=self._disrupted,
+            fair=fair_preemption.FairPreemption(lambda: self.disruptions),
             front_across_priorities=disruption.front_across_priorities,
         )
         self.core.gangs.pausing = True

@@ -34,7 +34,7 @@ FULL: dict[str, Any] = {
         "background": ["descheduler"],
     },
     "plans": {"makeRoomAfter": "10m", "consolidateEvery": "1h", "mode": "Act"},
-    "preemption": {"holdPlace": True},
+    "preemption": {"holdPlace": True, "equalPriority": "Fair"},
     "queue": {"frontAcrossPriorities": True},
 }
 
