@@ -186,7 +186,7 @@ class Descheduler:
                 proposal = next(proposals)
                 while True:
                     proposal = proposals.send(await moves.perform(proposal))
-            await moves.tell(played.result)
+            await moves.tell_refusals(played.result)
         except Exception as error:  # noqa: BLE001 -- rule 2: it costs this round
             self._failed(error)
         finally:

@@ -78,14 +78,14 @@ class RoundMoves:
         else:
             result = await self._watched.evictions.evict(self._request(proposal, mover))
             if result.evicted:
-                await self._tell(proposal)
+                await self._tell_eviction(proposal)
         if result.evicted:
             return None
         if proposal.cordon:
             await self._cordon(proposal, on=False)
         return Deny(result.reason, result.message)
 
-    async def tell(self, result: RoundResult) -> None:
+    async def tell_refusals(self, result: RoundResult) -> None:
         """Tell what was refused before it was proposed."""
         for decision in result.unproposed:
             mover = self._mover(decision.proposal)
@@ -128,7 +128,7 @@ class RoundMoves:
             attempts=1,
         )
 
-    async def _tell(self, proposal: EvictionProposal) -> None:
+    async def _tell_eviction(self, proposal: EvictionProposal) -> None:
         """The peers' event on the pod; one on its controller comes with each eviction."""
         text = f"pod evicted by {proposal.reason}"
         note = EventMessage(proposal.resident.pod, CAUSE, "Evicting", text)
