@@ -187,7 +187,7 @@ class Walk(Crowd):
         """How far the gang of a job is."""
         if job.leader:
             leader = self.jobs.get(job.leader)
-            return gang.follow(job, self.jobs, leader and self._pod(leader.pod))
+            return gang.follow(job, self.jobs, None if leader is None else self._pod(leader.pod))
         members = [pod for pod in self.pods.values() if app(pod.name) == GANG]
         return gang.lead(job, self.jobs.values(), members) if job.whole_gang else gang.ALONE
 
