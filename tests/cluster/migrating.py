@@ -37,11 +37,22 @@ class Machine:
 
     def __init__(self, deployed: Deployed, kubeconfig: Path, folder: Path) -> None:
         self.deployed, self.admin = deployed, deployed.admin
-        self._policy = folder / "policy.json"
+        policy, self._limits = folder / "policy.json", folder / "limits.json"
+        policy.write_text(json.dumps({
+            **descheduling.policy(leaderElection={"leaderElect": False}),
+            "kind": "DeschedulerConfiguration",
+        }))  # fmt: skip
         self.configure()
         self.words = ["--kubeconfig", str(kubeconfig)]
         self._command = [sys.executable, "-m", "koordlet", "descheduler", *self.words]
-        self._command += ["--config", str(self._policy), "--http", "127.0.0.1:0"]
+        self._command += [
+            "--config",
+            str(policy),
+            "--scheduler-config",
+            str(self._limits),
+            "--http",
+            "127.0.0.1:0",
+        ]
         self._log = folder / "descheduler.log"
         self._process: subprocess.Popen[bytes] | None = None
         #: The fewest pods that were up at once, by workload.
@@ -49,10 +60,8 @@ class Machine:
 
     def configure(self, **rescheduling: Any) -> None:
         """What the next descheduler is to do, besides carrying out jobs and plans."""
-        policy = descheduling.policy(leaderElection={"leaderElect": False})
         limits = {"apiVersion": disruption.API_VERSION, "kind": disruption.KIND, **rescheduling}
-        items = [{**policy, "kind": "DeschedulerConfiguration"}, limits]
-        self._policy.write_text(json.dumps({"kind": "List", "items": items}))
+        self._limits.write_text(json.dumps(limits))
 
     def clear(self) -> None:
         """Leave nothing of other tests."""

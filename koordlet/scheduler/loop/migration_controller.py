@@ -304,9 +304,7 @@ class MigrationController:
         return f"{why}; {jobs.GANG} on the job moves them all" if why else ""
 
     def _plan(self, job: MigrationJob) -> gang.GangPlan:
-        """How far the gang of a job is; of one that waits for its plan, that knows it."""
-        if job.waits:
-            return gang.ALONE
+        """How far the gang of a job is."""
         if job.leader:
             leader = self.source.get(job.leader)
             known = {} if leader is None else {job.leader: leader}

@@ -39,6 +39,8 @@ ALONE = GangPlan()
 
 def lead(job: MigrationJob, jobs: Iterable[MigrationJob], members: Iterable[Pod]) -> GangPlan:
     """As the leader sees it; ``members``: the pods of its gang."""
+    if job.waits:
+        return ALONE  # its plan has yet to make the other jobs
     followers = {
         (each.pod.namespace, each.pod.name): each for each in jobs if each.leader == job.name
     }

@@ -148,3 +148,6 @@ def test_a_member_that_has_no_move_ends_the_gang_of_a_plan() -> None:
     leader = dataclasses.replace(LEADER, plan="u")
     plan = gang.lead(leader, [follower(2, ROOM)], MEMBERS)
     assert (plan.missing, plan.broken) == ((), "pod d/web-3 of its gang is in no move of the plan")
+    # Until the plan lets it go, others are still made.
+    waiting = dataclasses.replace(leader, waits=True)
+    assert gang.lead(waiting, [], MEMBERS) == gang.ALONE

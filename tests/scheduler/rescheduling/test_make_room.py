@@ -345,7 +345,7 @@ def test_a_gang_moves_whole_within_its_domain_where_a_plan_takes_one_of_it() -> 
 def test_a_gang_on_a_node_to_be_emptied_takes_its_other_members_along() -> None:
     """None of them goes to the node, which has room as soon as the others have left."""
     bodies = ganged("xc", "xd", "xe")
-    bodies[0] = node("xa", cpu="3", labels={"rack": "x"})
+    bodies[0] = node("xa", cpu="30", labels={"rack": "x"})
     # Others are there that stay, so that something is gained.
     bodies += [pod(f"{name}-0", name, cpu="0", owner="") for name in ("xc", "xd", "xe")]
     answer = plan(*bodies)
