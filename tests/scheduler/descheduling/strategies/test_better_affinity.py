@@ -12,7 +12,7 @@ from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.disruption.settings import Aggressiveness
 from koordlet.scheduler.sim.descheduling import DeschedulingSimulation
-from tests.kit.descheduling import NOW, Searches, evicted, node, play, pod, policy
+from tests.kit.descheduling import NOW, Searches, everybody, evicted, node, play, pod, policy
 
 AT_ONCE = {"dryRun": False, "consecutiveRounds": 1}
 ZONE = "zone"
@@ -108,29 +108,27 @@ def test_it_only_shows_unless_it_is_told_to_act() -> None:
     assert [(each.resident.pod.name, each.shadow) for each in result.evicted] == [("p", True)]
 
 
-def played(body: dict[str, Any], times: int, dial: Aggressiveness, gap: int = -1) -> list[int]:
+def moved(body: dict[str, Any], times: int, dial: Aggressiveness, gap: int = -1) -> list[int]:
     """How many pods each of several rounds moves; in round ``gap`` the pod is well off."""
     settings = configuration.read(body, "test")
-    moved = []
+    counts = []
     for number in range(times):
         where = "b" if number == gap else "a"
         state, _ = dump.state([*NODES, wishing("p", where, prefers_zone("y"))], NOW)
         state = dataclasses.replace(state, aggressiveness=dial)
-        result = rounds.DeschedulingRound(settings.profiles, settings.limits, state).play(
-            lambda _: True
-        )
-        moved.append(len(result.evicted))
-    return moved
+        played = rounds.DeschedulingRound(settings.profiles, settings.limits, state)
+        counts.append(len(played.play(everybody).evicted))
+    return counts
 
 
 def test_it_acts_when_several_rounds_in_a_row_have_seen_the_gain() -> None:
     """As many as the dial says, unless the argument does; one without it begins anew."""
     body = policy({"BetterAffinity": {"dryRun": False}})
-    assert played(body, 3, Aggressiveness.HIGH) == [0, 1, 1]
-    assert played(body, 6, Aggressiveness.NORMAL) == [0, 0, 0, 0, 1, 1]
-    assert played(body, 7, Aggressiveness.NORMAL, gap=3) == [0] * 7
+    assert moved(body, 3, Aggressiveness.HIGH) == [0, 1, 1]
+    assert moved(body, 6, Aggressiveness.NORMAL) == [0, 0, 0, 0, 1, 1]
+    assert moved(body, 7, Aggressiveness.NORMAL, gap=3) == [0] * 7
     three = policy({"BetterAffinity": {"dryRun": False, "consecutiveRounds": 3}})
-    assert played(three, 3, Aggressiveness.LOW) == [0, 0, 1]
+    assert moved(three, 3, Aggressiveness.LOW) == [0, 0, 1]
 
 
 def test_five_pods_go_in_a_round_the_largest_gain_first() -> None:
@@ -160,7 +158,8 @@ def test_where_no_pod_has_a_preference_no_node_is_looked_at() -> None:
     searches = Searches()
     state, _ = dump.state([*NODES, pod("p", "a"), pod("q", "b")], NOW, searches.served())
     settings = configuration.read(acting(), "test")
-    rounds.DeschedulingRound(settings.profiles, settings.limits, state).play(lambda _: True)
+    played = rounds.DeschedulingRound(settings.profiles, settings.limits, state)
+    played.play(everybody)
     assert searches.number == 0
 
 

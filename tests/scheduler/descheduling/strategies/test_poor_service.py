@@ -10,7 +10,7 @@ import pytest
 from koordlet.scheduler.descheduling import configuration, dump
 from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.disruption.answers import Clock
-from tests.kit.descheduling import NOW, ago, containers, node, play, pod, policy
+from tests.kit.descheduling import NOW, ago, containers, everybody, node, play, pod, policy
 
 NODES = [node("a", cpu="9"), node("b", cpu="9"), node("c", cpu="9")]
 ACTS = policy({"PoorService": {"dryRun": False}})
@@ -64,7 +64,7 @@ def played(*looks: tuple[float, int]) -> list[bool]:
         clock = Clock(wall=NOW + seconds, steady=seconds)
         state = dataclasses.replace(state, now=clock)
         played = rounds.DeschedulingRound(settings.profiles, settings.limits, state)
-        gone.append(bool(played.play(lambda _: True).evicted))
+        gone.append(bool(played.play(everybody).evicted))
     return gone
 
 
