@@ -22,8 +22,9 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.colocation import mutation, profile, review
 from koordlet.scheduler.process import cluster_process
 
-#: An API server sends at most 3 MiB, and nothing else is done here.
-_LIMITS = limits.ServerLimits(body_bytes=4 << 20, newcomer_share=0.9, repeat_share=0.9)
+#: etcd takes no object above 1.5 MiB; all connections' bodies together are half of the memory
+#: limit of the manifest. Nothing else is done here.
+LIMITS = limits.ServerLimits(body_bytes=2 << 20, newcomer_share=0.9, repeat_share=0.9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,7 @@ async def run(options: WebhookOptions) -> None:
             options.address,
             webhook.routes(),
             lambda _request, _peer: authorisation.ALLOWED,
-            limits=_LIMITS,
+            limits=LIMITS,
             tls=tls,
             setting="--listen",
         )
