@@ -157,3 +157,6 @@ def test_outside_of_a_cluster_it_names_what_it_needs(capsys: Any) -> None:
     """A usage error, not a traceback."""
     assert cli.main(["webhook", "--tls", "/nowhere"]) == 2
     assert "--kubeconfig" in capsys.readouterr().err
+    assert cli.main(["webhook", "--tls", "/nowhere", "--kubeconfig", "/nowhere"]) == 1
+    assert "/nowhere/tls.crt" in (err := capsys.readouterr().err)
+    assert "(set --tls" in err
