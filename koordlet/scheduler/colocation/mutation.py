@@ -194,7 +194,9 @@ def _faults(pod: Body) -> Iterator[str]:
 def _with_offered_resources(pod: Body) -> Body:
     """Rule 3, and the annotation by which agents know batch resources of containers."""
     spec, meta = dict(objects.part(pod, "spec")), dict(objects.metadata(pod))
-    marks, priority = objects.part(meta, "labels"), spec.get("priority")
+    priority = spec.get("priority")
+    # A pod of a file may have anything there.
+    marks = {key: mark for key, mark in objects.part(meta, "labels").items() if type(mark) is str}
     qos_class = classes.raw_qos(marks, []) or qos.Qos.LS
     number = priority if isinstance(priority, int) else None
     offered = _OFFERED.get(classes.band_or_default(marks, number, qos_class))
