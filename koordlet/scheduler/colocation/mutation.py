@@ -79,12 +79,12 @@ def colocated(
     body, applied, faults = pod, list[ColocationProfile](), list[str]()
     for profile in sorted(profiles, key=lambda each: each.name):
         if profile.fault:
-            faults.append(_said(profile, profile.fault))
+            faults.append(_left_out(profile, profile.fault))
         elif profile.selects(pod, namespace, identity):
             try:
                 body = _applied(body, profile, priority_classes)
             except (ValueError, RecursionError) as error:
-                faults.append(_said(profile, str(error)))
+                faults.append(_left_out(profile, str(error)))
             else:
                 applied.append(profile)
     if applied and not any(profile.keeps_resources for profile in applied):
@@ -99,7 +99,7 @@ def namespace_of(name: str, known: Body | None) -> Body:
     return {"metadata": {"name": name, "labels": {_NAMESPACE_NAME: name, **own}}}
 
 
-def _said(profile: ColocationProfile, why: str) -> str:
+def _left_out(profile: ColocationProfile, why: str) -> str:
     return f"ClusterColocationProfile {profile.name} is left out: {why}"
 
 
