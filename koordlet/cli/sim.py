@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         output.warn(complaints)
         return descheduling.show(form, bodies, settings, now=args.now, explain=args.explain)
     # numpy and the scheduler: 180 ms that `--help` and what imports this module do without.
-    from koordlet.kubeapi import manifests  # noqa: PLC0415 -- YAML, 8 ms of the same
+    from koordlet.kubeapi import kinds, manifests  # noqa: PLC0415 -- YAML, 8 ms of the same
     from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
     from koordlet.scheduler.sim import colocation, picture, simulation, what_if  # noqa: PLC0415
 
@@ -123,6 +123,9 @@ def run(args: argparse.Namespace) -> int:
     ties = args.scores or (args.nodes, args.pods, args.workload) == (None, None, None)
 
     profiles = manifests.load(args.profiles, complaints) if args.profiles else []
+    kind = kinds.CLUSTER_COLOCATION_PROFILES.name
+    if args.profiles and kind not in {body.get("kind") for body in profiles}:
+        raise errors.ConfigError(f"there is no {kind} in it", culprit=args.profiles)
 
     def simulate(
         bodies: Sequence[Mapping[str, Any]],

@@ -8,6 +8,7 @@ Whatever the document lacks is shown as ``-``: an agent of another version may s
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -168,7 +169,10 @@ def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
 
 def _time_bar(how: Show, observed: object) -> text.Text:
     """Where in the recording this moment is, and when it was."""
-    when = time.strftime("%H:%M:%S", time.localtime(_rank(observed)))
+    when = "-"
+    if isinstance(observed, int | float):
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # no time of any year
+            when = time.strftime("%H:%M:%S", time.localtime(observed))
     words = f" {when}  {how.moment + 1} of {how.moments}"
     room = max(1, how.width - len(words) - 2)
     last = max(1, how.moments - 1)

@@ -93,7 +93,7 @@ def context(certificate: Path, key: Path) -> ssl.SSLContext:
         (certificate, key),
         read,
         kept_event="http.certificate_kept",
-        fix="set report.http.secure.{certificate,key} to a readable PEM pair",
+        fix="set --tls, or report.http.secure of the agent, to a readable PEM pair",
     )
     #: Asks for the newest pair whenever a client says hello, with or without a server's name.
     listening = bare()

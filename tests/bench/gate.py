@@ -98,11 +98,11 @@ def quantile(values: Sequence[float], share: float) -> float:
 def hold(measure: Callable[[], Measured], say: Callable[[str], None], tries: int = TRIES) -> bool:
     """Up to so many tries; ``True`` as soon as one is within all its limits."""
     for attempt in range(1, tries + 1):
-        measured, held = measure(), True
+        measured, held = measure(), list[bool]()
         for ratio in (measured,) if isinstance(measured, Ratio) else measured:
             say(f"{ratio}" + (f"  (try {attempt})" if attempt > 1 else ""))
-            held = held and ratio.ok
-        if held:
+            held.append(ratio.ok)
+        if held and all(held):
             return True
     return False
 

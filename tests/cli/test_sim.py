@@ -171,6 +171,8 @@ def test_profiles_change_pending_pods_first(
     assert cli.main(["sim", str(scene), "--profiles", str(profiles), "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["colocated"] == [{"pod": "d/new", "profiles": ["a"]}]
+    assert cli.main(["sim", str(scene), "--profiles", str(scene)]) == 2
+    assert f"{scene}: there is no ClusterColocationProfile in it" in capsys.readouterr().err
 
 
 def test_an_earlier_result_is_compared(

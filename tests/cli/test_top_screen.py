@@ -120,6 +120,9 @@ def test_the_time_bar_says_when_and_a_click_on_it_is_a_moment() -> None:
 
     assert re.search(r" \d\d:\d\d:\d\d  3 of 5$", bar)
     assert places == [0, 2, 4, None]
+    for when in (None, "yesterday", 1e300, float("nan")):
+        old = {**document(), "observedAt": when}
+        assert drawn(old, moment=2, moments=5)[1].endswith("─ -  3 of 5")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 from koordlet import cli
 from koordlet.kubeapi import kinds
 from koordlet.model import quantity
+from koordlet.scheduler.process import webhook
 from tests.deploy.documents import allowed, documents, needed
 
 FILE = "webhook.yaml"
@@ -26,13 +27,13 @@ def test_its_role_is_what_it_watches() -> None:
 
 def test_an_api_server_finds_it_and_makes_pods_without_it() -> None:
     """Service, port and certificate are one name; whatever fails costs three seconds at most."""
-    (webhook,) = only("MutatingWebhookConfiguration")["webhooks"]
+    (registered,) = only("MutatingWebhookConfiguration")["webhooks"]
     service = only("Service")
     deployment = only("Deployment")["spec"]["template"]
     (container,) = deployment["spec"]["containers"]
     arguments = cli.parser("webhook").parse_args(container["args"])
     (listening,) = container["ports"]
-    where = webhook["clientConfig"]["service"]
+    where = registered["clientConfig"]["service"]
     (port,) = service["spec"]["ports"]
 
     assert (where["name"], where["namespace"]) == (
@@ -42,10 +43,16 @@ def test_an_api_server_finds_it_and_makes_pods_without_it() -> None:
     assert (where["port"], port["targetPort"]) == (port["port"], listening["name"])
     assert service["spec"]["selector"] == deployment["metadata"]["labels"]
     assert arguments.listen.endswith(f":{listening['containerPort']}")
-    assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == ("Ignore", 3)
-    assert webhook["sideEffects"] == "None"
+    assert (registered["failurePolicy"], registered["timeoutSeconds"]) == ("Ignore", 3)
+    assert registered["sideEffects"] == "None"
     certificate = only("Certificate", "overlays/webhook-certificates/certificates.yaml")
     assert certificate["spec"]["dnsNames"] == [f"{where['name']}.{where['namespace']}.svc"]
     (secret,) = (volume["secret"] for volume in deployment["spec"]["volumes"])
     assert secret["secretName"] == certificate["spec"]["secretName"]
-    assert quantity.units(container["resources"]["limits"]["memory"]) == 256 << 20
+
+
+def test_whoever_fills_all_its_connections_does_not_end_it() -> None:
+    """Bodies that are still coming have half of its memory at most."""
+    (container,) = only("Deployment")["spec"]["template"]["spec"]["containers"]
+    memory = quantity.units(container["resources"]["limits"]["memory"])
+    assert 2 * webhook.LIMITS.connections * webhook.LIMITS.body_bytes <= memory

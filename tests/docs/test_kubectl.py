@@ -42,6 +42,12 @@ _KINDS = (
     kinds.Kind(
         *_ADMISSION, "validatingadmissionpolicybindings", f"{_POLICY}Binding", namespaced=False
     ),
+    kinds.Kind(
+        *_ADMISSION,
+        "mutatingwebhookconfigurations",
+        "MutatingWebhookConfiguration",
+        namespaced=False,
+    ),
     kinds.Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
     kinds.Kind("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False),
 )
@@ -64,6 +70,7 @@ NOT_RUN = {
 BARE = {
     ("get",), ("describe",), ("delete", "pod"), ("get", "-o", "yaml"), ("get", "-o", "json"),
     ("auth", "can-i"), ("apply", "-k"), ("patch",),
+    ("apply", "--server-side"), ("create", "--dry-run=server"),
 }  # fmt: skip
 
 

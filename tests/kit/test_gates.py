@@ -38,6 +38,7 @@ def test_of_several_ratios_all_must_hold() -> None:
 
     assert gate.hold(lambda: map(ratio, next(runs)), reports.append, tries=3)
     assert len(reports) == 6
+    assert not gate.hold(lambda: iter(()), reports.append, tries=1)
 
 
 def test_each_gate_has_what_measures_it() -> None:

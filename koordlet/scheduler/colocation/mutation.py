@@ -13,7 +13,10 @@ Rules:
 3. Then a pod of the band batch or mid asks for what its node offers to that band: CPU in
    thousandths, memory as it is; a request that is missing is the limit. A pod that no profile
    changed keeps what it asks for.
-4. A patch changes labels, annotations and the spec of a pod; neither its name nor its status.
+4. A patch changes labels, annotations and the spec of a pod; neither its name nor its status. A
+   priority class that it names brings its value, as ``priorityClassName`` does: API servers refuse
+   a value that is not that of the class.
+5. Overhead stays as it is: API servers refuse one that is not that of the RuntimeClass.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ _OFFERED = {
     qos.Band.MID: {resources.CPU: resources.MID_CPU, resources.MEMORY: resources.MID_MEMORY},
 }
 _BATCH = _OFFERED[qos.Band.BATCH].values()
-_FIXED = ("name", "namespace", "generateName", "uid")
+_MARKS = ("labels", "annotations")
+_CLASS, _OF_CLASS = "priorityClassName", ("priority", "preemptionPolicy")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
@@ -75,12 +79,12 @@ def colocated(
     body, applied, faults = pod, list[ColocationProfile](), list[str]()
     for profile in sorted(profiles, key=lambda each: each.name):
         if profile.fault:
-            faults.append(_said(profile, profile.fault))
+            faults.append(_left_out(profile, profile.fault))
         elif profile.selects(pod, namespace, identity):
             try:
                 body = _applied(body, profile, priority_classes)
             except (ValueError, RecursionError) as error:
-                faults.append(_said(profile, str(error)))
+                faults.append(_left_out(profile, str(error)))
             else:
                 applied.append(profile)
     if applied and not any(profile.keeps_resources for profile in applied):
@@ -95,7 +99,7 @@ def namespace_of(name: str, known: Body | None) -> Body:
     return {"metadata": {"name": name, "labels": {_NAMESPACE_NAME: name, **own}}}
 
 
-def _said(profile: ColocationProfile, why: str) -> str:
+def _left_out(profile: ColocationProfile, why: str) -> str:
     return f"ClusterColocationProfile {profile.name} is left out: {why}"
 
 
@@ -122,7 +126,7 @@ def _applied(pod: Body, profile: ColocationProfile, priority_classes: PriorityCl
         "metadata": {**meta, **_unless_empty(labels=marks, annotations=notes)},
         "spec": spec,
     }
-    changed = _patched(changed, profile.patch)
+    changed = _patched(changed, profile.patch, priority_classes)
     own = set(_faults(pod))
     if fault := next((each for each in _faults(changed) if each not in own), ""):
         raise ValueError(f"the pod would be refused: {fault}")
@@ -138,13 +142,13 @@ def _priority(name: str, priority_classes: PriorityClasses) -> dict[str, Any]:
     if known is None:
         raise ValueError(f"spec.priorityClassName: no PriorityClass is named {name[:253]!r}")
     return {
-        "priorityClassName": name,
+        _CLASS: name,
         "priority": known.get("value", 0),
         "preemptionPolicy": known.get("preemptionPolicy") or "PreemptLowerPriority",
     }
 
 
-def _patched(pod: Body, patch: Body) -> Body:
+def _patched(pod: Body, patch: Body, priority_classes: PriorityClasses) -> Body:
     if not patch:
         return pod
     keys = {**(rules.of(kinds.PODS).list_keys or {}), **rules.STRATEGIC_KEYS}
@@ -152,15 +156,21 @@ def _patched(pod: Body, patch: Body) -> Body:
         made: dict[str, Any] = merging.strategic(pod, patch, keys)
     except (TypeError, AttributeError, refusals.ObjectsError) as error:
         raise ValueError(f"spec.patch does not fit a pod: {error}") from error
-    fixed = {key: value for key, value in objects.metadata(pod).items() if key in _FIXED}
-    free = {key: value for key, value in objects.metadata(made).items() if key not in _FIXED}
-    return {**pod, "metadata": {**free, **fixed}, "spec": made.get("spec")}
+    fixed = {key: value for key, value in objects.metadata(pod).items() if key not in _MARKS}
+    free = {key: value for key, value in objects.metadata(made).items() if key in _MARKS}
+    spec, before = made.get("spec"), objects.part(pod, "spec")
+    if isinstance(spec, Mapping):
+        if isinstance(name := spec.get(_CLASS), str) and name != before.get(_CLASS):
+            spec = {**spec, **_priority(name, priority_classes)}
+        elif any(spec.get(key) != before.get(key) for key in (_CLASS, *_OF_CLASS)):
+            raise ValueError("spec.patch: a priority comes with a priorityClassName")
+    return {**pod, "metadata": {**free, **fixed}, "spec": spec}
 
 
 def _faults(pod: Body) -> Iterator[str]:
     """What an API server would refuse, as far as that can be told here."""
     meta = objects.metadata(pod)
-    for key in ("labels", "annotations"):
+    for key in _MARKS:
         for name, value in objects.part(meta, key).items():
             if not isinstance(value, str):
                 yield f"metadata.{key}.{name}: expected a text, found {shapes.shown(value)}"
@@ -184,7 +194,9 @@ def _faults(pod: Body) -> Iterator[str]:
 def _with_offered_resources(pod: Body) -> Body:
     """Rule 3, and the annotation by which agents know batch resources of containers."""
     spec, meta = dict(objects.part(pod, "spec")), dict(objects.metadata(pod))
-    marks, priority = objects.part(meta, "labels"), spec.get("priority")
+    priority = spec.get("priority")
+    # A pod of a file may have anything there.
+    marks = {key: mark for key, mark in objects.part(meta, "labels").items() if type(mark) is str}
     qos_class = classes.raw_qos(marks, []) or qos.Qos.LS
     number = priority if isinstance(priority, int) else None
     offered = _OFFERED.get(classes.band_or_default(marks, number, qos_class))
@@ -193,8 +205,6 @@ def _with_offered_resources(pod: Body) -> Body:
     for kind in ("initContainers", "containers"):
         if kind in spec:
             spec[kind] = [_translated(box, offered) for box in objects.parts(spec, kind)]
-    if overhead := objects.part(spec, "overhead"):
-        spec["overhead"] = _renamed(overhead, offered)
     boxes = {str(box.get("name")): _batch(box) for box in objects.parts(spec, "containers")}
     if boxes := {name: amounts for name, amounts in boxes.items() if amounts}:
         text = json.dumps({"containers": boxes}, separators=(",", ":"))

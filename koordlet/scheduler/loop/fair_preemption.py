@@ -20,7 +20,8 @@ Rules:
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
+import functools
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
@@ -122,30 +123,34 @@ class FairPreemption:
         ``None``: the pod's own workload has what it may have.
         """
         signature, part = self._disruptions().limiter.workloads.signature, _parts(core)
-        held: dict[Signature, float] = defaultdict(float)
-        waits: dict[Signature, float] = defaultdict(float)
+        # By class first: thousands of pods have the same one.
+        has: Counter[PodClass] = Counter()
+        lacks: Counter[PodClass] = Counter()
         placed = [other for other in core.pod_cache if not other.terminating]
         several = [(other, True) for other in placed]
         waiting = [entry.pod for entry in core.queue if not entry.pod.gates]
         several += [(other, bool(core.nominated.node(other))) for other in waiting]
-        for other, has in several:
+        for other, is_held in several:
             if other.priority == pod.priority and not other.reserve_pod_of:
-                workload = signature(other.pod_class)
-                if workload is not None:
-                    (held if has else waits)[workload] += part(other.pod_class)
-        own = signature(pod.pod_class)
-        shares = divided({each: held[each] + waits[each] for each in {*held, *waits}}, held)
+                (has if is_held else lacks)[other.pod_class] += 1
+        held: dict[Signature, float] = defaultdict(float)
+        wanted: dict[Signature, float] = defaultdict(float)
+        for pod_class in has | lacks:
+            workload = signature(pod_class)
+            if workload is not None:
+                held[workload] += has[pod_class] * part(pod_class)
+                wanted[workload] += (has[pod_class] + lacks[pod_class]) * part(pod_class)
+        own, shares = signature(pod.pod_class), divided(wanted, held)
         if own is None or held[own] >= shares[own] - _NOTHING:
             return None
 
-        def excess(victim: Pod) -> float:
-            workload = signature(victim.pod_class)
-            if workload is None or not _may_go(victim, pod):
-                return 0.0
-            over = held[workload] - shares[workload]
-            return over if over >= part(victim.pod_class) - _NOTHING else 0.0
+        @functools.cache
+        def over(pod_class: PodClass) -> float:
+            workload = signature(pod_class)
+            much = 0.0 if workload is None else held[workload] - shares[workload]
+            return much if much >= part(pod_class) - _NOTHING else 0.0
 
-        return excess
+        return lambda victim: over(victim.pod_class) if _may_go(victim, pod) else 0.0
 
 
 def _may_go(victim: Pod, pod: Pod) -> bool:

@@ -114,7 +114,8 @@ class Reporter:
     def refused(self, refusal: Refusal) -> None:
         """Report a pod that found no node; the reservation controller reports reserve pods."""
         if self._places is not None and self._places.wants(refusal):
-            key = "place", refusal.leaving[0].uid
+            # Whoever comes next is given the same room, and has none of these victims to send away.
+            key = "place", refusal.pod.uid, *(victim.uid for victim in refusal.victims)
             self._later(key, functools.partial(self._hold, refusal, self._places))
         else:
             self._send_away(refusal)

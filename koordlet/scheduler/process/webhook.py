@@ -6,7 +6,9 @@ Covers: what it watches, HTTPS, the answer to an API server. Does not cover: wha
 Rules:
 1. Every replica answers: it decides nothing that another one would have to know.
 2. Until all is listed once it refuses, and whoever asks makes the pod without it.
-3. It answers whoever reaches it, as webhooks do: API servers show no certificate by default. What
+3. In a pod that is told to stop it goes on answering for ``DRAIN`` seconds: services send it
+   requests until they have heard of its end, and each would be a pod without its profiles.
+4. It answers whoever reaches it, as webhooks do: API servers show no certificate by default. What
    it tells is what the profiles make of the pod that it was shown.
 """
 
@@ -22,8 +24,10 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.colocation import mutation, profile, review
 from koordlet.scheduler.process import cluster_process
 
-#: An API server sends at most 3 MiB, and nothing else is done here.
-_LIMITS = limits.ServerLimits(body_bytes=4 << 20, newcomer_share=0.9, repeat_share=0.9)
+#: etcd takes no object above 1.5 MiB; all connections' bodies together are half of the memory
+#: limit of the manifest. Nothing else is done here.
+LIMITS = limits.ServerLimits(body_bytes=2 << 20, newcomer_share=0.9, repeat_share=0.9)
+DRAIN = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +127,7 @@ async def run(options: WebhookOptions) -> None:
             options.address,
             webhook.routes(),
             lambda _request, _peer: authorisation.ALLOWED,
-            limits=_LIMITS,
+            limits=LIMITS,
             tls=tls,
             setting="--listen",
         )
@@ -132,6 +136,8 @@ async def run(options: WebhookOptions) -> None:
         stopped = asyncio.ensure_future(stop.wait())
         try:
             await asyncio.wait({watching, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            log.get().info("webhook.stopping")
+            await asyncio.wait({watching}, timeout=DRAIN if cluster_process.in_cluster() else 0)
             if watching.done():
                 await watching
         finally:

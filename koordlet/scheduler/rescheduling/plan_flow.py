@@ -153,9 +153,14 @@ def place_name(plan: MovePlan) -> str:
 
 def has_left(job: MigrationJob, picture: PlanPicture) -> bool:
     """Whether the pod of a job has left by it, or leaves, or that of the job which it follows."""
-    pod, leader = picture.pod(job.pod), picture.job(job.leader) if job.leader else None
-    leaves = pod is not None and pod.uid == job.pod.uid and pod.terminating and not job.waits
-    return cleanup.has_evicted(job) or leaves or (leader is not None and has_left(leader, picture))
+    leader = picture.job(job.leader) if job.leader else None
+    return _leaves(job, picture) or (leader is not None and _leaves(leader, picture))
+
+
+def _leaves(job: MigrationJob, picture: PlanPicture) -> bool:
+    pod = picture.pod(job.pod)
+    ends = pod is not None and pod.uid == job.pod.uid and pod.terminating
+    return cleanup.has_evicted(job) or (ends and not job.waits)
 
 
 class _PlanStep:

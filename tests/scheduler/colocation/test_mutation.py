@@ -95,6 +95,8 @@ def test_a_patch_changes_the_container_of_its_name() -> None:
         ({"patch": {"spec": {"tolerations": [{"operator": "?"}]}}}, "spec.tolerations[0].operator"),
         ({"patch": {"spec": {"$patch": "?"}}}, "spec.patch does not fit a pod: unknown"),
         ({"labelSuffixes": {"a": "x" * 63}}, "metadata.labels"),
+        ({"patch": {"spec": {"priority": 9}}}, "spec.patch: a priority comes with a"),
+        ({"patch": {"spec": {"priorityClassName": "gone"}}}, "no PriorityClass is named 'gone'"),
     ],
 )
 def test_a_profile_that_would_cost_the_pod_is_left_out_whole_and_the_rest_applies(
@@ -112,17 +114,33 @@ def test_a_profile_that_would_cost_the_pod_is_left_out_whole_and_the_rest_applie
 
 def test_a_patch_changes_neither_name_nor_status() -> None:
     """A server has looked at the name already."""
-    patch = {"metadata": {"name": "y", "namespace": "other"}, "status": {"phase": "Running"}}
+    meta = {"name": "y", "namespace": "other", "resourceVersion": "1"}
+    patch = {"metadata": meta, "status": {"phase": "Running"}}
     after = made(pod(), {"patch": {**patch, "kind": "Node"}})
     assert after.body["metadata"]["name"] == "x"
-    assert "namespace" not in after.body["metadata"]
+    assert after.body["metadata"].keys() == {"name", "labels"}
     assert after.body.get("kind") is None
+
+
+def test_a_priority_class_of_a_patch_brings_its_value() -> None:
+    """A server has given the pod that of its own class already, and compares."""
+    before = pod()
+    before["spec"] |= {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
+    after = made(before, {"patch": {"spec": {"priorityClassName": "koord-batch", "priority": 1}}})
+    assert after.faults == ()
+    assert after.body["spec"] == {
+        **before["spec"],
+        "priorityClassName": "koord-batch",
+        "priority": 5500,
+        "preemptionPolicy": "Never",
+    }
 
 
 def test_a_fault_of_the_pod_itself_is_no_fault_of_the_profile() -> None:
     """The server refuses the pod, and says why."""
-    after = made(pod(labels={"-": "x"}), {"labels": {"a": "b"}})
-    assert (after.profiles, after.faults) == (("p0",), ())
+    for labels in ({"-": "x"}, {"koordinator.sh/priority-class": [1]}):
+        after = made(pod(labels=labels), {"labels": {"a": "b"}})
+        assert (after.profiles, after.faults) == (("p0",), ())
 
 
 BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
@@ -160,8 +178,8 @@ def test_batch_and_mid_pods_ask_for_what_is_offered_to_their_band(
     assert container["resources"] == wanted
 
 
-def test_batch_amounts_are_written_for_agents_and_overhead_goes_with_them() -> None:
-    """Of the containers that run, not of init containers."""
+def test_batch_amounts_are_written_for_agents_and_overhead_stays_that_of_its_class() -> None:
+    """Of the containers that run, not of init containers; another overhead costs the pod."""
     before = pod(requests={"cpu": "1"}, limits={"cpu": "2"})
     before["spec"] |= {
         "overhead": {"cpu": "100m"},
@@ -171,7 +189,7 @@ def test_batch_amounts_are_written_for_agents_and_overhead_goes_with_them() -> N
     assert json.loads(after["metadata"][NOTES][EXTENDED]) == {
         "containers": {"main": {"requests": {BATCH_CPU: "1000"}, "limits": {BATCH_CPU: "2000"}}}
     }
-    assert after["spec"]["overhead"] == {BATCH_CPU: "100"}
+    assert after["spec"]["overhead"] == {"cpu": "100m"}
     assert after["spec"]["initContainers"][0]["resources"]["requests"] == {BATCH_CPU: "3000"}
 
 

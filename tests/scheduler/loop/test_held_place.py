@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.disruption.settings import DisruptionSettings, PreemptionSettings
-from koordlet.scheduler.loop import held_place, reservation_events
+from koordlet.scheduler.loop import event_messages, held_place, reporter, reservation_events
 from koordlet.scheduler.loop.outcomes import Hold, Refusal
 from koordlet.scheduler.rescheduling import plan_room
 from koordlet.scheduler.reservation import keys
@@ -199,3 +200,58 @@ def test_what_is_free_beside_the_victims_stays_for_the_preemptor_too() -> None:
     cluster.now += 4
     cluster.settle()
     assert (cluster.place("high"), cluster.place("lesser")) == ("n0", "")
+
+
+class DeletingStore:
+    """A store without reservations that keeps who was deleted."""
+
+    def __init__(self) -> None:
+        self.deleted: asyncio.Queue[str] = asyncio.Queue()
+
+    async def get(self, _ref: objects.Ref) -> objects.Object:
+        raise refusals.Forbidden("not here")
+
+    async def create(self, _kind: kinds.Kind, body: objects.Object) -> objects.Object:
+        return body
+
+    async def patch(self, _ref: objects.Ref, patch: objects.Strategic, **_: str) -> objects.Object:
+        return patch.body
+
+    async def delete(self, ref: objects.Ref, *, uid: str) -> None:
+        del uid
+        self.deleted.put_nowait(ref.name)
+
+
+def test_a_victim_goes_even_if_a_second_preemptor_is_given_the_same_room_first() -> None:
+    """The first decision may wait for the store when the second comes, which has nobody to send."""
+    cluster = Cluster()
+    cluster.node("n0")
+    cluster.pod("low", on="n0", cpu="4", priority=0)
+    cluster.pod("high", cpu="4", priority=9)
+    first = cluster.core.step(cluster.now)
+    cluster.pod("higher", cpu="4", priority=99)
+    second = cluster.core.step(cluster.now)
+    assert isinstance(first, Refusal)
+    assert isinstance(second, Refusal)
+    assert [[pod.name for pod in each.victims] for each in (first, second)] == [["low"], []]
+    assert first.leaving == second.leaving
+
+    async def body() -> None:
+        store: Any = DeletingStore()
+        reporting = reporter.Reporter(
+            store,
+            cluster.core,
+            lambda: 0.0,
+            event_messages.EventBuilder("test", lambda: 0.0),
+            places=held_place.HeldPlaces(store, cluster.core, lambda: True),
+        )
+        reporting.refused(first)
+        reporting.refused(second)
+        lanes = asyncio.ensure_future(reporting.run())
+        try:
+            async with asyncio.timeout(schedulers.PATIENCE):
+                assert await store.deleted.get() == "low"
+        finally:
+            lanes.cancel()
+
+    asyncio.run(body())

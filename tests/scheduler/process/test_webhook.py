@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import re
 import signal
 import ssl
@@ -57,8 +58,8 @@ class Webhook:
 
 
 @contextlib.asynccontextmanager
-async def running(world: schedulers.World, ram: Path) -> AsyncGenerator[Webhook]:
-    """The command, beside a cluster."""
+async def running(world: schedulers.World, ram: Path, **more: str) -> AsyncGenerator[Webhook]:
+    """The command, beside a cluster; ``more``: of its environment."""
     assert world.serving is not None
     certificate, key = pki.Authority(ram, "webhook-ca").sign("webhook")
     folder = ram / "tls"
@@ -70,6 +71,7 @@ async def running(world: schedulers.World, ram: Path) -> AsyncGenerator[Webhook]
         *(sys.executable, "-m", "koordlet", *words),
         *("--kubeconfig", str(world.serving.kubeconfig(ram / "config"))),
         stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **more},
     )
     webhook = Webhook(process, ram / "webhook-ca.crt")
     try:
@@ -153,7 +155,26 @@ def test_without_the_definition_it_is_not_ready_and_says_why(ram: Path) -> None:
     schedulers.run(body())
 
 
+def test_in_a_pod_it_answers_on_after_it_was_told_to_stop(ram: Path) -> None:
+    """Services send it requests until they have heard of its end."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=True, custom=(PROFILES,)) as world,
+            running(world, ram, KUBERNETES_SERVICE_HOST="10.0.0.1") as webhook,
+        ):
+            await webhook.until_logged(re.compile(rb"webhook\.ready"))
+            webhook.process.send_signal(signal.SIGTERM)
+            await webhook.until_logged(re.compile(rb"webhook\.stopping"))
+            assert (await webhook.ask("/mutate", review({})))[0] == 200
+
+    schedulers.run(body())
+
+
 def test_outside_of_a_cluster_it_names_what_it_needs(capsys: Any) -> None:
     """A usage error, not a traceback."""
     assert cli.main(["webhook", "--tls", "/nowhere"]) == 2
     assert "--kubeconfig" in capsys.readouterr().err
+    assert cli.main(["webhook", "--tls", "/nowhere", "--kubeconfig", "/nowhere"]) == 1
+    assert "/nowhere/tls.crt" in (err := capsys.readouterr().err)
+    assert "(set --tls" in err

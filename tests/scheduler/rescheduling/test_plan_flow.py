@@ -359,3 +359,11 @@ def test_the_rest_of_a_gang_follows_though_its_plan_has_ended() -> None:
     cluster.run()
     phases = [cluster.jobs[cluster.plan.job(place)].status.phase for place in (1, 2)]
     assert phases == [Phase.ABORTED] * 2
+
+
+def test_a_job_that_names_itself_as_its_leader_has_not_left() -> None:
+    """Anybody may write the annotation: it is one step back, and no more."""
+    cluster = Cluster(plan())
+    alone = MigrationJob(name="j", uid="j", pod=MOVES[0].pod, plan="u", leader="j")
+    cluster.jobs["j"] = alone
+    assert not plan_flow.has_left(alone, cluster.picture())
