@@ -163,20 +163,31 @@ def install(node: kubelet_node.Node, config: str, folder: Path = DEPLOY) -> Inst
     """Apply the manifests of ``deploy/`` and of a folder there; the agent, ready."""
     share_mounts(node)
     with socket.create_server(("127.0.0.1", 0)) as chosen:
-        port = chosen.getsockname()[1]
-    agent = Installed(node, port)
+        agent = Installed(node, chosen.getsockname()[1])
+    apply(agent, config, folder)
+    agent.ready()
+    return agent
+
+
+def apply(
+    agent: Installed, config: str, folder: Path, nodes: Mapping[str, str] | None = None
+) -> None:
+    """Apply the manifests of ``deploy/`` and of a folder there, also over those of another one.
+
+    ``nodes``: labels of those where agents run, beside what the manifests say.
+    """
+    node = agent.node
     documents = {(o["kind"], o["metadata"]["name"]): o for f in (DEPLOY, folder) for o in built(f)}
     for document in sorted(documents.values(), key=lambda d: str(d["kind"] != "Namespace")):
         body = copy.deepcopy(document)
         if body["kind"] == "DaemonSet":
-            _onto_this_node(body["spec"]["template"], node, port)
-            _of_this_machine(body["spec"]["template"])
+            _onto_this_node(body["spec"]["template"], node, agent.port)
+            body["spec"]["template"]["spec"].setdefault("nodeSelector", {}).update(nodes or {})
+            of_this_machine(body["spec"]["template"])
         if body["kind"] == "ConfigMap":
             body["data"] = {"config.yaml": agents.HEADER + config}
         status, answer = k8s_lab.strict(node.admin, body, dry="")
         assert status < http.client.BAD_REQUEST, answer
-    agent.ready()
-    return agent
 
 
 def share_mounts(node: kubelet_node.Node) -> None:
@@ -200,6 +211,7 @@ def _onto_this_node(template: dict[str, Any], node: kubelet_node.Node, port: int
         "KOORDLET_CGROUPS__ROOT": node.group,
         "KOORDLET_REPORT__HTTP__ADDRESS": f"127.0.0.1:{port}",
     }
+    box["env"] = [row for row in box["env"] if row["name"] not in variables]
     box["env"] += [{"name": name, "value": value} for name, value in variables.items()]
     for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
         box[kind]["httpGet"]["port"] = port
@@ -208,7 +220,8 @@ def _onto_this_node(template: dict[str, Any], node: kubelet_node.Node, port: int
     lib["hostPath"]["path"] = str(node.place / "lib")
 
 
-def _of_this_machine(template: dict[str, Any]) -> None:
+def of_this_machine(template: dict[str, Any]) -> None:
+    """Give a pod the machine's interpreter and libraries, and this checkout."""
     spec = template["spec"]
     [box] = spec["containers"]
     packages = sysconfig.get_paths()["purelib"]
