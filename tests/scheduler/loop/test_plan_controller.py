@@ -335,6 +335,33 @@ def test_a_pod_that_has_waited_gets_a_plan_that_nobody_asked_for(ram: Path, *, a
     schedulers.run(body())
 
 
+def test_shown_plan_that_empties_a_node_makes_way_for_the_next(ram: Path) -> None:
+    """Not one that a person wants, nor one that is over."""
+
+    async def body() -> None:
+        async with planned(ram, over_http=False, works=False) as cluster:
+            store = cluster.world.store
+            await store.delete(objects.Ref(kinds.PODS, "big", "d"), grace_seconds=0)
+            for node in ("n2", "n3"):
+                await cluster.pod("more", on=node)
+            starter = move_plan.STARTER
+            for name, by in (("old", starter), ("over", starter), ("mine", "")):
+                await cluster.ask(name, "", acts=False, starter=by)
+            status = objects.Merge({"status": {"phase": "Failed"}})
+            await store.patch(objects.Ref(PLANS, "over"), status, subresource="status")
+            async with working(cluster, PlanSettings(consolidate_every=0.1)):
+                known = await cluster.world.until(lambda known: "old" not in known, PLANS)
+                assert {"mine", "over"} <= known.keys()
+
+                def next_one(known: Mapping[str, Any]) -> bool:
+                    return any(name.startswith("empty-node-") for name in known)
+
+                known = await cluster.world.until(next_one, PLANS)
+                assert {"mine", "over"} <= known.keys()
+
+    schedulers.run(body())
+
+
 class FailsOnce(descheduler.Descheduler):
     """Cannot tell once how the cluster is; its first round had it."""
 
