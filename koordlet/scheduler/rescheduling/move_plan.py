@@ -360,38 +360,3 @@ def moves_patch(node: str, moves: Iterable[PlanMove], pod: PodRef | None) -> dic
     """The patch of a specification by the moves that were found."""
     spec: dict[str, Any] = {"node": node, "moves": [move.body() for move in moves]}
     return {"spec": spec if pod is None else {**spec, "for": {"pod": _named(pod)}}}
-
-
-def document(plan: MovePlan) -> dict[str, Any]:
-    """A plan as JSON for people to look at."""
-    status = plan.status
-    states = status.moves or (MoveState(),) * len(plan.moves)
-    return {
-        "name": plan.name,
-        "phase": status.phase.value,
-        "reason": status.reason or None,
-        "message": plan.fault or status.message or None,
-        "mode": ACT if plan.acts else SHADOW,
-        "for": None if plan.pod is None else str(plan.pod),
-        "node": plan.node or None,
-        "why": plan.reason or None,
-        "created": moment.spell(plan.created),
-        "began": moment.spell(status.began) if status.began else None,
-        "ttlSeconds": plan.ttl,
-        "improvement": None if status.worth is None else status.worth.improvement,
-        "cost": None if status.worth is None else status.worth.cost(),
-        "moves": [
-            {
-                "pod": str(move.pod),
-                "from": move.origin,
-                "to": move.target,
-                "after": list(move.after),
-                "gang": move.gang or None,
-                "phase": state.phase.value,
-                "job": state.job or None,
-                "replacement": state.replacement or None,
-                "message": state.message or None,
-            }
-            for move, state in zip(plan.moves, states, strict=False)
-        ],
-    }

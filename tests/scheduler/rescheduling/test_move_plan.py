@@ -101,14 +101,3 @@ def test_its_jobs_have_names_of_their_own_for_each_plan_that_ever_had_the_name()
     first, second = (move_plan.MovePlan(name="p" * 253, uid=f"{n}2345678-x") for n in range(2))
     assert first.job(0) != second.job(0) != second.job(1)
     assert len(first.job(31)) < 253
-
-
-def test_a_document_has_each_move_with_its_state() -> None:
-    """Also while nobody has looked at it."""
-    plan = move_plan.MovePlan(name="p", uid="u", moves=MOVES, node="n1", pod=BIG)
-    document = move_plan.document(plan)
-    assert (document["for"], document["node"], document["phase"]) == ("d/big", "n1", "Pending")
-    assert [(m["pod"], m["from"], m["to"], m["after"], m["phase"]) for m in document["moves"]] == [
-        ("d/a", "n1", "n2", [], "Waiting"),
-        ("d/b", "n3", "n1", [0], "Waiting"),
-    ]
