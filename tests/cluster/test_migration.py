@@ -216,6 +216,97 @@ def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(
 
 
 @pytest.mark.soak
+def test_a_plan_moves_a_gang_whole_though_its_descheduler_is_killed_at_each_eviction(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """One of its pods would be enough; all have room first, and the pod has what one has freed."""
+    machine.clear()
+    node = "n0"
+    machine.cordon(node, others=True)
+    machine.workload("whole", {pod_groups.GANG_NAME: "w", pod_groups.GANG_MINIMUM: str(REPLICAS)})
+    machine.cordon(node, others=False)
+    before = machine.nodes("whole")
+    machine.waiting("large", node, machine.free(node) + 50)
+    body = move_plan.request("w", pod=PodRef("default", "large"), ttl_seconds=600)
+    machine.admin.need("POST", PLANS, body)
+    # The pod of the job that leads, and then the others one after the other.
+    lives = machine.killed_between(writes=(0, 1, 1), folder=tmp_path, counted="eviction")
+    for evicted, _ in enumerate(lives):
+        left = REPLICAS - evicted
+        assert len(machine.nodes("whole").items() & before.items()) == left
+    machine.start()
+    try:
+        machine.until(lambda: machine.plan("w").get("phase") == "Done", "the plan is done")
+        machine.until(lambda: machine.held() == [], "nothing is held")
+    finally:
+        machine.kill()
+    plan = move_plan.read(machine.admin.need("GET", f"{PLANS}/w"))
+    assert {move.gang for move in plan.moves} == {"default/w"}
+    leader, *others = (
+        job.read(machine.admin.need("GET", f"{JOBS}/{plan.job(place)}")) for place in range(3)
+    )
+    assert leader.whole_gang
+    assert {each.leader for each in others} == {leader.name}
+    after = machine.nodes("whole")
+    assert sorted(after.values()) == sorted(move.target for move in plan.moves)
+    assert node not in after.values()
+    assert machine.nodes("large") == {"large": node}
+
+
+@pytest.mark.soak
+def test_a_node_is_emptied_by_itself_into_one_that_has_pods(machine: Machine) -> None:
+    """In shadow nothing is written but the plan; to act, room is held before the pod leaves."""
+    machine.clear()
+    for node, name in (("n0", "alone"), ("n1", "kept")):
+        machine.cordon(node, others=True)
+        machine.workload(name, replicas=1)
+        machine.cordon(node, others=False)
+
+    def plan() -> move_plan.MovePlan | None:
+        return next((move_plan.read(body) for body in machine.admin.items(PLANS)), None)
+
+    def phase() -> str:
+        known = plan()
+        return "" if known is None else known.status.reason or known.status.phase
+
+    seen = len(machine.deployed.audit())
+    machine.configure(plans={"consolidateEvery": "5s"})
+    machine.start()
+    try:
+        machine.until(lambda: phase() == "Shadow", "a plan says what it would move")
+    finally:
+        machine.kill()
+    known = plan()
+    assert known is not None
+    assert [(move.origin, move.target) for move in known.moves] == [("n0", "n1")]
+    written = {
+        event["objectRef"]["resource"]
+        for event in machine.deployed.audit()[seen:]
+        if event["user"]["username"].endswith(":koordlet-descheduler")
+        and event["verb"] not in {"get", "list", "watch"}
+    }
+    assert written <= {"moveplans", "events", "selfsubjectaccessreviews"}
+    assert "moveplans" in written
+    machine.configure(plans={"consolidateEvery": "5s", "mode": "Act"})
+    machine.start()
+    try:
+        machine.until(lambda: phase() == "Done", "the node is emptied")
+        machine.until(lambda: machine.held() == [], "nothing is held")
+    finally:
+        machine.kill()
+        machine.configure()
+    known = plan()
+    assert known is not None
+    assert (known.acts, known.mover) == (True, f"defragment/{known.name}")
+    moved = job.read(machine.admin.need("GET", f"{JOBS}/{known.job(0)}"))
+    scheduled, evicted = (moved.status.condition(kind) for kind in (job.SCHEDULED, job.EVICTION))
+    assert scheduled is not None
+    assert evicted is not None
+    assert scheduled.since < evicted.since
+    assert list(machine.nodes("alone").values()) == ["n1"]
+
+
+@pytest.mark.soak
 def test_a_drain_waits_for_a_budget_empties_the_node_and_its_undo_gives_it_back(
     machine: Machine,
 ) -> None:
