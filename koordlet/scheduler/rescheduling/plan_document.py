@@ -21,7 +21,7 @@ def document(plan: MovePlan) -> dict[str, Any]:
         "reason": status.reason or None,
         "message": plan.fault or status.message or None,
         "mode": ACT if plan.acts else SHADOW,
-        "for": None if plan.pod is None else str(plan.pod),
+        "for": plan.wanted or None,
         "node": plan.node or None,
         "why": plan.reason or None,
         "created": moment.spell(plan.created),

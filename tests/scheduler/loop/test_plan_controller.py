@@ -13,6 +13,7 @@ import pytest
 
 from koordlet.kubeapi import kinds, objects, pod_groups, refusals
 from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.disruption.headroom import Headroom
 from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import descheduler
@@ -149,9 +150,10 @@ async def working(
     cluster: Planned,
     plans: PlanSettings | None = None,
     kind: type[descheduler.Descheduler] = descheduler.Descheduler,
+    **more: Any,
 ) -> AsyncGenerator[descheduler.Descheduler]:
-    """A descheduler at work."""
-    disruption = dataclasses.replace(FREE, plans=plans or PlanSettings())
+    """A descheduler at work; ``more``: of its limits."""
+    disruption = dataclasses.replace(FREE, plans=plans or PlanSettings(), **more)
     made = kind(
         cluster.world.client, settings(), instance="one", disruption=disruption, profiles=PROFILES
     )
@@ -358,6 +360,42 @@ def test_shown_plan_that_empties_a_node_makes_way_for_the_next(ram: Path) -> Non
 
                 known = await cluster.world.until(next_one, PLANS)
                 assert {"mine", "over"} <= known.keys()
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize("acts", [False, True])
+def test_room_is_made_ahead_where_too_few_nodes_have_it(ram: Path, *, acts: bool) -> None:
+    """It is shown; to Act it is made, once, and counted."""
+
+    async def body() -> None:
+        async with planned(ram, over_http=False, works=False) as cluster:
+            store = cluster.world.store
+            await store.delete(objects.Ref(kinds.PODS, "big", "d"), grace_seconds=0)
+            ahead = (Headroom({"cpu": 1000}, 1), Headroom({"cpu": 3000}, 1))
+            async with working(cluster, PlanSettings(acts=acts), headroom=ahead) as made:
+                rows = 'koordlet_headroom_nodes{size="cpu=3"} '
+                await deadline.comes(lambda: f"{rows}0" in made.metrics(), seconds=30.0)
+                assert 'koordlet_headroom_wanted_nodes{size="cpu=1"} 1' in made.metrics()
+
+                def done(known: Mapping[str, Any]) -> bool:
+                    several = [each.get("status", {}) for each in known.values()]
+                    wanted = ("phase", "Done") if acts else ("reason", "Shadow")
+                    return any(each.get(wanted[0]) == wanted[1] for each in several)
+
+                ((name, body),) = (await cluster.world.until(done, PLANS)).items()
+                plan = move_plan.decode(body)
+                assert name.startswith("headroom-")
+                assert (plan.room, plan.mover) == ({"cpu": 3000}, f"defragment/{name}")
+                assert [move.origin for move in plan.moves] == ["n1"] * 3
+                assert plan.status.message == (
+                    "node n1 has room for cpu=3" if acts else
+                    "3 moves would make room for cpu=3; set spec.mode to Act to make them"
+                )  # fmt: skip
+                assert ("n1" in (await cluster.world.placed()).values()) is not acts
+                if acts:
+                    await cluster.nothing_left()
+                    await deadline.comes(lambda: f"{rows}1" in made.metrics(), seconds=30.0)
 
     schedulers.run(body())
 

@@ -51,6 +51,18 @@ def test_what_is_written_is_what_is_read_and_what_the_definition_takes() -> None
     schema.MovePlanSchema.model_validate({"spec": spec, "status": written})
 
 
+def test_a_plan_for_room_ahead_has_the_size_that_is_wanted() -> None:
+    """The moves that are found leave it as it is."""
+    room = {"cpu": 8000, "memory": 32 << 30}
+    spec = move_plan.request("p", room=room)["spec"]
+    assert spec["for"] == {"room": {"cpu": "8", "memory": "32Gi"}}
+    spec |= move_plan.moves_patch("n1", MOVES, None)["spec"]
+    plan = move_plan.decode({"metadata": {"name": "p"}, "spec": spec})
+    assert (plan.room, plan.pod, plan.node) == (room, None, "n1")
+    assert plan.goal == "make room for cpu=8,memory=32Gi"
+    schema.MovePlanSchema.model_validate({"spec": spec})
+
+
 def test_a_plan_only_shows_unless_it_says_that_it_acts() -> None:
     """The object's default; and a time of its own."""
     plan = move_plan.decode({"metadata": {"name": "p"}, "spec": {}})
@@ -66,6 +78,10 @@ MOVE: dict[str, Any] = {"pod": {"namespace": "d", "name": "a"}, "from": "n1", "t
         ({"mode": "act"}, "spec.mode 'act' is none of Act, Shadow"),
         ({"for": {}}, "spec.for.pod needs a namespace and a name"),
         ({"for": {"pod": {"name": "a"}}}, "spec.for.pod needs a namespace and a name"),
+        ({"for": {"pod": MOVE["pod"], "room": {"cpu": 1}}}, "spec.for has a pod and room; one of"),
+        ({"for": {"room": {"cpu": "much"}}}, "spec.for.room: size.cpu: "),
+        ({"for": {"room": {}}}, "spec.for.room: a size needs an amount above 0"),
+        ({"for": {"room": {"cpu": 1}}, "moves": [MOVE]}, "needs spec.node, where it is to fit"),
         ({"node": "n1"}, "spec.node needs spec.moves"),
         ({"for": {"pod": MOVE["pod"]}, "moves": [MOVE]}, "needs spec.node, where it is to fit"),
         ({"moves": [{**MOVE, "to": "n1"}]}, "spec.moves[0] needs from and to, which are two nodes"),
