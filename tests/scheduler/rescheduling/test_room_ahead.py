@@ -38,6 +38,12 @@ def count(known: LimitedDump, cpus: int) -> int:
     return len(room_ahead.rows(known.state, {"cpu": cpus * 1000}))
 
 
+def ways(plan: RoomPlan | str) -> list[tuple[str, str]]:
+    """Origin and target of each move."""
+    assert isinstance(plan, RoomPlan), plan
+    return [(move.origin, move.target) for move in plan.moves]
+
+
 def moved(known: LimitedDump, plan: RoomPlan) -> None:
     """All moves are made."""
     columns = known.state.columns
@@ -63,9 +69,7 @@ def test_room_is_made_on_one_node_more_and_not_where_it_takes_that_of_another() 
     """Node a has room: what leaves b goes to c; where c has none, nothing is moved."""
     bodies = [node("a", cpu="4"), node("b", cpu="4"), pod("b0", "b", cpu="2")]
     known = scene(*bodies, node("c", cpu="4"), pod("c0", "c", cpu="2"))
-    plan = find(known, SIZE)
-    assert isinstance(plan, RoomPlan), plan
-    assert [(move.origin, move.target) for move in plan.moves] in ([("b", "c")], [("c", "b")])
+    assert ways(find(known, SIZE)) in ([("b", "c")], [("c", "b")])
     answer = find(
         scene(*bodies, node("c", cpu="4"), pod("c0", "c", cpu="2500m"), pod("c1", "c", cpu="1")),
         SIZE,
@@ -78,11 +82,23 @@ def test_a_node_that_is_emptied_leaves_the_room_that_is_wanted() -> None:
     bodies = [
         node("a", cpu="8"), pod("a0", "a", cpu="4"), node("b", cpu="2"), pod("b0", "b", cpu="1"),
     ]  # fmt: skip
-    plan = find(scene(*bodies), {})
-    assert isinstance(plan, RoomPlan)
-    assert [(move.origin, move.target) for move in plan.moves] == [("b", "a")]
+    assert ways(find(scene(*bodies), {})) == [("b", "a")]
     assert isinstance(find(scene(*bodies, c4=1), {}), str)
     assert isinstance(find(scene(*bodies, c3=1), {}), RoomPlan)
+
+
+def test_as_many_nodes_keep_their_room_as_are_wanted_and_no_more() -> None:
+    """Both have room for 1 CPU: where one is to have it, the other takes the pod."""
+    bodies = [node("a"), pod("a0", "a", cpu="1"), node("b"), pod("b0", "b", cpu="1")]
+    assert ways(find(scene(*bodies, c1=1), {})) == [("a", "b")]
+    assert isinstance(find(scene(*bodies, c1=2), {}), str)
+
+
+def test_a_node_that_has_room_for_one_size_gets_it_for_a_larger_one() -> None:
+    """What is kept there is part of the larger room."""
+    bodies = [node("a", cpu="4"), *(pod(f"a{n}", "a", cpu="1") for n in range(2))]
+    known = scene(*bodies, node("b", cpu="1"), c2=1)
+    assert ways(find(known, SIZE)) == [("a", "b")]
 
 
 def cluster(chance: random.Random) -> list[Body]:
