@@ -285,7 +285,7 @@ def test_it_goes_on_where_another_process_ended(ram: Path) -> None:
 
 
 def test_plans_that_cannot_be_made_say_why_and_no_other_suffers_from_them(ram: Path) -> None:
-    """Nobody of the name, a pod that has a node, no room anywhere, a time that cannot be read."""
+    """Nobody of the name, a pod that has a node, room that is there, or nowhere, no time."""
 
     async def body() -> None:
         async with planned(ram, over_http=False) as cluster:
@@ -294,7 +294,14 @@ def test_plans_that_cannot_be_made_say_why_and_no_other_suffers_from_them(ram: P
             await cluster.world.pod("huge", cpu="64")
             for name, pod in (("gone", "nobody"), ("placed", "a-1"), ("none", "huge")):
                 await cluster.ask(name, pod)
+            roomy = move_plan.request("roomy", room={"cpu": 1000})
+            moves = [move_plan.PlanMove(PodRef("d", "a-1"), "n1", "n3")]
+            roomy["spec"] |= move_plan.moves_patch("n2", moves, None)["spec"]
+            await cluster.world.store.create(PLANS, roomy)
+            await cluster.ask("ahead", "", room={"cpu": 64000})
             for name, reason, words in (
+                ("roomy", "NotNeeded", "node n2 has room for cpu=1 already"),
+                ("ahead", "NoPlan", "no move helps headroom/cpu=64"),
                 ("bad", "InvalidPlan", "spec.ttl: "),
                 ("gone", "BeneficiaryGone", "there is no pod d/nobody"),
                 ("placed", "NotNeeded", "pod d/a-1 has node n1 already"),
