@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -254,8 +255,12 @@ def test_a_plan_moves_a_gang_whole_though_its_descheduler_is_killed_at_each_evic
 
 
 @pytest.mark.soak
-def test_a_node_is_emptied_by_itself_into_one_that_has_pods(machine: Machine) -> None:
-    """In shadow nothing is written but the plan; to act, room is held before the pod leaves."""
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_node_is_emptied_or_has_room_ahead_by_itself(machine: Machine, *, ahead: bool) -> None:
+    """In shadow nothing is written but the plan; to act, room is held before the pod leaves.
+
+    Ahead: each empty node has the room, and so is to have one of the two with a pod.
+    """
     machine.clear()
     for node, name in (("n0", "alone"), ("n1", "kept")):
         machine.cordon(node, others=True)
@@ -270,7 +275,11 @@ def test_a_node_is_emptied_by_itself_into_one_that_has_pods(machine: Machine) ->
         return "" if known is None else known.status.reason or known.status.phase
 
     seen = len(machine.deployed.audit())
-    machine.configure(plans={"consolidateEvery": "5s"})
+    begins: dict[str, Any] = {"plans": {"consolidateEvery": "5s"}}
+    if ahead:
+        nodes, cpu = len(machine.admin.items("/api/v1/nodes")), machine.free("n0") + 50
+        begins = {"headroom": [{"cpu": f"{cpu}m", "nodes": nodes - 1}], "plans": {}}
+    machine.configure(**begins)
     machine.start()
     try:
         machine.until(lambda: phase() == "Shadow", "a plan says what it would move")
@@ -279,6 +288,7 @@ def test_a_node_is_emptied_by_itself_into_one_that_has_pods(machine: Machine) ->
     known = plan()
     assert known is not None
     assert [(move.origin, move.target) for move in known.moves] == [("n0", "n1")]
+    assert bool(known.room) is ahead
     written = {
         event["objectRef"]["resource"]
         for event in machine.deployed.audit()[seen:]
@@ -287,10 +297,11 @@ def test_a_node_is_emptied_by_itself_into_one_that_has_pods(machine: Machine) ->
     }
     assert written <= {"moveplans", "events", "selfsubjectaccessreviews"}
     assert "moveplans" in written
-    machine.configure(plans={"consolidateEvery": "5s", "mode": "Act"})
+    begins["plans"]["mode"] = "Act"
+    machine.configure(**begins)
     machine.start()
     try:
-        machine.until(lambda: phase() == "Done", "the node is emptied")
+        machine.until(lambda: phase() == "Done", "the pod has left")
         machine.until(lambda: machine.held() == [], "nothing is held")
     finally:
         machine.kill()
