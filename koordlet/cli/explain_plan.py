@@ -19,7 +19,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pod",
         metavar="NAMESPACE/NAME",
-        help=f"a pod that waits for a node; or {_EMPTY}: which node is emptied at the least cost",
+        help=f"a pod that waits for a node; or {_EMPTY}: which node is emptied at the least cost;"
+        " or a size, as in cpu=8,memory=32Gi: which node gets room for such a pod, beside those"
+        " that have it",
     )
     cluster_files.add(parser)
 
@@ -30,13 +32,25 @@ def run(args: argparse.Namespace) -> int:
 
     bodies = cluster_files.read(args)
     pod, key = None, args.pod if "/" in args.pod else f"default/{args.pod}"
-    if args.pod != _EMPTY:
+    room = _size(args.pod) if "=" in args.pod else {}
+    if args.pod != _EMPTY and not room:
         pod = planning.waiting(bodies, key)
         if pod is None:
             raise errors.ConfigError("no such pod waits for a node", culprit=key)
-    document = planning.document(cluster_files.scene(args, bodies), pod)
+    document = planning.document(cluster_files.scene(args, bodies), pod, room)
     output.show(args.output, document, lines(document))
     return 0 if document["node"] else 1
+
+
+def _size(text: str) -> dict[str, int]:
+    """What a pod asks for, as in cpu=8,memory=32Gi."""
+    from koordlet.scheduler.disruption import headroom  # noqa: PLC0415 -- with the scheduler
+
+    pairs = (part.partition("=") for part in text.split(","))
+    try:
+        return headroom.size({name.strip(): amount.strip() for name, _, amount in pairs})
+    except ValueError as error:
+        raise errors.ConfigError(str(error), culprit=text) from error
 
 
 def lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -56,10 +70,14 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
         for place, move in enumerate(document["moves"], 1)
     ]
     yield from output.table(rows, head=("", "POD", "FROM", "TO", "COST", "WAITS FOR"))
-    goal = f"for {document['for']}" if document["for"] else "to be emptied"
+    wanted = document["for"] or document["room"]
+    goal = f"for {wanted}" if wanted else "to be emptied"
     gain = f"{document['improvement']} of it freed"
     yield f"node {document['node']} {goal}: {gain}, at a cost of {document['cost']}"
     yield "Why it is safe:"
     yield from (f"  {line}" for line in document["proof"])
+    if document["room"]:
+        yield "Nothing is moved. To have it moved: headroom in a ReschedulingConfiguration"
+        return
     yield "Nothing is moved. To move them, room for all first, one after the other:"
     yield f"  koordlet reschedule {document['for'] or 'empty-node'} --wait"

@@ -25,10 +25,13 @@ def reach(args: argparse.Namespace) -> object_reach.ObjectReach:
 
 
 def _read(bodies: Sequence[objects.Object]) -> list[Document]:
-    from koordlet.scheduler.rescheduling import move_plan  # noqa: PLC0415 -- with the scheduler
+    from koordlet.scheduler.rescheduling import (  # noqa: PLC0415 -- with the scheduler
+        move_plan,
+        plan_document,
+    )
 
     several = sorted(map(move_plan.read, bodies), key=lambda each: (each.created, each.name))
-    return [move_plan.document(each) for each in several]
+    return [plan_document.document(each) for each in several]
 
 
 def table(plans: Sequence[Document], now: float | None = None) -> list[str]:

@@ -92,6 +92,11 @@ def test_a_plan_is_shown_with_its_proof(answered: Any) -> None:
     *_, end, _, command = map(str.strip, out.splitlines())
     assert end == "in the end b has cpu 2500m free, and d/big asks for cpu 2500m"
     assert command == "koordlet reschedule d/big --wait"
+    # The pod would fit on c, too, which has room for 2 CPUs already and is to keep it.
+    status, out, _ = answered("explain", "plan", "cpu=2", "FILE")
+    assert (status, out.splitlines()[1].split()[1:4]) == (0, ["default/a0", "a", "b"])
+    assert "node a for cpu=2: 0.25 of it freed" in out
+    assert "in the end a has cpu 2 free, and headroom/cpu=2 asks for cpu 2" in out
     status, out, _ = answered("explain", "plan", "empty-node", "FILE", "-o", "json")
     document = json.loads(out)
     assert (status, document["for"], document["node"], len(document["moves"])) == (0, None, "a", 3)
@@ -111,6 +116,8 @@ def test_a_plan_is_shown_with_its_proof(answered: Any) -> None:
         (("drain", "a", "FILE", "--undo"), "--undo: uncordons a node (leave out FILE"),
         (("drain", "a", "--undo", "--dry-run", "--kubeconfig", "x"), "--undo: uncordons"),
         (("evict", "z", "FILE"), "default/z: no such pod has a node"),
+        (("explain", "plan", "cpus=1", "FILE"), "cpus=1: 'cpus' is no resource"),
+        (("explain", "plan", "cpu=1,memory", "FILE"), "cpu=1,memory: size.memory: "),
         (("explain", "plan", "z", "FILE"), "default/z: no such pod waits for a node"),
     ],
 )

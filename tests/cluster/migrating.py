@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.model import resources
+from koordlet.scheduler.disruption import settings as disruption
 from koordlet.scheduler.migration import job
 from tests.cluster import write_gate
 from tests.cluster.deployed import ACCOUNT, PODS, Deployed
@@ -36,18 +37,41 @@ class Machine:
 
     def __init__(self, deployed: Deployed, kubeconfig: Path, folder: Path) -> None:
         self.deployed, self.admin = deployed, deployed.admin
-        policy = folder / "policy.json"
+        policy, self._limits = folder / "policy.json", folder / "limits.json"
         policy.write_text(json.dumps({
             **descheduling.policy(leaderElection={"leaderElect": False}),
             "kind": "DeschedulerConfiguration",
         }))  # fmt: skip
+        self.configure()
         self.words = ["--kubeconfig", str(kubeconfig)]
         self._command = [sys.executable, "-m", "koordlet", "descheduler", *self.words]
-        self._command += ["--config", str(policy), "--http", "127.0.0.1:0"]
+        self._command += [
+            "--config",
+            str(policy),
+            "--scheduler-config",
+            str(self._limits),
+            "--http",
+            "127.0.0.1:0",
+        ]
         self._log = folder / "descheduler.log"
         self._process: subprocess.Popen[bytes] | None = None
         #: The fewest pods that were up at once, by workload.
         self.fewest: dict[str, int] = {}
+
+    def configure(self, **rescheduling: Any) -> None:
+        """What the next descheduler is to do, besides carrying out jobs and plans."""
+        limits = {"apiVersion": disruption.API_VERSION, "kind": disruption.KIND, **rescheduling}
+        self._limits.write_text(json.dumps(limits))
+
+    def clear(self) -> None:
+        """Leave nothing of other tests."""
+        for body in self.admin.items(SETS):
+            path = f"{SETS}/{body['metadata']['name']}?propagationPolicy=Background"
+            self.admin.need("DELETE", path)
+        for kind in (PLANS, JOBS, RESERVATIONS, BUDGETS, PODS):
+            self.admin.need("DELETE", kind)
+        self.fewest.clear()
+        self.until(lambda: not self.admin.items(PODS), "no pod is left")
 
     def start(self, armed: Callable[[Callable[[], None]], None] = lambda _: None) -> None:
         """The descheduler; ``armed`` is given what kills it, before it can write."""
@@ -130,7 +154,9 @@ class Machine:
         }
         return {**known, "pods": pods}
 
-    def workload(self, name: str, annotations: dict[str, str] | None = None) -> str:
+    def workload(
+        self, name: str, annotations: dict[str, str] | None = None, replicas: int = REPLICAS
+    ) -> str:
         """A ReplicaSet whose pods are up; one of them. ``annotations``: of its pods."""
         template = {
             "metadata": {"labels": {"app": name}, "annotations": annotations or {}},
@@ -142,17 +168,17 @@ class Machine:
             },
         }
         spec = {
-            "replicas": REPLICAS, "selector": {"matchLabels": {"app": name}}, "template": template,
+            "replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template,
         }  # fmt: skip
         self.admin.need("POST", SETS, {"metadata": {"name": name}, "spec": spec})
 
         def up() -> list[str]:
             listing = self.admin.items(f"{PODS}?labelSelector=app%3D{name}")
             several = [b["metadata"]["name"] for b in listing if b["status"]["phase"] == "Running"]
-            return several if len(several) == REPLICAS else []
+            return several if len(several) == replicas else []
 
         first = self.until(up, f"{name} is up")[0]
-        self.fewest[name] = REPLICAS
+        self.fewest[name] = replicas
         return str(first)
 
     def move(self, pod: str, *, gang: bool = False) -> str:

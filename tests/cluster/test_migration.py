@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -213,6 +214,107 @@ def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(
         and write_gate.NAME not in each["responseStatus"].get("message", "")
     ]  # fmt: skip
     assert denied == []
+
+
+@pytest.mark.soak
+def test_a_plan_moves_a_gang_whole_though_its_descheduler_is_killed_at_each_eviction(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """One of its pods would be enough; all have room first, and the pod has what one has freed."""
+    machine.clear()
+    node = "n0"
+    machine.cordon(node, others=True)
+    machine.workload("whole", {pod_groups.GANG_NAME: "w", pod_groups.GANG_MINIMUM: str(REPLICAS)})
+    machine.cordon(node, others=False)
+    before = machine.nodes("whole")
+    machine.waiting("large", node, machine.free(node) + 50)
+    body = move_plan.request("w", pod=PodRef("default", "large"), ttl_seconds=600)
+    machine.admin.need("POST", PLANS, body)
+    # The pod of the job that leads, and then the others one after the other.
+    lives = machine.killed_between(writes=(0, 1, 1), folder=tmp_path, counted="eviction")
+    for evicted, _ in enumerate(lives):
+        left = REPLICAS - evicted
+        assert len(machine.nodes("whole").items() & before.items()) == left
+    machine.start()
+    try:
+        machine.until(lambda: machine.plan("w").get("phase") == "Done", "the plan is done")
+        machine.until(lambda: machine.held() == [], "nothing is held")
+    finally:
+        machine.kill()
+    plan = move_plan.read(machine.admin.need("GET", f"{PLANS}/w"))
+    assert {move.gang for move in plan.moves} == {"default/w"}
+    leader, *others = (
+        job.read(machine.admin.need("GET", f"{JOBS}/{plan.job(place)}")) for place in range(3)
+    )
+    assert leader.whole_gang
+    assert {each.leader for each in others} == {leader.name}
+    after = machine.nodes("whole")
+    assert sorted(after.values()) == sorted(move.target for move in plan.moves)
+    assert node not in after.values()
+    assert machine.nodes("large") == {"large": node}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_node_is_emptied_or_has_room_ahead_by_itself(machine: Machine, *, ahead: bool) -> None:
+    """In shadow nothing is written but the plan; to act, room is held before the pod leaves.
+
+    Ahead: each empty node has the room, and so is to have one of the two with a pod.
+    """
+    machine.clear()
+    for node, name in (("n0", "alone"), ("n1", "kept")):
+        machine.cordon(node, others=True)
+        machine.workload(name, replicas=1)
+        machine.cordon(node, others=False)
+
+    def plan() -> move_plan.MovePlan | None:
+        return next((move_plan.read(body) for body in machine.admin.items(PLANS)), None)
+
+    def phase() -> str:
+        known = plan()
+        return "" if known is None else known.status.reason or known.status.phase
+
+    seen = len(machine.deployed.audit())
+    begins: dict[str, Any] = {"plans": {"consolidateEvery": "5s"}}
+    if ahead:
+        nodes, cpu = len(machine.admin.items("/api/v1/nodes")), machine.free("n0") + 50
+        begins = {"headroom": [{"cpu": f"{cpu}m", "nodes": nodes - 1}], "plans": {}}
+    machine.configure(**begins)
+    machine.start()
+    try:
+        machine.until(lambda: phase() == "Shadow", "a plan says what it would move")
+    finally:
+        machine.kill()
+    known = plan()
+    assert known is not None
+    assert [(move.origin, move.target) for move in known.moves] == [("n0", "n1")]
+    assert bool(known.room) is ahead
+    written = {
+        event["objectRef"]["resource"]
+        for event in machine.deployed.audit()[seen:]
+        if event["user"]["username"].endswith(":koordlet-descheduler")
+        and event["verb"] not in {"get", "list", "watch"}
+    }
+    assert written <= {"moveplans", "events", "selfsubjectaccessreviews"}
+    assert "moveplans" in written
+    begins["plans"]["mode"] = "Act"
+    machine.configure(**begins)
+    machine.start()
+    try:
+        machine.until(lambda: phase() == "Done", "the pod has left")
+        machine.until(lambda: machine.held() == [], "nothing is held")
+    finally:
+        machine.kill()
+        machine.configure()
+    known = plan()
+    assert known is not None
+    assert (known.acts, known.mover) == (True, f"defragment/{known.name}")
+    moved = job.read(machine.admin.need("GET", f"{JOBS}/{known.job(0)}"))
+    scheduled, evicted = (moved.status.condition(kind) for kind in (job.SCHEDULED, job.EVICTION))
+    assert scheduled is not None
+    assert evicted is not None
+    assert scheduled.since < evicted.since
+    assert list(machine.nodes("alone").values()) == ["n1"]
 
 
 @pytest.mark.soak

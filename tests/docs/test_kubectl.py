@@ -32,7 +32,7 @@ _MORE = tuple(
     for name in names
 )
 _ADMISSION = ("admissionregistration.k8s.io", "v1")
-_POLICY = "ValidatingAdmissionPolicy"
+_POLICY, _WEBHOOK = "ValidatingAdmissionPolicy", "MutatingWebhookConfiguration"
 _RBAC = ("rbac.authorization.k8s.io", "v1")
 _KINDS = (
     *_MORE,
@@ -42,12 +42,7 @@ _KINDS = (
     kinds.Kind(
         *_ADMISSION, "validatingadmissionpolicybindings", f"{_POLICY}Binding", namespaced=False
     ),
-    kinds.Kind(
-        *_ADMISSION,
-        "mutatingwebhookconfigurations",
-        "MutatingWebhookConfiguration",
-        namespaced=False,
-    ),
+    kinds.Kind(*_ADMISSION, f"{_WEBHOOK.lower()}s", _WEBHOOK, namespaced=False),
     kinds.Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
     kinds.Kind("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False),
 )
@@ -69,8 +64,8 @@ NOT_RUN = {
 #: Named in a sentence, without an object.
 BARE = {
     ("get",), ("describe",), ("delete", "pod"), ("get", "-o", "yaml"), ("get", "-o", "json"),
-    ("auth", "can-i"), ("apply", "-k"), ("patch",),
-    ("apply", "--server-side"), ("create", "--dry-run=server"),
+    ("auth", "can-i"), ("apply", "-k"), ("patch",), ("create", "--dry-run=server"),
+    ("apply", "--server-side"),
 }  # fmt: skip
 
 

@@ -22,9 +22,12 @@ class PlanPodSchema(fields.Closed):
 
 
 class BeneficiarySchema(fields.Closed):
-    """Whom the plan makes room for."""
+    """Whom the plan makes room for: a pod, or one of a size that may come."""
 
-    pod: PlanPodSchema
+    pod: PlanPodSchema | None = None
+    room: fields.ResourceList | None = fields.about(
+        "What a pod would ask for that one more node is to have room for; without pod."
+    )
 
 
 class PlanMoveSchema(fields.Closed):
@@ -54,7 +57,7 @@ class MovePlanSpecSchema(fields.Closed):
     for_: BeneficiarySchema | None = Field(
         None,
         alias="for",
-        description="Pod that fits nowhere and is to fit then; without, a node is emptied.",
+        description="Who fits nowhere and is to fit then; without, a node is emptied.",
     )
     node: str | None = fields.about("Node that has room, or no pods that can move, in the end.")
     moves: Annotated[list[PlanMoveSchema], Field(max_length=kinds.MOST_MOVES)] | None = None

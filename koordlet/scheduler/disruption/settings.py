@@ -18,6 +18,8 @@ from koordlet.kubeapi import disruption_rates, kinds, shapes
 from koordlet.kubeapi.disruption_rates import CountOrPercent, RateLimit
 from koordlet.model import errors
 from koordlet.model.record import dataclass
+from koordlet.scheduler.disruption import headroom
+from koordlet.scheduler.disruption.headroom import Headroom
 
 API_VERSION, KIND = kinds.DISRUPTION_RATES.api_version, "ReschedulingConfiguration"
 
@@ -103,6 +105,7 @@ class DisruptionSettings:
     floor: RateFloor | None = None
     limiter: LimiterSettings = field(default_factory=LimiterSettings)
     plans: PlanSettings = field(default_factory=PlanSettings)
+    headroom: tuple[Headroom, ...] = ()
     preemption: PreemptionSettings = field(default_factory=PreemptionSettings)
     #: Replacements at the front of the queue come before pods of a higher priority, too.
     front_across_priorities: bool = False
@@ -303,6 +306,12 @@ KEYS = (
         "plans.mode", "`Shadow`, `Act`", "`Shadow`",
         "Whether plans that begin by themselves move pods, or only show which they would.", _acts,
         "acts",
+    ),
+    SettingKey(
+        "headroom", "list of `{cpu, memory, …, nodes}`", "none",
+        "So many nodes (1 to 1000; 1 where it is left out) are to have room for a pod of that size;"
+        " while fewer have it, and no pod waits, a plan of moves would make room on one more.",
+        headroom.read, "headroom",
     ),
     SettingKey(
         "preemption.equalPriority", "`Never`, `Fair`", "`Never`",

@@ -30,6 +30,8 @@ _HELP = {
     "koordlet_migration_jobs": "Migration jobs that are under way, by phase.",
     "koordlet_migration_oldest_seconds": "Age of the oldest migration job that is under way.",
     "koordlet_migration_seconds": "Duration of the migration jobs that are over, by outcome.",
+    "koordlet_headroom_nodes": "Nodes that have room for a pod of a size.",
+    "koordlet_headroom_wanted_nodes": "Nodes that are to have room for a pod of a size.",
     "koordlet_move_plans": "Plans of moves, by phase.",
     "koordlet_scheduler_fronted_pods_total": "Replacements that came to the front of the queue.",
     "koordlet_scheduler_gang_cycle_seconds": "Duration of a cycle for a group of gangs, by result.",

@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.disruption import headroom
 from koordlet.scheduler.disruption.answers import Clock, Mover
+from koordlet.scheduler.disruption.headroom import Headroom
 from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.migration_writer import PAUSE, WatchedCluster
 from koordlet.scheduler.migration import job as jobs
@@ -37,14 +40,16 @@ from koordlet.scheduler.rescheduling import (
     plan_flow,
     plan_room,
     plan_start,
+    room_ahead,
 )
-from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 
 LOOK, _SWEEP = 0.2, 5.0
 #: How often it is looked whether a plan should begin by itself.
 STARTS = 2.0
+#: How often the nodes are counted that have room ahead.
+COUNTS = 10.0
 #: A job is given up somewhat later than its plan, which says why; with it those that follow.
 _LONGER = 60.0
 #: Plans that are over are kept for so long, for whoever asks.
@@ -74,6 +79,9 @@ class PlanController:
         self._refusals: dict[str, str] = {}
         self._swept = 0.0
         self._start, self._started = plan_start.PlanStart(), 0.0
+        #: What is to have room ahead, and on how many nodes it has; when they were counted.
+        self._headroom: list[tuple[Headroom, int]] = []
+        self._counted = -math.inf
 
     def plans(self) -> list[MovePlan]:
         """All plans, the oldest first."""
@@ -131,28 +139,48 @@ class PlanController:
     async def _begin_due(self, plans: list[MovePlan], now: Clock) -> None:
         limiter, pods = self._watched.disruptions.limiter, self._watched.sources.informers
         wanted = limiter.settings.plans
-        if not (wanted.make_room_after or wanted.consolidate_every):
+        self._count(limiter.settings.headroom, now)
+        if not (wanted.make_room_after or wanted.consolidate_every or self._headroom):
             return
-        due = self._start.due(pods[kinds.PODS].snapshot.values(), plans, wanted, now)
+        lacking = [each.amounts for each, has in self._headroom if has < each.nodes]
+        due = self._start.due(pods[kinds.PODS].snapshot.values(), plans, wanted, now, lacking)
         if due is None:
             return
-        pod, planner = due.pod, RoomPlanner(self._state(), limiter, plan_check.STARTED)
-        made = planner.empty_node() if pod is None else planner.make_room(pod)
+        pod, what, why = due.pod, "empty-node", "to need fewer nodes"
+        if pod is not None:
+            what, why = f"room-{pod.uid[:8]}", "no node has room for it"
+        elif due.room:
+            what, why = "headroom", "too few nodes have room for a pod of this size"
+        made = room_ahead.find(self._state(), limiter, plan_check.STARTED, pod, due.room)
         if isinstance(made, str):
             log.get().info("move_plan.none", pod="" if pod is None else pod.key, detail=made)
             return
         body = move_plan.request(
-            f"{'empty-node' if pod is None else f'room-{pod.uid[:8]}'}-{int(now.wall)}",
+            f"{what}-{int(now.wall)}",
             pod=None if pod is None else _ref(pod),
+            room=due.room,
             acts=wanted.acts,
-            reason="no node has room for it" if pod is not None else "to need fewer nodes",
+            reason=why,
             starter=move_plan.STARTER,
         )
         for plan in plans if pod is None else ():
-            shown = plan.starter == move_plan.STARTER and plan.pod is None and not plan.acts
+            same = plan.pod is None and plan.room == due.room
+            shown = plan.starter == move_plan.STARTER and same and not plan.acts
             if shown and not plan.status.phase.over:  # the new one takes its place
                 await self._store.delete(self._ref(plan), uid=plan.uid)
         await self._create(kinds.MOVE_PLANS, body)
+
+    def _count(self, several: Sequence[Headroom], now: Clock) -> None:
+        """Count the nodes that have room ahead, now and then, and as soon as it is configured."""
+        known = [each for each, _ in self._headroom]
+        if known == [*several] and now.steady - self._counted < COUNTS:
+            return
+        state, self._counted = self._state() if several else None, now.steady
+        self._headroom = [
+            (each, len(room_ahead.rows(state, each.amounts)))
+            for each in several
+            if state is not None
+        ]
 
     async def _advance(self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock) -> None:
         try:
@@ -215,17 +243,23 @@ class PlanController:
             job=known.get,
             room=self._room,
             check=self._check,
-            worth=lambda plan: self._checker(plan).worth(plan.node, plan.moves),
+            worth=lambda plan: self._checker(plan, self._state()).worth(plan.node, plan.moves),
             refusals=self._refusals,
         )
 
     def _check(self, plan: MovePlan) -> tuple[str, str]:
-        wanted = None if plan.pod is None else self._pod(plan.pod)
-        return self._checker(plan).objection(wanted, plan.node, plan.moves)
+        state, wanted = self._state(), None if plan.pod is None else self._pod(plan.pod)
+        if plan.room:
+            if state.columns.rows.get(plan.node) in room_ahead.rows(state, plan.room):
+                return "NotNeeded", f"node {plan.node} has room for {plan.wanted} already"
+            wanted = room_ahead.sized(plan.room)
+        return self._checker(plan, state).objection(wanted, plan.node, plan.moves)
 
-    def _checker(self, plan: MovePlan) -> PlanCheck:
-        limiter = self._watched.disruptions.limiter
-        return PlanCheck(self._state(), limiter, Mover(name=plan.mover, acts=True))
+    def _checker(self, plan: MovePlan, state: ClusterState) -> PlanCheck:
+        limiter, kept = self._watched.disruptions.limiter, {}
+        if plan.pod is None:
+            kept = room_ahead.kept(state, limiter.settings.headroom, plan.room)
+        return PlanCheck(state, limiter, Mover(name=plan.mover, acts=True), kept)
 
     # What is done.
 
@@ -247,11 +281,8 @@ class PlanController:
     async def _find(self, plan: MovePlan) -> None:
         """Write the moves into the plan, or that there are none."""
         limiter = self._watched.disruptions.limiter
-        planner = RoomPlanner(self._state(), limiter, Mover(name=plan.mover, acts=True))
         wanted = None
-        if plan.pod is None:
-            made = planner.empty_node()
-        else:
+        if plan.pod is not None:
             wanted = self._pod(plan.pod)
             if wanted is None or plan.pod.uid not in {"", wanted.uid}:
                 await self._end(plan, "BeneficiaryGone", f"there is no pod {plan.pod}")
@@ -259,7 +290,8 @@ class PlanController:
             if wanted.node:
                 await self._end(plan, "NotNeeded", f"pod {plan.pod} has node {wanted.node} already")
                 return
-            made = planner.make_room(wanted)
+        mover = Mover(name=plan.mover, acts=True)
+        made = room_ahead.find(self._state(), limiter, mover, wanted, plan.room)
         if isinstance(made, str):
             await self._end(plan, "NoPlan", made)
             return
@@ -272,12 +304,19 @@ class PlanController:
         await self._store.patch(self._ref(plan), patch)
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-        """The number of plans in each phase."""
+        """The number of plans in each phase, and of nodes with room ahead."""
         counts = dict.fromkeys(PlanPhase, 0.0)
         for plan in self.source.snapshot.values():
             counts[plan.status.phase] += 1
         name = "koordlet_move_plans"
-        return {(name, (("phase", phase.value),)): count for phase, count in counts.items()}
+        gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
+            (name, (("phase", phase.value),)): count for phase, count in counts.items()
+        }
+        for each, has in self._headroom if self._leads() else ():
+            size = (("size", headroom.spelled(each.amounts)),)
+            gauges["koordlet_headroom_nodes", size] = has
+            gauges["koordlet_headroom_wanted_nodes", size] = each.nodes
+        return gauges
 
     async def _end(self, plan: MovePlan, reason: str, message: str) -> None:
         await self._write(plan, PlanStatus(phase=PlanPhase.FAILED, reason=reason, message=message))

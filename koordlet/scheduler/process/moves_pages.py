@@ -10,7 +10,7 @@ from typing import Any
 
 from koordlet.http import message, routes
 from koordlet.scheduler.loop import descheduler
-from koordlet.scheduler.rescheduling import move_plan
+from koordlet.scheduler.rescheduling import plan_document
 
 
 class MovesPages:
@@ -38,7 +38,7 @@ class MovesPages:
         """All plans of moves, or that of ``name``."""
         name = request.one("name") or ""
         plans = [
-            move_plan.document(plan)
+            plan_document.document(plan)
             for plan in self._working.plans.plans()
             if name in {"", plan.name}
         ]
@@ -65,7 +65,7 @@ class MovesPages:
         plans = sorted(
             self._working.plans.plans(), key=lambda plan: (plan.status.phase.over, -plan.created)
         )
-        return [move_plan.document(plan) for plan in plans[:most]]
+        return [plan_document.document(plan) for plan in plans[:most]]
 
     def round(self) -> dict[str, Any]:
         """The last round."""

@@ -21,6 +21,7 @@ Rules:
 6. Only where nobody has a plan without: a pod that has no place may take that of another, which
    moves on to a place of its own first. Chains have two links; two pods that change places do so by
    a third node. ``_CHAINS`` are tried for one pod.
+7. Room that is kept ahead (``room_ahead``) is nobody's: no replacement takes it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Answer, Defer, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
+from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects.pods import Pod
@@ -90,14 +92,22 @@ _Bound = tuple[float, str, int, Ints, list[Candidate]]
 
 
 _NO_CHAINS = SearchBudget(0)
+_HAS_ROOM = Verdict(("node(s) have room already",), resolvable=False)
 
 
 class RoomPlanner:
     """Looks for plans over one state of a cluster, which is as before afterwards."""
 
-    def __init__(self, state: ClusterState, limiter: Limiter, mover: Mover = MOVER) -> None:
-        """``mover``: whose moves they would be, as the limiter knows it."""
+    def __init__(
+        self,
+        state: ClusterState,
+        limiter: Limiter,
+        mover: Mover = MOVER,
+        kept: Mapping[int, Pod] | None = None,
+    ) -> None:
+        """``mover``: whose moves they would be; ``kept``: who keeps the room of nodes, by row."""
         self._state, self._limiter, self._mover = state, limiter, mover
+        self._kept = kept or {}
         self._columns, self._landing = state.columns, Landing(state)
         self._costs = plan_check.MoveCosts(state.columns, limiter)
         #: What the limiter says, by UID.
@@ -105,11 +115,15 @@ class RoomPlanner:
 
     # For a pod.
 
-    def make_room(self, pod: Pod) -> RoomPlan | str:
-        """The cheapest plan for a pod that waits, or why there is none."""
+    def make_room(self, pod: Pod, has_room: Collection[int] = ()) -> RoomPlan | str:
+        """The cheapest plan for a pod that waits, or why there is none.
+
+        ``has_room``: nodes that are not meant, as the pod is to fit on one more.
+        """
         outside, why = plan_check.outside_gang(self._state, pod)
         if why:
             return f"no move helps {pod.key}: {why}"
+        outside = {**outside, **dict.fromkeys(has_room, _HAS_ROOM)}
         cycle = Cycle(self._columns, self._state.profile(pod.pod_class.scheduler))
         row = cycle.choose(pod, outside)
         if row >= 0:
@@ -120,8 +134,9 @@ class RoomPlanner:
             return f"no move helps {pod.key}: {failure.message}"
         with cycle.sight(pod) as view:
             bounds = sorted(self._bounds(pod, potential))
-            best = self._best(view, pod, bounds, _NO_CHAINS)
-            best = best or self._best(view, pod, bounds, SearchBudget(_CHAINS))
+            with plan_check.room_kept(self._columns, self._kept):
+                best = self._best(view, pod, bounds, _NO_CHAINS)
+                best = best or self._best(view, pod, bounds, SearchBudget(_CHAINS))
         if best is not None:
             return best
         return (
@@ -223,6 +238,7 @@ class RoomPlanner:
         units = [each.unit.pods for each in chosen]
         name = self._state.node(row).name
         leaving = [pod for pods in units for pod in pods if pod.node == name]
+        leaving += [self._kept[row]] if row in self._kept else []
         if not plan_check.fits(self._columns, view, row, leaving) or self._rehearsed(units):
             return None
         guest = landing.ghost(pod)
@@ -356,7 +372,8 @@ class RoomPlanner:
             if not complete or self._rehearsed(each.unit.pods for each in movable):
                 bound += 1
                 continue
-            moves = self._landed(row, movable, _NO_CHAINS, 0, used)
+            with plan_check.room_kept(self._columns, self._kept):
+                moves = self._landed(row, movable, _NO_CHAINS, 0, used)
             if moves is not None:
                 return RoomPlan(name, moves)
         return (

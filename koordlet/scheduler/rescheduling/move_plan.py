@@ -12,8 +12,9 @@ from dataclasses import field
 from typing import Any
 
 from koordlet.kubeapi import kinds, objects
-from koordlet.model import duration, moment
+from koordlet.model import duration, moment, resources
 from koordlet.model.record import dataclass
+from koordlet.scheduler.disruption import headroom
 from koordlet.scheduler.migration.job import ABORT, PodRef
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -157,8 +158,10 @@ class MovePlan:
     #: It moves pods, and does not only say which it would.
     acts: bool = False
     ttl: float = TTL
-    #: The pod that is to fit; ``None``: a node is emptied.
+    #: The pod that is to fit; ``None``: a node is emptied, or has room ahead.
     pod: PodRef | None = None
+    #: What one more node is to have room for, without a pod that asks for it yet.
+    room: Mapping[str, int] = field(default_factory=dict)
     #: The node that has room, or no pods that can move, in the end.
     node: str = ""
     moves: tuple[PlanMove, ...] = ()
@@ -178,7 +181,12 @@ class MovePlan:
     @property
     def goal(self) -> str:
         """What it is for, as a sentence goes on."""
-        return "empty a node" if self.pod is None else f"make room for {self.pod}"
+        return f"make room for {self.wanted}" if self.wanted else "empty a node"
+
+    @property
+    def wanted(self) -> str:
+        """The pod that is to fit, or the size of one; empty: a node is emptied."""
+        return headroom.spelled(self.room) if self.pod is None else str(self.pod)
 
     def job(self, place: int) -> str:
         """The name of the job of a move: there is never a second one."""
@@ -218,13 +226,11 @@ def decode(body: Body) -> MovePlan:
     mode = wire.text(spec, "mode") or SHADOW
     if mode not in {ACT, SHADOW}:
         raise BadObjectError(f"spec.mode {mode!r} is none of {ACT}, {SHADOW}")
-    pod, node = None, wire.text(spec, "node")
-    if spec.get("for") is not None:
-        pod = _pod(wire.mapping(wire.mapping(spec, "for"), "pod"), "spec.for.pod")
+    node, (pod, room) = wire.text(spec, "node"), _for(spec)
     moves = tuple(_moves(wire.bodies(spec, "moves")))
     if node and not moves:
         raise BadObjectError("spec.node needs spec.moves; without moves a node is chosen")
-    if moves and pod is not None and not node:
+    if moves and (pod is not None or room) and not node:
         raise BadObjectError("spec.for with spec.moves needs spec.node, where it is to fit")
     return MovePlan(
         name=wire.name(meta),
@@ -235,12 +241,28 @@ def decode(body: Body) -> MovePlan:
         acts=mode == ACT,
         ttl=_ttl(spec),
         pod=pod,
+        room=room,
         node=node,
         moves=moves,
         aborts=wire.mapping(meta, "annotations").get(ABORT) == "true",
         starter=str(wire.mapping(meta, "annotations").get(STARTED_BY) or ""),
         status=_status(wire.mapping(body, "status")),
     )
+
+
+def _for(spec: Body) -> tuple[PodRef | None, Mapping[str, int]]:
+    """The pod that is to fit, or the size of one."""
+    if spec.get("for") is None:
+        return None, {}
+    wanted = wire.mapping(spec, "for")
+    if wanted.get("room") is None:
+        return _pod(wire.mapping(wanted, "pod"), "spec.for.pod"), {}
+    if wanted.get("pod") is not None:
+        raise BadObjectError("spec.for has a pod and room; one of them is wanted")
+    try:
+        return None, headroom.size(wire.mapping(wanted, "room"))
+    except ValueError as error:
+        raise BadObjectError(f"spec.for.room: {error}") from error
 
 
 def _pod(body: Body, where: str) -> PodRef:
@@ -330,6 +352,7 @@ def request(
     name: str,
     *,
     pod: PodRef | None = None,
+    room: Mapping[str, int] | None = None,
     acts: bool = True,
     reason: str = "",
     ttl_seconds: float = TTL,
@@ -341,6 +364,8 @@ def request(
         spec["reason"] = reason
     if pod is not None:
         spec["for"] = {"pod": _named(pod)}
+    elif room:
+        spec["for"] = {"room": resources.canonical(room)}
     return {
         "apiVersion": kinds.MOVE_PLANS.api_version,
         "kind": kinds.MOVE_PLANS.name,
@@ -360,38 +385,3 @@ def moves_patch(node: str, moves: Iterable[PlanMove], pod: PodRef | None) -> dic
     """The patch of a specification by the moves that were found."""
     spec: dict[str, Any] = {"node": node, "moves": [move.body() for move in moves]}
     return {"spec": spec if pod is None else {**spec, "for": {"pod": _named(pod)}}}
-
-
-def document(plan: MovePlan) -> dict[str, Any]:
-    """A plan as JSON for people to look at."""
-    status = plan.status
-    states = status.moves or (MoveState(),) * len(plan.moves)
-    return {
-        "name": plan.name,
-        "phase": status.phase.value,
-        "reason": status.reason or None,
-        "message": plan.fault or status.message or None,
-        "mode": ACT if plan.acts else SHADOW,
-        "for": None if plan.pod is None else str(plan.pod),
-        "node": plan.node or None,
-        "why": plan.reason or None,
-        "created": moment.spell(plan.created),
-        "began": moment.spell(status.began) if status.began else None,
-        "ttlSeconds": plan.ttl,
-        "improvement": None if status.worth is None else status.worth.improvement,
-        "cost": None if status.worth is None else status.worth.cost(),
-        "moves": [
-            {
-                "pod": str(move.pod),
-                "from": move.origin,
-                "to": move.target,
-                "after": list(move.after),
-                "gang": move.gang or None,
-                "phase": state.phase.value,
-                "job": state.job or None,
-                "replacement": state.replacement or None,
-                "message": state.message or None,
-            }
-            for move, state in zip(plan.moves, states, strict=False)
-        ],
-    }

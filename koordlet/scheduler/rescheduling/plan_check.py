@@ -10,9 +10,10 @@ has no place. A third node with room for one of them makes it a plan of two move
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from koordlet.model import resources
 from koordlet.scheduler.cluster.columns import Columns
@@ -88,6 +89,18 @@ def fits(columns: Columns, view: View, row: int, leaving: Sequence[Pod]) -> bool
     return passes
 
 
+@contextlib.contextmanager
+def room_kept(columns: Columns, kept: Mapping[int, Pod]) -> Iterator[None]:
+    """Those who keep the room of nodes are there while the block runs; ``kept``: by row."""
+    for row, keeper in kept.items():
+        columns.place(keeper, row)
+    try:
+        yield
+    finally:
+        for keeper in kept.values():
+            columns.remove(keeper)
+
+
 def denies(answer: Answer, now: Clock) -> bool:
     """Whether an answer keeps a pod from going for longer than a plan may wait."""
     return isinstance(answer, Deny) and answer.lasts - now.wall > PATIENCE
@@ -158,9 +171,17 @@ def outside_gang(state: ClusterState, pod: Pod) -> tuple[Mapping[int, Verdict], 
 class PlanCheck:
     """Judges moves over one state of a cluster, which is as before afterwards."""
 
-    def __init__(self, state: ClusterState, limiter: Limiter, mover: Mover = MOVER) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        limiter: Limiter,
+        mover: Mover = MOVER,
+        kept: Mapping[int, Pod] | None = None,
+    ) -> None:
+        """``kept``: who keeps the room of nodes ahead, by row."""
         self._state, self._limiter, self._mover = state, limiter, mover
         self._columns, self._landing = state.columns, Landing(state)
+        self._kept = kept or {}
 
     def objection(self, pod: Pod | None, node: str, moves: Sequence[PlanMove]) -> tuple[str, str]:
         """Why moves cannot be made now, in their order: reason and sentence; empty: they can."""
@@ -194,7 +215,8 @@ class PlanCheck:
         reason, why = rehearse(self._limiter, units, self._state.now, self._mover)
         if reason:
             return reason, why
-        return self._no_place(pod, node, several)
+        with room_kept(self._columns, self._kept):
+            return self._no_place(pod, node, several)
 
     def _splits(self, leaving: MoveUnit, together: Sequence[PlanMove]) -> str:
         """What moves would do to a gang; empty: it stays whole, and in its domain."""
@@ -255,6 +277,7 @@ class PlanCheck:
         if pod is not None:
             row = columns.rows.get(node, -1)
             leaving = [pod for unit, _ in several for pod in unit.pods if pod.node == node]
+            leaving += [self._kept[row]] if row in self._kept else []
             cycle = Cycle(columns, self._state.profile(pod.pod_class.scheduler))
             with cycle.sight(pod) as view:
                 if row < 0 or not fits(columns, view, row, leaving):

@@ -357,7 +357,8 @@ class _PlanStep:
         """All moves are made: its pod takes the room."""
         plan, over = self._plan, self._beneficiary()
         if plan.pod is None:
-            return self.end(PlanPhase.DONE, "", f"node {plan.node} has no pods that could move")
+            done = f"has room for {plan.wanted}" if plan.room else "has no pods that could move"
+            return self.end(PlanPhase.DONE, "", f"node {plan.node} {done}")
         if over is not None:
             return self.end(*over)
         return self._become(PlanPhase.MOVING, "", f"{plan.pod} waits for its place")

@@ -1,4 +1,4 @@
-"""Which plan begins by itself: room for a pod that has waited long, or a node to empty. Pure.
+"""Which plan begins by itself: room for a pod that has waited, or ahead, a node to empty. Pure.
 
 Covers: when one is due. Does not cover: finding its moves (``make_room``), writing it
 (``loop.plan_controller``), the configuration (``disruption.settings``).
@@ -6,32 +6,40 @@ Covers: when one is due. Does not cover: finding its moves (``make_room``), writ
 Rules:
 1. A pod is made room for that its scheduler has refused for ``plans.makeRoomAfter``, as seen here;
    a restart begins to count anew. The one that has waited longest comes first.
-2. A node is emptied each ``plans.consolidateEvery``, while no pod waits.
+2. While no pod waits, room is made ahead for the first size of ``headroom`` that too few nodes have
+   room for, and tried again after ``AGAIN`` seconds, whatever came of it; then a node is emptied
+   each ``plans.consolidateEvery``.
 3. While a plan of its own moves pods, no other begins. A pod that had a plan waits as long again
-   for another, whatever came of it; one in shadow stands until its pod has a node, or until the
-   next one that would empty a node takes its place.
+   for another, whatever came of it; one in shadow stands until its pod has a node, or, without
+   a pod, until the next one for the same takes its place.
 4. Such a plan only shows (``plans.mode``), and its evictions are those of ``STARTER``: background,
    with the parts of budgets and the rates that bound a background mover.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 from koordlet.model.record import dataclass
+from koordlet.scheduler.disruption import headroom
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling.move_plan import STARTER, MovePlan
 
 REFUSED = "Unschedulable"
+#: Seconds between two plans that would make room ahead for one size.
+AGAIN = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class DuePlan:
-    """A plan that is to begin; ``pod`` is ``None`` where a node is to be emptied."""
+    """A plan that is to begin: room for a pod, or ahead; with neither a node is to be emptied."""
 
-    pod: Pod | None
+    pod: Pod | None = None
+    room: Mapping[str, int] = field(default_factory=dict)
 
 
 class PlanStart:
@@ -42,11 +50,18 @@ class PlanStart:
         self._since: dict[str, float] = {}
         self._tried: dict[str, float] = {}
         self._emptied: float | None = None
+        #: By size.
+        self._made: dict[str, float] = {}
 
     def due(
-        self, pods: Iterable[Pod], plans: Sequence[MovePlan], wanted: PlanSettings, now: Clock
+        self,
+        pods: Iterable[Pod],
+        plans: Sequence[MovePlan],
+        wanted: PlanSettings,
+        now: Clock,
+        lacking: Iterable[Mapping[str, int]] = (),
     ) -> DuePlan | None:
-        """The plan that is to begin now."""
+        """The plan that is to begin now; ``lacking``: sizes that too few nodes have room for."""
         refused = {
             pod.uid: pod for pod in pods if not pod.node and pod.stored_condition[0] == REFUSED
         }
@@ -61,11 +76,18 @@ class PlanStart:
         if pod is not None:
             self._tried[pod.uid] = now.steady
             return DuePlan(pod)
+        if refused:
+            return None
+        for room in lacking:
+            size = headroom.spelled(room)
+            if now.steady - self._made.get(size, -math.inf) >= AGAIN:
+                self._made[size] = now.steady
+                return DuePlan(room=room)
         every = wanted.consolidate_every
-        if not every or refused or now.steady - self._emptied < every:
+        if not every or now.steady - self._emptied < every:
             return None
         self._emptied = now.steady
-        return DuePlan(None)
+        return DuePlan()
 
     def _longest(
         self, refused: dict[str, Pod], plans: Sequence[MovePlan], after: float, now: Clock

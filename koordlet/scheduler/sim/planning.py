@@ -6,17 +6,18 @@ Covers: the document, the proof step by step. Does not cover: the search
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.model import resources
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.disruption import headroom
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling import move_unit
-from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
+from koordlet.scheduler.rescheduling import move_unit, plan_check, room_ahead
+from koordlet.scheduler.rescheduling.make_room import RoomPlan
 from koordlet.scheduler.rescheduling.move_plan import PlanMove
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 from koordlet.scheduler.sim.drain import Body, LimitedDump
@@ -28,11 +29,14 @@ def waiting(bodies: Sequence[Body], key: str) -> Pod | None:
     return next((pod for pod in pending if pod.key == key), None)
 
 
-def document(scene: LimitedDump, pod: Pod | None) -> dict[str, Any]:
-    """The cheapest plan for a pod, or that empties a node; or why there is none."""
-    planner = RoomPlanner(scene.state, scene.limiter)
-    plan = planner.empty_node() if pod is None else planner.make_room(pod)
-    wanted = {"for": None if pod is None else pod.key}
+def document(
+    scene: LimitedDump, pod: Pod | None, room: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """The cheapest plan for a pod, for room ahead, or that empties a node; or why there is none."""
+    plan = room_ahead.find(scene.state, scene.limiter, plan_check.MOVER, pod, room or {})
+    wanted = {"for": None if pod is None else pod.key, "room": None}
+    if room:
+        wanted["room"], pod = headroom.spelled(room), room_ahead.sized(room)
     if isinstance(plan, str):
         nothing: dict[str, Any] = {"cost": None, "improvement": None, "moves": [], "proof": []}
         return {**wanted, "node": None, "why": plan, **nothing}

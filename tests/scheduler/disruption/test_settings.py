@@ -34,6 +34,7 @@ FULL: dict[str, Any] = {
         "background": ["descheduler"],
     },
     "plans": {"makeRoomAfter": "10m", "consolidateEvery": "1h", "mode": "Act"},
+    "headroom": [{"cpu": 8, "memory": "32Gi", "nodes": 2}],
     "preemption": {"holdPlace": True, "equalPriority": "Fair"},
     "queue": {"frontAcrossPriorities": True},
 }
@@ -89,6 +90,7 @@ def test_every_key_of_the_reference_is_read_into_its_field() -> None:
         ),
         ({"disruption": {"floor": {"maxMinUp": 1}}}, "priorityAtLeast is needed"),
         ({"disruption": {"floor": {"most": 1}}}, "'most' is not known"),
+        ({"headroom": [{"node": 1}]}, "f: headroom: 'node' is no resource"),
         ({"apiVersion": "v1"}, "apiVersion 'v1' is not scheduling.koordlet.io/v1alpha1"),
     ],
 )

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import kinds, objects, pod_groups, refusals
-from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.kubeapi import kinds, objects, pod_groups
 from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
-from tests.kit import deadline, logs, reservations, schedulers
+from tests.kit import deadline, reservations, schedulers
 from tests.scheduler.loop.test_descheduler import FREE, OWNER, READY
 from tests.scheduler.loop.test_gangs import both
 from tests.scheduler.loop.test_migration_controller import JOBS, settings
@@ -149,9 +148,10 @@ async def working(
     cluster: Planned,
     plans: PlanSettings | None = None,
     kind: type[descheduler.Descheduler] = descheduler.Descheduler,
+    **more: Any,
 ) -> AsyncGenerator[descheduler.Descheduler]:
-    """A descheduler at work."""
-    disruption = dataclasses.replace(FREE, plans=plans or PlanSettings())
+    """A descheduler at work; ``more``: of its limits."""
+    disruption = dataclasses.replace(FREE, plans=plans or PlanSettings(), **more)
     made = kind(
         cluster.world.client, settings(), instance="one", disruption=disruption, profiles=PROFILES
     )
@@ -283,7 +283,7 @@ def test_it_goes_on_where_another_process_ended(ram: Path) -> None:
 
 
 def test_plans_that_cannot_be_made_say_why_and_no_other_suffers_from_them(ram: Path) -> None:
-    """Nobody of the name, a pod that has a node, no room anywhere, a time that cannot be read."""
+    """Nobody of the name, a pod that has a node, room that is there, or nowhere, no time."""
 
     async def body() -> None:
         async with planned(ram, over_http=False) as cluster:
@@ -292,7 +292,14 @@ def test_plans_that_cannot_be_made_say_why_and_no_other_suffers_from_them(ram: P
             await cluster.world.pod("huge", cpu="64")
             for name, pod in (("gone", "nobody"), ("placed", "a-1"), ("none", "huge")):
                 await cluster.ask(name, pod)
+            roomy = move_plan.request("roomy", room={"cpu": 1000})
+            moves = [move_plan.PlanMove(PodRef("d", "a-1"), "n1", "n3")]
+            roomy["spec"] |= move_plan.moves_patch("n2", moves, None)["spec"]
+            await cluster.world.store.create(PLANS, roomy)
+            await cluster.ask("ahead", "", room={"cpu": 64000})
             for name, reason, words in (
+                ("roomy", "NotNeeded", "node n2 has room for cpu=1 already"),
+                ("ahead", "NoPlan", "no move helps headroom/cpu=64"),
                 ("bad", "InvalidPlan", "spec.ttl: "),
                 ("gone", "BeneficiaryGone", "there is no pod d/nobody"),
                 ("placed", "NotNeeded", "pod d/a-1 has node n1 already"),
@@ -304,93 +311,3 @@ def test_plans_that_cannot_be_made_say_why_and_no_other_suffers_from_them(ram: P
             assert (await cluster.plan("Done", "Failed")).status.phase == "Done"
 
     schedulers.run(body())
-
-
-@pytest.mark.parametrize("acts", [False, True])
-def test_a_pod_that_has_waited_gets_a_plan_that_nobody_asked_for(ram: Path, *, acts: bool) -> None:
-    """It shows what it would move and moves nobody; to Act it is configured."""
-
-    async def body() -> None:
-        async with planned(ram, over_http=False, works=False) as cluster:
-            wanted = PlanSettings(make_room_after=0.1, acts=acts)
-            async with working(cluster, wanted) as made:
-
-                def done(known: Mapping[str, Any]) -> bool:
-                    several = [each.get("status", {}) for each in known.values()]
-                    return any(each.get("phase") == "Done" for each in several) or (
-                        not acts and any(each.get("reason") == "Shadow" for each in several)
-                    )
-
-                (name, body), *more = (await cluster.world.until(done, PLANS)).items()
-                plan = move_plan.decode(body)
-                assert (more, plan.starter, plan.acts) == ([], "defragment", acts)
-                assert name.startswith(f"room-{plan.pod.uid[:8]}-" if plan.pod else "?")
-                assert (plan.node, len(plan.moves), plan.status.worth is None) == ("n1", 3, False)
-                listing = await objects.collect(cluster.world.store.list(JOBS))
-                movers = {jobs.read(each).by for each in listing.items}
-                assert movers == ({f"defragment/{name}"} if acts else set())
-                assert 'koordlet_move_plans{phase="Reserving"} 0' in made.metrics()
-                assert ("big" in await cluster.world.placed()) is acts
-
-    schedulers.run(body())
-
-
-class FailsOnce(descheduler.Descheduler):
-    """Cannot tell once how the cluster is; its first round had it."""
-
-    calls = 0
-
-    def state(self) -> ClusterState:
-        """The cluster now."""
-        self.calls += 1
-        if self.calls == 2:
-            raise ZeroDivisionError("a fault of the planner")
-        return super().state()
-
-
-def test_fault_of_the_planner_costs_one_turn_and_the_plan_begins_later(ram: Path) -> None:
-    """Nothing else of the descheduler ends with it."""
-
-    async def body() -> None:
-        async with (
-            planned(ram, over_http=False, works=False) as cluster,
-            working(cluster, PlanSettings(make_room_after=0.1), FailsOnce) as made,
-        ):
-            await cluster.world.until(bool, PLANS)
-            assert made.core.measures.requests["move_plan", "error"] == 1
-
-    with logs.written() as stream:
-        schedulers.run(body())
-    assert "a fault of the planner" in stream.getvalue()
-
-
-class WithoutPlans:
-    """A store in which nobody may create a plan."""
-
-    def __init__(self, store: objects.Objects) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def create(self, kind: kinds.Kind, body: objects.Object, **more: Any) -> objects.Object:
-        """A new object."""
-        if kind == PLANS:
-            raise refusals.Forbidden("cannot create moveplans", culprit=kind.name)
-        return await self._store.create(kind, body, **more)
-
-
-def test_plan_that_may_not_begin_is_counted_and_logged(ram: Path) -> None:
-    """A role that lacks the right is seen by whoever waits for plans."""
-
-    async def body() -> None:
-        async with planned(ram, over_http=False, works=False) as cluster:
-            cluster.world.client = WithoutPlans(cluster.world.client)
-            async with working(cluster, PlanSettings(make_room_after=0.1)) as made:
-                counts = made.core.measures.requests
-                code = refusals.Forbidden.code
-                await deadline.comes(lambda: bool(counts["move_plan", code]), seconds=30.0)
-
-    with logs.written() as stream:
-        schedulers.run(body())
-    assert "move_plan.not_begun" in stream.getvalue()

@@ -51,6 +51,18 @@ def test_what_is_written_is_what_is_read_and_what_the_definition_takes() -> None
     schema.MovePlanSchema.model_validate({"spec": spec, "status": written})
 
 
+def test_a_plan_for_room_ahead_has_the_size_that_is_wanted() -> None:
+    """The moves that are found leave it as it is."""
+    room = {"cpu": 8000, "memory": 32 << 30}
+    spec = move_plan.request("p", room=room)["spec"]
+    assert spec["for"] == {"room": {"cpu": "8", "memory": "32Gi"}}
+    spec |= move_plan.moves_patch("n1", MOVES, None)["spec"]
+    plan = move_plan.decode({"metadata": {"name": "p"}, "spec": spec})
+    assert (plan.room, plan.pod, plan.node) == (room, None, "n1")
+    assert plan.goal == "make room for cpu=8,memory=32Gi"
+    schema.MovePlanSchema.model_validate({"spec": spec})
+
+
 def test_a_plan_only_shows_unless_it_says_that_it_acts() -> None:
     """The object's default; and a time of its own."""
     plan = move_plan.decode({"metadata": {"name": "p"}, "spec": {}})
@@ -66,6 +78,10 @@ MOVE: dict[str, Any] = {"pod": {"namespace": "d", "name": "a"}, "from": "n1", "t
         ({"mode": "act"}, "spec.mode 'act' is none of Act, Shadow"),
         ({"for": {}}, "spec.for.pod needs a namespace and a name"),
         ({"for": {"pod": {"name": "a"}}}, "spec.for.pod needs a namespace and a name"),
+        ({"for": {"pod": MOVE["pod"], "room": {"cpu": 1}}}, "spec.for has a pod and room; one of"),
+        ({"for": {"room": {"cpu": "much"}}}, "spec.for.room: size.cpu: "),
+        ({"for": {"room": {}}}, "spec.for.room: a size needs an amount above 0"),
+        ({"for": {"room": {"cpu": 1}}, "moves": [MOVE]}, "needs spec.node, where it is to fit"),
         ({"node": "n1"}, "spec.node needs spec.moves"),
         ({"for": {"pod": MOVE["pod"]}, "moves": [MOVE]}, "needs spec.node, where it is to fit"),
         ({"moves": [{**MOVE, "to": "n1"}]}, "spec.moves[0] needs from and to, which are two nodes"),
@@ -101,14 +117,3 @@ def test_its_jobs_have_names_of_their_own_for_each_plan_that_ever_had_the_name()
     first, second = (move_plan.MovePlan(name="p" * 253, uid=f"{n}2345678-x") for n in range(2))
     assert first.job(0) != second.job(0) != second.job(1)
     assert len(first.job(31)) < 253
-
-
-def test_a_document_has_each_move_with_its_state() -> None:
-    """Also while nobody has looked at it."""
-    plan = move_plan.MovePlan(name="p", uid="u", moves=MOVES, node="n1", pod=BIG)
-    document = move_plan.document(plan)
-    assert (document["for"], document["node"], document["phase"]) == ("d/big", "n1", "Pending")
-    assert [(m["pod"], m["from"], m["to"], m["after"], m["phase"]) for m in document["moves"]] == [
-        ("d/a", "n1", "n2", [], "Waiting"),
-        ("d/b", "n3", "n1", [0], "Waiting"),
-    ]

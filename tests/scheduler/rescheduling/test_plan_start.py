@@ -66,6 +66,18 @@ def test_a_node_is_emptied_now_and_then_while_no_pod_waits() -> None:
     assert start.due([], [plan(None)], WANTED, at(7201)) == DuePlan(None)
 
 
+def test_room_ahead_is_made_while_no_pod_waits_one_size_after_the_other() -> None:
+    """Before a node is emptied; as long again until a size gets another plan."""
+    start, large, small = PlanStart(), {"cpu": 8000}, {"cpu": 4000}
+    assert start.due([refused("a")], [], WANTED, at(0), [large]) is None
+    assert start.due([], [], WANTED, at(1), [large, small]) == DuePlan(room=large)
+    assert start.due([], [plan(None, acts=True)], WANTED, at(3), [large, small]) is None
+    assert start.due([], [plan(None)], WANTED, at(3), [large, small]) == DuePlan(room=small)
+    assert start.due([], [], WANTED, at(600), [large, small]) is None
+    assert start.due([], [], WANTED, at(601), [large, small]) == DuePlan(room=large)
+    assert start.due([], [], WANTED, at(3600), []) == DuePlan()
+
+
 def test_nothing_begins_that_nobody_has_configured() -> None:
     """Both are off; a pod that was not refused yet is not in need."""
     start, wanted = PlanStart(), dataclasses.replace(WANTED, make_room_after=0.0)

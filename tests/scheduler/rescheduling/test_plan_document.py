@@ -1,0 +1,17 @@
+"""A document has each move with its state."""
+
+from __future__ import annotations
+
+from koordlet.scheduler.rescheduling import move_plan, plan_document
+from tests.scheduler.rescheduling.test_move_plan import BIG, MOVES
+
+
+def test_a_document_has_each_move_with_its_state() -> None:
+    """Also while nobody has looked at it."""
+    plan = move_plan.MovePlan(name="p", uid="u", moves=MOVES, node="n1", pod=BIG)
+    document = plan_document.document(plan)
+    assert (document["for"], document["node"], document["phase"]) == ("d/big", "n1", "Pending")
+    assert [(m["pod"], m["from"], m["to"], m["after"], m["phase"]) for m in document["moves"]] == [
+        ("d/a", "n1", "n2", [], "Waiting"),
+        ("d/b", "n3", "n1", [0], "Waiting"),
+    ]
