@@ -70,8 +70,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
         for place, move in enumerate(document["moves"], 1)
     ]
     yield from output.table(rows, head=("", "POD", "FROM", "TO", "COST", "WAITS FOR"))
-    wanted = document["for"] or document["room"]
-    goal = f"for {wanted}" if wanted else "to be emptied"
+    goal = f"for {document['for']}" if document["for"] else "to be emptied"
     gain = f"{document['improvement']} of it freed"
     yield f"node {document['node']} {goal}: {gain}, at a cost of {document['cost']}"
     yield "Why it is safe:"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from koordlet.model import moment
+from koordlet.model import moment, resources
 from koordlet.scheduler.rescheduling.move_plan import ACT, SHADOW, MovePlan, MoveState
 
 
@@ -22,6 +22,7 @@ def document(plan: MovePlan) -> dict[str, Any]:
         "message": plan.fault or status.message or None,
         "mode": ACT if plan.acts else SHADOW,
         "for": plan.wanted or None,
+        "room": resources.canonical(plan.room) or None,
         "node": plan.node or None,
         "why": plan.reason or None,
         "created": moment.spell(plan.created),

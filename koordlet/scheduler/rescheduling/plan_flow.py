@@ -357,8 +357,9 @@ class _PlanStep:
         """All moves are made: its pod takes the room."""
         plan, over = self._plan, self._beneficiary()
         if plan.pod is None:
-            done = f"has room for {plan.wanted}" if plan.room else "has no pods that could move"
-            return self.end(PlanPhase.DONE, "", f"node {plan.node} {done}")
+            made = f"room for {plan.wanted} was made on node {plan.node}"
+            emptied = f"node {plan.node} has no pods that could move"
+            return self.end(PlanPhase.DONE, "", made if plan.room else emptied)
         if over is not None:
             return self.end(*over)
         return self._become(PlanPhase.MOVING, "", f"{plan.pod} waits for its place")

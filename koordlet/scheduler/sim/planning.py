@@ -34,9 +34,10 @@ def document(
 ) -> dict[str, Any]:
     """The cheapest plan for a pod, for room ahead, or that empties a node; or why there is none."""
     plan = room_ahead.find(scene.state, scene.limiter, plan_check.MOVER, pod, room or {})
-    wanted = {"for": None if pod is None else pod.key, "room": None}
+    wanted: dict[str, Any] = {"for": None if pod is None else pod.key, "room": None}
     if room:
-        wanted["room"], pod = headroom.spelled(room), room_ahead.sized(room)
+        wanted = {"for": headroom.spelled(room), "room": resources.canonical(room)}
+        pod = room_ahead.sized(room)
     if isinstance(plan, str):
         nothing: dict[str, Any] = {"cost": None, "improvement": None, "moves": [], "proof": []}
         return {**wanted, "node": None, "why": plan, **nothing}

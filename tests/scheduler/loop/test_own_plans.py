@@ -101,7 +101,7 @@ def test_room_is_made_ahead_where_too_few_nodes_have_it(ram: Path, *, acts: bool
                 assert (plan.room, plan.mover) == ({"cpu": 3000}, f"defragment/{name}")
                 assert [move.origin for move in plan.moves] == ["n1"] * 3
                 assert plan.status.message == (
-                    "node n1 has room for cpu=3" if acts else
+                    "room for cpu=3 was made on node n1" if acts else
                     "3 moves would make room for cpu=3; set spec.mode to Act to make them"
                 )  # fmt: skip
                 assert ("n1" in (await cluster.world.placed()).values()) is not acts

@@ -15,3 +15,12 @@ def test_a_document_has_each_move_with_its_state() -> None:
         ("d/a", "n1", "n2", [], "Waiting"),
         ("d/b", "n3", "n1", [0], "Waiting"),
     ]
+
+
+def test_a_plan_for_room_ahead_says_the_size_in_words_and_by_resource() -> None:
+    """A plan for a pod has no size."""
+    plan = move_plan.MovePlan(name="p", uid="u", room={"cpu": 8000, "memory": 32 << 30})
+    document = plan_document.document(plan)
+    assert document["for"] == "cpu=8,memory=32Gi"
+    assert document["room"] == {"cpu": "8", "memory": "32Gi"}
+    assert plan_document.document(move_plan.MovePlan(name="p", uid="u", pod=BIG))["room"] is None
