@@ -21,6 +21,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -77,12 +78,13 @@ def colocated(
 ) -> ColocatedPod:
     """The pod with what its profiles say; ``identity`` decides the draws of ``probability``."""
     body, applied, faults = pod, list[ColocationProfile](), list[str]()
+    own = functools.cache(lambda: frozenset(_faults(pod)))
     for profile in sorted(profiles, key=lambda each: each.name):
         if profile.fault:
             faults.append(_left_out(profile, profile.fault))
         elif profile.selects(pod, namespace, identity):
             try:
-                body = _applied(body, profile, priority_classes)
+                body = _applied(body, profile, priority_classes, own)
             except (ValueError, RecursionError) as error:
                 faults.append(_left_out(profile, str(error)))
             else:
@@ -103,8 +105,13 @@ def _left_out(profile: ColocationProfile, why: str) -> str:
     return f"ClusterColocationProfile {profile.name} is left out: {why}"
 
 
-def _applied(pod: Body, profile: ColocationProfile, priority_classes: PriorityClasses) -> Body:
-    """``ValueError`` where the pod cannot have it (rule 2)."""
+def _applied(
+    pod: Body,
+    profile: ColocationProfile,
+    priority_classes: PriorityClasses,
+    own: Callable[[], frozenset[str]],
+) -> Body:
+    """``ValueError`` where the pod cannot have it (rule 2); ``own``: the faults that it came with."""
     meta, spec = objects.metadata(pod), dict(objects.part(pod, "spec"))
     marks = {**objects.part(meta, "labels"), **profile.labels}
     notes = {**objects.part(meta, "annotations"), **profile.annotations}
@@ -127,8 +134,7 @@ def _applied(pod: Body, profile: ColocationProfile, priority_classes: PriorityCl
         "spec": spec,
     }
     changed = _patched(changed, profile.patch, priority_classes)
-    own = set(_faults(pod))
-    if fault := next((each for each in _faults(changed) if each not in own), ""):
+    if fault := next((each for each in _faults(changed) if each not in own()), ""):
         raise ValueError(f"the pod would be refused: {fault}")
     return changed
 

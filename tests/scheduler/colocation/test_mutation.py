@@ -139,8 +139,8 @@ def test_a_priority_class_of_a_patch_brings_its_value() -> None:
 def test_a_fault_of_the_pod_itself_is_no_fault_of_the_profile() -> None:
     """The server refuses the pod, and says why."""
     for labels in ({"-": "x"}, {"koordinator.sh/priority-class": [1]}):
-        after = made(pod(labels=labels), {"labels": {"a": "b"}})
-        assert (after.profiles, after.faults) == (("p0",), ())
+        after = made(pod(labels=labels), {"labels": {"a": "b"}}, {"labels": {"c": "d"}})
+        assert (after.profiles, after.faults) == (("p0", "p1"), ())
 
 
 BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
