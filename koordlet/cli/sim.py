@@ -56,6 +56,8 @@ _OPTIONS = {
     "--now TIME": "the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix"
     " seconds (default: the newest time in the input)",
 }
+#: Options of which a round of a descheduler knows nothing.
+_PLACING = ("profiles", "quota", "compare", "add_nodes", "without", "scale")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -104,10 +106,7 @@ def run(args: argparse.Namespace) -> int:
     complaints: list[str] = []
     bodies = _input(args, complaints)
     if args.deschedule:
-        form = "table" if args.output == "svg" else args.output
-        settings = descheduling.read(args.deschedule)
-        output.warn(complaints)
-        return descheduling.show(form, bodies, settings, now=args.now, explain=args.explain)
+        return _deschedule(args, bodies, complaints)
     # numpy and the scheduler: 180 ms that `--help` and what imports this module do without.
     from koordlet.kubeapi import kinds, manifests  # noqa: PLC0415 -- YAML, 8 ms of the same
     from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
@@ -161,6 +160,23 @@ def run(args: argparse.Namespace) -> int:
         document["comparison"] = what_if.comparison(against, document)
         text = list(sim_report.compared(document["comparison"]))
     return output.show(args.output, document, text, lambda: f"{picture.svg(loaded.columns)}\n")
+
+
+def _deschedule(
+    args: argparse.Namespace, bodies: Sequence[Mapping[str, Any]], complaints: Sequence[str]
+) -> int:
+    """A round of a descheduler in place of a placement."""
+    for key in _PLACING:
+        if getattr(args, key):
+            raise errors.ConfigError(
+                "it says where pods would be placed, and --deschedule which would leave",
+                culprit=f"--{key.replace('_', '-')}",
+                fix="simulate one without the other",
+            )
+    form = "table" if args.output == "svg" else args.output
+    settings = descheduling.read(args.deschedule)
+    output.warn(complaints)
+    return descheduling.show(form, bodies, settings, now=args.now, explain=args.explain)
 
 
 def what_if_bodies(

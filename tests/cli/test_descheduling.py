@@ -63,6 +63,28 @@ def test_sim_explains_every_check_of_one_pod(
     assert "no such pod" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--profiles", "profiles.yaml"),
+        ("--quota", "changed.yaml"),
+        ("--compare", "old.json"),
+        ("--add-nodes", "1"),
+        ("--without", "n2"),
+        ("--scale", "deployment/a=9"),
+    ],
+)
+def test_sim_refuses_by_name_what_a_round_would_not_heed(
+    option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answer would be that of another question."""
+    dump, policy = files(tmp_path)
+    assert cli.main(["sim", dump, "--deschedule", policy, option, value]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert option in shown.err
+
+
 def test_a_configuration_that_is_none_is_refused_with_its_field(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

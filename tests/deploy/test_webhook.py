@@ -10,14 +10,24 @@ from koordlet.model import quantity
 from koordlet.scheduler.process import webhook
 from tests.deploy.documents import allowed, documents, needed
 
-FILE = "webhook.yaml"
+FILE, CERTIFICATES = "webhook.yaml", "overlays/webhook-certificates/certificates.yaml"
 WATCHED = (kinds.CLUSTER_COLOCATION_PROFILES, kinds.NAMESPACES, kinds.PRIORITY_CLASSES)
 
 
-def only(kind: str, file: str = FILE) -> dict[str, Any]:
+def of_kind(kind: str, file: str = FILE) -> list[dict[str, Any]]:
+    """The objects of a kind."""
+    return [document for document in documents(file) if document["kind"] == kind]
+
+
+def only(kind: str) -> dict[str, Any]:
     """The only object of a kind."""
-    (body,) = (document for document in documents(file) if document["kind"] == kind)
+    (body,) = of_kind(kind)
     return body
+
+
+def certificates() -> dict[str, dict[str, Any]]:
+    """What cert-manager is asked for, by name."""
+    return {body["metadata"]["name"]: body for body in of_kind("Certificate", CERTIFICATES)}
 
 
 def test_its_role_is_what_it_watches() -> None:
@@ -45,10 +55,39 @@ def test_an_api_server_finds_it_and_makes_pods_without_it() -> None:
     assert arguments.listen.endswith(f":{listening['containerPort']}")
     assert (registered["failurePolicy"], registered["timeoutSeconds"]) == ("Ignore", 3)
     assert registered["sideEffects"] == "None"
-    certificate = only("Certificate", "overlays/webhook-certificates/certificates.yaml")
+    certificate = certificates()["koordlet-webhook"]
     assert certificate["spec"]["dnsNames"] == [f"{where['name']}.{where['namespace']}.svc"]
     (secret,) = (volume["secret"] for volume in deployment["spec"]["volumes"])
     assert secret["secretName"] == certificate["spec"]["secretName"]
+
+
+def test_a_renewed_certificate_is_of_the_authority_that_api_servers_know() -> None:
+    """They hear of an authority a while after it: it is another one than what is renewed."""
+    every = certificates()
+    issuers = {body["metadata"]["name"]: body["spec"] for body in of_kind("Issuer", CERTIFICATES)}
+    served = every["koordlet-webhook"]["spec"]
+    notes = only("MutatingWebhookConfiguration")["metadata"]["annotations"]
+    space, _, name = notes["cert-manager.io/inject-ca-from"].partition("/")
+    authority = every[name]
+    assert authority["metadata"]["namespace"] == space
+    assert issuers[served["issuerRef"]["name"]] == {
+        "ca": {"secretName": authority["spec"]["secretName"]}
+    }
+    assert authority["spec"]["isCA"] is True
+    assert authority["spec"]["privateKey"]["rotationPolicy"] == "Never"
+    assert issuers[authority["spec"]["issuerRef"]["name"]] == {"selfSigned": {}}
+    assert not served.get("isCA")
+
+
+def test_a_drain_leaves_one_that_answers_and_is_never_stopped() -> None:
+    """One at a time, whatever the replicas are; who is not ready may always go."""
+    deployment, budget = only("Deployment")["spec"], only("PodDisruptionBudget")["spec"]
+    assert deployment["replicas"] > 1
+    assert budget == {
+        "maxUnavailable": 1,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        "selector": deployment["selector"],
+    }
 
 
 def test_whoever_fills_all_its_connections_does_not_end_it() -> None:

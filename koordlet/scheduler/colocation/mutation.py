@@ -12,7 +12,8 @@ Rules:
    profile stops a pod.
 3. Then a pod of the band batch or mid asks for what its node offers to that band: CPU in
    thousandths, memory as it is; a request that is missing is the limit. A pod that no profile
-   changed keeps what it asks for.
+   changed keeps what it asks for. No server takes those amounts for a pod as a whole
+   (``spec.resources``): where it asks for CPU or memory so, rule 2 holds.
 4. A patch changes labels, annotations and the spec of a pod; neither its name nor its status. A
    priority class that it names brings its value, as ``priorityClassName`` does: API servers refuse
    a value that is not that of the class.
@@ -21,6 +22,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -77,15 +79,19 @@ def colocated(
 ) -> ColocatedPod:
     """The pod with what its profiles say; ``identity`` decides the draws of ``probability``."""
     body, applied, faults = pod, list[ColocationProfile](), list[str]()
+    own = functools.cache(lambda: frozenset(_faults(pod)))
     for profile in sorted(profiles, key=lambda each: each.name):
         if profile.fault:
             faults.append(_left_out(profile, profile.fault))
         elif profile.selects(pod, namespace, identity):
             try:
-                body = _applied(body, profile, priority_classes)
+                changed = _applied(body, profile, priority_classes, own)
+                if not any(each.keeps_resources for each in (*applied, profile)):
+                    _check_whole_pod(changed)
             except (ValueError, RecursionError) as error:
                 faults.append(_left_out(profile, str(error)))
             else:
+                body = changed
                 applied.append(profile)
     if applied and not any(profile.keeps_resources for profile in applied):
         body = _with_offered_resources(body)
@@ -103,8 +109,13 @@ def _left_out(profile: ColocationProfile, why: str) -> str:
     return f"ClusterColocationProfile {profile.name} is left out: {why}"
 
 
-def _applied(pod: Body, profile: ColocationProfile, priority_classes: PriorityClasses) -> Body:
-    """``ValueError`` where the pod cannot have it (rule 2)."""
+def _applied(
+    pod: Body,
+    profile: ColocationProfile,
+    priority_classes: PriorityClasses,
+    own: Callable[[], frozenset[str]],
+) -> Body:
+    """``ValueError`` where the pod cannot have it (rule 2); ``own``: faults that it came with."""
     meta, spec = objects.metadata(pod), dict(objects.part(pod, "spec"))
     marks = {**objects.part(meta, "labels"), **profile.labels}
     notes = {**objects.part(meta, "annotations"), **profile.annotations}
@@ -127,8 +138,7 @@ def _applied(pod: Body, profile: ColocationProfile, priority_classes: PriorityCl
         "spec": spec,
     }
     changed = _patched(changed, profile.patch, priority_classes)
-    own = set(_faults(pod))
-    if fault := next((each for each in _faults(changed) if each not in own), ""):
+    if fault := next((each for each in _faults(changed) if each not in own()), ""):
         raise ValueError(f"the pod would be refused: {fault}")
     return changed
 
@@ -183,6 +193,8 @@ def _faults(pod: Body) -> Iterator[str]:
     containers = list(objects.each(objects.part(pod, "spec"), "spec.containers"))
     if not containers:
         yield "spec.containers: must have one"
+    if objects.part(pod, "spec").get("ephemeralContainers"):
+        yield "spec.ephemeralContainers: a new pod has none"
     for path, container in containers:
         for key in ("name", "image"):
             if not container.get(key):
@@ -191,16 +203,28 @@ def _faults(pod: Body) -> Iterator[str]:
     yield from validation.faults({**pod, "kind": "Pod", "metadata": born})
 
 
+def _offered(pod: Body) -> Mapping[str, str]:
+    """What nodes offer to the band of a pod, by what it takes the place of."""
+    priority, labels = objects.part(pod, "spec").get("priority"), objects.metadata(pod)
+    # A pod of a file may have anything there.
+    marks = {key: mark for key, mark in objects.part(labels, "labels").items() if type(mark) is str}
+    qos_class = classes.raw_qos(marks, []) or qos.Qos.LS
+    number = priority if isinstance(priority, int) else None
+    return _OFFERED.get(classes.band_or_default(marks, number, qos_class), {})
+
+
+def _check_whole_pod(pod: Body) -> None:
+    """``ValueError`` where a pod of such a band asks for CPU or memory beside its containers."""
+    own = objects.part(objects.part(pod, "spec"), "resources")
+    for name in _offered(pod):
+        if any(name in objects.part(own, key) for key in ("requests", "limits")):
+            raise ValueError(f"spec.resources: {name} of a whole pod cannot be batch or mid")
+
+
 def _with_offered_resources(pod: Body) -> Body:
     """Rule 3, and the annotation by which agents know batch resources of containers."""
     spec, meta = dict(objects.part(pod, "spec")), dict(objects.metadata(pod))
-    priority = spec.get("priority")
-    # A pod of a file may have anything there.
-    marks = {key: mark for key, mark in objects.part(meta, "labels").items() if type(mark) is str}
-    qos_class = classes.raw_qos(marks, []) or qos.Qos.LS
-    number = priority if isinstance(priority, int) else None
-    offered = _OFFERED.get(classes.band_or_default(marks, number, qos_class))
-    if offered is None:
+    if not (offered := _offered(pod)):
         return pod
     for kind in ("initContainers", "containers"):
         if kind in spec:

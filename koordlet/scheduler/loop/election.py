@@ -99,7 +99,9 @@ class Election:
             return  # it ends by itself
 
     async def _attempt(self) -> bool:
-        asked, done, tell = self._clock(), False, log.get().info
+        asked, done, event, tell = self._clock(), False, "election.waits", log.get().info
+        if self.leading:
+            event, tell = "election.not_renewed", log.get().warning
         try:
             async with asyncio.timeout(self.terms.renew_seconds / 2):
                 done = await self._write()
@@ -107,7 +109,7 @@ class Election:
         except (refusals.ObjectsError, TimeoutError) as error:
             why, tell = str(error) or "the API server does not answer", log.get().warning
         if why and why != self._why:
-            tell("election.waits", lease=str(self._ref), detail=why)
+            tell(event, lease=str(self._ref), detail=why)
         self._why = why
         if done:
             # From when we asked: the answer may have been long on its way.

@@ -9,8 +9,9 @@ Does not cover: the rules of each (``scheduler.standalone``), all other objects
 from __future__ import annotations
 
 import contextlib
+import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from koordlet import log
@@ -21,6 +22,9 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.standalone import gated_pod, pod_admission, resource_quota, taints
 
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+#: On a pod with gates: the profiles that it was given, less what selects pods.
+_GIVEN = "koordlet.io/colocation-profiles"
+_SELECTING = {"namespaceSelector", "selector", "probability"}
 #: What gangs are made of where there is no controller of Kubernetes' own.
 USE_POD_GROUP = (
     f"use a PodGroup of {kinds.POD_GROUPS.api_version}, and its label on the pods:"
@@ -50,12 +54,14 @@ class PodIntake:
     async def completed(self, body: dict[str, Any]) -> dict[str, Any]:
         """The pod as it is stored; what is there already stays.
 
-        A pod that is there already, with gates, keeps what it was given of its labels and class.
+        A pod that is there already, with gates, keeps what it was given of its labels, its class
+        and its profiles.
         """
-        body = await self._colocated(body)
         stored: objects.Object = {}
         with contextlib.suppress(refusals.NotFound):
             stored = await self._store.get(objects.ref(kinds.PODS, body))
+        body = _with_given(body, [])
+        body = _colocated_again(body, stored) if stored else await self._colocated(body)
         spec = dict(objects.part(body, "spec"))
         if "schedulingGroup" in spec:
             raise refusals.Invalid(
@@ -106,7 +112,8 @@ class PodIntake:
         )
         for fault in made.faults:
             self._repeats.say(log.get().warning, "colocation.left_out", fault, detail=fault)
-        return dict(made.body)
+        given = [item for item in listing.items if objects.text(item, "name") in made.profiles]
+        return _with_given(made.body, given)
 
     async def _check_quotas(self, pod: objects.Object) -> None:
         """``Forbidden`` where a ResourceQuota of the namespace has no room for the pod."""
@@ -146,6 +153,41 @@ class PodIntake:
             return {"priority": spec.get("priority", 0)}
         never = {"preemptionPolicy": "Never"} if known.get("preemptionPolicy") == "Never" else {}
         return {**never, "priority": known.get("value", 0)}
+
+
+def _with_given(pod: objects.Object, profiles: Sequence[objects.Object]) -> dict[str, Any]:
+    """A pod that knows what it was given, where it has gates; nobody else says that of it."""
+    meta = objects.metadata(pod)
+    notes = dict(objects.part(meta, "annotations"))
+    forged = _GIVEN in notes
+    notes.pop(_GIVEN, None)
+    if profiles and objects.part(pod, "spec").get("schedulingGates"):
+        notes[_GIVEN] = json.dumps([_effects(profile) for profile in profiles])
+    elif not forged:
+        return dict(pod)
+    return {**pod, "metadata": {**meta, "annotations": notes}}
+
+
+def _effects(profile: objects.Object) -> dict[str, Any]:
+    """What a profile does to whatever it is for."""
+    notes = objects.part(objects.metadata(profile), "annotations")
+    spec = {
+        key: value for key, value in objects.part(profile, "spec").items() if key not in _SELECTING
+    }
+    return {"metadata": {"name": objects.text(profile, "name"), "annotations": notes}, "spec": spec}
+
+
+def _colocated_again(pod: objects.Object, stored: objects.Object) -> dict[str, Any]:
+    """The pod after the profiles that it was given, whatever these say by now."""
+    given = objects.part(objects.metadata(stored), "annotations").get(_GIVEN)
+    if given is None:
+        return dict(pod)
+    own = _priority_of(stored)
+    priority_class = {**own, "value": own.get("priority", 0)}
+    made = mutation.colocated(
+        pod, map(colocation_profile.read, json.loads(given)), {}, lambda _: priority_class, ""
+    )
+    return dict(made.body)
 
 
 def _priority_of(pod: objects.Object) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from koordlet.scheduler.colocation import mutation, profile
 Body = dict[str, Any]
 BATCH = {"value": 5500, "preemptionPolicy": "Never"}
 CLASSES: dict[str, Body] = {"koord-batch": BATCH, "koord-mid": {"value": 7500}}
+EXTRA = {"name": "debug", "image": "i"}
 EXTENDED = "node.koordinator.sh/extended-resource-spec"
 NOTES = "annotations"
 
@@ -92,6 +93,7 @@ def test_a_patch_changes_the_container_of_its_name() -> None:
         ({"patch": {"spec": {"containers": 1, "$setElementOrder/containers": 2}}}, "containers"),
         ({"patch": {"spec": None}}, "spec.containers: must have one"),
         ({"patch": {"spec": {"containers": [{"name": "n"}]}}}, "spec.containers[1].image: must be"),
+        ({"patch": {"spec": {"ephemeralContainers": [EXTRA]}}}, "ephemeralContainers: a new pod"),
         ({"patch": {"spec": {"tolerations": [{"operator": "?"}]}}}, "spec.tolerations[0].operator"),
         ({"patch": {"spec": {"$patch": "?"}}}, "spec.patch does not fit a pod: unknown"),
         ({"labelSuffixes": {"a": "x" * 63}}, "metadata.labels"),
@@ -139,8 +141,8 @@ def test_a_priority_class_of_a_patch_brings_its_value() -> None:
 def test_a_fault_of_the_pod_itself_is_no_fault_of_the_profile() -> None:
     """The server refuses the pod, and says why."""
     for labels in ({"-": "x"}, {"koordinator.sh/priority-class": [1]}):
-        after = made(pod(labels=labels), {"labels": {"a": "b"}})
-        assert (after.profiles, after.faults) == (("p0",), ())
+        after = made(pod(labels=labels), {"labels": {"a": "b"}}, {"labels": {"c": "d"}})
+        assert (after.profiles, after.faults) == (("p0", "p1"), ())
 
 
 BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
@@ -191,6 +193,22 @@ def test_batch_amounts_are_written_for_agents_and_overhead_stays_that_of_its_cla
     }
     assert after["spec"]["overhead"] == {"cpu": "100m"}
     assert after["spec"]["initContainers"][0]["resources"]["requests"] == {BATCH_CPU: "3000"}
+
+
+@pytest.mark.parametrize("key", ["requests", "limits"])
+def test_what_a_pod_asks_for_as_a_whole_keeps_it_out_of_batch_and_mid(key: str) -> None:
+    """Servers take no batch amounts there; other amounts, other bands, kept amounts are no bar."""
+    before = pod(requests={"cpu": "1"})
+    before["spec"]["resources"] = {key: {"cpu": "2", "hugepages-2Mi": "2Mi"}}
+    after = made(before, {"qosClass": "BE"}, {"labels": {"a": "b"}})
+    assert after.profiles == ("p1",)
+    [said] = after.faults
+    assert said.startswith("ClusterColocationProfile p0 is left out: spec.resources: cpu of a")
+    assert after.body["spec"] == before["spec"]
+    keeps = {"config.koordinator.sh/skip-update-resources": ""}
+    assert made(before, {"qosClass": "BE"}, {}, notes=keeps).profiles == ("p0", "p1")
+    del before["spec"]["resources"][key]["cpu"]
+    assert made(before, {"qosClass": "BE"}).profiles == ("p0",)
 
 
 def test_a_profile_may_leave_amounts_alone() -> None:

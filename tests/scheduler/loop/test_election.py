@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.loop import election
 from koordlet.scheduler.store import adapter
-from tests.kit import clocks
+from tests.kit import clocks, logs
 
 TERMS = election.Terms(retry_seconds=0.001)
 LEASE = objects.Ref(kinds.LEASES, TERMS.name, TERMS.namespace)
@@ -80,6 +81,35 @@ def test_a_lease_that_is_given_back_is_taken_at_once(ram: Path) -> None:
         await one.release()
         assert not one.leading
         assert await two._attempt()
+
+    _run(ram, body)
+
+
+def test_a_leader_that_cannot_renew_and_a_candidate_that_waits_say_different_things(
+    ram: Path,
+) -> None:
+    """Each once: a candidate is well where a leader is about to end."""
+
+    class Deaf:
+        async def get(self, ref: objects.Ref) -> objects.Object:
+            raise refusals.Unavailable("nobody answers", culprit=str(ref))
+
+    async def body(store: adapter.Store) -> None:
+        clock = clocks.Clock(1000.0)
+        one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
+        await one.acquire()
+        with logs.written() as stream:
+            one._store = Deaf()  # type: ignore[assignment]
+            for _ in range(2):
+                assert not await two._attempt()
+                assert not await one._attempt()
+        said = [json.loads(line) for line in stream.getvalue().splitlines()]
+        assert [(line["event"], line["level"]) for line in said] == [
+            ("election.waits", "info"),
+            ("election.not_renewed", "warning"),
+        ]
+        assert said[0]["detail"] == "one holds it"
+        assert "nobody answers" in said[1]["detail"]
 
     _run(ram, body)
 

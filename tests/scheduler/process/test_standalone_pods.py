@@ -244,3 +244,75 @@ def test_colocation_profile_makes_a_pod_best_effort_and_never_stops_one(ram: Pat
             assert container["resources"]["requests"] == {"kubernetes.io/batch-cpu": "1500"}
 
     schedulers.run(body())
+
+
+def test_gated_pod_keeps_what_its_profiles_gave_it(ram: Path) -> None:
+    """One changed, one went, one came, their class has another value: the same file is taken."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+
+            def profile(name: str, **spec: Any) -> Body:
+                meta = {"name": name}
+                return {"kind": "ClusterColocationProfile", "metadata": meta, "spec": spec}
+
+            batch: Body = {"kind": "PriorityClass", "metadata": {"name": "batch"}}
+            chosen = {"matchLabels": {"app": "spark"}}
+            wanted = {"nodeSelector": {"pool": "batch"}}
+            handed = _handed(
+                {**batch, "value": 5500},
+                profile("a", qosClass="BE", priorityClassName="batch", selector=chosen),
+                profile("b", labelSuffixes={"app": "-b"}, patch={"spec": wanted}),
+            )
+            labels, given = {"app": "spark"}, "koordlet.io/colocation-profiles"
+            forged = clusters.pod("p", cpu="1500m", labels=labels, schedulingGates=GATE)
+            forged["metadata"]["annotations"] = {given: "[", "note": "1"}
+            taken = await desk.submit([*handed, *_handed(forged)], dry_run=False)
+            assert [each.error for each in taken] == [""] * 4
+            before = (await world.pods())["p"]
+            assert before["metadata"]["labels"]["app"] == "spark-b"
+            await world.store.delete(objects.Ref(kinds.CLUSTER_COLOCATION_PROFILES, "b"))
+            handed = _handed(
+                {**batch, "value": 5600, "preemptionPolicy": "Never"},
+                profile("a", qosClass="LS", schedulerName="other"),
+                profile("c", labels={"late": "yes"}),
+                {**forged, "spec": {**forged["spec"], "schedulingGates": []}},
+            )
+            taken = await desk.submit(handed, dry_run=False)
+            assert [each.error for each in taken] == [""] * 4
+            after = (await world.pods())["p"]
+            assert after["metadata"]["labels"] == before["metadata"]["labels"]
+            assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
+            assert not after["spec"].pop("schedulingGates")
+            for key in after["spec"].keys() - {"affinity"}:
+                assert after["spec"][key] == before["spec"][key], key
+            assert after["spec"]["priority"] == 5500
+            assert after["spec"]["nodeSelector"] == {"pool": "batch"}
+
+    schedulers.run(body())
+
+
+def test_gated_pod_that_no_profile_changed_is_given_none_afterwards(ram: Path) -> None:
+    """Profiles are for new pods."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            late = {"kind": "ClusterColocationProfile", "metadata": {"name": "late"}}
+            handed = _handed(
+                clusters.pod("p", cpu="1", schedulingGates=GATE),
+                {**late, "spec": {"qosClass": "BE", "labels": {"late": "yes"}}},
+                clusters.pod("p", cpu="1"),
+            )
+            taken = await desk.submit(handed, dry_run=False)
+            assert [each.error for each in taken] == [""] * 3
+            assert "late" not in (await world.pods())["p"]["metadata"].get("labels", {})
+
+    schedulers.run(body())
