@@ -205,7 +205,7 @@ def test_a_scheduler_that_restarts_knows_nothing(loop: loops.LoopThread, ram: Pa
         again = Scheduler(it.path)
         again.server = server.RpcServer(it.path, (it.ingest,))
         await again.start()
-        await deadline.comes(lambda: agent.counts["connects"] == 2 and len(it.heard) > 1)
+        await deadline.comes(lambda: agent.counts["connects"] >= 2 and len(it.heard) > 1)
         assert len(it.reports) == 1, "it went on from what was known"
         await again.server.stop()
         fresh = Scheduler(it.path)
