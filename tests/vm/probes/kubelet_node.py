@@ -4,8 +4,8 @@
 
 FOLDER has the kubelet, a containerd and its shim. There is no API server: the pods are files.
 
-Prints JSON: the CPUs that the first act of a pod of each class found, those after another kubelet
-and another agent had begun, and those after the agent's end; the names of the groups.
+Prints JSON: the CPUs that the first act of a pod of each class found, those under another agent,
+and those after its end; the names of the groups.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def command(scope: pathlib.Path) -> str:
 
 
 @contextlib.contextmanager
-def kubelet() -> Iterator[subprocess.Popen[bytes]]:
+def kubelet() -> Iterator[None]:
     """It serves pods, until the end of the scene."""
     config = WORK / "kubelet.yaml"
     config.write_text(yaml.safe_dump(KUBELET))
@@ -127,7 +127,7 @@ def kubelet() -> Iterator[subprocess.Popen[bytes]]:
         one = subprocess.Popen(words, stderr=log, stdout=log)
         try:
             deadline.until(lambda: serving(one), "the kubelet serves its pods")
-            yield one
+            yield
         finally:
             one.kill()
             one.wait()
@@ -161,28 +161,24 @@ def agent() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def play(seen: dict[str, Any]) -> None:
-    """The kubelet and the agent come, are killed in turn, come again; the agent goes."""
+    """The agent comes, is killed, comes again and goes; the kubelet stays."""
 
     def settled() -> bool:
         seen["now"] = effective()
         return bool(seen["now"] == seen["first"])
 
-    with agent():
-        with kubelet():
+    with kubelet():
+        with agent():
             for name in PODS:
                 begin(name)
             seen["first"] = {name: first(name) for name in PODS}
             seen["groups"] = {name: group(name).relative_to(TOP).parts for name in PODS}
-        with kubelet():
-            # It may list its pods late: until then the agent takes them for gone.
-            deadline.until(settled, "the CPUs under another kubelet")
-            seen["other kubelet"] = seen["now"]
-    with kubelet(), agent() as who:
-        deadline.until(settled, "the CPUs under another agent")
-        seen["other agent"] = seen["now"]
-        who.terminate()
-        seen["status"] = who.wait(deadline.PATIENCE)
-        seen["after"] = effective()
+        with agent() as who:
+            deadline.until(settled, "the CPUs under another agent")
+            seen["again"] = seen["now"]
+            who.terminate()
+            seen["status"] = who.wait(deadline.PATIENCE)
+            seen["after"] = effective()
 
 
 def main() -> None:
