@@ -8,7 +8,6 @@ from pathlib import Path
 
 from koordlet import log
 from koordlet.cli import descheduling, options, output, scheduler
-from koordlet.model import errors
 
 EXAMPLES = """\
 koordlet descheduler --config policy.yaml              of the cluster that this pod is in
@@ -55,14 +54,7 @@ def run(args: argparse.Namespace) -> int:
         bodies = [body for path in args.files for body in manifests.load(path, complaints)]
         output.warn(complaints)
         return descheduling.show(args.output, bodies, settings, now=None)
-    kubeconfig = args.kubeconfig
-    if kubeconfig is None:
-        if not cluster_process.in_cluster():
-            raise errors.UsageError(
-                "no cluster to work on",
-                fix="name one with --kubeconfig, or FILE with its objects for a dry run",
-            )
-        kubeconfig = ""
+    kubeconfig = cluster_process.chosen(args.kubeconfig, ", or FILE with its objects for a dry run")
     log.configure("info", "auto")
     chosen = scheduler.read_configuration(args.scheduler_config)
     for warning in (*settings.warnings, *(() if chosen is None else chosen.warnings)):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from koordlet import log
 from koordlet.cli import options
-from koordlet.model import errors
 
 EXAMPLES = """\
 koordlet webhook --tls /etc/koordlet/tls           of the cluster that this pod is in
@@ -38,11 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Answer until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     from koordlet.scheduler.process import cluster_process, webhook  # noqa: PLC0415 -- of it alone
 
-    kubeconfig = args.kubeconfig
-    if kubeconfig is None:
-        if not cluster_process.in_cluster():
-            raise errors.UsageError("no cluster to work on", fix="name one with --kubeconfig")
-        kubeconfig = ""
+    kubeconfig = cluster_process.chosen(args.kubeconfig)
     log.configure("info", "auto")
     asyncio.run(
         webhook.run(

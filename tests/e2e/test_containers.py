@@ -82,8 +82,9 @@ def scene(place: live.Place, ram: Path, request: pytest.FixtureRequest) -> Itera
     parent = f"{place.name}/{group_of(uid)}"
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
-        one = stack.enter_context(runtime.running(ram / "containerd", oci=request.param))
-        yield Scene(place=place, client=one.client, sandbox=one.client.run_pod(uid, f"/{parent}"))
+        containerd = stack.enter_context(runtime.running(ram / "containerd", oci=request.param))
+        client = containerd.client
+        yield Scene(place=place, client=client, sandbox=client.run_pod(uid, f"/{parent}"))
     assert tidy.tops(place.name) == []
 
 

@@ -121,16 +121,16 @@ def scene(place: live.Place, ram: Path, tmp_path: Path) -> Iterator[Scene]:
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
         stack.callback(live.end, place.children, ())
-        one = stack.enter_context(runtime.running(ram / "containerd", nri=True))
+        containerd = stack.enter_context(runtime.running(ram / "containerd", nri=True))
         config = tmp_path / "agent.yaml"
         profile = tmp_path / "scheduler.yaml"
         profile.write_text(PROFILE)
-        config.write_text(CONFIG.format(socket=one.nri_socket, profile=profile))
+        config.write_text(CONFIG.format(socket=containerd.nri_socket, profile=profile))
         agent = stack.enter_context(place.running("--config", str(config)))
         agent.until("READY=1")
-        deadline.until(lambda: '-koordlet\\" connected' in one.log, "it is connected")
+        deadline.until(lambda: '-koordlet\\" connected' in containerd.log, "it is connected")
         deadline.until(place.paths.scheduler_socket.exists, "the scheduler listens")
-        yield Scene(place=place, client=one.client, folder=tmp_path, web=web)
+        yield Scene(place=place, client=containerd.client, folder=tmp_path, web=web)
         assert agent.ends(signal.SIGTERM) == 0
     assert tidy.tops(place.name) == []
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Mapping
 
 from koordlet.http import client
 from koordlet.kubeapi import objects
+from koordlet.model import errors
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 #: Lists of a cluster are taken in large pages: this is no node agent.
@@ -24,6 +25,17 @@ _CONNECTIONS = 24
 def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether this is a pod with a service account."""
     return bool(environment.get(_IN_CLUSTER))
+
+
+def chosen(kubeconfig: str | None, otherwise: str = "") -> str:
+    """The kubeconfig that was named; empty for the account of the pod that this runs in.
+
+    ``otherwise``: what one may do where there is neither, besides naming one.
+    """
+    if kubeconfig is None and not in_cluster():
+        fix = f"name one with --kubeconfig{otherwise}"
+        raise errors.UsageError("no cluster to work on", fix=fix)
+    return kubeconfig or ""
 
 
 def stopping() -> asyncio.Event:

@@ -96,20 +96,20 @@ def test_a_leader_that_cannot_renew_and_a_candidate_that_waits_say_different_thi
 
     async def body(store: adapter.Store) -> None:
         clock = clocks.Clock(1000.0)
-        one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
-        await one.acquire()
+        leader, other = _candidate(store, "one", clock), _candidate(store, "two", clock)
+        await leader.acquire()
         with logs.written() as stream:
-            one._store = Deaf()  # type: ignore[assignment]
+            leader._store = Deaf()  # type: ignore[assignment]
             for _ in range(2):
-                assert not await two._attempt()
-                assert not await one._attempt()
-        said = [json.loads(line) for line in stream.getvalue().splitlines()]
-        assert [(line["event"], line["level"]) for line in said] == [
+                assert not await other._attempt()
+                assert not await leader._attempt()
+        records = [json.loads(line) for line in stream.getvalue().splitlines()]
+        assert [(line["event"], line["level"]) for line in records] == [
             ("election.waits", "info"),
             ("election.not_renewed", "warning"),
         ]
-        assert said[0]["detail"] == "one holds it"
-        assert "nobody answers" in said[1]["detail"]
+        assert records[0]["detail"] == "one holds it"
+        assert "nobody answers" in records[1]["detail"]
 
     _run(ram, body)
 

@@ -124,18 +124,18 @@ def kubelet() -> Iterator[None]:
     config.write_text(yaml.safe_dump(KUBELET))
     words = [str(PROGRAMS / "kubelet"), "--config", str(config), f"--cert-dir={WORK}/pki"]
     with (WORK / "kubelet.log").open("ab") as log:
-        one = subprocess.Popen(words, stderr=log, stdout=log)
+        process = subprocess.Popen(words, stderr=log, stdout=log)
         try:
-            deadline.until(lambda: serving(one), "the kubelet serves its pods")
+            deadline.until(lambda: serving(process), "the kubelet serves its pods")
             yield
         finally:
-            one.kill()
-            one.wait()
+            process.kill()
+            process.wait()
 
 
-def serving(one: subprocess.Popen[bytes]) -> bool:
+def serving(process: subprocess.Popen[bytes]) -> bool:
     """Whether the kubelet answers."""
-    assert one.poll() is None, "the kubelet has ended"
+    assert process.poll() is None, "the kubelet has ended"
     with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{PORT}/pods") as a:
         return "items" in json.load(a)
     return False
