@@ -24,7 +24,18 @@ FOLDERS = (
         f"tests/{name}"
         for name in (
             *("bench", "browser", "client", "config", "conformance", "demo", "history", "host"),
-            *("http", "kit", "kube", "kubeapi", "model", "policy", "rpc", "state", "tools"),
+            *(
+                "http",
+                "kit",
+                "kube",
+                "kubeapi",
+                "model",
+                "oracle",
+                "policy",
+                "rpc",
+                "state",
+                "tools",
+            ),
         )
     ),
 )
