@@ -23,7 +23,17 @@ FOLDERS = (
     *(
         f"tests/{name}"
         for name in (
-            *("bench", "browser", "client", "config", "conformance", "demo", "history", "host"),
+            *(
+                "apply",
+                "bench",
+                "browser",
+                "client",
+                "config",
+                "conformance",
+                "demo",
+                "history",
+                "host",
+            ),
             *(
                 "http",
                 "kit",
