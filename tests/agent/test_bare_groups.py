@@ -30,31 +30,31 @@ def lived(ram: Path, handed: bytes) -> tuple[KernelHost, list[str], list[str]]:
     with site.agent() as who:
         agents.settle(who, site.clock)
         assert who.publisher.view is not None
-        said = [
-            one.message
-            for one in who.publisher.view.plan.conditions
-            if one.type == "BestEffortLimitNotApplied"
+        messages = [
+            condition.message
+            for condition in who.publisher.view.plan.conditions
+            if condition.type == "BestEffortLimitNotApplied"
         ]
     records = [json.loads(line) for line in site.paths.audit.read_text().splitlines()]
     bad = {verdict.value for verdict in result.BAD}
     refused = [f"{r['target']}: {r.get('detail')}" for r in records if r["verdict"] in bad]
-    return host, refused, said
+    return host, refused, messages
 
 
 def test_a_group_without_the_controller_is_said_and_left_alone(ram: Path) -> None:
     """No write that the kernel must refuse; one condition names the group and the fix."""
-    host, refused, said = lived(ram, b"+cpuset\n")
+    host, refused, messages = lived(ram, b"+cpuset\n")
 
     assert refused == []
-    assert not [one.path for one in host.calls if "cpu.weight" in one.path]
-    (only,) = said
-    assert "cpu controller is not enabled for cgroup jobs/batch" in only
-    assert "CPUWeight=" in only
+    assert not [call.path for call in host.calls if "cpu.weight" in call.path]
+    (message,) = messages
+    assert "cpu controller is not enabled for cgroup jobs/batch" in message
+    assert "CPUWeight=" in message
 
 
 def test_with_the_controller_it_idles(ram: Path) -> None:
     """The same groups, with ``cpu`` handed down."""
-    host, refused, said = lived(ram, b"+cpuset +cpu\n")
+    host, refused, messages = lived(ram, b"+cpuset +cpu\n")
 
-    assert (refused, said) == ([], [])
+    assert (refused, messages) == ([], [])
     assert host.text(host.at(f"{trees.top('v2')}/jobs/batch/cpu.idle")).strip() == "1"

@@ -55,11 +55,11 @@ def place(tmp_path: Path) -> Place:
 def test_a_good_file_is_what_is_started_with(place: Place) -> None:
     """Whatever was good before it."""
     last_config.keep(place.last, agents.HEADER)
-    found = place.start()
+    start = place.start()
     assert (
-        found.config.config.report.http.address,
-        found.refused,
-        found.configured,
+        start.config.config.report.http.address,
+        start.refused,
+        start.configured,
     ) == ("127.0.0.1:1", None, True)
 
 
@@ -68,11 +68,11 @@ def test_the_last_good_one(place: Place, text: str | None) -> None:
     """In place of a file with an error, and of one that is not there where it was named."""
     last_config.keep(place.last, GOOD)
     place.file.unlink() if text is None else place.file.write_text(text)
-    found = place.start()
-    assert found.config.config.report.http.address == "127.0.0.1:1"
-    assert (found.config.config.mode, found.configured) == ("enforce", True)
-    assert str(place.file) in str(found.refused)
-    assert f"the last good configuration, {place.last}" == found.instead
+    start = place.start()
+    assert start.config.config.report.http.address == "127.0.0.1:1"
+    assert (start.config.config.mode, start.configured) == ("enforce", True)
+    assert str(place.file) in str(start.refused)
+    assert f"the last good configuration, {place.last}" == start.instead
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_without_any_good_one(place: Place, last: str | None, why: str) -> None:
     place.file.write_text("{")
     if last is not None:
         last_config.keep(place.last, last)
-    found = place.start()
-    assert (found.config.config.mode, found.configured) == ("observe", False)
-    assert "built-in values, observing only" in found.instead
-    assert why in found.instead
-    assert str(place.file) in str(found.refused)
+    start = place.start()
+    assert (start.config.config.mode, start.configured) == ("observe", False)
+    assert "built-in values, observing only" in start.instead
+    assert why in start.instead
+    assert str(place.file) in str(start.refused)
 
 
 def test_what_others_may_write_is_not_the_last_good_one(place: Place) -> None:
@@ -96,9 +96,9 @@ def test_what_others_may_write_is_not_the_last_good_one(place: Place) -> None:
     last_config.keep(place.last, GOOD)
     place.last.chmod(0o666)
     place.file.write_text("{")
-    found = place.start()
-    assert not found.configured
-    assert "others can write to it" in found.instead
+    start = place.start()
+    assert not start.configured
+    assert "others can write to it" in start.instead
 
 
 def test_an_error_beside_the_file_is_raised(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,11 +113,11 @@ def test_an_error_beside_the_file_is_raised(place: Place, monkeypatch: pytest.Mo
 
 def test_a_recording_has_its_own_time(recorded: root.HostRoot) -> None:
     """The newest timestamp of a recording is its now; ``--now`` overrides it."""
-    told = argparse.Namespace(cgroup_root=None, now=5.0)
-    untold = argparse.Namespace(cgroup_root=None, now=None)
+    overridden = argparse.Namespace(cgroup_root=None, now=5.0)
+    unset = argparse.Namespace(cgroup_root=None, now=None)
     times = [
         bootstrap.open_tick(args, recorded, agents.effective()).clock().wall
-        for args in (untold, told)
+        for args in (unset, overridden)
     ]
 
     assert times == [1002.0, 5.0]
@@ -127,7 +127,8 @@ def test_where_state_is_kept() -> None:
     """The flag wins over the configuration."""
     config = agents.effective("state: {dir: /from/file}\n")
     flag, file = (
-        bootstrap.state_paths(argparse.Namespace(state_dir=one), config) for one in ("/flag", None)
+        bootstrap.state_paths(argparse.Namespace(state_dir=state_dir), config)
+        for state_dir in ("/flag", None)
     )
 
     assert (
@@ -138,7 +139,7 @@ def test_where_state_is_kept() -> None:
 
 def test_why_an_agent_may_only_observe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Told to, not root, nothing mounted, mounted read-only: each has its own sentence."""
-    found = hierarchies.discover(Machine("0-1"))
+    layout = hierarchies.discover(Machine("0-1"))
     config = agents.effective()
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     closed = cgroup.Layout(
@@ -149,9 +150,9 @@ def test_why_an_agent_may_only_observe(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     )
 
-    assert bootstrap.why_observe(config, found) == ""
-    assert "mode is observe" in bootstrap.why_observe(agents.effective("mode: observe\n"), found)
+    assert bootstrap.why_observe(config, layout) == ""
+    assert "mode is observe" in bootstrap.why_observe(agents.effective("mode: observe\n"), layout)
     assert "no cgroup hierarchy is mounted" in bootstrap.why_observe(config, cgroup.Layout())
     assert "/c" in bootstrap.why_observe(config, closed)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert bootstrap.why_observe(config, found) == "not running as root"
+    assert bootstrap.why_observe(config, layout) == "not running as root"

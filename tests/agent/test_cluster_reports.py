@@ -21,7 +21,7 @@ from koordlet.agent import saved_history
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.kubeapi import kinds, objects, refusals
-from koordlet.model import nodereport
+from koordlet.model import cpuset, nodereport
 from koordlet.report.crds import definitions
 from koordlet.rpc import access, ingest, permissions, server, tls
 from koordlet.scheduler.store import adapter
@@ -40,7 +40,9 @@ class Cluster:
         self.loop = loops.LoopThread()
         self.store = adapter.Store(folder / "store.db")
         custom = [
-            replace(one.kind, version=v) for one in definitions.DEFINITIONS for v in one.versions
+            replace(definition.kind, version=version)
+            for definition in definitions.DEFINITIONS
+            for version in definition.versions
         ]
         self.serving = apiserver.Server(self.store, custom=custom)
         self.reports: list[nodereport.NodeReport] = []
@@ -83,8 +85,8 @@ class Cluster:
 
     def events(self) -> list[dict[str, Any]]:
         """All of them."""
-        found = self.loop.run(objects.collect(self.store.list(kinds.EVENTS)))
-        return [dict(one) for one in found.items]
+        page = self.loop.run(objects.collect(self.store.list(kinds.EVENTS)))
+        return [dict(event) for event in page.items]
 
     def close(self) -> None:
         """No more server."""
@@ -133,14 +135,14 @@ def running(folder: Path, cluster: Cluster) -> Iterator[Path]:
     }
     config = folder / "config.yaml"
     config.write_text(yaml.safe_dump(sections))
-    with (folder / "log").open("w") as said:
+    with (folder / "log").open("w") as log:
         agent = subprocess.Popen(
             [
                 *(sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)),
                 *("--state-dir", str(folder / "state")),
             ],
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=log,
         )
     try:
         yield folder / "state" / "run" / "koordlet.sock"
@@ -161,25 +163,25 @@ def leave(folder: Path) -> None:
 
 def scraped(folder: Path, cluster: Cluster, token: str) -> tuple[int, bytes]:
     """What the listener for other machines answers to ``/metrics``."""
-    said = (folder / "log").read_text()
-    (port,) = re.findall(r"https://127\.0\.0\.1:(\d+)/", said)
+    lines = (folder / "log").read_text()
+    (port,) = re.findall(r"https://127\.0\.0\.1:(\d+)/", lines)
     trust = ssl.create_default_context(cafile=cluster.authority.certificate)
-    one = http.client.HTTPSConnection("127.0.0.1", int(port), context=trust, timeout=30)
+    connection = http.client.HTTPSConnection("127.0.0.1", int(port), context=trust, timeout=30)
     try:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        one.request("GET", "/metrics", headers=headers)
-        answer = one.getresponse()
+        connection.request("GET", "/metrics", headers=headers)
+        answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
-        one.close()
+        connection.close()
 
 
-def kept(kind: kinds.Kind, body: dict[str, Any]) -> None:
+def assert_kept(kind: kinds.Kind, body: dict[str, Any]) -> None:
     """The object is one that a server with our definition keeps as it is."""
     row = definitions.find(kind.plural)
-    found = structural.admitted(definitions.document(row), kind.version, body)
+    admitted = structural.admitted(definitions.document(row), kind.version, body)
     for part in ("spec", "status", "zones", "attributes"):
-        assert body.get(part) == found.get(part)
+        assert body.get(part) == admitted.get(part)
 
 
 def until(what: Callable[[], Any], name: str) -> Any:
@@ -208,20 +210,20 @@ def test_a_process_reports_everywhere(ram: Path, cluster: Cluster) -> None:
             "somebody": ("somebody", frozenset()),
         }
         numbers = scraped(ram, cluster, "prometheus")
-        others = [scraped(ram, cluster, token)[0] for token in ("", "made-up", "somebody")]
+        strangers = [scraped(ram, cluster, token)[0] for token in ("", "made-up", "somebody")]
 
     assert numbers[0] == 200
     assert b"\nkoordlet_ticks_total " in numbers[1]
-    assert others == [401, 401, 403]
-    assert [one["reason"] for one in remarks] == ["Malformed"]
+    assert strangers == [401, 401, 403]
+    assert [remark["reason"] for remark in remarks] == ["Malformed"]
     assert "LSX" in remarks[0]["note"]
-    kept(TOPOLOGY, topology)
-    kept(kinds.NODE_METRICS, {"status": metric})
+    assert_kept(TOPOLOGY, topology)
+    assert_kept(kinds.NODE_METRICS, {"status": metric})
     assert 1000 < int(metric["nodeMetric"]["nodeUsage"]["resources"]["cpu"][:-1]) < 3000
     assert topology["zones"][0]["name"].startswith("node-")
-    assert {"koordlet.io/Ready"} <= {one["type"] for one in ready["conditions"]}
+    assert {"koordlet.io/Ready"} <= {condition["type"] for condition in ready["conditions"]}
     assert (report.node, state.summary.name) == ("n1", "n1")
     assert report.ready
-    assert [one.cpus for one in report.free] == [
-        type(report.free[0].cpus).parse(one.cpus) for one in state.free.domains
+    assert [domain.cpus for domain in report.free] == [
+        cpuset.CPUSet.parse(domain.cpus) for domain in state.free.domains
     ]

@@ -83,7 +83,7 @@ class Cluster:
     def taints(self) -> set[str]:
         """The keys of those that the Node has."""
         node = self.loop.run(self.store.get(objects.Ref(kinds.NODES, "n1")))
-        return {str(one["key"]) for one in node.get("spec", {}).get("taints", ())}
+        return {str(taint["key"]) for taint in node.get("spec", {}).get("taints", ())}
 
     def close(self) -> None:
         """No more server."""
@@ -128,12 +128,12 @@ def running(folder: Path, kubeconfig: Path) -> Iterator[Callable[[], dict[str, A
 
 def names(node: dict[str, Any]) -> set[str]:
     """Of its workloads."""
-    return {one["name"] for one in node["workloads"]}
+    return {workload["name"] for workload in node["workloads"]}
 
 
-def well(node: dict[str, Any]) -> bool:
+def sources_ok(node: dict[str, Any]) -> bool:
     """Whether every source is."""
-    return all(one["ok"] for one in node["sources"])
+    return all(source["ok"] for source in node["sources"])
 
 
 def test_run_follows_the_api_server(tmp_path: Path, cluster: Cluster) -> None:
@@ -142,12 +142,11 @@ def test_run_follows_the_api_server(tmp_path: Path, cluster: Cluster) -> None:
         first = node()
         assert names(first) == {"web"}
         assert first["labels"]["zone"] == "a"
-        assert [(one["name"], one["phase"]) for one in first["reservations"]] == [
-            ("spare", "Available")
-        ]
-        assert well(first)
+        (reservation,) = first["reservations"]
+        assert (reservation["name"], reservation["phase"]) == ("spare", "Available")
+        assert sources_ok(first)
         assert {"cluster pods", "cluster node", "cluster NodeSLO", "cluster reservations"} <= {
-            one["name"] for one in first["sources"]
+            source["name"] for source in first["sources"]
         }
         cluster.add("later")
         deadline.until(lambda: "later" in names(node()), "the new pod")
@@ -161,7 +160,7 @@ def test_run_survives_the_api_server(tmp_path: Path, cluster: Cluster) -> None:
     with running(tmp_path, cluster.config) as node:
         port = serving.port
         loop.run(serving.stop())
-        deadline.until(lambda: not well(node()), "the outage is seen")
+        deadline.until(lambda: not sources_ok(node()), "the outage is seen")
         assert names(node()) == {"web"}
         loop.run(serving.start(port))
         cluster.add("after-outage")

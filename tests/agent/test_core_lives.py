@@ -91,7 +91,7 @@ def test_newcomers_and_those_who_change_their_minds(scene: Scene) -> None:
     assert scene.cookie("job")
 
 
-def test_switched_off(scene: Scene) -> None:
+def test_cookies_go_when_the_policy_is_switched_off(scene: Scene) -> None:
     """What was given is taken back with the next pass."""
     scene.settle()
     scene.site.config = CONFIG.format("off")
@@ -105,7 +105,7 @@ def test_a_refusal_forgets_no_cookie(scene: Scene) -> None:
     given = dict(scene.host.cookies.of)
     scene.host.cookies.built = False
     scene.settle()
-    assert [one.verdict.name for one in scene.site.restore().failed] == ["REFUSED"] * 2
+    assert [failure.verdict.name for failure in scene.site.restore().failed] == ["REFUSED"] * 2
     assert given == scene.host.cookies.of
     scene.host.cookies.built = True
     done = scene.site.restore()
@@ -120,7 +120,7 @@ def test_in_the_shadow_nothing_is_given(scene: Scene) -> None:
     assert scene.host.cookies.changes == []
 
 
-def test_a_machine_without(scene: Scene) -> None:
+def test_pods_are_named_where_the_kernel_has_no_cookies(scene: Scene) -> None:
     """Whoever is concerned is named, and nothing else suffers."""
     scene.host.cookies.built = False
     scene.site.pods = tuple(scene.pods.values())
@@ -128,5 +128,9 @@ def test_a_machine_without(scene: Scene) -> None:
         agents.settle(who, scene.site.clock)
         made = who.tick._before
     assert made is not None
-    said = [one for one in made.draft.plan.conditions if one.type == "CoreSchedulingUnsupported"]
-    assert all(one.key in said[0].message for one in scene.pods.values())
+    (message,) = (
+        condition.message
+        for condition in made.draft.plan.conditions
+        if condition.type == "CoreSchedulingUnsupported"
+    )
+    assert all(pod.key in message for pod in scene.pods.values())

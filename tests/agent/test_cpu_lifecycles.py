@@ -12,7 +12,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import hypothesis
@@ -94,9 +94,10 @@ class Lifecycles(stateful.RuleBasedStateMachine):
     def _remove(self, path: str) -> None:
         self.host.rmdir(self.host.at(f"{trees.top(self.version)}/{path}"))
 
-    def _remove_all(self, one: Lodger) -> None:
+    def _remove_all(self, lodger: Lodger) -> None:
         """A pod's group and what is in it, from the inside."""
-        home, top = self._home(one.pod.qos, one.pod.uid), KUBE.pod(KINDS[one.pod.qos], one.pod.uid)
+        kind, name = lodger.pod.qos, lodger.pod.uid
+        home, top = self._home(kind, name), KUBE.pod(KINDS[kind], name)
         self._remove(home)
         if home != top:
             self._remove(top)
@@ -155,7 +156,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         path = self._home(kind, name)
         self._make(path)
         pid = self.host.spawn(f"{trees.top(self.version)}/{path}")
-        one = moments.workload(
+        arriving = moments.workload(
             name,
             kind,
             None if cpus is None else str(cpus),
@@ -169,8 +170,8 @@ class Lifecycles(stateful.RuleBasedStateMachine):
             containers=self._containers(name),
         )
         assert self.who is not None
-        self.who.tick.adjust(self.who, one, "main")
-        self.lodgers[name] = Lodger(one, pid)
+        self.who.tick.adjust(self.who, arriving, "main")
+        self.lodgers[name] = Lodger(arriving, pid)
         self._settle()
 
     @stateful.precondition(lambda self: self.lodgers)
@@ -178,11 +179,11 @@ class Lifecycles(stateful.RuleBasedStateMachine):
     def depart(self, data: st.DataObject) -> None:
         """A pod ends; its group goes before or after anybody hears of it."""
         name = data.draw(st.sampled_from(sorted(self.lodgers)))
-        one = self.lodgers.pop(name)
+        lodger = self.lodgers.pop(name)
         if data.draw(st.booleans()):
             self._settle()
-        self.host.exit(one.pid)
-        self._remove_all(one)
+        self.host.exit(lodger.pid)
+        self._remove_all(lodger)
         assert self.who is not None
         self.who.tick.announcements.pods.departed(name)
         self._settle()
@@ -192,9 +193,8 @@ class Lifecycles(stateful.RuleBasedStateMachine):
     def annotate(self, data: st.DataObject, cpus: cpuset.CPUSet | None) -> None:
         """Somebody names other CPUs for a pod."""
         name = data.draw(st.sampled_from(sorted(self.lodgers)))
-        one = self.lodgers[name]
-        changed = {field: getattr(one.pod, field) for field in one.pod.__slots__}
-        self.lodgers[name] = Lodger(pod.Pod(**{**changed, "cpus": cpus}), one.pid)
+        lodger = self.lodgers[name]
+        self.lodgers[name] = Lodger(replace(lodger.pod, cpus=cpus), lodger.pid)
         self._settle()
 
     @stateful.rule(cpus=SETS, key=st.sampled_from(["reservedCPUs", "cpuset", "broken"]))
@@ -249,22 +249,22 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         assert book.pool("LS")
         assert book.pool("LS").isdisjoint(reserved | taken)
         assert book.pool("BE").isdisjoint(reserved | lse)
-        for name, one in self.lodgers.items():
-            held, runs = book.of(name), self.host.affinity(one.pid)
-            if one.pod.qos is qos.Qos.SYSTEM or self._evacuated(one):
+        for name, lodger in self.lodgers.items():
+            held, runs = book.of(name), self.host.affinity(lodger.pid)
+            if lodger.pod.qos is qos.Qos.SYSTEM or self._evacuated(lodger):
                 continue
             assert runs.isdisjoint(reserved), (name, runs, reserved)
             if held is not None:
                 assert runs == held.cpus, (name, runs, held)
-            elif one.pod.qos is qos.Qos.BE:
+            elif lodger.pod.qos is qos.Qos.BE:
                 assert runs <= book.pool("BE"), (name, runs)
             else:
                 assert runs <= book.pool("LS"), (name, runs)
 
-    def _evacuated(self, one: Lodger) -> bool:
+    def _evacuated(self, lodger: Lodger) -> bool:
         """v1: the kernel itself has moved it out, when the last CPU of its group went offline."""
-        group = f"{trees.top(self.version)}/{self._home(one.pod.qos, one.pod.uid)}"
-        return one.pid not in self.host.pids(group)
+        group = f"{trees.top(self.version)}/{self._home(lodger.pod.qos, lodger.pod.uid)}"
+        return lodger.pid not in self.host.pids(group)
 
     @stateful.invariant()
     def a_quiet_pass_writes_nothing(self) -> None:
@@ -329,22 +329,22 @@ def test_ten_thousand_lives(machine: type[Lifecycles]) -> None:
 
 
 def _life(*steps: Callable[[Lifecycles], None], machine: type[Lifecycles] = OnV1) -> None:
-    one = machine()
-    one.begin(threads=1)
+    life = machine()
+    life.begin(threads=1)
     for step in steps:
-        step(one)
-        one.a_quiet_pass_writes_nothing()
-        one.cpus_are_where_they_belong()
-    one.teardown()
+        step(life)
+        life.a_quiet_pass_writes_nothing()
+        life.cpus_are_where_they_belong()
+    life.teardown()
 
 
 def _arrives(kind: qos.Qos, cpus: str | None = None) -> Callable[[Lifecycles], None]:
     named = None if cpus is None else cpuset.CPUSet.parse(cpus)
-    return lambda one: one.arrive(kind=kind, cpus=named, count=None, priority=None)
+    return lambda life: life.arrive(kind=kind, cpus=named, count=None, priority=None)
 
 
 def _plugs(cpu: int, *, online: bool) -> Callable[[Lifecycles], None]:
-    return lambda one: one.plug(cpu=cpu, online=online)
+    return lambda life: life.plug(cpu=cpu, online=online)
 
 
 def test_a_cpu_that_comes_back_to_a_tier_that_is_not_narrowed() -> None:
@@ -353,7 +353,7 @@ def test_a_cpu_that_comes_back_to_a_tier_that_is_not_narrowed() -> None:
         _arrives(qos.Qos.SYSTEM),
         _plugs(1, online=False),
         _arrives(qos.Qos.LSR, "0-1,3"),
-        lambda one: one.restart(),
+        lambda life: life.restart(),
         _plugs(1, online=True),
     )
 
@@ -372,14 +372,14 @@ def test_a_group_that_was_born_in_a_wider_set() -> None:
 def test_a_tier_whose_last_cpu_went_offline() -> None:
     """v1 left it empty, which was nobody's wish: given back it takes containers, as before."""
 
-    def departs(one: Lifecycles) -> None:
-        lodger = one.lodgers.pop("p1")
-        one.host.exit(lodger.pid)
-        one._remove(KUBE.pod(KINDS[lodger.pod.qos], "p1"))
-        one._settle()
+    def departs(life: Lifecycles) -> None:
+        lodger = life.lodgers.pop("p1")
+        life.host.exit(lodger.pid)
+        life._remove(KUBE.pod(KINDS[lodger.pod.qos], "p1"))
+        life._settle()
 
     _life(
-        lambda one: one.reserve(cpus=cpuset.CPUSet.parse("0,2-6"), key="cpuset"),
+        lambda life: life.reserve(cpus=cpuset.CPUSet.parse("0,2-6"), key="cpuset"),
         _arrives(qos.Qos.SYSTEM, "0,3-4,7"),
         _plugs(1, online=False),
         departs,
@@ -395,6 +395,6 @@ def test_a_cpu_that_comes_back_to_a_tier_that_was_given_back() -> None:
         _arrives(qos.Qos.SYSTEM),
         _plugs(3, online=True),
         _arrives(qos.Qos.SYSTEM, "0-2,4-5"),
-        lambda one: one.arrive(kind=qos.Qos.LSR, cpus=None, count=2, priority=None),
+        lambda life: life.arrive(kind=qos.Qos.LSR, cpus=None, count=2, priority=None),
         machine=OnV2,
     )

@@ -15,7 +15,7 @@ _FULL, _NOISE_MB = 8_000, 3.0
 def test_a_day_with_churn() -> None:
     """86 400 ticks, a pod that comes and one that goes every other second: no growth."""
     marks = (_FULL, days.DAY // 2, days.DAY)
-    full, half, whole = (memory for _, memory in days.ticks(days.DAY, _SEED, marks))
+    full, half, whole = (mark.resident_mb for mark in days.ticks(days.DAY, _SEED, marks))
 
     assert half - full < _NOISE_MB
     assert whole - half < _NOISE_MB
@@ -23,5 +23,8 @@ def test_a_day_with_churn() -> None:
 
 def test_the_days_machine_churns() -> None:
     """What the soak runs is alive: pods come, are placed, and go."""
-    marks = (3, 90)
-    assert [at for at, _ in days.ticks(90, _SEED, marks)] == [3, 90]
+    early, late = days.ticks(90, _SEED, (3, 90))
+    assert (early.at, late.at) == (3, 90)
+    assert (len(early.pods), len(late.pods)) == (3, days.PODS)
+    assert not early.pods <= late.pods
+    assert (early.limited, late.limited) == (early.pods, late.pods)

@@ -71,8 +71,8 @@ def test_a_claim_that_waits_for_its_pod_keeps_no_other_waiting(ram: Path) -> Non
     """Its pod is known late, after another claim has been prepared and given back."""
 
     async def body(scene: Scene) -> None:
-        other = replace(using("b"), uid="uid-q", name="q", phase=pod.Phase.PENDING)
-        scene.sources.say(pods=(LS, other))
+        late_pod = replace(using("b"), uid="uid-q", name="q", phase=pod.Phase.PENDING)
+        scene.sources.say(pods=(LS, late_pod))
         await make(scene, status("a", result("numa-1", cpu="2")))
         await make(scene, status("b", result("numa-0", cpu="1"), pods=("uid-q",)))
         async with scene.agent():
@@ -80,7 +80,7 @@ def test_a_claim_that_waits_for_its_pod_keeps_no_other_waiting(ram: Path) -> Non
             assert await scene.ask("Prepare", "b") == {"b": ""}
             assert await scene.ask("Unprepare", "b") == {"b": ""}
             assert not waits.done()
-            scene.sources.say(pods=(LS, other, using("a")))
+            scene.sources.say(pods=(LS, late_pod, using("a")))
             assert await waits == {"a": ""}
             assert scene.holds() == {"claim/t/a": "4-5"}
 

@@ -35,10 +35,10 @@ def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, fin
         where = paths.choose({}, root=True, state_dir=str(ram))
         cluster = endpoints.Cluster(store=store.store, by_default=True)
         report = loader.from_text(None, "", QUIET, {}).config.report
-        one = endpoints.Endpoints(report, where, past=series.History(), cluster=cluster)
-        await one.start(lambda: now)
+        served = endpoints.Endpoints(report, where, past=series.History(), cluster=cluster)
+        await served.start(lambda: now)
 
-        async def said() -> tuple[bool, ...]:
+        async def shown() -> tuple[bool, ...]:
             there = await store.store.get(NODE_REF)
             status = there.get("status") or {}
             taints = (there.get("spec") or {}).get("taints") or []
@@ -51,9 +51,9 @@ def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, fin
         await rows.StatusRow(MANNERS, Racing()).bring(store.store, now)
         taint = {"spec": {"taints": [{"key": OURS, "effect": "NoSchedule"}]}}
         await store.store.patch(NODE_REF, objects.Merge(taint))
-        assert await said() == (True,) * 3
-        await one.stop(final=final)
-        assert (not final,) * 3 == await said()
+        assert await shown() == (True,) * 3
+        await served.stop(final=final)
+        assert (not final,) * 3 == await shown()
 
     play(ram, body)
 

@@ -48,15 +48,15 @@ class Storm:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.pods = {f"p{n}": self._pod(n) for n in range(PODS)}
-        self.kept = {uid for uid, one in self.pods.items() if one.critical}
+        self.kept = {uid for uid, pod in self.pods.items() if pod.critical}
         self.memory = {uid: self.chance.randrange(1, 1000) for uid in self.pods}
         self.works: list[Coroutine[Any, Any, None]] = []
         self.going: list[str] = []
         self.done: collections.Counter[str] = collections.Counter()
         self.begun: list[tuple[int, str]] = []
         self.evictor = evictor.Evictor(
-            lambda: self.way,
-            report=self._told,
+            lambda: self.server,
+            report=self._count,
             limits=lambda: evictor.Limits(in_flight=1, per_minute=PER_MINUTE),
             spawn=self.works.append,
         )
@@ -69,7 +69,7 @@ class Storm:
         static = self.chance.random() < 0.1
         return colocation.kube(f"p{number}", kind, raw, priority=priority, static=static)
 
-    async def way(self, victim: eviction.Eviction) -> Outcome:
+    async def server(self, victim: eviction.Eviction) -> Outcome:
         """The server."""
         assert victim.uid not in self.kept
         match self.chance.randrange(4):
@@ -82,9 +82,9 @@ class Storm:
             case _:
                 return Outcome(done=True, detail="evicted")
 
-    def _told(self, came: result.Result) -> None:
-        if came.verdict is result.Verdict.DONE:
-            uid = came.target.rpartition("/")[2]
+    def _count(self, outcome: result.Result) -> None:
+        if outcome.verdict is result.Verdict.DONE:
+            uid = outcome.target.rpartition("/")[2]
             self.done[uid] += 1
             self.going.append(uid)
 
@@ -112,14 +112,14 @@ class Storm:
     def second(self, at: int) -> None:
         """One tick: decide, begin; some answers come, some pods are gone."""
         now, past = self.moment(at), series.History()
-        one = node_pressure.decide(now, past, SETTINGS, self.pressure)
+        by_pressure = node_pressure.decide(now, past, SETTINGS, self.pressure)
         on = strategies.Threshold(enable=True, memory_evict_threshold_percent=70)
-        two = memory_evict.decide(now, past, on, self.memory_evict)
-        self.pressure, self.memory_evict = one.next_state, two.next_state  # type: ignore[assignment]
-        for order, wanted in enumerate((*one.actions, *two.actions)):
+        by_memory = memory_evict.decide(now, past, on, self.memory_evict)
+        self.pressure, self.memory_evict = by_pressure.next_state, by_memory.next_state  # type: ignore[assignment]
+        for order, wanted in enumerate((*by_pressure.actions, *by_memory.actions)):
             assert isinstance(wanted, action.Evict)
-            said = self.evictor.take(plan.Step(order=order, action=wanted, was=None), now)
-            if said.detail == "begun":
+            answer = self.evictor.take(plan.Step(order=order, action=wanted, was=None), now)
+            if answer.detail == "begun":
                 self.begun.append((at, wanted.victim.signal))
         self._answers()
         while self.going and self.chance.random() < 0.5:
@@ -146,7 +146,7 @@ def test_no_more_than_allowed_and_nobody_twice(seed: int) -> None:
     for at in range(100, 100 + SECONDS):
         storm.second(at)
         under_way = collections.Counter(
-            one.victim.signal for one in storm.evictor._known.values() if one.running
+            attempt.victim.signal for attempt in storm.evictor._known.values() if attempt.running
         )
         assert all(count <= 1 for count in under_way.values())
     storm.end()

@@ -85,7 +85,7 @@ def bear(seed: int, ram: Path) -> None:
         raise
     assert refused is None or (refused.culprit and refused.fix), forged
     assert not failures, forged
-    assert [one for one in witness.touched if not is_ours(one)] == [], forged
+    assert [path for path in witness.touched if not is_ours(path)] == [], forged
     assert forger.precious.read_text() == forgeries.PRECIOUS, forged
     shutil.rmtree(site.state)
 

@@ -41,8 +41,8 @@ def did(stem: str, *, undo: bool = False) -> result.Result:
 
 def round_of(stem: str) -> chain.Round:
     """What the policy says in every pass."""
-    said = decision.Decision(next_state=None, actions=(write(stem),))
-    outcome = chain.Outcome(stem=stem, mode=plan.Mode.ENFORCE, decision=said)  # type: ignore[arg-type]
+    decided = decision.Decision(next_state=None, actions=(write(stem),))
+    outcome = chain.Outcome(stem=stem, mode=plan.Mode.ENFORCE, decision=decided)  # type: ignore[arg-type]
     return chain.Round(outcomes=(outcome,), ledger=NOW.ledger)
 
 
@@ -65,9 +65,9 @@ def passes(
         guard.record(now, past, [did(stem)] if second == 20 else [])
         (outcome,) = guard.allowed(round_of(stem)).outcomes
         assert outcome.decision is not None
-        (one,) = outcome.decision.actions
-        assert isinstance(one, action.WriteFile)
-        values.append(one.value)
+        (wanted,) = outcome.decision.actions
+        assert isinstance(wanted, action.WriteFile)
+        values.append(wanted.value)
     return values
 
 
@@ -126,9 +126,9 @@ def test_only_steps_of_triable_policies_count() -> None:
 def test_what_had_no_text_before_is_not_done_again() -> None:
     """Memory that the kernel was asked for stays asked for, once."""
     asked = action.Reclaim(target="/c/web/memory.reclaim", amount_bytes=1, policy="x", reason="r")
-    other = dataclasses.replace(write("x"), target="/c/api/cpu.max")
+    unread = dataclasses.replace(write("x"), target="/c/api/cpu.max")
     left = agent_guard.before(
-        (write("x"), asked, other), {asked.target: None, TARGET: "max 100000"}
+        (write("x"), asked, unread), {asked.target: None, TARGET: "max 100000"}
     )
 
     assert [

@@ -31,7 +31,7 @@ class Scene:
     #: Seconds to what happens then.
     plot: dict[float, Callable[[], object]] = field(default_factory=dict)
     #: Told to stop at that time.
-    told: float = float("inf")
+    stop_at: float = float("inf")
     #: Limits are in place.
     left: bool = False
     now: float = 100.0
@@ -47,12 +47,12 @@ class Scene:
 
     def pause(self, seconds: float) -> bool:
         """Time passes, and what was to happen happens."""
-        self.now = min(self.now + seconds, self.told)
+        self.now = min(self.now + seconds, self.stop_at)
         for at in sorted(self.plot):
             if at <= self.now:
                 self.plot.pop(at)()
-        if self.now >= self.told:
-            self.told = float("inf")
+        if self.now >= self.stop_at:
+            self.stop_at = float("inf")
             return True
         return False
 
@@ -86,8 +86,8 @@ class Scene:
 
     def recorded(self) -> float | None:
         """The deadline."""
-        found = self.deadline.read()
-        return found.boottime if found is not None else None
+        deadline = self.deadline.read()
+        return deadline.boottime if deadline is not None else None
 
 
 @pytest.fixture
@@ -98,9 +98,9 @@ def scene(tmp_path: Path) -> Scene:
 
 def test_before_a_restart_the_limits_stay(scene: Scene) -> None:
     """A deadline is recorded and somebody waits for it; nothing is restored."""
-    said = scene.keeper().after_stop("success", 120)
+    outcome = scene.keeper().after_stop("success", 120)
 
-    assert said == "koordlet.service comes back: limits stay for 120 s"
+    assert outcome == "koordlet.service comes back: limits stay for 120 s"
     assert (
         scene.recorded(),
         scene.started,
@@ -143,10 +143,10 @@ def test_another_agent_is_left_alone(scene: Scene, unit: units.SystemdUnit) -> N
     scene.unit = unit
     scene.agent.acquire()
 
-    said = scene.keeper().after_stop("exit-code", 120)
+    outcome = scene.keeper().after_stop("exit-code", 120)
 
-    assert isinstance(said, str)
-    assert "another koordlet is running" in said
+    assert isinstance(outcome, str)
+    assert "another koordlet is running" in outcome
     assert (scene.recorded(), scene.restored, scene.started) == (None, [], [])
 
 
@@ -165,9 +165,9 @@ def test_a_ready_agent_ends_the_wait(scene: Scene) -> None:
     scene.deadline.record(220.0)
     scene.plot[150.0] = scene.deadline.clear
 
-    said = scene.keeper().when_overdue(120, scene.left_over)
+    outcome = scene.keeper().when_overdue(120, scene.left_over)
 
-    assert isinstance(said, str)
+    assert isinstance(outcome, str)
     assert (scene.now, scene.restored) == (150.0, [])
 
 
@@ -207,10 +207,10 @@ def test_an_agent_that_becomes_ready_late_keeps_its_limits(scene: Scene) -> None
     assert scene.restored == []
 
 
-def test_told_to_stop(scene: Scene) -> None:
+def test_a_stop_ends_the_wait_and_the_limits_stay(scene: Scene) -> None:
     """That only ends the wait: what follows is decided after it."""
     scene.deadline.record(220.0)
-    scene.told = 110.0
+    scene.stop_at = 110.0
 
     assert scene.keeper().when_overdue(120, scene.left_over) == "told to stop: limits stay"
     assert (scene.now, scene.restored, scene.recorded()) == (110.0, [], 220.0)
@@ -229,9 +229,9 @@ def test_an_agent_that_runs_gets_no_deadline(scene: Scene) -> None:
     scene.left = True
     scene.agent.acquire()
 
-    said = scene.keeper().when_overdue(120, scene.left_over)
+    outcome = scene.keeper().when_overdue(120, scene.left_over)
 
-    assert "another koordlet is running" in str(said)
+    assert "another koordlet is running" in str(outcome)
     assert (scene.recorded(), scene.restored) == (None, [])
 
 
@@ -293,11 +293,11 @@ def test_another_trouble_is_not_waited_out(scene: Scene) -> None:
 
 def test_a_start_that_fails_is_its_own_helper(scene: Scene) -> None:
     """The first failure records the deadline, later ones keep it; after it they restore."""
-    said = []
+    outcomes = []
     for scene.now in (100.0, 160.0, 230.0, 290.0):
-        said.append(scene.keeper("").after_failed_start(120))
+        outcomes.append(scene.keeper("").after_failed_start(120))
 
-    assert [said[0], *said[2:]] == ["limits of an earlier agent stay for 120 s", DONE, DONE]
+    assert [outcomes[0], *outcomes[2:]] == ["limits of an earlier agent stay for 120 s", DONE, DONE]
     assert scene.restored == [(230.0, False), (290.0, False)]
 
 

@@ -28,20 +28,6 @@ def audited(site: agents.Site) -> list[dict[str, object]]:
     return [json.loads(line) for line in site.paths.audit.read_text().splitlines()]
 
 
-def test_a_quiet_pass_writes_nothing(site: agents.Site) -> None:
-    """Once everything is as it should be, passes change nothing and log nothing."""
-    with site.agent() as who:
-        agents.settle(who, site.clock)
-        calls, lines = len(site.host.calls), len(audited(site))
-        journal = site.paths.journal.read_bytes()
-        for _ in range(5):
-            site.clock.tick()
-            assert not who.one_pass(slow=False)
-
-    assert (calls, lines) == (len(site.host.calls), len(audited(site)))
-    assert journal == site.paths.journal.read_bytes()
-
-
 def test_every_change_is_audited(site: agents.Site) -> None:
     """Each change has a line with policy, reason, workload, the value before and after."""
     site.settle()
@@ -68,16 +54,20 @@ def test_each_plan_has_a_name(site: agents.Site) -> None:
 
 
 def test_a_settled_agent_writes_nothing(site: agents.Site) -> None:
-    """Two rounds of every lane beside the same pods: not one change, nor one line of audit."""
+    """Two rounds of every lane beside the same pods: no change, no line of audit or journal."""
+
+    def written() -> tuple[int, int, bytes]:
+        return len(site.host.calls), len(audited(site)), site.paths.journal.read_bytes()
+
     with site.agent() as who:
         agents.settle(who, site.clock)
-        before = len(site.host.calls), len(audited(site))
+        before = written()
         for number in range(20):
             site.clock.tick()
             assert not who.tick.protection_broken(who)
             assert not who.one_pass(slow=number % 10 == 0)
 
-        assert before == (len(site.host.calls), len(audited(site)))
+        assert written() == before
 
 
 @pytest.mark.parametrize(("threshold", "compared"), [("45%", False), ("95%", True)])
@@ -115,9 +105,9 @@ def test_policies_remember_across_agents(site: agents.Site) -> None:
     site.config = site.config.replace('cpus: "2-3"', 'cpus: "4"')
     site.settle()
 
-    two = site.host.text(site.host.at("/sys/fs/cgroup/cpuset/api/two/cpuset.cpus"))
-    one = site.host.text(site.host.at("/sys/fs/cgroup/cpuset/api/one/cpuset.cpus"))
-    assert (two, one) == ("1\n", "1-3\n")
+    second = site.host.text(site.host.at("/sys/fs/cgroup/cpuset/api/two/cpuset.cpus"))
+    first = site.host.text(site.host.at("/sys/fs/cgroup/cpuset/api/one/cpuset.cpus"))
+    assert (second, first) == ("1\n", "1-3\n")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b'{"state": {"wishes": 7}}'])
@@ -198,7 +188,9 @@ def test_a_policy_that_is_switched_off_puts_back(site: agents.Site, mode: plan.M
     assert images.difference(before, site.image()) == {}
 
 
-def test_hand_over(site: agents.Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hand_over_records_a_deadline_for_the_successor(
+    site: agents.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A deadline is recorded for the successor, seen as overdue once it passes, never before."""
     monkeypatch.setattr("koordlet.host.machine.boottime", lambda: 1000.0)
     with site.agent() as who:
@@ -392,7 +384,9 @@ def test_an_entry_of_the_journal_that_is_none_of_ours(site: agents.Site) -> None
         file.write(records.intent(forged))
     with site.agent() as who:
         assert forged.target not in who.book.entries
-        assert any("never writes to '/proc/sys/kernel/core_pattern'" in x for x in who.book.damage)
+        assert any(
+            "never writes to '/proc/sys/kernel/core_pattern'" in words for words in who.book.damage
+        )
 
     assert site.restore().failed == ()
     assert images.difference(before, site.image()) == {}

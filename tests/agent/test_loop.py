@@ -38,7 +38,7 @@ def test_from_start_to_stop(life: Life) -> None:
     async def act(life: Life) -> None:
         await life.ready()
         assert life.text(WEB) == "2-3"
-        assert [one for one in life.heard.told if one != "WATCHDOG=1"] == [
+        assert [message for message in life.heard.told if message != "WATCHDOG=1"] == [
             "READY=1",
             "STATUS=all surfaces up, enforce, 5 files under control",
         ]
@@ -184,8 +184,8 @@ def test_a_bad_file_keeps_the_old_configuration(life: Life) -> None:
 
     life.run(act)
 
-    told = [one for one in life.heard.told if one != "WATCHDOG=1"]
-    assert "READY=1" in told[told.index("RELOADING=1") :]
+    messages = [message for message in life.heard.told if message != "WATCHDOG=1"]
+    assert "READY=1" in messages[messages.index("RELOADING=1") :]
 
 
 def test_switching_to_observe_while_running(life: Life) -> None:

@@ -57,8 +57,8 @@ def events(life: Life, monkeypatch: pytest.MonkeyPatch) -> Events:
     """Of the machine of ``life``, whose lanes wait for ever."""
     for name in ("FAST", "TICK", "SLOW"):
         monkeypatch.setattr(loop, name, loop.Lane(name, 3600.0))
-    one = Events()
-    left = [one]
+    made = Events()
+    left = [made]
 
     def instance() -> Events:
         if not left:
@@ -66,7 +66,7 @@ def events(life: Life, monkeypatch: pytest.MonkeyPatch) -> Events:
         return left.pop()
 
     monkeypatch.setattr(life.site.host, "events", instance)
-    return one
+    return made
 
 
 def test_who_comes_after_the_start_is_heard(life: Life, events: Events) -> None:

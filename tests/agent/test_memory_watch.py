@@ -51,7 +51,7 @@ def use(top: Path, available: int) -> None:
         (150_000, 140_000, True, False),
     ],
 )
-def test_crossing(
+def test_a_crossing_is_from_enough_to_too_little_since_the_tick(
     tmp_path: Path,
     before: int,
     now: int,
@@ -68,7 +68,7 @@ def test_crossing(
     assert watch.crossed() is crossed
 
 
-def test_told_by_the_kernel(tmp_path: Path) -> None:
+def test_memory_is_looked_at_when_the_kernel_tells(tmp_path: Path) -> None:
     """Then it is looked at however far away it was; telling alone is no crossing."""
     watch = memory_watch.MemoryWatch(machine(tmp_path))
     root = model.Memory(usage=100_000, inactive_file=0, limit=_TOTAL)
@@ -93,7 +93,7 @@ def test_near_a_threshold_the_reader_believes_nothing(
     assert near is reader.closely
 
 
-class Told:
+class RecordingAlarms:
     """Remembers what it was told to tell of."""
 
     def __init__(self) -> None:
@@ -119,17 +119,17 @@ def test_what_the_kernel_shall_tell(tmp_path: Path) -> None:
         soft={"memory.available": "300"},
         soft_grace={"memory.available": "1m"},
     )
-    watch, told = memory_watch.MemoryWatch(reader), Told()
-    watch.alarms = cast("memory_alarms.Alarms", told)
+    watch, alarms = memory_watch.MemoryWatch(reader), RecordingAlarms()
+    watch.alarms = cast("memory_alarms.Alarms", alarms)
     root = model.Memory(usage=500, inactive_file=50, limit=1000)
     pods = model.Memory(usage=900, inactive_file=0, limit=1000)
     settings = node_pressure.Settings(limits=thresholds.parse(texts))
     watch.tick(settings, model.Reading(root=root, pods=pods))
 
     # Less than 300 is available from 700 of working set on; the pods are over theirs already.
-    assert told.levels == {"/sys/fs/cgroup/memory": 750}
+    assert alarms.levels == {"/sys/fs/cgroup/memory": 750}
     watch.tick(settings, model.Reading(root=root, pods=root))
-    assert told.levels == {
+    assert alarms.levels == {
         "/sys/fs/cgroup/memory": 750,
         "/sys/fs/cgroup/memory/kubepods": 850,
     }

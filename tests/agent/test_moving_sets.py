@@ -59,7 +59,7 @@ class Node:
         self,
         *pods: pod.Pod,
         config: str = "",
-        told: kubelet.Kubelet | None = None,
+        reported: kubelet.Kubelet | None = None,
         passes: int = 1,
     ) -> list[str]:
         """Passes of an agent that finds these pods; what conditions it raises in the last one.
@@ -69,13 +69,17 @@ class Node:
         self.site.pods, self.site.config = pods, config
         self.host.calls.clear()
         with self.site.agent() as who:
-            who.tick.observation.observed = observed.Observed(kubelet=told)
+            who.tick.observation.observed = observed.Observed(kubelet=reported)
             for _ in range(passes):
                 who.one_pass(slow=True)
             last = who.tick._before
-        assert not [one for one in self.host.calls if one.errno]
+        assert not [call for call in self.host.calls if call.errno]
         assert last is not None
-        return [f"{one.type} {one.subject}" for one in last.draft.plan.conditions if one.status]
+        return [
+            f"{condition.type} {condition.subject}"
+            for condition in last.draft.plan.conditions
+            if condition.status
+        ]
 
 
 def kube(

@@ -35,10 +35,10 @@ def test_what_another_agent_left_in_containers(version: Cgroup, tmp_path: Path) 
     before = node.site.image()
 
     for _ in range(3):
-        said = node.passed(WEB, config=RESERVE)
+        conditions = node.passed(WEB, config=RESERVE)
 
         assert [node.cpus(path) for path in (TIER, POD, BOX, OTHER)] == ["1-7"] * 4
-        assert said == []
+        assert conditions == []
     node.site.restore()
 
     assert before == node.site.image()
@@ -64,17 +64,17 @@ def test_a_container_of_the_static_policy_that_runs_on_less(
     node = Node(version, tmp_path)
     for path, cpus in ((BOX, "2"), (OTHER, "")):
         node.make(path, cpus)
-    told = static("0-1,4-7", p1="2-3") if holds else static()
-    one = kube("p1", Qos.LS, KubeQos.BURSTABLE, boxes="a")
+    reported = static("0-1,4-7", p1="2-3") if holds else static()
+    web = kube("p1", Qos.LS, KubeQos.BURSTABLE, boxes="a")
     if holds:
-        one = kube("p1", Qos.LSR, KubeQos.GUARANTEED, "2-3", boxes="a")
-        one = replace(one, kubelet_owned=True)
+        web = kube("p1", Qos.LSR, KubeQos.GUARANTEED, "2-3", boxes="a")
+        web = replace(web, kubelet_owned=True)
         node.make(f"{KUBE.pod(KubeQos.GUARANTEED, 'p1')}/{'a' * 64}", "2")
 
-    said = node.passed(one, config=RESERVE, told=told, passes=2)
+    conditions = node.passed(web, config=RESERVE, reported=reported, passes=2)
 
     ours = version == "v1" and not holds
-    assert ([] if ours else ["CPUSetTooNarrow t/p1"]) == said
+    assert ([] if ours else ["CPUSetTooNarrow t/p1"]) == conditions
 
 
 def test_room_for_what_a_static_kubelet_writes(tmp_path: Path) -> None:
@@ -83,11 +83,11 @@ def test_room_for_what_a_static_kubelet_writes(tmp_path: Path) -> None:
     be = kube("p2", Qos.BE, KubeQos.BEST_EFFORT)
     for path in (POD, KUBE.pod(KubeQos.BEST_EFFORT, "p2")):
         node.make(path)
-    node.passed(WEB, be, config=RESERVE, told=static(), passes=2)
+    node.passed(WEB, be, config=RESERVE, reported=static(), passes=2)
     node.make(BOX, "0-7")
     assert node.cpus(BOX) == "0-7"
 
-    node.passed(WEB, be, config=RESERVE, told=static(), passes=2)
+    node.passed(WEB, be, config=RESERVE, reported=static(), passes=2)
 
     assert [node.cpus(path) for path in (POD, BOX)] == ["0-7", "1-7"]
 
@@ -99,7 +99,7 @@ def test_a_pod_that_another_agent_left_too_narrow(tmp_path: Path) -> None:
         node.make(path, cpus)
     before = node.site.image()
     for _ in range(3):
-        node.passed(WEB, config=RESERVE, told=static(), passes=2)
+        node.passed(WEB, config=RESERVE, reported=static(), passes=2)
 
         assert [node.cpus(path) for path in (TIER, POD, BOX)] == ["0-7", "0-7", "1-7"]
     node.site.restore()
@@ -111,7 +111,7 @@ def test_a_kubelet_that_has_not_said_its_policy(tmp_path: Path) -> None:
     """v1: it may write its default set into containers, so pods stay wide; that is said."""
     node = Node("v1", tmp_path)
     pods = [
-        replace(one, source="cluster") for one in (WEB, kube("p2", Qos.BE, KubeQos.BEST_EFFORT))
+        replace(pod, source="cluster") for pod in (WEB, kube("p2", Qos.BE, KubeQos.BEST_EFFORT))
     ]
     for path in (POD, KUBE.pod(KubeQos.BEST_EFFORT, "p2")):
         node.make(path)
@@ -121,8 +121,8 @@ def test_a_kubelet_that_has_not_said_its_policy(tmp_path: Path) -> None:
     node.passed(*pods, config=RESERVE)
     assert [node.cpus(path) for path in (TIER, POD, BOX)] == ["0-7", "0-7", "1-7"]
 
-    said = kubelet.Kubelet(configuration=kubelet.Configuration())
-    assert node.passed(*pods, config=RESERVE, told=said) == []
+    configured = kubelet.Kubelet(configuration=kubelet.Configuration())
+    assert node.passed(*pods, config=RESERVE, reported=configured) == []
     assert [node.cpus(path) for path in (TIER, POD, BOX)] == ["1-7", "1-7", "1-7"]
 
 
@@ -130,10 +130,10 @@ def test_v2_what_an_unknown_kubelet_may_hold_alone(tmp_path: Path) -> None:
     """Sets in Guaranteed pods may be exclusive: they stay, until it has said that it has none."""
     node = Node("v2", tmp_path)
     box = node.make(f"{KUBE.pod(KubeQos.GUARANTEED, 'p1')}/{'a' * 64}", "2-3")
-    one = replace(kube("p1", Qos.LS, KubeQos.GUARANTEED, boxes="a"), source="cluster")
-    node.passed(one, config=RESERVE)
+    web = replace(kube("p1", Qos.LS, KubeQos.GUARANTEED, boxes="a"), source="cluster")
+    node.passed(web, config=RESERVE)
     assert node.cpus(box) == "2-3"
 
-    said = kubelet.Kubelet(configuration=kubelet.Configuration())
-    node.passed(one, config=RESERVE, told=said)
+    configured = kubelet.Kubelet(configuration=kubelet.Configuration())
+    node.passed(web, config=RESERVE, reported=configured)
     assert node.cpus(box) == "1-7"

@@ -38,7 +38,7 @@ def test_what_the_operator_wrote() -> None:
     assert plan.Mode.SHADOW is policy_settings.modes(config)["reserved_cpus"]
 
 
-def test_workloads() -> None:
+def test_declared_workloads_are_pods_of_the_host() -> None:
     """Declared workloads are pods of the namespace ``host``, with a list or a number of CPUs."""
     config = agents.effective(
         """workloads:
@@ -58,7 +58,7 @@ def test_workloads() -> None:
     assert (second.cpus, second.cpu_count, second.match) == (None, 2, "cgroup=x/b")
 
 
-def test_the_node() -> None:
+def test_the_node_has_the_name_of_the_file_or_of_its_host() -> None:
     """The node is named by the file, or by its host."""
     named = agents.effective("node: {name: n7, labels: {a: b}}\n").config
 
@@ -86,7 +86,7 @@ USUAL = pressure.PressurePaths(pods=("kubepods.slice", "kubepods"))
         (None, "kubepods.slice"),
     ],
 )
-def test_where_pods_are(group: str | None, first: str) -> None:
+def test_the_tree_of_a_nested_kubelet_comes_first(group: str | None, first: str) -> None:
     """A nested kubelet's tree counts as soon as one pod was found in it; the usual ones stay."""
     workload = moments.workload(
         "web", colocation.Qos.LS, None, group=group, kube_qos=qos.KubeQos.BURSTABLE
@@ -98,6 +98,6 @@ def test_where_pods_are(group: str | None, first: str) -> None:
     assert set(USUAL.pods) <= set(paths.pods)
 
 
-def test_nobody_there() -> None:
+def test_without_pods_the_usual_paths_stay() -> None:
     """Without pods it is as it was."""
     assert USUAL is policy_settings.proved(USUAL, ())

@@ -27,17 +27,21 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(loop, name, loop.Lane(lane.name, lane.period / 10))
 
 
-def told(life: Life) -> view.ReportView:
+def newest_view(life: Life) -> view.ReportView:
     """The newest view."""
     newest = life.shown.views[-1]
     assert newest is not None
     return newest
 
 
-def condition(life: Life) -> str:
+def refusal(life: Life) -> str:
     """What the condition says; empty where it does not hold."""
-    found = (one for one in told(life).plan.conditions if one.type == "ConfigurationRefused")
-    return next((one.message for one in found if one.status), "")
+    messages = (
+        condition.message
+        for condition in newest_view(life).plan.conditions
+        if condition.type == "ConfigurationRefused" and condition.status
+    )
+    return next(messages, "")
 
 
 def without(life: Life) -> Life:
@@ -61,11 +65,11 @@ def test_what_an_agent_is_ready_with_is_kept(ram: Path) -> None:
         life.file.write_text(good + "no_such_key: 1\n")
         await life.shown.next(lambda: not life.checks().get("configuration", True))
         assert good == last_config.load(kept)
-        assert "in force: what it said before" in condition(life)
+        assert "in force: what it said before" in refusal(life)
         life.file.write_text(good + "log: {level: warning}\n")
         await life.shown.next(lambda: life.checks().get("configuration", False))
         assert good + "log: {level: warning}\n" == last_config.load(kept)
-        assert not condition(life)
+        assert not refusal(life)
 
     life.run(act)
 
@@ -124,13 +128,13 @@ def test_a_start_with_the_last_good_one(ram: Path) -> None:
 
     async def act(life: Life) -> None:
         await life.ready()
-        assert (life.text(WEB), told(life).ready) == ("2-3", True)
+        assert (life.text(WEB), newest_view(life).ready) == ("2-3", True)
         assert life.checks()["configuration"] is False
-        assert "in force: the last good configuration, last-config.yaml" in condition(life)
-        assert any("in force: the last good" in one for one in life.heard.statuses)
+        assert "in force: the last good configuration, last-config.yaml" in refusal(life)
+        assert any("in force: the last good" in status for status in life.heard.statuses)
         life.file.write_text(good)
         await life.shown.next(lambda: life.checks()["configuration"])
-        assert not condition(life)
+        assert not refusal(life)
         assert "in force" not in life.heard.statuses[-1]
 
     life.run(act)
@@ -145,9 +149,9 @@ def test_an_agent_without_any_is_not_ready(ram: Path) -> None:
 
     async def act(life: Life) -> None:
         await life.ready()
-        assert (told(life).ready, told(life).mode) == (False, "observe")
-        assert "no valid configuration" in told(life).unready
-        assert "the built-in values" in condition(life)
+        assert (newest_view(life).ready, newest_view(life).mode) == (False, "observe")
+        assert "no valid configuration" in newest_view(life).unready
+        assert "the built-in values" in refusal(life)
         assert images.difference(limited, life.site.image()) == {}, "nobody has refused them yet"
         deadline = life.who.handover.read()
         assert deadline is not None
@@ -189,13 +193,13 @@ def test_a_stop_is_for_good(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     life.file.write_text("no_such_key: 1\n")
     ended: list[bool] = []
 
-    async def told_meanwhile(*, final: bool) -> None:
+    async def stop_meanwhile(*, final: bool) -> None:
         ended.append(final)
         life.daemon.stop()
 
     async def act(life: Life) -> None:
         await life.ready()
-        monkeypatch.setattr(life.shown, "stop", told_meanwhile)
+        monkeypatch.setattr(life.shown, "stop", stop_meanwhile)
         life.file.write_text(good)
         async with asyncio.timeout(30):
             await life.running

@@ -225,10 +225,10 @@ def _values(running: Running) -> dict[str, object]:
 
 
 def _different(
-    one: Mapping[str, object], other: Mapping[str, object], but: Collection[str] = ()
+    left: Mapping[str, object], right: Mapping[str, object], but: Collection[str] = ()
 ) -> set[str]:
     """The ways to values that two agents do not share."""
-    return {at for at in {*one, *other}.difference(but) if one.get(at) != other.get(at)}
+    return {at for at in {*left, *right}.difference(but) if left.get(at) != right.get(at)}
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
@@ -267,13 +267,13 @@ def test_level_and_form_of_the_log_are_those_of_the_newest_configuration(
 ) -> None:
     """The line that tells of a reload is the first that the new level and form decide about."""
     running = Running(ram / "running", _USUAL)
-    told = []
+    as_json = []
     for wanted in ({"level": "info", "format": "json"}, {"level": "info", "format": "console"}):
         capsys.readouterr()
         running.reload({**_USUAL, "log": wanted})
         line = next(
             line for line in capsys.readouterr().err.splitlines() if "config.applied" in line
         )
-        told.append(line.startswith("{"))
+        as_json.append(line.startswith("{"))
 
-    assert told == [True, False]
+    assert as_json == [True, False]

@@ -49,12 +49,12 @@ class RivalLives(Lifecycles):
     def kubelet_makes_a_pod_anew(self, data: st.DataObject) -> None:
         """Its groups go and come under the same names: what was there is nobody's business."""
         kind, name = self._any(data)
-        one = self.lodgers[name]
-        self.host.exit(one.pid)
-        self._remove_all(one)
+        lodger = self.lodgers[name]
+        self.host.exit(lodger.pid)
+        self._remove_all(lodger)
         self._make(self._home(kind, name))
         pid = self.host.spawn(f"{trees.top(self.version)}/{self._home(kind, name)}")
-        self.lodgers[name] = Lodger(one.pod, pid)
+        self.lodgers[name] = Lodger(lodger.pod, pid)
         self._recover()
 
     @stateful.rule(kind=st.sampled_from(list(qos.KubeQos)))
@@ -117,12 +117,14 @@ class RivalLives(Lifecycles):
         if self.seen is None:
             return
         conditions = self.seen.draft.plan.conditions
-        narrow = [one.subject for one in conditions if one.type == "CPUSetTooNarrow"]
+        narrow = [
+            condition.subject for condition in conditions if condition.type == "CPUSetTooNarrow"
+        ]
         assert [key for key in narrow if not self._spared(key)] == [], conditions
 
     def _spared(self, key: str) -> bool:
-        one = self.lodgers.get(key.rpartition("/")[2])
-        return one is None or one.pod.qos is qos.Qos.SYSTEM or self._evacuated(one)
+        lodger = self.lodgers.get(key.rpartition("/")[2])
+        return lodger is None or lodger.pod.qos is qos.Qos.SYSTEM or self._evacuated(lodger)
 
 
 def _box(name: str) -> str:

@@ -49,7 +49,7 @@ def save(models: expectation.Expectation, where: Path) -> None:
         saving.tick()
 
 
-def test_over_a_boot(tmp_path: Path) -> None:
+def test_models_are_back_after_a_boot(tmp_path: Path) -> None:
     """All models are back after a restart of the machine."""
     save(learned(), tmp_path)
     back = expectation.Expectation()
@@ -116,7 +116,10 @@ def seen_again(known: series.History, at: float, suspended: float = 0.0) -> None
         "groups": counting.reading(at, groups, names=("new", "b", "a")),
     }
     known.take(
-        {name: dataclasses.replace(one, suspended=suspended) for name, one in readings.items()}
+        {
+            name: dataclasses.replace(reading, suspended=suspended)
+            for name, reading in readings.items()
+        }
     )
 
 
@@ -133,9 +136,9 @@ def test_samples_are_there_again_after_a_restart(tmp_path: Path) -> None:
     assert pytest.approx(whole.average, rel=1e-4) == 1.5
     assert 285 <= whole.covered <= 295
     for name, cores in (("a", 0.25), ("b", 0.5)):
-        found = back.groups.window(name, meter.CPU, 1010.0, 300.0)
-        assert found is not None
-        assert cores == pytest.approx(found.average, rel=1e-4)
+        window = back.groups.window(name, meter.CPU, 1010.0, 300.0)
+        assert window is not None
+        assert cores == pytest.approx(window.average, rel=1e-4)
     assert back.groups.window("new", meter.CPU, 1010.0, 300.0) is None
 
 
@@ -154,9 +157,9 @@ def test_samples_age_while_nobody_looks(tmp_path: Path) -> None:
 def test_clocks_waver_and_do_not_run_back(tmp_path: Path, suspended: float, *, good: bool) -> None:
     """Time in suspend is a difference of two clocks: a little less than before is the same."""
     remembered(used(), tmp_path, "boot-1", 1000.0).close()
-    found = remembered(series.History(), tmp_path, "boot-1", 1010.0, suspended).revive()
+    problems = remembered(series.History(), tmp_path, "boot-1", 1010.0, suspended).revive()
 
-    assert good is (found == [])
+    assert good is (problems == [])
 
 
 def test_samples_of_another_boot_are_nobodys(tmp_path: Path) -> None:
@@ -187,11 +190,11 @@ def test_damaged_samples_cost_themselves(tmp_path: Path, key: str, value: object
     old.close()
     where = tmp_path / "samples.json"
     body = json.loads(where.read_text())
-    several = body["state"]["spaces"]["node"]
+    columns = body["state"]["spaces"]["node"]
     if key:
-        several["cpu"][key] = value
+        columns["cpu"][key] = value
     else:
-        several["cpu"] = value
+        columns["cpu"] = value
     where.write_text(json.dumps(body))
     back = series.History()
 

@@ -23,7 +23,7 @@ THRESHOLD = "resourceUsedThresholdWithBE"
 CONFIG_KEY = "resource-threshold-config"
 GOOD: dict[str, Any] = {"enable": True, "cpuSuppressThresholdPercent": 40}
 #: The same strategy by each of its sources: the object, and what spoils it.
-SAID: dict[str, tuple[kinds.Kind, dict[str, Any], dict[str, Any]]] = {
+STRATEGIES: dict[str, tuple[kinds.Kind, dict[str, Any], dict[str, Any]]] = {
     "NodeSLO": (
         kinds.NODE_SLOS,
         {"metadata": {"name": "n1"}, "spec": {THRESHOLD: GOOD}},
@@ -99,13 +99,13 @@ class Cluster:
         return snapshots[0]
 
 
-sources = pytest.mark.parametrize("source", SAID)
+sources = pytest.mark.parametrize("source", STRATEGIES)
 
 
 @sources
 def test_the_last_valid_strategy_holds_after_a_restart(ram: Path, source: str) -> None:
     """A second and a third agent that find it spoiled do what the first did; mended, it is new."""
-    kind, body, spoiled = SAID[source]
+    kind, body, spoiled = STRATEGIES[source]
     cluster = Cluster(ram)
     cluster.create(kind, body)
     good = cluster.lived()
@@ -114,11 +114,11 @@ def test_the_last_valid_strategy_holds_after_a_restart(ram: Path, source: str) -
 
     assert good is not None
     assert good.threshold.cpu_suppress_threshold_percent == 40
-    for found in (second, third):
-        assert found is not None
-        assert good.threshold == found.threshold
-        assert found.unread
-        assert len(found.problems) == 1
+    for held in (second, third):
+        assert held is not None
+        assert good.threshold == held.threshold
+        assert held.unread
+        assert len(held.problems) == 1
     mended = json.loads(json.dumps(body).replace("40", "30"))
     cluster.patch(kind, body, {key: mended[key] for key in ("spec", "data") if key in mended})
     fourth = cluster.lived()
@@ -130,22 +130,22 @@ def test_the_last_valid_strategy_holds_after_a_restart(ram: Path, source: str) -
 @sources
 def test_what_was_taken_back_does_not_come_again(ram: Path, source: str) -> None:
     """An object that an agent saw go holds nothing: one that comes spoiled has no past."""
-    kind, body, spoiled = SAID[source]
+    kind, body, spoiled = STRATEGIES[source]
     cluster = Cluster(ram)
     cluster.create(kind, body)
     cluster.lived()
     cluster.delete(kind, body)
     assert cluster.lived() is None
     cluster.create(kind, {**body, **spoiled})
-    found = cluster.lived()
+    spoiled_anew = cluster.lived()
 
-    assert found is not None
-    assert found.threshold.cpu_suppress_threshold_percent == 65
+    assert spoiled_anew is not None
+    assert spoiled_anew.threshold.cpu_suppress_threshold_percent == 65
 
 
 def test_a_damaged_strategy_costs_itself(ram: Path) -> None:
     """One other digit is not believed, nor is half a file; what the object says right counts."""
-    kind, body, spoiled = SAID["NodeSLO"]
+    kind, body, spoiled = STRATEGIES["NodeSLO"]
     cluster = Cluster(ram)
     cluster.create(kind, body)
     cluster.lived()
@@ -153,11 +153,11 @@ def test_a_damaged_strategy_costs_itself(ram: Path) -> None:
     whole = cluster.record.read_bytes()
     for damage in (whole.replace(b"40", b"90"), whole[:40], b"[" * 9999, b"{}"):
         cluster.record.write_bytes(damage)
-        found = cluster.lived()
-        assert found is not None
+        held = cluster.lived()
+        assert held is not None
         assert (
-            found.threshold.enable,
-            found.threshold.cpu_suppress_threshold_percent,
+            held.threshold.enable,
+            held.threshold.cpu_suppress_threshold_percent,
         ) == (True, 65)
 
 

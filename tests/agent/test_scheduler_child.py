@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from koordlet.agent import scheduler_child
-from tests.kit import deadline
+from tests.kit import deadline, logs
 
 _LIVES = [sys.executable, "-S", "-c", "import time; time.sleep(1000)"]
 _PACE = scheduler_child.Pace(first_seconds=0.01, most_seconds=0.02, grace_seconds=5.0)
@@ -21,25 +21,25 @@ def runs(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-async def started(one: scheduler_child.SchedulerChild, times: int) -> int:
+async def started(child: scheduler_child.SchedulerChild, times: int) -> int:
     """Wait until it was started so often and runs; its process."""
-    await deadline.comes(lambda: one.starts >= times and one.pid is not None)
-    assert one.pid is not None
-    return one.pid
+    await deadline.comes(lambda: child.starts >= times and child.pid is not None)
+    assert child.pid is not None
+    return child.pid
 
 
 def test_a_killed_child_comes_back_and_a_stopped_one_does_not() -> None:
     """SIGKILL, and there is another; after ``stop`` there is none."""
 
     async def body() -> None:
-        one = scheduler_child.SchedulerChild(_LIVES, pace=_PACE)
-        one.start()
-        first = await started(one, 1)
+        child = scheduler_child.SchedulerChild(_LIVES, pace=_PACE)
+        child.start()
+        first = await started(child, 1)
         os.kill(first, signal.SIGKILL)
-        second = await started(one, 2)
+        second = await started(child, 2)
         assert second != first
-        await one.stop()
-        assert one.pid is None
+        await child.stop()
+        assert child.pid is None
         assert not runs(second)
 
     asyncio.run(body())
@@ -54,26 +54,27 @@ def test_one_that_does_not_end_is_killed() -> None:
     pace = scheduler_child.Pace(grace_seconds=0.05)
 
     async def body() -> None:
-        one = scheduler_child.SchedulerChild([sys.executable, "-S", "-c", stubborn], pace=pace)
-        one.start()
-        pid = await started(one, 1)
-        await one.stop()
+        child = scheduler_child.SchedulerChild([sys.executable, "-S", "-c", stubborn], pace=pace)
+        child.start()
+        pid = await started(child, 1)
+        await child.stop()
         assert not runs(pid)
 
     asyncio.run(body())
 
 
 def test_a_program_that_is_not_there_is_tried_again() -> None:
-    """It costs a pause, never the agent."""
+    """It costs a pause, never the agent; each attempt is logged with its reason."""
 
     async def body() -> None:
-        one = scheduler_child.SchedulerChild(["/nonexistent/koordlet"], pace=_PACE)
-        one.start()
-        await asyncio.sleep(0)
-        assert one.pid is None
-        await one.stop()
+        child = scheduler_child.SchedulerChild(["/nonexistent/koordlet"], pace=_PACE)
+        child.start()
+        await deadline.comes(lambda: stream.getvalue().count("cannot be started") >= 2)
+        assert (child.pid, child.starts) == (None, 0)
+        await child.stop()
 
-    asyncio.run(body())
+    with logs.written() as stream:
+        asyncio.run(body())
 
 
 def test_the_child_ends_with_its_parent() -> None:
@@ -84,26 +85,26 @@ def test_the_child_ends_with_its_parent() -> None:
     )
     parent = (
         "import os, subprocess, sys;"
-        "one = subprocess.Popen([sys.executable, '-c', sys.argv[1], str(os.getpid())]);"
-        "print(one.pid, flush=True); one.wait()"
+        "child = subprocess.Popen([sys.executable, '-c', sys.argv[1], str(os.getpid())]);"
+        "print(child.pid, flush=True); child.wait()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", parent, child], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        told = sorted((process.stdout.readline().strip(), process.stdout.readline().strip()))
-        assert told[1] == "True"
+        lines = sorted((process.stdout.readline().strip(), process.stdout.readline().strip()))
+        assert lines[1] == "True"
         process.kill()
-        gone = Path(f"/proc/{told[0]}")
+        gone = Path(f"/proc/{lines[0]}")
         deadline.until(lambda: not gone.exists() or " Z " in _state(gone), "it has ended")
     orphan = (
         "from koordlet.agent import scheduler_child;"
         f"print(scheduler_child.end_with({os.getppid()}))"
     )
-    said = subprocess.run(
+    orphaned = subprocess.run(
         [sys.executable, "-c", orphan], capture_output=True, text=True, check=True
     )
-    assert said.stdout.strip() == "False"
+    assert orphaned.stdout.strip() == "False"
 
 
 def _state(process: Path) -> str:

@@ -44,11 +44,11 @@ def config(**sections: Any) -> schema.Config:
 def test_what_is_asked(sections: dict[str, Any], runs: object, wants: object) -> None:
     """What somebody wrote down counts; why is said."""
     sections.setdefault("kubelet", {}).setdefault("directory", "/nowhere")
-    found = sources.choose(config(**sections), root.LiveHost(), {})
+    choice = sources.choose(config(**sections), root.LiveHost(), {})
 
-    assert (runs, wants) == (found.kubelet, found.kube)
-    assert (not (runs or wants)) is found.standalone
-    assert len(found.why) == 2
+    assert (runs, wants) == (choice.kubelet, choice.kube)
+    assert (not (runs or wants)) is choice.standalone
+    assert len(choice.why) == 2
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,17 @@ def test_a_kubeconfig_that_is_not_there(
     )
     places = {"FILE": str(tmp_path / "c.yaml"), "STATE": str(tmp_path / "state")}
 
-    assert cli.main([places.get(one, one) for one in words]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert said[-1].startswith("koordlet: /nowhere/config: no usable credentials: there is no such")
-    assert not [one for one in said if "source_missing" in one or "source.failed" in one]
+    assert cli.main([places.get(word, word) for word in words]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith(
+        "koordlet: /nowhere/config: no usable credentials: there is no such"
+    )
+    assert not [line for line in lines if "source_missing" in line or "source.failed" in line]
 
 
 def test_what_was_not_heard() -> None:
     """One line for each reason; what is well says nothing."""
-    told = observed.Observed(
+    gathered = observed.Observed(
         sources=(
             snapshot.Source(name="a", ok=False, problem="Connection refused"),
             snapshot.Source(name="b", ok=True),
@@ -87,26 +89,26 @@ def test_what_was_not_heard() -> None:
         )
     )
 
-    assert sources.unheard(told) == ["not known: a, c: Connection refused"]
+    assert sources.unheard(gathered) == ["not known: a, c: Connection refused"]
     assert sources.unheard(None) == []
 
 
 def test_a_kubelet_is_seen_by_its_checkpoint(tmp_path: Path) -> None:
     """Every kubelet writes it."""
     (tmp_path / "cpu_manager_state").write_text("{}")
-    said = config(kubelet={"directory": str(tmp_path)})
+    settings = config(kubelet={"directory": str(tmp_path)})
 
-    assert sources.choose(said, root.LiveHost(), {}).kubelet
+    assert sources.choose(settings, root.LiveHost(), {}).kubelet
 
 
 def test_a_recorded_machine_is_never_asked(tmp_path: Path) -> None:
     """Whatever the configuration says."""
-    said = config(kubelet={"mode": "on"}, kube={"mode": "on"})
+    settings = config(kubelet={"mode": "on"}, kube={"mode": "on"})
     host = directory.DirHost(str(tmp_path))
 
-    assert sources.choose(said, host, {}).standalone
-    assert sources.gatherer(said, host) is None
-    assert sources.once(said, host) is None
+    assert sources.choose(settings, host, {}).standalone
+    assert sources.gatherer(settings, host) is None
+    assert sources.once(settings, host) is None
 
 
 @pytest.fixture
@@ -162,8 +164,8 @@ def checked(config: Path) -> dict[str, Any]:
         text=True,
         check=True,
     )
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+    document: dict[str, Any] = json.loads(ran.stdout)
+    return document
 
 
 def test_a_certificate_of_its_own_needs_no_setting(tmp_path: Path) -> None:
@@ -174,14 +176,14 @@ def test_a_certificate_of_its_own_needs_no_setting(tmp_path: Path) -> None:
         own = Path(section["directory"]) / "pki" / "kubelet.crt"
         own.parent.mkdir()
         own.write_bytes(certificate.read_bytes() + authority.certificate.read_bytes())
-        found = {
+        documents = {
             name: checked(written(tmp_path / f"{name}.yaml", kubelet=section, node={"name": name}))
             for name in ("node-1", "node-2")
         }
 
     problems = {
-        name: [one["problem"] for one in said["sources"] if one["name"] == "kubelet"]
-        for name, said in found.items()
+        name: [source["problem"] for source in document["sources"] if source["name"] == "kubelet"]
+        for name, document in documents.items()
     }
     assert problems["node-1"] == [""]
     (why,) = problems["node-2"]
@@ -196,9 +198,10 @@ def test_check_says_what_each_source_says(tmp_path: Path, kubelet: dict[str, Any
     ill = checked(written(tmp_path / "ill.yaml", kubelet=kubelet))
 
     assert not well["standalone"]
-    assert [one["ok"] for one in well["sources"]] == [True] * 7
-    assert "kube-system/etcd-n1" in {one["workload"] for one in well["workloads"]}
-    assert "returned 401" in {one["name"]: one["problem"] for one in ill["sources"]}["kubelet"]
+    assert [source["ok"] for source in well["sources"]] == [True] * 7
+    assert "kube-system/etcd-n1" in {workload["workload"] for workload in well["workloads"]}
+    problems = {source["name"]: source["problem"] for source in ill["sources"]}
+    assert "returned 401" in problems["kubelet"]
 
 
 def test_thresholds_are_held_against_those_of_the_kubelet(
@@ -215,11 +218,11 @@ def test_thresholds_are_held_against_those_of_the_kubelet(
     )
 
     assert cli.main(["explain", "eviction", "--config", str(config)]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     late = "memory.available<100Mi is not earlier than the kubelet's 100Mi"
-    assert "conditions: EvictionThresholdLate" in said
-    assert said.count(late) == 2, "with its signal, and in the condition"
-    assert "pid.available<" not in said
+    assert "conditions: EvictionThresholdLate" in output
+    assert output.count(late) == 2, "with its signal, and in the condition"
+    assert "pid.available<" not in output
 
 
 def test_run_follows_the_kubelet(tmp_path: Path, kubelet: dict[str, Any]) -> None:
@@ -234,12 +237,12 @@ def test_run_follows_the_kubelet(tmp_path: Path, kubelet: dict[str, Any]) -> Non
     with observing.running(tmp_path, config) as node:
 
         def names() -> set[str]:
-            return {one["name"] for one in node()["workloads"]}
+            return {workload["name"] for workload in node()["workloads"]}
 
         assert {"web-1", "db-0", "job-0", "etcd-n1", "pinned-0"} <= names()
         pods.write_text('{"kind":"PodList","items":[')
         deadline.until(
-            lambda: [one for one in node()["sources"] if not one["ok"]], "the kubelet has failed"
+            lambda: not all(source["ok"] for source in node()["sources"]), "the kubelet has failed"
         )
         assert "db-0" in names()
         pods.write_text('{"kind":"PodList","items":[]}')
@@ -265,7 +268,7 @@ def test_the_container_runtime(
         socket = tmp_path / "var/run/nri/nri.sock"
         socket.parent.mkdir(parents=True)
         socket.touch()
-    said = config(nri={"mode": mode}).nri
+    section = config(nri={"mode": mode}).nri
 
     host = directory.DirHost(str(tmp_path))
-    assert expected is sources.wants_runtime(said, host, alone=alone)
+    assert expected is sources.wants_runtime(section, host, alone=alone)

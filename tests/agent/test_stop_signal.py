@@ -18,35 +18,35 @@ def importing(folder: Path, *words: str) -> subprocess.Popen[str]:
     """The program, once it has begun to import its modules and not yet ended to."""
     config = folder / "config.yaml"
     config.write_text(agents.HEADER + "mode: observe\nreport: {http: {enabled: false}}\n")
-    one = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-X", "importtime", "-m", "koordlet", *words, "--config", str(config)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert one.stderr is not None
-    for line in one.stderr:
+    assert process.stderr is not None
+    for line in process.stderr:
         if line.rpartition("|")[2].strip() == "koordlet.cli.streams":
-            return one
+            return process
     raise AssertionError("it imports that")
 
 
 @pytest.mark.parametrize("number", stop_signal.NUMBERS)
 def test_an_agent_told_while_it_imports(tmp_path: Path, number: signal.Signals) -> None:
     """It ends as one that was told later: in order, with its own status."""
-    one = importing(tmp_path, "run", "--state-dir", str(tmp_path / "state"))
-    one.send_signal(number)
-    _, said = one.communicate(timeout=deadline.PATIENCE)
-    assert one.returncode == 0, said[-2000:]
-    assert "daemon.ready" not in said, "nothing is begun for the sake of ending it"
+    process = importing(tmp_path, "run", "--state-dir", str(tmp_path / "state"))
+    process.send_signal(number)
+    _, log = process.communicate(timeout=deadline.PATIENCE)
+    assert process.returncode == 0, log[-2000:]
+    assert "daemon.ready" not in log, "nothing is begun for the sake of ending it"
 
 
 def test_another_command_told_while_it_imports(tmp_path: Path) -> None:
     """It has nothing to put in order: it dies of the signal, as any program."""
-    one = importing(tmp_path, "config")
-    one.send_signal(signal.SIGTERM)
-    one.communicate(timeout=deadline.PATIENCE)
-    assert one.returncode == -signal.SIGTERM
+    process = importing(tmp_path, "config")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=deadline.PATIENCE)
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_what_is_ignored_stays_ignored() -> None:

@@ -34,7 +34,7 @@ def test_a_pass_changes_nothing_and_the_next_wants_the_same(site: agents.Site) -
 def test_a_mode_that_is_overridden_holds_for_its_policy_alone(site: agents.Site) -> None:
     """What a policy in shadow wants is in the plan, and is not decided for a container."""
     site.modes = {shared_pools.STEM: plan.Mode.SHADOW}
-    outcomes = {one.stem: one.mode for one in site.line().draft({}).round.outcomes}
+    outcomes = {outcome.stem: outcome.mode for outcome in site.line().draft({}).round.outcomes}
 
     assert outcomes[shared_pools.STEM] is plan.Mode.SHADOW
     assert outcomes["reserved_cpus"] is plan.Mode.ENFORCE
@@ -47,7 +47,7 @@ def test_a_trace_has_the_inputs_of_each_policy_that_is_not_off(site: agents.Site
     made = line.draft({}, trace=stations)
 
     assert set(stations.inputs) == {
-        one.stem for one in made.round.outcomes if one.mode is not plan.Mode.OFF
+        outcome.stem for outcome in made.round.outcomes if outcome.mode is not plan.Mode.OFF
     }
 
 
@@ -62,4 +62,4 @@ def test_a_newcomer_is_admitted_once_and_remembered(site: agents.Site) -> None:
     line.admit(newcomer, "main")
     line.admit(newcomer, "other")
 
-    assert [one.uid for one in line.announcements.pods] == ["u1"]
+    assert [announced.uid for announced in line.announcements.pods] == ["u1"]

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from koordlet.agent import lifecycle, publisher
-from koordlet.host.fs import root
 from koordlet.model import absence, cpuset, errors
 from koordlet.model.qos import KubeQos, Qos
 from tests.kit import agents, colocation, images, unanswering
@@ -139,13 +138,13 @@ class Life:
 
 def campaign(version: Cgroup, state: Path, every: int) -> dict[str, str]:
     """File and errno to what went wrong, of every so many-eth read of a tick, and of all."""
-    found: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
     with Scene(version, state).living() as life:
         for number in NUMBERS:
             for path in life.paths[number % every :: every]:
-                found[f"{path} {errors.errno_name(number)}"] = life.silence(number, [path], 3)
-            found[f"all {errors.errno_name(number)}"] = life.silence(number, None, 15)
-    return {where: problem for where, problem in found.items() if problem}
+                outcomes[f"{path} {errors.errno_name(number)}"] = life.silence(number, [path], 3)
+            outcomes[f"all {errors.errno_name(number)}"] = life.silence(number, None, 15)
+    return {where: problem for where, problem in outcomes.items() if problem}
 
 
 @versions
@@ -231,9 +230,11 @@ def test_cpus_that_go_while_nothing_else_is_read(ram: Path) -> None:
 def test_it_is_said_once() -> None:
     """The sentence stays the same while the named file is silent, whatever else is."""
     targets = publisher.UnansweredReads()
-    one, other = (absence.Unanswered(name, errno.EIO, held=True) for name in ("/a", "/b"))
-    first = targets.update([one, other])
-    assert first == targets.update([other, one])
+    first_read, second_read = (
+        absence.Unanswered(name, errno.EIO, held=True) for name in ("/a", "/b")
+    )
+    first = targets.update([first_read, second_read])
+    assert first == targets.update([second_read, first_read])
     assert "/a (EIO) and others" in targets.why
     assert targets.update([]) == ""
     assert not targets.why
@@ -249,4 +250,3 @@ def test_what_is_unknown_is_named_first() -> None:
 
     assert targets.why.startswith("/b (EMFILE) and others")
     assert "nothing is put back" in targets.why
-    assert root.LiveHost().silence.so_far() == ()

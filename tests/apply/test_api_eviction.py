@@ -60,10 +60,10 @@ class World:
         }
         await self.store.patch(ref, objects.Merge({"status": status}), subresource="status")
 
-    async def evict(self, uid: str, *, grace: int | None = 1, **how: bool) -> evictor.Outcome:
+    async def evict(self, uid: str, *, grace: int | None = 1, **options: bool) -> evictor.Outcome:
         """One attempt."""
-        way = api_eviction.ApiEviction(self.client, node="n1", clock=lambda: 1e9, **how)
-        return await way(
+        backend = api_eviction.ApiEviction(self.client, node="n1", clock=lambda: 1e9, **options)
+        return await backend(
             eviction.Eviction(
                 pod=f"{NAMESPACE}/web",
                 uid=uid,
@@ -82,8 +82,8 @@ class World:
 
     async def events(self) -> list[objects.Object]:
         """What people see."""
-        found = await objects.collect(self.store.list(kinds.EVENTS, namespace=NAMESPACE))
-        return list(found.items)
+        page = await objects.collect(self.store.list(kinds.EVENTS, namespace=NAMESPACE))
+        return list(page.items)
 
 
 @asynccontextmanager
@@ -124,17 +124,19 @@ def play(tmp_path: Path) -> Play:
     return run
 
 
-def test_evicted(play: Play) -> None:
+def test_an_eviction_has_the_grace_that_was_decided_and_an_event(play: Play) -> None:
     """With the grace that was decided; the pod says why, and has an event with the annotations."""
 
     async def body(world: World) -> None:
-        came = await world.evict(await world.pod(), grace=1)
+        outcome = await world.evict(await world.pod(), grace=1)
         pod = await world.stands()
         (event,) = await world.events()
 
-        assert came == evictor.Outcome(done=True, detail="evicted")
+        assert outcome == evictor.Outcome(done=True, detail="evicted")
         assert pod["metadata"]["deletionGracePeriodSeconds"] == 1
-        assert "DisruptionTarget" in [one["type"] for one in pod["status"]["conditions"]]
+        assert "DisruptionTarget" in [
+            condition["type"] for condition in pod["status"]["conditions"]
+        ]
         assert (event["reason"], event["type"]) == ("Evicted", "Warning")
         assert event["regarding"]["uid"] == pod["metadata"]["uid"]
         assert event["metadata"]["annotations"] == {"starved_resource": "memory"}
@@ -187,26 +189,26 @@ def test_an_eviction_does_not_depend_on_the_note(play: Play, status: int) -> Non
     play(body)
 
 
-@pytest.mark.parametrize(("behind", "least"), [(False, 10.0), (True, 10.0)])
-def test_a_budget_that_does_not_allow_it(play: Play, *, behind: bool, least: float) -> None:
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_budget_that_does_not_allow_it(play: Play, *, behind: bool) -> None:
     """429: the pod stays, has no event, and nobody asks again before the server says so."""
 
     async def body(world: World) -> None:
         uid = await world.pod()
         await world.budget(int(behind), behind=behind)
-        came = await world.evict(uid)
+        outcome = await world.evict(uid)
 
-        assert not came.done
-        assert "the pod's disruption budget forbids it" in came.detail
-        assert came.retry_after == least
+        assert not outcome.done
+        assert "the pod's disruption budget forbids it" in outcome.detail
+        assert outcome.retry_after == 10.0
         assert "deletionTimestamp" not in (await world.stands())["metadata"]
         assert not await world.events()
 
     play(body)
 
 
-def test_retry_after_of_the_server(play: Play) -> None:
-    """A longer wait than ours is heeded."""
+def test_a_longer_pause_of_the_server_is_heeded(play: Play) -> None:
+    """``Retry-After`` counts where it is more than ours."""
 
     async def body(world: World) -> None:
         uid = await world.pod()
@@ -227,12 +229,12 @@ def test_two_budgets_are_a_mistake(play: Play) -> None:
         uid = await world.pod()
         await world.budget(1, "b")
         await world.budget(1, "c")
-        came = await world.evict(uid)
+        outcome = await world.evict(uid)
 
-        assert not came.done
-        assert "the cluster must be repaired first" in came.detail
-        assert "more than one PodDisruptionBudget" in came.detail
-        assert came.retry_after == 60
+        assert not outcome.done
+        assert "the cluster must be repaired first" in outcome.detail
+        assert "more than one PodDisruptionBudget" in outcome.detail
+        assert outcome.retry_after == 60
 
     play(body)
 
@@ -254,15 +256,15 @@ def test_pods_that_are_not_ready(play: Play, policy: str, *, done: bool) -> None
     play(body)
 
 
-def test_dry_run(play: Play) -> None:
+def test_a_dry_run_ends_no_pod(play: Play) -> None:
     """Budgets are asked, pod and budget stay, and no event says otherwise."""
 
     async def body(world: World) -> None:
         uid = await world.pod()
         await world.budget(1)
-        came = await world.evict(uid, dry_run=True)
-        assert came.done
-        assert came.detail == "dry run: the pod would be evicted"
+        outcome = await world.evict(uid, dry_run=True)
+        assert outcome.done
+        assert outcome.detail == "dry run: the pod would be evicted"
         assert "deletionTimestamp" not in (await world.stands())["metadata"]
         assert not await world.events()
 
@@ -274,15 +276,15 @@ def test_another_pod_of_the_same_name(play: Play) -> None:
 
     async def body(world: World) -> None:
         await world.pod()
-        came = await world.evict("a-uid-of-yesterday")
+        outcome = await world.evict("a-uid-of-yesterday")
 
-        assert came == evictor.Outcome(done=True, detail="the pod was already gone")
+        assert outcome == evictor.Outcome(done=True, detail="the pod was already gone")
         assert "deletionTimestamp" not in (await world.stands())["metadata"]
 
     play(body)
 
 
-def test_gone_already(play: Play) -> None:
+def test_a_pod_that_is_gone_already_is_done(play: Play) -> None:
     """404 is as good as done."""
 
     async def body(world: World) -> None:
@@ -297,31 +299,31 @@ def test_deleting_asks_no_budget(play: Play) -> None:
     async def body(world: World) -> None:
         uid = await world.pod()
         await world.budget(0)
-        came = await world.evict(uid, grace=7, delete=True)
+        outcome = await world.evict(uid, grace=7, delete=True)
 
-        assert came == evictor.Outcome(done=True, detail="deleted")
+        assert outcome == evictor.Outcome(done=True, detail="deleted")
         assert (await world.stands())["metadata"]["deletionGracePeriodSeconds"] == 7
 
     play(body)
 
 
 @pytest.mark.parametrize("manner", [faults.Manner.RESET, faults.Manner.HALF])
-def test_no_answer(play: Play, manner: faults.Manner) -> None:
-    """A connection that breaks is no eviction; it is tried again later."""
+def test_a_connection_that_breaks_is_no_eviction(play: Play, manner: faults.Manner) -> None:
+    """It is tried again later, and the result says why."""
 
     async def body(world: World) -> None:
         uid = await world.pod()
         world.serving.faults.add(faults.Fault(manner, "POST", _PATH, times=-1))
-        came = await world.evict(uid)
+        outcome = await world.evict(uid)
 
-        assert not came.done
-        assert came.detail
+        assert not outcome.done
+        assert outcome.detail
 
     play(body)
 
 
-def test_an_event_that_is_lost(play: Play) -> None:
-    """Costs nobody anything."""
+def test_an_event_that_is_lost_costs_no_eviction(play: Play) -> None:
+    """The API server refuses the event alone."""
 
     async def body(world: World) -> None:
         uid = await world.pod()
@@ -357,9 +359,9 @@ def test_whoever_is_still_there_is_asked_again(play: Play, status: int, body: by
         world.serving.faults.add(
             faults.Fault(faults.Manner.ANSWER, "POST", _PATH, status=status, body=body)
         )
-        came = await world.evict(uid)
-        assert not came.done
-        assert came.detail.startswith("the pod still exists")
+        outcome = await world.evict(uid)
+        assert not outcome.done
+        assert outcome.detail.startswith("the pod still exists")
         assert (await world.evict(uid)).done
 
     play(played)

@@ -38,10 +38,10 @@ def pair(version: str, group: str = "g") -> tuple[action.WriteFile, action.Write
     return quota, burst
 
 
-def entry(one: action.WriteFile, original: str) -> journal.Entry:
+def entry(write: action.WriteFile, original: str) -> journal.Entry:
     """What the journal has of a file that nobody wants any more."""
     return journal.Entry(
-        kind="WriteFile", target=one.target, policy="p", original=original, values=(one.value,)
+        kind="WriteFile", target=write.target, policy="p", original=original, values=(write.value,)
     )
 
 
@@ -53,7 +53,7 @@ def fitted(
     names = {"quota": quota, "burst": burst}
     made = bursts.fit(
         LAYOUTS[version],
-        {one.target: one for one in wanted},
+        {write.target: write for write in wanted},
         {names[name].target: text for name, text in there.items()},
         {names[name].target: entry(names[name], text) for name, text in (back or {}).items()},
     )
@@ -82,8 +82,8 @@ def test_a_quota_that_goes_back() -> None:
     burst = pair("v2")[1]
 
     for there, back in (("70000", "90000"), ("90000", "70000")):
-        found = fitted("v2", burst, quota=f"{there} 100000", back={"quota": f"{back} 100000"})
-        assert found == {"burst": "70000"}
+        written = fitted("v2", burst, quota=f"{there} 100000", back={"quota": f"{back} 100000"})
+        assert written == {"burst": "70000"}
 
 
 def test_the_burst_of_somebody_else_makes_way() -> None:
@@ -112,7 +112,7 @@ def test_a_burst_is_out_of_the_way_of_a_unit() -> None:
 
     def turn(current: str) -> list[str]:
         texts = {quota.target: "200000 100000", burst.target: current}
-        return [one.action.target for one in ordering.order([unit, burst], texts)]
+        return [step.action.target for step in ordering.order([unit, burst], texts)]
 
     assert [burst.target, quota.target] == turn("150000")
     assert [quota.target, burst.target] == turn("0")
@@ -178,7 +178,7 @@ class Node:
         """Quota and burst of pod and container once an agent has nothing to do any more."""
         self.site.config = config(burst=burst, ratio=ratio)
         self.site.settle()
-        assert not [one for one in self.host.calls if one.errno], "the kernel refused"
+        assert not [call for call in self.host.calls if call.errno], "the kernel refused"
         return [(self.read(group, 0).split()[0], self.read(group, 1)) for group in (POD, BOX)]
 
     def read(self, group: str, row: int) -> str:

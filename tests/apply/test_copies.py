@@ -108,5 +108,5 @@ def test_a_forked_process_has_its_parent_s(*, has: int, known: bool, adopted: bo
     )
     now = replace(colocation.moment(moments.machine(1, 2), ()), oom_scores={"g": {7: 1000, 8: has}})
 
-    found = list(copies.find(made, now, {entry.target: entry}))
-    assert found == ([(made[1], "-3")] if adopted else [])
+    adoptions = list(copies.find(made, now, {entry.target: entry}))
+    assert adoptions == ([(made[1], "-3")] if adopted else [])

@@ -31,17 +31,17 @@ def seen(**of: int) -> snapshot.Snapshot:
 
 def entry(*values: str, target: str = WANTED.target) -> dict[str, journal.Entry]:
     """What the journal knows."""
-    one = journal.Entry(kind="ShareCore", target=target, policy="p", original=None, values=values)
-    return {target: one}
+    made = journal.Entry(kind="ShareCore", target=target, policy="p", original=None, values=values)
+    return {target: made}
 
 
 def completed(
-    now: snapshot.Snapshot, entries: dict[str, journal.Entry], one: action.ShareCore = WANTED
+    now: snapshot.Snapshot, entries: dict[str, journal.Entry], wanted: action.ShareCore = WANTED
 ) -> action.ShareCore:
     """The action as a plan has it."""
-    found = core_cookies.Completing(now, entries).complete(one)
-    assert isinstance(found, action.ShareCore)
-    return found
+    done = core_cookies.Completing(now, entries).complete(wanted)
+    assert isinstance(done, action.ShareCore)
+    return done
 
 
 def test_a_new_cookie_is_announced_by_its_process() -> None:
@@ -57,8 +57,8 @@ def test_ours_is_known_by_its_number_or_its_process() -> None:
     """Both mean the same; then only who has it not is given it."""
     for values in (("7f",), ("of process 5",)):
         assert (
-            (found := completed(seen(p5=0x7F, p6=0), entry(*values))).cookie,
-            found.settled,
+            (made := completed(seen(p5=0x7F, p6=0), entry(*values))).cookie,
+            made.settled,
         ) == ("7f", False)
         assert completed(seen(p5=0x7F, p6=0x7F), entry(*values)).settled
 
@@ -78,56 +78,60 @@ def test_somebody_else_s_cookie_stays() -> None:
 
 def test_strays_have_this_one() -> None:
     """A process that has another cookie is not this action's business."""
-    one = dataclasses.replace(WANTED, strays=(8, 9))
-    found = completed(seen(p5=7, p6=7, p8=7, p9=3), entry("7"), one)
+    wanted = dataclasses.replace(WANTED, strays=(8, 9))
+    made = completed(seen(p5=7, p6=7, p8=7, p9=3), entry("7"), wanted)
 
-    assert (found.strays, found.settled) == ((8,), False)
+    assert (made.strays, made.settled) == ((8,), False)
 
 
 def test_made_copied_and_taken_from_strays() -> None:
     """The members have one, nobody else has it, and who ended meanwhile is no problem."""
-    host, (one, other, stray) = machine(3)
-    first = dataclasses.replace(WANTED, members=(one, other, 999))
+    host, (first_pid, second_pid, stray) = machine(3)
+    first = dataclasses.replace(WANTED, members=(first_pid, second_pid, 999))
     cookie, difference = core_cookies.carry_out(host, first)
 
-    assert (f"{host.cookies.of[one]:x}", "") == (cookie, difference)
-    assert host.cookies.together(one, other)
-    host.cookies.of[stray] = host.cookies.of[one]
+    assert (f"{host.cookies.of[first_pid]:x}", "") == (cookie, difference)
+    assert host.cookies.together(first_pid, second_pid)
+    host.cookies.of[stray] = host.cookies.of[first_pid]
     late = host.spawn()
-    again = dataclasses.replace(first, members=(one, other, late), strays=(stray,), cookie=cookie)
+    again = dataclasses.replace(
+        first, members=(first_pid, second_pid, late), strays=(stray,), cookie=cookie
+    )
     assert (cookie, "") == core_cookies.carry_out(host, again)
-    assert host.cookies.together(one, other, late)
+    assert host.cookies.together(first_pid, second_pid, late)
 
 
 def test_when_all_that_had_it_ended() -> None:
     """It is not made anew under the old number: the next plan sees that there is none."""
-    host, (one,) = machine(1)
-    gone = dataclasses.replace(WANTED, members=(one,), cookie="7f")
-    with pytest.raises(OSError, match="cores") as found:
+    host, (pid,) = machine(1)
+    gone = dataclasses.replace(WANTED, members=(pid,), cookie="7f")
+    with pytest.raises(OSError, match="cores") as refused:
         core_cookies.carry_out(host, gone)
-    assert found.value.errno == errno.ESRCH
+    assert refused.value.errno == errno.ESRCH
     assert host.cookies.changes == []
 
 
-def test_somebody_else_s_is_told() -> None:
+def test_a_cookie_of_somebody_else_is_a_difference() -> None:
     """It is a difference: not all that was wanted could be had."""
-    host, (one,) = machine(1)
-    _, said = core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,), foreign=2))
-    assert said.startswith("2 processes have a cookie of another program")
+    host, (pid,) = machine(1)
+    _, difference = core_cookies.carry_out(
+        host, dataclasses.replace(WANTED, members=(pid,), foreign=2)
+    )
+    assert difference.startswith("2 processes have a cookie of another program")
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_taken_back_from_everybody(*, known: bool) -> None:
     """Also from who inherited it elsewhere, and where its number was never written down."""
-    host, (one, heir, other) = machine(3)
-    cookie, _ = core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,)))
-    host.cookies.of[heir] = host.cookies.of[one]
-    host.cookies.of[other] = 3
-    value = cookie if known else f"of process {one}"
+    host, (member, heir, stranger) = machine(3)
+    cookie, _ = core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(member,)))
+    host.cookies.of[heir] = host.cookies.of[member]
+    host.cookies.of[stranger] = 3
+    value = cookie if known else f"of process {member}"
     undone = core_cookies.undo(entry(value)[WANTED.target])
 
     assert core_cookies.carry_out(host, undone) == ("0", "")
-    assert [host.cookies.of[pid] for pid in (one, heir, other)] == [0, 0, 3]
+    assert [host.cookies.of[pid] for pid in (member, heir, stranger)] == [0, 0, 3]
     before = list(host.cookies.changes)
     core_cookies.carry_out(host, undone)
     assert before == host.cookies.changes
@@ -135,8 +139,8 @@ def test_taken_back_from_everybody(*, known: bool) -> None:
 
 def test_who_is_forked_meanwhile_loses_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is looked for until nobody has it; where that does not end, it is not said to be done."""
-    host, (one,) = machine(1)
-    cookie, _ = core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,)))
+    host, (pid,) = machine(1)
+    cookie, _ = core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(pid,)))
     undone = core_cookies.undo(entry(cookie)[WANTED.target])
     copy, forks = host.cookies.copy, [2]
 
@@ -150,16 +154,16 @@ def test_who_is_forked_meanwhile_loses_it_too(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(host.cookies, "copy", forking)
     assert core_cookies.carry_out(host, undone) == ("0", "")
     assert set(host.cookies.of.values()) == {0}
-    host.cookies.of[one], forks[0] = int(cookie, 16), 99
+    host.cookies.of[pid], forks[0] = int(cookie, 16), 99
     with pytest.raises(BlockingIOError):
         core_cookies.carry_out(host, undone)
 
 
 def test_where_the_agent_itself_has_a_cookie() -> None:
     """Its own thread would hand that on: none is copied from a process that has none."""
-    host, (one, free) = machine(2)
+    host, (member, free) = machine(2)
     host.cookies.of[host.processes.agent.pid] = 5
-    core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,)))
+    core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(member,)))
     with pytest.raises(OSError, match="has no cookie"):
         host.cores().without()
     assert host.cookies.of.get(free, 0) == 0

@@ -33,8 +33,8 @@ class Haunted(KernelHost):
 
     def list(self, path: root.HostPath) -> list[str]:
         """What is there, and what was."""
-        found = super().list(path)
-        return [*found, *(f"dead{n}" for n in range(DEAD))] if path == self.place else found
+        names = super().list(path)
+        return [*names, *(f"dead{n}" for n in range(DEAD))] if path == self.place else names
 
     def stat(self, path: root.HostPath, *, follow: bool = True) -> root.Stat:
         """A dead group was still there when it was asked for in the listing, every other time."""
@@ -67,7 +67,8 @@ def test_the_living_are_looked_after(ram: Path) -> None:
     before = agents.Site(host, ram / "calm").image()
     with site.agent() as who:
         made = agents.settle(who, site.clock)
-        assert who.publisher.view.plan.failures == () if who.publisher.view else ()
+        assert who.publisher.view is not None
+        assert who.publisher.view.plan.failures == ()
         assert not [target for target in who.book.entries if "dead" in target]
 
     assert made < 8

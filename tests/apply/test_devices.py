@@ -109,8 +109,8 @@ def test_another_writers_devices_become_originals_and_ours_do_not() -> None:
     """He changed one device of two: his is what was before, of the other it is what it was."""
     known = entry("8:16 rbps=7", "8:0 rbps=9\n8:16 rbps=9")
 
-    found = devices.original(known, write(""), "8:0 rbps=1\n8:16 rbps=9\n7:0 rbps=3")
-    assert found == "8:0 rbps=1\n7:0 rbps=3\n8:16 rbps=7"
+    original = devices.original(known, write(""), "8:0 rbps=1\n8:16 rbps=9\n7:0 rbps=3")
+    assert original == "8:0 rbps=1\n7:0 rbps=3\n8:16 rbps=7"
 
 
 def test_other_files_are_none_of_it() -> None:

@@ -49,9 +49,9 @@ class Site:
             action.WriteFile(target=target, value=str(weight), policy="p", reason="r")
             for target, weight in ((A, a), (B, b))
         )
-        said: decision.Decision[object] = decision.Decision(next_state=None, actions=wishes)
-        one = chain.Outcome(stem="p", mode=mode, decision=said)
-        asked = replace(self.seen), chain.Round(outcomes=(one,), ledger=ledger.Ledger())
+        decided: decision.Decision[object] = decision.Decision(next_state=None, actions=wishes)
+        outcome = chain.Outcome(stem="p", mode=mode, decision=decided)
+        asked = replace(self.seen), chain.Round(outcomes=(outcome,), ledger=ledger.Ledger())
         before = self._last
         made = self._last = self.drafter.next(
             asked, entries or {}, told=told, trusting=trusting, acting=self.acting
@@ -82,12 +82,12 @@ def test_a_file_that_says_what_is_wanted_is_not_read_again() -> None:
 
 def test_what_is_told_ends_the_trust_and_so_does_the_slow_lane() -> None:
     """A file that nobody was to write is seen to have been written."""
-    for how in ({"told": 1}, {"trusting": False}):
+    for news in ({"told": 1}, {"trusting": False}):
         site = Site()
         site.next(100, 100)
         site.holds(A, 7)
 
-        assert changes(site.next(100, 50, **how)) == {A: ("7", "100"), B: ("100", "50")}
+        assert changes(site.next(100, 50, **news)) == {A: ("7", "100"), B: ("100", "50")}
 
 
 def test_in_the_slow_lane_a_draft_stands_where_every_file_says_what_it_said() -> None:
@@ -111,12 +111,12 @@ def test_in_the_slow_lane_a_draft_goes_with_what_is_in_the_journal() -> None:
     site = Site()
     site.holds(A, 100)
     site.holds(B, 100)
-    other = f"{TOP}/a/cpu.max.burst"
+    burst = f"{TOP}/a/cpu.max.burst"
     site.next(100, 100)
     ours = journal.Entry(
-        kind="WriteFile", target=other, policy="p", original="0", values=("5",), knob="", group="a"
+        kind="WriteFile", target=burst, policy="p", original="0", values=("5",), knob="", group="a"
     )
-    site.next(100, 100, trusting=False, entries={other: ours})
+    site.next(100, 100, trusting=False, entries={burst: ours})
 
     assert not site.repeated
 
@@ -138,9 +138,9 @@ def test_trust_does_not_last() -> None:
     site = Site()
     site.next(100, 100)
     site.holds(A, 7)
-    found = [A in changes(site.next(100, weight)) for weight in range(1, 12)]
+    noticed = [A in changes(site.next(100, weight)) for weight in range(1, 12)]
 
-    assert [*[False] * 9, True, True] == found
+    assert [*[False] * 9, True, True] == noticed
 
 
 def test_what_was_written_is_read_again() -> None:
@@ -189,13 +189,13 @@ def test_the_same_wishes_of_the_same_groups_are_one_object() -> None:
     """So originals and watched files are looked at again only where a pass wants otherwise."""
     site = Site()
     first, second = site.next(1, 2), site.next(1, 2)
-    other = site.next(1, 3)
+    changed = site.next(1, 3)
     slow = site.next(1, 3, trusting=False)
 
     assert [write.target for write in first.wanted] == [A, B]
     assert second.wanted is first.wanted
-    assert other.wanted is not first.wanted
-    assert (slow.wanted == other.wanted, slow.wanted is other.wanted) == (True, False)
+    assert changed.wanted is not first.wanted
+    assert (slow.wanted == changed.wanted, slow.wanted is changed.wanted) == (True, False)
 
 
 def set_before(group: str, original: str | None, knob: str = "cpuset.cpus") -> journal.Entry:

@@ -14,36 +14,36 @@ SEEN = moments.moment(moments.machine())
 NOTHING = planner.Draft(plan=plan.Plan())
 
 
-def said(value: str, *, measured: str = "", mode: plan.Mode = plan.Mode.ENFORCE) -> chain.Round:
+def round_of(value: str, *, measured: str = "", mode: plan.Mode = plan.Mode.ENFORCE) -> chain.Round:
     """One policy wants one file to hold a value."""
     wish = WriteFile(
         target="/a", value=value, reason="r", policy="p", group="g", knob=knob.CPUSET_CPUS.name
     )
-    told = (decision.Condition(type="Measured", status=True, reason="r", message=measured),)
-    made: decision.Decision[object] = decision.Decision(
-        next_state=None, actions=(wish,), conditions=told
+    conditions = (decision.Condition(type="Measured", status=True, reason="r", message=measured),)
+    decided: decision.Decision[object] = decision.Decision(
+        next_state=None, actions=(wish,), conditions=conditions
     )
-    one = chain.Outcome(stem="p", mode=mode, decision=made)
-    return chain.Round(outcomes=(one,), ledger=ledger.Ledger())
+    outcome = chain.Outcome(stem="p", mode=mode, decision=decided)
+    return chain.Round(outcomes=(outcome,), ledger=ledger.Ledger())
 
 
 def test_what_was_measured_changes_nothing() -> None:
     """The same wishes of the same groups: the draft stands, whatever else a policy tells."""
     assert drafting.stands(
-        NOTHING, (SEEN, said("1", measured="1")), (SEEN, said("1", measured="2"))
+        NOTHING, (SEEN, round_of("1", measured="1")), (SEEN, round_of("1", measured="2"))
     )
 
 
 def test_whatever_changes_ends_it() -> None:
     """Another wish, another mode, other groups, a policy more; or a draft that had work to do."""
-    before = (SEEN, said("1"))
+    before = (SEEN, round_of("1"))
     left = undoing.Left(target="/a", why="w", forget=False)
     moved = replace(SEEN, groups=dict(SEEN.groups))
-    more = said("1")
+    more = round_of("1")
     more = replace(more, outcomes=(*more.outcomes, *more.outcomes))
-    assert not drafting.stands(NOTHING, before, (SEEN, said("2")))
-    assert not drafting.stands(NOTHING, before, (SEEN, said("1", mode=plan.Mode.SHADOW)))
-    assert not drafting.stands(NOTHING, before, (moved, said("1")))
+    assert not drafting.stands(NOTHING, before, (SEEN, round_of("2")))
+    assert not drafting.stands(NOTHING, before, (SEEN, round_of("1", mode=plan.Mode.SHADOW)))
+    assert not drafting.stands(NOTHING, before, (moved, round_of("1")))
     assert not drafting.stands(NOTHING, before, (SEEN, more))
     assert not drafting.stands(replace(NOTHING, left=(left,)), before, before)
 
@@ -64,7 +64,7 @@ def test_trust_ends_with_news_and_by_itself() -> None:
 
 def test_only_what_is_to_be_done_ends_it() -> None:
     """A step of a policy in shadow, and any step where nobody acts, is there at every pass."""
-    before = (SEEN, said("1"))
+    before = (SEEN, round_of("1"))
     wish = WriteFile(target="/a", value="1", reason="r", policy="p")
     shadow = planner.Draft(
         plan=plan.Plan(steps=(plan.Step(order=0, action=wish, was="2", mode=plan.Mode.SHADOW),))

@@ -27,7 +27,7 @@ def one_pass(site: agents.Site) -> dict[str, result.Result]:
 def site_pass(who: lifecycle.Agent) -> dict[str, result.Result]:
     """The same for an agent that is there."""
     made = who.tick.draft(who.book.entries)
-    return {step.target: step for step in who.executor.run(made.draft, made.snapshot)}
+    return {outcome.target: outcome for outcome in who.executor.run(made.draft, made.snapshot)}
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "c", "d"])
@@ -44,10 +44,10 @@ def test_a_refusal_costs_one_item(
     near = {"a", "a/b"} if path.startswith("a") else {path}
     assert Verdict.REFUSED is results[refused].verdict
     assert errno.errorcode[number] in results[refused].detail
-    for other in {"a", "a/b", "c", "d"} - near:
-        assert Verdict.DONE is results[trees.file(TREE, other)].verdict
+    for distant in {"a", "a/b", "c", "d"} - near:
+        assert Verdict.DONE is results[trees.file(TREE, distant)].verdict
     assert {Verdict.DONE, Verdict.SKIPPED, Verdict.REFUSED} >= {
-        results[trees.file(TREE, other)].verdict for other in near
+        results[trees.file(TREE, affected)].verdict for affected in near
     }
     host.refuse(refused, number, times=0)
     site.restore()
@@ -153,7 +153,9 @@ def test_a_group_that_vanishes_under_the_write(site: agents.Site, host: KernelHo
         for pid in host.pids("/sys/fs/cgroup/cpuset/d"):
             host.exit(pid)
         host.rmdir(host.at("/sys/fs/cgroup/cpuset/d"))
-        results = {step.target: step for step in who.executor.run(made.draft, made.snapshot)}
+        results = {
+            outcome.target: outcome for outcome in who.executor.run(made.draft, made.snapshot)
+        }
 
         assert Verdict.VANISHED is results[trees.file(TREE, "d")].verdict
         assert trees.file(TREE, "d") not in who.book.entries
@@ -201,11 +203,11 @@ def test_a_group_that_is_refused_its_first_files_is_not_left_behind(ram: Path) -
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM, 9999])
 def test_every_refusal_has_a_sentence(number: int) -> None:
     """Whatever the errno, a person is told what was wanted."""
-    one = action.WriteFile(target="/x", value="0-3", policy="p", reason="r")
+    write = action.WriteFile(target="/x", value="0-3", policy="p", reason="r")
 
-    said = refusals.explain(number, one)
-    assert "'0-3'" in said
-    assert len(said) > 15
+    sentence = refusals.explain(number, write)
+    assert "'0-3'" in sentence
+    assert len(sentence) > 15
 
 
 def test_results_are_heard_as_they_happen(site: agents.Site, host: KernelHost) -> None:
@@ -214,7 +216,9 @@ def test_results_are_heard_as_they_happen(site: agents.Site, host: KernelHost) -
     with site.agent() as who:
         made = who.tick.draft(who.book.entries)
         who.executor.run(
-            made.draft, made.snapshot, lambda one: heard.append((one.target, len(host.calls)))
+            made.draft,
+            made.snapshot,
+            lambda outcome: heard.append((outcome.target, len(host.calls))),
         )
 
     assert [number for _, number in heard] == list(range(1, len(heard) + 1))

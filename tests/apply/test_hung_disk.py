@@ -23,16 +23,16 @@ from tests.kit.kernel import KernelHost
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """What every ``fsync`` waits for: closed, the disk hangs."""
-    one, sync = threading.Event(), os.fsync
-    one.set()
+    opened, sync = threading.Event(), os.fsync
+    opened.set()
 
     def slow(handle: int) -> None:
-        one.wait(60.0)
+        opened.wait(60.0)
         sync(handle)
 
     monkeypatch.setattr("os.fsync", slow)
-    yield one
-    one.set()
+    yield opened
+    opened.set()
 
 
 @pytest.fixture
@@ -44,13 +44,15 @@ def clock() -> clocks.Clock:
 @pytest.fixture
 def who(site: agents.Site, gate: threading.Event, clock: clocks.Clock) -> Iterator[lifecycle.Agent]:
     """An agent that asks its disks from threads, as on a live machine."""
-    with site.agent() as one:
-        first, other = (disk.Disk(Path("/state"), inline=False, clock=clock) for _ in range(2))
-        one.disks = first, other
-        one.book.disk = first
-        for each in (one.checkpoints, one.handover, one.publisher.audit):
-            each.disk = other
-        yield one
+    with site.agent() as agent:
+        journal_disk, state_disk = (
+            disk.Disk(Path("/state"), inline=False, clock=clock) for _ in range(2)
+        )
+        agent.disks = journal_disk, state_disk
+        agent.book.disk = journal_disk
+        for each in (agent.checkpoints, agent.handover, agent.publisher.audit):
+            each.disk = state_disk
+        yield agent
         gate.set()
 
 
@@ -59,17 +61,17 @@ def text(host: KernelHost, path: str) -> str:
     return host.text(host.at(trees.file(TREE, path))).strip()
 
 
-def check(who: lifecycle.Agent) -> str:
+def disk_detail(who: lifecycle.Agent) -> str:
     """What is said of the disk."""
     assert who.publisher.view is not None
-    told = [
+    messages = [
         condition.message
         for condition in who.publisher.view.plan.conditions
         if condition.type == "StateDiskHangs"
     ]
-    disk_check = {check.name: check for check in who.publisher.view.checks}["disk"]
-    assert (not disk_check.ok, [disk_check.detail]) == (bool(told), told or [""])
-    return disk_check.detail
+    shown = {check.name: check for check in who.publisher.view.checks}["disk"]
+    assert (not shown.ok, [shown.detail]) == (bool(messages), messages or [""])
+    return shown.detail
 
 
 def test_nothing_is_written_before_its_original_is_on_disk(
@@ -81,19 +83,19 @@ def test_nothing_is_written_before_its_original_is_on_disk(
     who.one_pass(slow=True)
     clock.now = 12.0
     who.one_pass(slow=True)
-    said = check(who)
+    detail = disk_detail(who)
     clock.now = 13.0
     who.one_pass(slow=True)
 
     assert (host.calls, dict(who.book.entries)) == ([], {})
-    assert "/state does not answer: more than 10 s for the journal of originals; put" in said
-    assert said == check(who)
+    assert "/state does not answer: more than 10 s for the journal of originals; put" in detail
+    assert detail == disk_detail(who)
     gate.set()
     for writer in who.disks:
         writer.settle(20.0)
     who.one_pass(slow=True)
     assert (text(host, "a"), text(host, "c")) == ("0-1", "2-3")
-    assert check(who) == ""
+    assert disk_detail(who) == ""
 
 
 def test_what_the_journal_knows_goes_on(
@@ -186,15 +188,15 @@ def test_an_agent_that_ceased_to_act_hears_of_its_disk(
     who.switch(enforce=False)
     clock.now += 12.0
     who.one_pass(slow=True)
-    said = check(who)
+    detail = disk_detail(who)
     gate.set()
     assert who.disks[0]._worker.drain(20.0)  # it answers, and nobody has heard
     who.disks[1].settle(20.0)
     clock.now += 1.0
     who.one_pass(slow=False)
 
-    assert "the journal of originals" in said
-    assert check(who) == ""
+    assert "the journal of originals" in detail
+    assert disk_detail(who) == ""
 
 
 def test_a_start_gives_up(

@@ -82,7 +82,7 @@ scenes = pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES.keys())
 
 def every_death(make: Make, ram: Path, act: str) -> list[tuple[agents.Site, images.Image]]:
     """Every site on which ``act`` was killed at one change, with its image before anything."""
-    found: list[tuple[agents.Site, images.Image]] = []
+    deaths: list[tuple[agents.Site, images.Image]] = []
     for number, done in ((step // 2 + 1, bool(step % 2)) for step in itertools.count()):
         site = make(Path(tempfile.mkdtemp(dir=ram)))
         before = site.image()
@@ -90,9 +90,9 @@ def every_death(make: Make, ram: Path, act: str) -> list[tuple[agents.Site, imag
             site.settle()
         if not site.dies(getattr(site, act), number, done=done):
             assert number > 3, "the plan has hardly any change"
-            return found
-        found.append((site, before))
-    return found
+            return deaths
+        deaths.append((site, before))
+    return deaths
 
 
 @scenes
@@ -189,12 +189,12 @@ def test_nothing_is_changed_before_its_original_is_on_disk(ram: Path) -> None:
 
 def test_a_value_on_the_way_is_known_after_two_deaths(ram: Path) -> None:
     """Killed before any write and again after a value on the way: that value is still ours."""
-    one, two = cpuset.CPUSet.parse("0"), cpuset.CPUSet.parse("1-2")
+    old, new = cpuset.CPUSet.parse("0"), cpuset.CPUSet.parse("1-2")
     world = trees.World(
         version="v2",
         groups=(
-            trees.Group(path="a", old=one, new=two, busy=False),
-            trees.Group(path="a/b", old=one, new=two, busy=True),
+            trees.Group(path="a", old=old, new=new, busy=False),
+            trees.Group(path="a/b", old=old, new=new, busy=True),
         ),
     )
     host, _ = trees.build(world)

@@ -60,12 +60,12 @@ def test_files_outside_the_table_are_compared_as_text() -> None:
 
 def test_directories_and_tasks() -> None:
     """A group is made when it is usable, removed when nothing is there; tasks are in or not."""
-    found = [
+    satisfied = [
         (kinds.satisfied(wanted, None), kinds.satisfied(wanted, kinds.INCOMPLETE))
         for wanted in (MAKE, REMOVE)
     ]
 
-    assert found == [(False, False), (True, False)]
+    assert satisfied == [(False, False), (True, False)]
     assert kinds.satisfied(MAKE, kinds.PRESENT)
     assert kinds.satisfied(MOVE, "")
     assert not kinds.satisfied(MOVE, "/c/other")

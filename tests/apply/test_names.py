@@ -43,8 +43,10 @@ def test_nobody_escapes_by_a_name(ram: Path) -> None:
     for name in nameless.NAMES:
         assert site.host.text(site.host.at(f"{top}/batch/{name}/cpuset.cpus")).strip() == "1-3"
 
-    said = [json.loads(line) for line in site.paths.audit.read_text().splitlines()]
-    groups = {one["group"].removeprefix("batch/") for one in said if one["verdict"] == "done"}
+    records = [json.loads(line) for line in site.paths.audit.read_text().splitlines()]
+    groups = {
+        record["group"].removeprefix("batch/") for record in records if record["verdict"] == "done"
+    }
     assert set(nameless.NAMES) <= groups
     assert site.restore().failed == ()
     assert before == site.image()

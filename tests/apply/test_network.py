@@ -33,7 +33,7 @@ def test_it_is_so_when_the_side_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("current", "back", "told"),
+    ("current", "back", "reported"),
     [
         (TREE, True, False),
         (TREE.replace("80", "88"), True, False),
@@ -43,14 +43,14 @@ def test_it_is_so_when_the_side_says_so() -> None:
         (None, False, False),
     ],
 )
-def test_putting_back_is_three_way(current: str | None, back: bool, told: bool) -> None:
+def test_putting_back_is_three_way(current: str | None, back: bool, reported: bool) -> None:
     """Ours goes, also half of it; what is free is done; somebody else's stays and is told."""
     texts = {} if current is None else {SHAPED.target: current}
     now = moments.moment(moments.machine())
     made = undoing.undo(now, present.Present(texts=texts), [ENTRY], [])
 
     assert ["mq 0:"] * back == [kinds.value(each) for each in made.actions]
-    assert [told] * (not back) == [each.tell for each in made.left]
+    assert [reported] * (not back) == [each.tell for each in made.left]
 
 
 def test_ours_before_us_goes_all_the_same() -> None:
@@ -74,6 +74,6 @@ def test_a_helper_without_the_network_forgets_nothing() -> None:
 
 def test_a_recording_has_no_network(tmp_path: Path) -> None:
     """Nothing of the machine that reads it is changed."""
-    with pytest.raises(OSError, match="network is not available") as found:
+    with pytest.raises(OSError, match="network is not available") as refused:
         network.carry_out(directory.DirHost(str(tmp_path)), SHAPED)
-    assert found.value.errno == errno.EOPNOTSUPP
+    assert refused.value.errno == errno.EOPNOTSUPP

@@ -35,52 +35,52 @@ def sets(**wanted: str) -> list[action.WriteFile]:
 
 def texts(**there: str) -> Mapping[str, str]:
     """What those files hold."""
-    return {one.target: one.value for one in sets(**there)}
+    return {write.target: write.value for write in sets(**there)}
 
 
 def ordered(*given: object, **there: str) -> list[tuple[str, str, bool]]:
     """Group, value, and whether it is on the way only."""
-    actions = [one for one in given if isinstance(one, action.WriteFile)]
+    actions = [write for write in given if isinstance(write, action.WriteFile)]
     return [
-        (one.action.group, getattr(one.action, "value", ""), one.interim)
-        for one in ordering.order(actions, texts(**there))
+        (step.action.group, getattr(step.action, "value", ""), step.interim)
+        for step in ordering.order(actions, texts(**there))
     ]
 
 
 def test_parents_are_widened_before_children() -> None:
     """v1 refuses a child outside its parent."""
-    found = ordered(*sets(a__b="0-3", a="0-3"), a="0", a__b="0")
+    order = ordered(*sets(a__b="0-3", a="0-3"), a="0", a__b="0")
 
-    assert found == [("a", "0-3", False), ("a/b", "0-3", False)]
+    assert order == [("a", "0-3", False), ("a/b", "0-3", False)]
 
 
 def test_children_are_narrowed_before_parents() -> None:
     """v1 refuses a parent that drops a CPU of its child."""
-    found = ordered(*sets(a="0", a__b="0"), a="0-3", a__b="0-3")
+    order = ordered(*sets(a="0", a__b="0"), a="0-3", a__b="0-3")
 
-    assert found == [("a/b", "0", False), ("a", "0", False)]
+    assert order == [("a/b", "0", False), ("a", "0", False)]
 
 
 def test_a_set_that_moves_has_both_on_the_way() -> None:
     """Where old and new have nothing in common, the parent has both while its child changes."""
-    found = ordered(*sets(a="2-3", a__b="2-3"), a="0-1", a__b="0-1")
+    order = ordered(*sets(a="2-3", a__b="2-3"), a="0-1", a__b="0-1")
 
-    assert found == [("a", "0-3", True), ("a/b", "2-3", False), ("a", "2-3", False)]
+    assert order == [("a", "0-3", True), ("a/b", "2-3", False), ("a", "2-3", False)]
 
 
 def test_a_cpu_is_given_up_before_another_group_gets_it() -> None:
     """Siblings that swap a CPU: the giver comes first, whatever the names."""
-    found = ordered(*sets(a__a="0-1", a__z="2"), a__a="0", a__z="1-2")
+    order = ordered(*sets(a__a="0-1", a__z="2"), a__a="0", a__z="1-2")
 
-    assert found == [("a/z", "2", False), ("a/a", "0-1", False)]
+    assert order == [("a/z", "2", False), ("a/a", "0-1", False)]
 
 
 def test_a_set_that_reaches_beyond_its_parent_waits_for_it() -> None:
     """v2 takes it, and its tasks would have what the parent is about to lose."""
-    found = ordered(*sets(a="0", a__b="0-4"), a="0-1", a__b="0")
-    assert found == [("a", "0", False), ("a/b", "0-4", False)]
-    found = ordered(*sets(a="0-1", a__b="0-4"), a="0-2", a__b="0")
-    assert found == [("a/b", "0-1", True), ("a", "0-1", False), ("a/b", "0-4", False)]
+    order = ordered(*sets(a="0", a__b="0-4"), a="0-1", a__b="0")
+    assert order == [("a", "0", False), ("a/b", "0-4", False)]
+    order = ordered(*sets(a="0-1", a__b="0-4"), a="0-2", a__b="0")
+    assert order == [("a/b", "0-1", True), ("a", "0-1", False), ("a/b", "0-4", False)]
 
 
 def test_memory_nodes_come_before_cpus() -> None:
@@ -93,9 +93,9 @@ def test_memory_nodes_come_before_cpus() -> None:
         knob="cpuset.mems",
         group="a",
     )
-    found = ordering.order([*sets(a="0"), mems], {})
+    steps = ordering.order([*sets(a="0"), mems], {})
 
-    assert [one.action.knob for one in found if isinstance(one.action, action.WriteFile)] == [
+    assert [step.action.knob for step in steps if isinstance(step.action, action.WriteFile)] == [
         "cpuset.mems",
         "cpuset.cpus",
     ]
@@ -111,9 +111,9 @@ def test_groups_are_made_from_the_top_and_removed_from_the_bottom() -> None:
         action.RemoveDir(target=f"{TOP}/{group}", policy="p", reason="r", group=group)
         for group in ("o", "o/p")
     ]
-    found = ordering.order([*gone, *sets(n="0"), *made], {})
+    steps = ordering.order([*gone, *sets(n="0"), *made], {})
 
-    assert [one.action.group for one in found] == ["n", "n/m", "n", "o/p", "o"]
+    assert [step.action.group for step in steps] == ["n", "n/m", "n", "o/p", "o"]
 
 
 PERIOD = 100_000
@@ -212,8 +212,8 @@ def build(world: World) -> KernelHost:
             host.write(host.at(f"{above}/cgroup.subtree_control"), b"+cpu +memory")
     # A fresh group becomes what it was before in the same way.
     born = replace(world, groups=tuple(replace(g, new=g.old) for g in world.groups))
-    for one in plan(born, host):
-        host.write(host.at(one.target), one.value.encode())
+    for write in plan(born, host):
+        host.write(host.at(write.target), write.value.encode())
     return host
 
 
@@ -241,8 +241,8 @@ def plan(world: World, host: KernelHost) -> list[action.WriteFile]:
                         group=group.path,
                     )
                 )
-    ordered = [one.action for one in ordering.order(actions, texts)]
-    return [one for one in ordered if isinstance(one, action.WriteFile)]
+    ordered = [step.action for step in ordering.order(actions, texts)]
+    return [wanted for wanted in ordered if isinstance(wanted, action.WriteFile)]
 
 
 def read(host: KernelHost, path: str) -> str:
@@ -267,10 +267,10 @@ def test_the_kernel_takes_every_write_once(world: World) -> None:
     """No write is refused, every file is written at most once, and the new limits hold."""
     host = build(world)
     writes = plan(world, host)
-    for one in writes:
-        host.write(host.at(one.target), one.value.encode())
+    for write in writes:
+        host.write(host.at(write.target), write.value.encode())
 
-    assert len({one.target for one in writes}) == len(writes)
+    assert len({write.target for write in writes}) == len(writes)
     assert converged(world, host) == {}
     assert plan(world, host) == []
 
@@ -280,10 +280,10 @@ def test_the_kernel_takes_every_write_once(world: World) -> None:
 def test_any_interruption_is_repaired(world: World, stop: int) -> None:
     """From every prefix a new plan goes on, accepted write by write, to the same end."""
     host = build(world)
-    for one in plan(world, host)[:stop]:
-        host.write(host.at(one.target), one.value.encode())
-    for one in plan(world, host):
-        host.write(host.at(one.target), one.value.encode())
+    for write in plan(world, host)[:stop]:
+        host.write(host.at(write.target), write.value.encode())
+    for write in plan(world, host):
+        host.write(host.at(write.target), write.value.encode())
 
     assert converged(world, host) == {}
 
@@ -300,8 +300,8 @@ def test_nothing_leaves_what_it_had_and_shall_have(world: World) -> None:
         if not n.startswith(("cpu.shares", "cpu.weight"))
     }
     after = {path_of(world, g, n): t for g in world.groups for n, t in g.new.items()}
-    for one in plan(world, host):
-        host.write(host.at(one.target), one.value.encode())
+    for write in plan(world, host):
+        host.write(host.at(write.target), write.value.encode())
         for path, old in before.items():
             row = knob.TABLE[path.rpartition("/")[2]]
             now = read(host, path)
@@ -354,7 +354,7 @@ def test_turns_in_one_group(old: dict[str, int], new: dict[str, int], expected: 
     texts = {f"/g/{name}": str(value) for name, value in old.items()}
 
     assert [
-        one.action.target.rpartition("/")[2] for one in ordering.order(actions, texts)
+        step.action.target.rpartition("/")[2] for step in ordering.order(actions, texts)
     ] == expected
 
 
@@ -368,11 +368,11 @@ def test_a_device_has_its_cost_before_a_weight_on_it() -> None:
         knob.IO_COST_QOS: ("8:0 enable=1", "8:0 enable=0 ctrl=auto"),
         knob.IO_COST_MODEL: ("8:0 ctrl=user", "8:0 ctrl=auto"),
     }
-    for way in (0, 1):
+    for direction in (0, 1):
         writes = [
             action.WriteFile(
                 target=f"/sys/fs/cgroup/{row.name}",
-                value=values[way],
+                value=values[direction],
                 policy="test",
                 reason="test",
                 knob=row.name,
@@ -380,7 +380,7 @@ def test_a_device_has_its_cost_before_a_weight_on_it() -> None:
             )
             for row, values in files.items()
         ]
-        done = [one.action.target for one in ordering.order(writes, {})]
+        done = [step.action.target for step in ordering.order(writes, {})]
         assert [target.rpartition("/")[2] for target in done] == [
             "io.cost.model",
             "io.cost.qos",

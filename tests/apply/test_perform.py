@@ -20,9 +20,9 @@ def machine(version: Cgroup = "v2") -> KernelHost:
     return host
 
 
-def done(host: KernelHost, one: action.Action) -> perform.Effect:
+def done(host: KernelHost, wanted: action.Action) -> perform.Effect:
     """Carry it out."""
-    return perform.perform(host, hierarchies.discover(host), one)
+    return perform.perform(host, hierarchies.discover(host), wanted)
 
 
 def write(value: str, group: str = "g", knob: str = "cpuset.cpus") -> action.WriteFile:
@@ -63,13 +63,13 @@ def test_a_set_that_is_not_in_effect_is_told() -> None:
 def test_a_group_is_made_with_its_first_files() -> None:
     """A v1 cpuset is usable at once; making it a second time is no error."""
     host = Machine("0-3")
-    one = action.MakeDir(
+    making = action.MakeDir(
         target=f"{TOP}/cpuset/n",
         policy="p",
         reason="r",
         initial=(("cpuset.cpus", "0-3"), ("cpuset.mems", "0")),
     )
-    first, second = done(host, one), done(host, one)
+    first, second = done(host, making), done(host, making)
 
     assert (kinds.PRESENT, first) == (first.value, second)
     assert host.spawn(f"{TOP}/cpuset/n")
@@ -80,10 +80,10 @@ def test_a_process_that_ended_is_where_it_should_be() -> None:
     host = machine()
     here, gone = host.spawn(), host.spawn()
     host.exit(gone)
-    one = action.MoveTasks(
+    moving = action.MoveTasks(
         target=f"{TOP}/g/cgroup.procs", pids=(gone, here), policy="p", reason="r"
     )
-    effect = done(host, one)
+    effect = done(host, moving)
 
     assert ("", [here]) == (effect.difference, host.pids(f"{TOP}/g"))
 
@@ -101,19 +101,20 @@ def test_identity_is_that_of_the_group() -> None:
     removal = action.RemoveDir(target=f"{TOP}/g", policy="p", reason="r")
 
     assert [inode, inode] == [
-        intents.inode_of(host, kinds.directory(one)) for one in (write("1"), removal)
+        intents.inode_of(host, kinds.directory(wanted)) for wanted in (write("1"), removal)
     ]
     done(host, removal)
-    assert [intents.inode_of(host, kinds.directory(one)) for one in (write("1"), removal)] == [0, 0]
+    assert [
+        intents.inode_of(host, kinds.directory(wanted)) for wanted in (write("1"), removal)
+    ] == [0, 0]
 
 
-HEADROOM_TOP = "/sys/fs/cgroup"
 MIB = 1 << 20
 
 
 def limit(value: str, name: str = "memory.max") -> action.WriteFile:
     """A write of one memory limit."""
-    return action.WriteFile(target=f"{HEADROOM_TOP}/g/{name}", value=value, policy="p", reason="r")
+    return action.WriteFile(target=f"{TOP}/g/{name}", value=value, policy="p", reason="r")
 
 
 @pytest.mark.parametrize(
@@ -126,14 +127,14 @@ def limit(value: str, name: str = "memory.max") -> action.WriteFile:
 def test_below_use_and_margin_is_held(value: str, held: bool) -> None:
     """With 100 MiB in use, whatever is less than that and a margin waits, and says why."""
     host = Machine("0-1", cgroup="v2")
-    host.mkdir(host.at(f"{HEADROOM_TOP}/g"))
-    host.hold(host.spawn(f"{HEADROOM_TOP}/g"), 100 * MIB)
-    said = perform.too_little_room(host, limit(value))
+    host.mkdir(host.at(f"{TOP}/g"))
+    host.hold(host.spawn(f"{TOP}/g"), 100 * MIB)
+    why = perform.too_little_room(host, limit(value))
 
-    assert held == bool(said), said
+    assert held == bool(why), why
 
 
-@pytest.mark.parametrize("one", [limit("1", "memory.high"), limit("1", "cpu.max")])
-def test_other_files_are_not_held(one: action.WriteFile) -> None:
+@pytest.mark.parametrize("wanted", [limit("1", "memory.high"), limit("1", "cpu.max")])
+def test_other_files_are_not_held(wanted: action.WriteFile) -> None:
     """memory.high throttles and kills nobody; other files have no use to compare with."""
-    assert perform.too_little_room(Machine("0-1", cgroup="v2"), one) == ""
+    assert perform.too_little_room(Machine("0-1", cgroup="v2"), wanted) == ""

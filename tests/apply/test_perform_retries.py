@@ -27,10 +27,10 @@ def host() -> KernelHost:
     return made
 
 
-def tried(host: KernelHost, one: action.Action) -> tuple[list[int], int | None]:
+def tried(host: KernelHost, wanted: action.Action) -> tuple[list[int], int | None]:
     """What the kernel answered to each call, 0 where it took it; and the error that came of it."""
     before, number = len(host.calls), None
-    step = plan.Step(order=1, action=one, was=None)
+    step = plan.Step(order=1, action=wanted, was=None)
     try:
         perform.attempt(host, hierarchies.discover(host), step, None)
     except OSError as error:
@@ -46,20 +46,20 @@ def test_a_refusal_that_stays_is_asked_once(host: KernelHost, number: int) -> No
     assert ([number], number) == tried(host, WRITE)
 
 
-@pytest.mark.parametrize("one", [WRITE, MAKE], ids=["a file", "another kind"])
-def test_a_race_twice_over_is_a_refusal(host: KernelHost, one: action.Action) -> None:
+@pytest.mark.parametrize("wanted", [WRITE, MAKE], ids=["a file", "another kind"])
+def test_a_race_twice_over_is_a_refusal(host: KernelHost, wanted: action.Action) -> None:
     """There is no third time."""
-    host.refuse(one.target, errno.EAGAIN, times=99)
+    host.refuse(wanted.target, errno.EAGAIN, times=99)
 
-    assert tried(host, one) == ([errno.EAGAIN] * 2, errno.EAGAIN)
+    assert tried(host, wanted) == ([errno.EAGAIN] * 2, errno.EAGAIN)
 
 
-@pytest.mark.parametrize("one", [WRITE, MAKE], ids=["a file", "another kind"])
-def test_a_race_that_is_over(host: KernelHost, one: action.Action) -> None:
+@pytest.mark.parametrize("wanted", [WRITE, MAKE], ids=["a file", "another kind"])
+def test_a_race_that_is_over(host: KernelHost, wanted: action.Action) -> None:
     """The second call is the answer."""
-    host.refuse(one.target, errno.EAGAIN)
+    host.refuse(wanted.target, errno.EAGAIN)
 
-    assert tried(host, one) == ([errno.EAGAIN, 0], None)
+    assert tried(host, wanted) == ([errno.EAGAIN, 0], None)
 
 
 def test_what_is_taken_is_asked_once(host: KernelHost) -> None:

@@ -77,8 +77,8 @@ def test_every_file_of_the_tables() -> None:
         assert allows(entry("WriteFile", path, group=""))
     rows = {name: row for row in knob.TABLE.values() if (name := row.v2) is not None}
     for file in units.PROPERTIES.keys() & rows.keys():
-        said = tuple((one, "t:1") for one in units.PROPERTIES[file].names)
-        more = {"group": "a.slice", "unit": "a.slice", "properties": said}
+        properties = tuple((name, "t:1") for name in units.PROPERTIES[file].names)
+        more = {"group": "a.slice", "unit": "a.slice", "properties": properties}
         target = f"/sys/fs/cgroup/a.slice/{file}"
         assert allows(entry("SetUnitProperty", target, knob=rows[file].name, **more))
 

@@ -13,23 +13,32 @@ NOW = moments.bare()
 TARGET = "/c/g/cpu.shares"
 
 
-def says(stem: str, value: str, mode: plan.Mode = plan.Mode.ENFORCE) -> chain.Outcome:
-    """A policy that wants one file to hold a value."""
-    write = action.WriteFile(target=TARGET, value=value, policy=stem, reason="because")
-    said: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
-    return chain.Outcome(stem=stem, mode=mode, decision=said)
+def asks(
+    stem: str,
+    value: str,
+    mode: plan.Mode = plan.Mode.ENFORCE,
+    *,
+    row: str = "",
+    narrows: bool = False,
+) -> chain.Outcome:
+    """A policy that wants one file to hold a value, or only to narrow the set of CPUs in it."""
+    write = action.WriteFile(
+        target=TARGET, value=value, policy=stem, reason="because", knob=row, narrows=narrows
+    )
+    decided: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
+    return chain.Outcome(stem=stem, mode=mode, decision=decided)
 
 
 def draft(*outcomes: chain.Outcome, there: str = "1024") -> plan.Plan:
     """The plan for a machine where the file holds ``there``."""
-    said = chain.Round(outcomes=outcomes, ledger=ledger.Ledger())
+    decisions = chain.Round(outcomes=outcomes, ledger=ledger.Ledger())
     seen = present.Present(texts={TARGET: there})
-    return planner.draft(said, planner.desired(said.outcomes), NOW, seen, {}).plan
+    return planner.draft(decisions, planner.desired(outcomes), NOW, seen, {}).plan
 
 
 def test_the_earlier_policy_keeps_a_contested_file() -> None:
     """One write, of the earlier row's value; the other is reported as a conflict."""
-    made = draft(says("first", "2"), says("second", "3"))
+    made = draft(asks("first", "2"), asks("second", "3"))
 
     assert [s.action.value for s in made.steps if isinstance(s.action, action.WriteFile)] == ["2"]
     assert (
@@ -41,23 +50,9 @@ def test_the_earlier_policy_keeps_a_contested_file() -> None:
 
 def test_agreement_is_no_conflict() -> None:
     """Two policies that want the same value get it once."""
-    made = draft(says("first", "2"), says("second", "2"))
+    made = draft(asks("first", "2"), asks("second", "2"))
 
     assert (len(made.steps), made.conflicts) == (1, ())
-
-
-def narrowing(stem: str, value: str, *, narrows: bool) -> chain.Outcome:
-    """A policy that wants a set of CPUs, or only to narrow one."""
-    write = action.WriteFile(
-        target=TARGET,
-        value=value,
-        policy=stem,
-        reason="because",
-        knob="cpuset.cpus",
-        narrows=narrows,
-    )
-    said: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
-    return chain.Outcome(stem=stem, mode=plan.Mode.ENFORCE, decision=said)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +68,8 @@ def test_a_set_is_owned_by_one_policy_and_narrowed_by_another(
 ) -> None:
     """In whichever order they come; it is no conflict."""
     both = (
-        narrowing("first", owned, narrows=False),
-        narrowing("second", narrow, narrows=True),
+        asks("first", owned, row="cpuset.cpus"),
+        asks("second", narrow, row="cpuset.cpus", narrows=True),
     )
     for outcomes in (both, both[::-1]):
         made = draft(*outcomes, there="")
@@ -88,36 +83,31 @@ def test_a_set_is_owned_by_one_policy_and_narrowed_by_another(
 
 def test_shadow_never_displaces_enforcement() -> None:
     """A later policy that enforces wins over an earlier one that only shows what it would do."""
-    made = draft(says("first", "2", plan.Mode.SHADOW), says("second", "3"))
+    made = draft(asks("first", "2", plan.Mode.SHADOW), asks("second", "3"))
 
     assert [(s.action.policy, s.mode) for s in made.steps] == [("second", plan.Mode.ENFORCE)]
 
 
 def test_shadow_is_in_the_plan_and_marked() -> None:
     """What would be done is shown as what it is."""
-    made = draft(says("first", "2", plan.Mode.SHADOW))
+    made = draft(asks("first", "2", plan.Mode.SHADOW))
 
     assert [step.mode for step in made.steps] == [plan.Mode.SHADOW]
 
 
 def test_what_is_so_already_is_no_step() -> None:
     """A plan holds changes only."""
-    assert draft(says("first", "2"), there="2").steps == ()
-
-
-def quota(stem: str, value: str) -> chain.Outcome:
-    """A policy that wants a quota."""
-    write = action.WriteFile(
-        target=TARGET, value=value, policy=stem, reason=f"{stem} says so", knob="cpu.cfs_quota_us"
-    )
-    said: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
-    return chain.Outcome(stem=stem, mode=plan.Mode.ENFORCE, decision=said)
+    assert draft(asks("first", "2"), there="2").steps == ()
 
 
 def test_the_least_of_two_limits_counts() -> None:
     """Whichever policy is the earlier one; it is no conflict, and the reason names both."""
     for first, second in (("-1", "50000"), ("50000", "-1"), ("50000", "80000")):
-        made = draft(quota("first", first), quota("second", second), there="-1")
+        quotas = [
+            asks(stem, value, row="cpu.cfs_quota_us")
+            for stem, value in (("first", first), ("second", second))
+        ]
+        made = draft(*quotas, there="-1")
         (step,) = made.steps
 
         assert isinstance(step.action, action.WriteFile)

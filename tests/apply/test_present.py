@@ -45,21 +45,21 @@ def test_files_of_wishes_and_of_the_journal_are_read() -> None:
         original="0",
         values=("",),
     )
-    found = present.read(host, now, [write("g"), write("gone")], [entry])
+    state = present.read(host, now, [write("g"), write("gone")], [entry])
 
-    assert {f"{TOP}/g/cpuset.cpus": "1-2", f"{TOP}/g/cpuset.mems": ""} == found.texts
-    assert {host.stat(host.at(f"{TOP}/g")).inode} == set(found.inodes.values())
+    assert {f"{TOP}/g/cpuset.cpus": "1-2", f"{TOP}/g/cpuset.mems": ""} == state.texts
+    assert {host.stat(host.at(f"{TOP}/g")).inode} == set(state.inodes.values())
 
 
 def test_what_the_snapshot_holds_is_not_read_again() -> None:
     """The group's values as they were seen are the present ones."""
     host, now = made()
     seen = cgroup.Group(path="g", inode=7, values={"cpuset.cpus": "0"})
-    found = present.read(host, dataclasses.replace(now, groups={"g": seen}), [write("g")], ())
+    state = present.read(host, dataclasses.replace(now, groups={"g": seen}), [write("g")], ())
 
     assert (
-        found.texts[f"{TOP}/g/cpuset.cpus"],
-        found.inodes[f"{TOP}/g/cpuset.cpus"],
+        state.texts[f"{TOP}/g/cpuset.cpus"],
+        state.inodes[f"{TOP}/g/cpuset.cpus"],
     ) == ("0", 7)
 
 

@@ -54,7 +54,7 @@ MANY = 3 * protective.AT_ONCE
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[tuple[Counting, protective.Watch, list[Path]]]:
+def notified(tmp_path: Path) -> Iterator[tuple[Counting, protective.Watch, list[Path]]]:
     """Many limits in files that the kernel tells of, found right once."""
     files = [tmp_path / f"cpuset.cpus.{number}" for number in range(MANY)]
     for file in files:
@@ -70,10 +70,10 @@ def told(tmp_path: Path) -> Iterator[tuple[Counting, protective.Watch, list[Path
 
 
 def test_what_the_kernel_tells_of_is_read_when_it_was_written(
-    told: tuple[Counting, protective.Watch, list[Path]],
+    notified: tuple[Counting, protective.Watch, list[Path]],
 ) -> None:
     """Quiet looks read a few files; a write by somebody is seen at the very next look."""
-    host, watch, files = told
+    host, watch, files = notified
     quiet = watch.broken(), host.reads
     for file in files:
         with file.open("r+") as handle:
@@ -84,10 +84,10 @@ def test_what_the_kernel_tells_of_is_read_when_it_was_written(
 
 
 def test_a_plan_that_wants_the_same_is_no_reason_to_read(
-    told: tuple[Counting, protective.Watch, list[Path]],
+    notified: tuple[Counting, protective.Watch, list[Path]],
 ) -> None:
     """What another plan wants otherwise is read at the next look, what it wants anew as well."""
-    host, watch, files = told
+    host, watch, files = notified
     watch.follow([limit(target=str(file)) for file in files])
     same = watch.broken(), host.reads
     watch.follow([limit("0-3" if file == files[0] else "1-2", target=str(file)) for file in files])
@@ -96,10 +96,10 @@ def test_a_plan_that_wants_the_same_is_no_reason_to_read(
 
 
 def test_what_is_broken_is_told_until_it_is_right(
-    told: tuple[Counting, protective.Watch, list[Path]],
+    notified: tuple[Counting, protective.Watch, list[Path]],
 ) -> None:
     """A limit that must wait for its turn is not forgotten because its event was taken."""
-    _, watch, files = told
+    _, watch, files = notified
     files[0].write_text("0-3\n")
     first, second = watch.broken(), watch.broken()
     files[0].write_text("1-2\n")
@@ -108,10 +108,10 @@ def test_what_is_broken_is_told_until_it_is_right(
 
 
 def test_what_nobody_told_of_is_found_in_turns(
-    told: tuple[Counting, protective.Watch, list[Path]],
+    notified: tuple[Counting, protective.Watch, list[Path]],
 ) -> None:
     """Through a mapping, as through another mount of a tree, a write is no event: turns find it."""
-    _, watch, files = told
+    _, watch, files = notified
     for file in files:
         with file.open("r+b") as handle, mmap.mmap(handle.fileno(), 0) as view:
             view[:] = b"0-3\n"

@@ -68,10 +68,10 @@ def test_only_a_race_is_asked_again(
 
 def test_reclaim_is_not_asked_again() -> None:
     """EAGAIN from memory.reclaim says that there was less to reclaim: that is an answer."""
-    one = action.Reclaim(target="/x/memory.reclaim", amount_bytes=1, policy="p", reason="r")
+    reclaim = action.Reclaim(target="/x/memory.reclaim", amount_bytes=1, policy="p", reason="r")
     host = Machine("0-1", cgroup="v2")
 
-    assert not refusals.is_over(host, hierarchies.discover(host), one, errno.EAGAIN)
+    assert not refusals.is_over(host, hierarchies.discover(host), reclaim, errno.EAGAIN)
 
 
 def test_the_pause_doubles_up_to_a_bound() -> None:

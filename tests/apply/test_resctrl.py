@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import itertools
 import tempfile
@@ -72,8 +73,8 @@ def test_killed_at_any_change(ram: Path, act: str, reused: bool) -> None:
             return
         if act == "settle":
             site.settle()
-        found = site.restore()
-        assert (found.left, found.failed) == ((), ()), number
+        undone = site.restore()
+        assert (undone.left, undone.failed) == ((), ()), number
         assert images.difference(before, site.image()) == {}, number
 
 
@@ -84,39 +85,49 @@ def _adopted(host: KernelHost) -> None:
     host.calls.clear()
 
 
-def test_one_bad_domain_costs_itself(ram: Path) -> None:
+def test_one_bad_domain_costs_itself() -> None:
     """The kernel refuses one value: the others are written, and its words are reported."""
     host = kit.machine()
-    site = kit.site(host, ram, LIMITED)
     host.mkdir(host.at(f"{kit.PLACE}/BE"))
-    one = action.WriteFile(
+    write = action.WriteFile(
         target=f"{kit.PLACE}/BE/schemata",
         value="L3:0=f;1=5\nMB:0=50",
         policy="resctrl",
         reason="test",
         knob="schemata",
     )
-    found, difference = resctrl.write(host, one)
+    written, difference = resctrl.write(host, write)
 
-    assert "MB:0=50" in found
+    assert "MB:0=50" in written
     assert difference == "L3:1=5: EINVAL The mask 5 has non-consecutive 1-bits"
     assert kit.values(host, "BE")["L3"] == {0: 0xF, 1: 0xFFF}
-    del site
 
 
 def test_nothing_taken_is_a_refusal_in_the_kernels_words() -> None:
     """All refused: an error that says why, not a half success."""
     host = kit.machine()
-    one = action.WriteFile(
+    write = action.WriteFile(
         target=f"{kit.PLACE}/schemata", value="L3:0=0", policy="p", reason="r", knob="schemata"
     )
     with pytest.raises(resctrl.RefusedError) as caught:
-        resctrl.write(host, one)
+        resctrl.write(host, write)
 
     assert (
         caught.value.errno,
         resctrl.words(caught.value),
     ) == (errno.EINVAL, "L3:0=0: EINVAL Mask out of range")
+
+
+def move(*pids: int) -> action.MoveTasks:
+    """The threads of the batch workload go to the BE group."""
+    return action.MoveTasks(
+        target=f"{kit.PLACE}/BE/tasks",
+        pids=pids,
+        policy="resctrl",
+        reason="test",
+        threads_of=("/sys/fs/cgroup/cpuset/batch/tasks",),
+        taken_from=(f"{kit.PLACE}/tasks",),
+    )
 
 
 def test_what_was_forked_meanwhile_comes_along() -> None:
@@ -134,17 +145,7 @@ def test_what_was_forked_meanwhile_comes_along() -> None:
                 children.append(fork(parent))
             super().write(path, data)
 
-    one = action.MoveTasks(
-        target=f"{kit.PLACE}/BE/tasks",
-        pids=(parent,),
-        policy="resctrl",
-        reason="test",
-        threads_of=("/sys/fs/cgroup/cpuset/batch/tasks",),
-        taken_from=(f"{kit.PLACE}/tasks",),
-    )
-    said = resctrl.move(Forking(host, lambda: None), one)
-
-    assert said == ("2 threads", "")
+    assert resctrl.move(Forking(host, lambda: None), move(parent)) == ("2 threads", "")
     assert [parent, *children] == kit.inside(host, "BE")
 
 
@@ -160,16 +161,7 @@ def test_who_forked_nothing_is_not_listed_again() -> None:
             read.append(str(path))
             return super().read(path)
 
-    one = action.MoveTasks(
-        target=f"{kit.PLACE}/BE/tasks",
-        pids=(thread,),
-        policy="resctrl",
-        reason="test",
-        threads_of=("/sys/fs/cgroup/cpuset/batch/tasks",),
-        taken_from=(f"{kit.PLACE}/tasks",),
-    )
-
-    assert resctrl.move(Reading(host, lambda: None), one) == ("1 threads", "")
+    assert resctrl.move(Reading(host, lambda: None), move(thread)) == ("1 threads", "")
     assert [f"{kit.PLACE}/tasks"] * 2 == read
 
 
@@ -177,15 +169,9 @@ def test_a_thread_that_ended_is_where_it_should_be() -> None:
     """ESRCH is no refusal."""
     host = kit.machine()
     host.mkdir(host.at(f"{kit.PLACE}/BE"))
-    one = action.MoveTasks(
-        target=f"{kit.PLACE}/BE/tasks",
-        pids=(99_999,),
-        policy="resctrl",
-        reason="test",
-        taken_from=(f"{kit.PLACE}/tasks",),
-    )
+    ended = dataclasses.replace(move(99_999), threads_of=())
 
-    assert resctrl.move(host, one) == ("0 threads", "")
+    assert resctrl.move(host, ended) == ("0 threads", "")
 
 
 def test_foreign_groups_are_never_touched(ram: Path) -> None:
@@ -223,12 +209,14 @@ def test_unmounted_under_us_costs_one_event(ram: Path) -> None:
         count = len(site.host.calls)
         who.one_pass(slow=False)
         assert who.publisher.view is not None
-        said = [one.type for one in who.publisher.view.plan.conditions if one.status]
+        conditions = [
+            condition.type for condition in who.publisher.view.plan.conditions if condition.status
+        ]
         agents.settle(who, site.clock)
         assert count == len(site.host.calls)
         done = who.restore()
 
-    assert said == ["ResctrlUnmounted"]
+    assert conditions == ["ResctrlUnmounted"]
     assert (done.left, done.failed) == ((), ())
 
 
@@ -257,7 +245,7 @@ def test_his_value_stays_when_it_still_stands(ram: Path) -> None:
     done = site.restore()
 
     assert kit.values(host, "BE")["L3"] == {0: 0xFF, 1: 0x3F}
-    assert [one.detail for one in done.left] == ["another program has written L3:1=3f since"]
+    assert [left.detail for left in done.left] == ["another program has written L3:1=3f since"]
 
 
 def test_a_domain_that_is_back_or_gone_already_is_nobodys_write() -> None:
@@ -289,8 +277,8 @@ def test_a_cache_goes_offline_and_comes_back_full(ram: Path) -> None:
     assert kit.values(site.host, "BE")["L3"] == {0: 0xF, 1: 0xF}
 
 
-def test_what_we_mounted_we_unmount(ram: Path) -> None:
-    """On request only, with the options asked for, and not while foreign groups are in it."""
+def test_a_mount_of_ours_with_foreign_groups_stays(ram: Path) -> None:
+    """Made on request, with the options asked for; what it holds is named."""
     host = kit.machine("intel,cdp,cbm=20", mount=None)
     site = kit.site(host, ram, ", mount: true, mountOptions: [cdp]")
     site.settle()
@@ -321,9 +309,8 @@ def test_no_room_is_explained_once(ram: Path) -> None:
     site = kit.site(host, ram)
     host.refuse(f"{kit.PLACE}/BE", errno.ENOSPC, kinds=("mkdir",))
     with site.agent() as who:
-        results: list[result.Result] = []
-        made_ = who.tick.draft(who.book.entries)
-        results = list(who.executor.run(made_.draft, made_.snapshot))
+        drafted = who.tick.draft(who.book.entries)
+        results = list(who.executor.run(drafted.draft, drafted.snapshot))
 
     assert {r.detail.split(":")[0] for r in results if r.target.endswith("/BE")} == {"ENOSPC"}
     assert kit.pids(host, "web") == kit.inside(host, "LSR")
@@ -349,14 +336,15 @@ def test_nothing_is_tried_in_a_group_that_cannot_be_made(ram: Path) -> None:
     site = made("intel", ram)
     for name in ("LSR", "LS", "BE"):
         site.host.refuse(f"{kit.PLACE}/{name}", errno.EROFS, times=99)
-    said: list[result.Verdict] = []
+    verdicts: list[result.Verdict] = []
     with site.agent() as who:
         for _ in range(2):
             plan = who.tick.draft(who.book.entries)
-            said = [one.verdict for one in who.executor.run(plan.draft, plan.snapshot)]
-        assert not [one for one in who.book.entries if one.startswith(f"{kit.PLACE}/BE/")]
+            verdicts = [outcome.verdict for outcome in who.executor.run(plan.draft, plan.snapshot)]
+        inside = f"{kit.PLACE}/BE/"
+        assert [target for target in who.book.entries if target.startswith(inside)] == []
 
-    assert {result.Verdict.WAITING} == set(said)
+    assert {result.Verdict.WAITING} == set(verdicts)
     for name in ("LSR", "LS", "BE"):
         site.host.refuse(f"{kit.PLACE}/{name}", errno.EROFS, times=0)
     site.clock.tick(600)

@@ -70,7 +70,7 @@ def test_no_shape_is_written_wrongly(ram: Path, processor: str, options: str, se
     site = kit.site(machine(processor, options), ram / str(next(NUMBERS)), section)
     before = site.image()
     site.settle()
-    refused = [one for one in site.host.calls if one.errno and one.kind != "mkdir"]
+    refused = [call for call in site.host.calls if call.errno and call.kind != "mkdir"]
     assert refused == []
     count = len(site.host.calls)
     site.settle()

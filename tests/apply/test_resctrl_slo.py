@@ -11,7 +11,7 @@ from koordlet.workloads import nodeslo
 from tests.kit import agents
 from tests.kit import resctrl as kit
 
-SAID = {
+NODE_SLO = {
     "metadata": {"name": "node", "resourceVersion": "7"},
     "spec": {
         "resourceQOSStrategy": {
@@ -36,13 +36,13 @@ def test_what_the_cluster_says_is_in_force(
     """Enabled classes have groups with its values, others none, and it all goes with it."""
     host = kit.machine(rdt, mount=options)
     site = kit.site(host, ram, ", beClass: {mbaPercent: 10}")
-    said = nodeslo.decode(SAID)
-    assert said.problems == ()
+    slo = nodeslo.decode(NODE_SLO)
+    assert slo.problems == ()
     with site.agent() as who:
-        who.tick.observation.take = lambda: observed.Observed(slo=said)
+        who.tick.observation.take = lambda: observed.Observed(slo=slo)
         agents.settle(who, site.clock)
-        found = kit.values(host, "BE")
-        assert {name: found[name][0] for name in expected} == expected
+        values = kit.values(host, "BE")
+        assert {name: values[name][0] for name in expected} == expected
         assert set(kit.pids(host, "batch")) == set(kit.inside(host, "BE"))
         assert set(kit.pids(host, "api")) == set(kit.inside(host, "LS"))
         assert not host.exists(host.at(f"{kit.PLACE}/LSR"))

@@ -41,31 +41,31 @@ def test_foreign_values_are_left_and_named(
     before = site.image()
     site.settle()
     foreign = {}
-    for one in world.groups:
+    for changed in world.groups:
         value = data.draw(st.sampled_from([None, "0", "1-2", "0-4"]))
-        ours = {text(world, host, one.path), str(one.old)}
+        ours = {text(world, host, changed.path), str(changed.old)}
         if value is not None and value not in ours:
             with contextlib.suppress(OSError):
-                host.write(host.at(trees.file(world, one.path)), value.encode())
-                foreign[one.path] = value
+                host.write(host.at(trees.file(world, changed.path)), value.encode())
+                foreign[changed.path] = value
     done = site.restore()
 
-    told = {one.target for one in (*done.left, *done.failed)}
+    named = {problem.target for problem in (*done.left, *done.failed)}
     after = site.image()
-    for one in world.groups:
-        near = [p for p in foreign if p == one.path or related(p, one.path)]
-        file = trees.file(world, one.path)
-        if one.path in foreign and text(world, host, one.path) != str(one.old):
-            assert foreign[one.path] == text(world, host, one.path)
+    for changed in world.groups:
+        near = [p for p in foreign if p == changed.path or related(p, changed.path)]
+        file = trees.file(world, changed.path)
+        if changed.path in foreign and text(world, host, changed.path) != str(changed.old):
+            assert foreign[changed.path] == text(world, host, changed.path)
             # Where the set was to stay as it is, we never wrote, so it is not ours to speak of.
-            assert file in told or one.old == one.new
+            assert file in named or changed.old == changed.new
         elif not near:
             assert before[file] == after[file]
 
 
-def related(one: str, other: str) -> bool:
+def related(first: str, second: str) -> bool:
     """Whether one group is inside the other."""
-    return one.startswith(other + "/") or other.startswith(one + "/")
+    return first.startswith(second + "/") or second.startswith(first + "/")
 
 
 def test_a_foreign_set_in_between_bounds_the_way_back(ram: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_foreign_set_in_between_bounds_the_way_back(ram: Path) -> None:
     assert {call.errno for call in host.calls} == {0}
     sets = {path: text(world, host, path) for path in ("a", "a/b", "a/b/c")}
     assert sets == {"a": "0-4", "a/b": "0-1", "a/b/c": "0-1"}
-    assert ([trees.file(world, "a/b")], ()) == ([one.target for one in done.left], done.failed)
+    assert ([trees.file(world, "a/b")], ()) == ([left.target for left in done.left], done.failed)
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -101,7 +101,7 @@ def test_what_we_once_wrote_on_the_way_is_a_foreign_value(ram: Path, version: Cg
     done = site.restore()
 
     assert (text(world, host, "a"), text(world, host, "a/b")) == ("0-4", "1")
-    assert [trees.file(world, "a")] == [one.target for one in done.left]
+    assert [trees.file(world, "a")] == [left.target for left in done.left]
 
 
 def test_a_value_that_went_back_by_itself_is_nobody_s_business(ram: Path) -> None:
@@ -253,8 +253,8 @@ def test_a_v2_group_with_processes_that_was_empty(
     host = Machine("0-4", cgroup="v2", kernel=kernel)
     host.mkdir(host.at("/sys/fs/cgroup/a"))
     host.spawn("/sys/fs/cgroup/a")
-    one = trees.Group(path="a", old=cpuset.CPUSet(), new=cpuset.CPUSet.of([1]), busy=False)
-    world = trees.World(version="v2", groups=(one,))
+    emptied = trees.Group(path="a", old=cpuset.CPUSet(), new=cpuset.CPUSet.of([1]), busy=False)
+    world = trees.World(version="v2", groups=(emptied,))
     site = trees.site(world, host, ram)
     before = site.image()
     site.settle()
@@ -280,7 +280,7 @@ def test_an_original_that_could_not_be_read_is_never_guessed_at(ram: Path) -> No
 
     assert host.calls == []
     assert [text(world, host, "a")] == ["1"]
-    assert ["could not be read" in one.detail for one in done.left] == [True]
+    assert ["could not be read" in left.detail for left in done.left] == [True]
     assert len(site.restore().left) == 0, "it is said once"
 
 
@@ -294,7 +294,7 @@ def test_a_kill_before_the_write_is_no_contest(ram: Path) -> None:
         made = who.tick.draft(who.book.entries)
         results = who.executor.run(made.draft, made.snapshot)
 
-    assert [(one.verdict.value, one.contested) for one in results] == [("done", False)]
+    assert [(outcome.verdict.value, outcome.contested) for outcome in results] == [("done", False)]
 
 
 def test_another_cgroup_root_restores_below_the_one_of_the_journal(ram: Path) -> None:
@@ -343,4 +343,4 @@ def test_a_foreign_set_below_holds_the_one_above(ram: Path) -> None:
     done = site.restore()
 
     assert (text(world, host, "a"), text(world, host, "a/b")) == ("0-2", "1-2")
-    assert ([trees.file(world, "a/b")], ()) == ([one.target for one in done.left], done.failed)
+    assert ([trees.file(world, "a/b")], ()) == ([left.target for left in done.left], done.failed)

@@ -27,24 +27,25 @@ def asks(
     write = action.WriteFile(
         target=TARGET, value=value, policy=stem, reason="because", knob=row, narrows=narrows
     )
-    said: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
-    return chain.Outcome(stem=stem, mode=mode, decision=said)
+    decided: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
+    return chain.Outcome(stem=stem, mode=mode, decision=decided)
 
 
 def fates(
     *outcomes: chain.Outcome, there: str | None = "1024", answers: bool = True
 ) -> list[tuple[str, trace.Fate, str]]:
     """Policy, fate and detail of each action, on a machine where the file holds ``there``."""
-    said = chain.Round(outcomes=outcomes, ledger=ledger.Ledger())
+    decisions = chain.Round(outcomes=outcomes, ledger=ledger.Ledger())
     seen = present.Present(
         texts={} if there is None else {TARGET: there},
         unknown={} if answers else {TARGET: absence.Unanswered(TARGET, errno.EIO, held=False)},
     )
     stations = trace.Trace()
     stations.compare(planner.desired(outcomes), seen)
-    made = planner.draft(said, stations.wanted, NOW, seen, {}).plan
+    made = planner.draft(decisions, stations.wanted, NOW, seen, {}).plan
     return [
-        (wish.action.policy, wish.fate, wish.detail) for wish in trace.wishes(stations, said, made)
+        (wish.action.policy, wish.fate, wish.detail)
+        for wish in trace.wishes(stations, decisions, made)
     ]
 
 
@@ -84,11 +85,11 @@ def test_shadow_is_overruled_by_who_enforces() -> None:
 def test_a_set_that_another_policy_narrows_is_merged() -> None:
     """What both have in common counts, and both are told so."""
     row = knob.CPUSET_CPUS.name
-    found = fates(
+    shown = fates(
         asks("owner", "0-3", row=row), asks("narrow", "0-1", row=row, narrows=True), there="0-3"
     )
 
-    assert found == [
+    assert shown == [
         ("owner", trace.Fate.MERGED, "0-1 counts: because"),
         ("narrow", trace.Fate.DUE, ""),
     ]
@@ -97,9 +98,9 @@ def test_a_set_that_another_policy_narrows_is_merged() -> None:
 def test_the_least_limit_counts_and_the_other_is_merged() -> None:
     """Two limits of one file are no conflict."""
     row = knob.MEMORY_HIGH.name
-    found = fates(asks("one", "4096", row=row), asks("two", "8192", row=row), there="max")
+    shown = fates(asks("one", "4096", row=row), asks("two", "8192", row=row), there="max")
 
-    assert [fate for _, fate, _ in found] == [trace.Fate.DUE, trace.Fate.MERGED]
+    assert [fate for _, fate, _ in shown] == [trace.Fate.DUE, trace.Fate.MERGED]
 
 
 @pytest.mark.parametrize("there", ["1024", None])
@@ -112,11 +113,11 @@ def test_a_target_without_an_answer_is_not_written(there: str | None) -> None:
 
 def test_steps_have_their_place_in_the_order() -> None:
     """A fate of due names its steps; any other names none."""
-    said = chain.Round(outcomes=(asks("one", "2"), asks("two", "3")), ledger=ledger.Ledger())
+    decisions = chain.Round(outcomes=(asks("one", "2"), asks("two", "3")), ledger=ledger.Ledger())
     seen = present.Present(texts={TARGET: "1024"})
     stations = trace.Trace()
-    stations.compare(planner.desired(said.outcomes), seen)
-    made = planner.draft(said, stations.wanted, NOW, seen, {}).plan
-    found = list(trace.wishes(stations, said, made))
+    stations.compare(planner.desired(decisions.outcomes), seen)
+    made = planner.draft(decisions, stations.wanted, NOW, seen, {}).plan
+    wishes = list(trace.wishes(stations, decisions, made))
 
-    assert [(wish.steps, wish.was) for wish in found] == [((0,), "1024"), ((), "1024")]
+    assert [(wish.steps, wish.was) for wish in wishes] == [((0,), "1024"), ((), "1024")]

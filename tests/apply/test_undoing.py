@@ -36,11 +36,11 @@ def undone(entry: journal.Entry, text: str | None, inode: int = 5) -> undoing.Un
 
 def test_our_value_goes_back_to_the_original() -> None:
     """A file that still holds what we wrote."""
-    found = undone(ENTRY, "2").actions
+    actions = undone(ENTRY, "2").actions
 
-    assert [(one.value, one.target) for one in found if isinstance(one, action.WriteFile)] == [
-        ("1024", TARGET)
-    ]
+    assert [
+        (write.value, write.target) for write in actions if isinstance(write, action.WriteFile)
+    ] == [("1024", TARGET)]
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_our_value_goes_back_to_the_original() -> None:
 )
 def test_everything_else_is_left(entry: journal.Entry, text: str | None, inode: int) -> None:
     """Nothing is written, and why is known."""
-    found = undone(entry, text, inode)
+    made = undone(entry, text, inode)
 
-    assert found.actions == []
-    assert [one.target for one in found.left if one.why] == [TARGET]
+    assert made.actions == []
+    assert [left.target for left in made.left if left.why] == [TARGET]
 
 
 def test_files_go_with_the_group_that_we_made() -> None:
@@ -68,10 +68,10 @@ def test_files_go_with_the_group_that_we_made() -> None:
     there = present.Present(
         texts={TARGET: "2", "/c/g": "present"}, inodes={TARGET: 5, "/c/g": 5}, procs={"/c/g": ()}
     )
-    found = undoing.undo(NOW, there, [ENTRY, directory], ())
+    made = undoing.undo(NOW, there, [ENTRY, directory], ())
 
-    assert [one.target for one in found.actions] == ["/c/g"]
-    assert [one.why for one in found.left] == ["removed with its cgroup"]
+    assert [removal.target for removal in made.actions] == ["/c/g"]
+    assert [left.why for left in made.left] == ["removed with its cgroup"]
 
 
 def test_a_v1_group_without_memory_nodes_keeps_those_that_it_was_given(ram: Path) -> None:

@@ -46,10 +46,10 @@ def test_what_is_put_back_names_what_was_ours() -> None:
 @pytest.mark.parametrize(("text", "left"), [("1", True), ("0-1", False), ("", False)])
 def test_a_file_that_keeps_our_value(text: str, *, left: bool) -> None:
     """Systemd writes only what is set: a set of ours that stays in the file is put back by hand."""
-    found = units.after_reset(ENTRY, units.undo(ENTRY), text)
-    assert left is (found is not None)
-    if found is not None:
-        assert (found.kind, found.original, found.unit) == ("WriteFile", "", "")
+    rest = units.after_reset(ENTRY, units.undo(ENTRY), text)
+    assert left is (rest is not None)
+    if rest is not None:
+        assert (rest.kind, rest.original, rest.unit) == ("WriteFile", "", "")
 
 
 # Killed while systemd is asked -------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
         site.clock.tick()
         who.one_pass(slow=False)
         assert who.publisher.view is not None
-        assert result.Verdict.WAITING in {one.verdict for one in who.publisher.view.results}
+        assert result.Verdict.WAITING in {outcome.verdict for outcome in who.publisher.view.results}
         assert who.publisher.counters.contested == 0
         systemd.gate.set()
         assert who.executor.worker.drain(deadline.PATIENCE)
@@ -154,9 +154,12 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
         who.one_pass(slow=False)
 
         assert who.publisher.counters.contested == 1
-        (told,) = [one for one in who.publisher.view.results if one.contested]
-        assert (f"{batch}/cpuset.cpus", result.Verdict.DONE) == (told.target, told.verdict)
-        assert "systemd, at a daemon-reload or when a property" in told.detail
+        (contested,) = [outcome for outcome in who.publisher.view.results if outcome.contested]
+        assert (f"{batch}/cpuset.cpus", result.Verdict.DONE) == (
+            contested.target,
+            contested.verdict,
+        )
+        assert "systemd, at a daemon-reload or when a property" in contested.detail
         assert not who.executor.contested_away
 
 
@@ -220,7 +223,7 @@ def calm(ram: Path) -> tuple[Any, Any]:
 
 def test_killed_while_systemd_is_asked(ram: Path, calm: tuple[Any, Any]) -> None:
     """The journal knew before: the next start ends as an undisturbed one, then all goes back."""
-    for site in deaths(lambda one: one.settle, ram):
+    for site in deaths(lambda site: site.settle, ram):
         site.settle()
         assert calm[0] == site.everything()
         assert site.restore().failed == ()
@@ -229,7 +232,7 @@ def test_killed_while_systemd_is_asked(ram: Path, calm: tuple[Any, Any]) -> None
 
 def test_restored_after_a_kill_while_systemd_is_asked(ram: Path) -> None:
     """Without another start: systemd has nothing of ours any more."""
-    for site in deaths(lambda one: one.settle, ram):
+    for site in deaths(lambda site: site.settle, ram):
         assert site.restore().failed == ()
         assert site.systemd.set_now == {}
         assert site.restore().restored == 0

@@ -20,7 +20,9 @@ _BUDGET_MB = 4.0
 def slice_of_a_day() -> gate.Ratio:
     """Megabytes."""
     print(f"     seed {_SEED}, {SLICE} ticks after {_FULL}")
-    first, last = (memory for _, memory in days.ticks(_FULL + SLICE, _SEED, (_FULL, _FULL + SLICE)))
+    first, last = (
+        mark.resident_mb for mark in days.ticks(_FULL + SLICE, _SEED, (_FULL, _FULL + SLICE))
+    )
     return gate.Ratio(
         name=f"growth of an agent over {SLICE} ticks with churn",
         ours=max(0.001, last - first),

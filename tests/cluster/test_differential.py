@@ -28,7 +28,7 @@ def differences(world: list[Body], bound: list[Body], verdict: Verdict) -> list[
     """What ours says otherwise about this pod, in words."""
     bodies = [*world, *bound, {"kind": "Pod", **verdict.pod}]
     document = simulation.Simulation(inventory.load(bodies), None, scores=True).run().document()
-    placements, pending, preemptions = comparing.told(document)
+    placements, pending, preemptions = comparing.compared(document)
     meta = verdict.pod["metadata"]
     key = f"{meta['namespace']}/{meta['name']}"
     if not verdict.node:

@@ -13,7 +13,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from koordlet.agent import lifecycle
 from koordlet.model import observed, pod, qos, snapshot
 from koordlet.report import metrics, node_json
 from tests.kit import agents
@@ -26,8 +28,18 @@ _SHOWN = 60
 _QOS = (qos.Qos.LSR, qos.Qos.LS, qos.Qos.BE)
 
 
-def ticks(number: int, seed: int, marks: Sequence[int]) -> Iterator[tuple[int, float]]:
-    """The resident memory in MB at the marked ticks of so many."""
+class Mark(NamedTuple):
+    """What is so after a marked tick."""
+
+    at: int
+    resident_mb: float
+    #: Names of the pods that the agent knows, and of those that have a limit of its own.
+    pods: frozenset[str]
+    limited: frozenset[str]
+
+
+def ticks(number: int, seed: int, marks: Sequence[int]) -> Iterator[Mark]:
+    """So many ticks; what is so after the marked ones."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as state:
         host = Machine("0-7", nodes={0: "0-3", 1: "4-7"}, cgroup="v2")
@@ -46,7 +58,7 @@ def ticks(number: int, seed: int, marks: Sequence[int]) -> Iterator[tuple[int, f
                     metrics.render(who.publisher.view, "1", {}, metrics.TEXT)
                     node_json.document(who.publisher.view, "1")
                 if at + 1 in marks:
-                    yield at + 1, _resident()
+                    yield _mark(at + 1, who)
 
 
 class _Node:
@@ -94,6 +106,12 @@ class _Node:
             match=f"cgroup={group}",
             requests={"cpu": 100, "memory": 1 << 20},
         )
+
+
+def _mark(at: int, who: lifecycle.Agent) -> Mark:
+    groups = {entry.group.rpartition("/")[2] for entry in who.book.entries.values()}
+    names = frozenset(pod.name for pod in who.tick.observation.pods)
+    return Mark(at, _resident(), names, names & groups)
 
 
 def _resident() -> float:

@@ -35,10 +35,10 @@ def selected(body: Body, node: str, labels: dict[str, str]) -> bool:
         return str(body["nodeName"]) == node
     if body.get("allNodes"):
         return True
-    several = body.get("nodeSelector", {}).get("nodeSelectorTerms", [])
+    terms = body.get("nodeSelector", {}).get("nodeSelectorTerms", [])
     return any(
         all(labels.get(want["key"]) in want["values"] for want in term["matchExpressions"])
-        for term in several
+        for term in terms
     )
 
 
@@ -133,8 +133,8 @@ class Oracle:
         """By claim request, pool and device of the first solution."""
         wishes = [
             [
-                [(place, f"{request['name']}/{wish['name']}", wish) for wish in several]
-                if (several := request.get("firstAvailable"))
+                [(place, f"{request['name']}/{wish['name']}", wish) for wish in choices]
+                if (choices := request.get("firstAvailable"))
                 else [(place, request["name"], request["exactly"])]
                 for request in claim["spec"]["devices"]["requests"]
             ]
@@ -226,7 +226,10 @@ class Oracle:
 
     def once(self, picked: list[Pick]) -> bool:
         """No whole device twice, none that others have; admin access minds its claim only."""
-        held = {(one["driver"], one["pool"], one["device"], "shareID" in one) for one in self.held}
+        held = {
+            (result["driver"], result["pool"], result["device"], "shareID" in result)
+            for result in self.held
+        }
         for at, (ask, device, piece) in enumerate(picked):
             same = [p for p in picked[:at] if p[1] is device]
             admin, shared = ask[2].get("adminAccess"), device.get("allowMultipleAllocations")
@@ -235,11 +238,11 @@ class Oracle:
                 return False
             if not admin and (*identity, True) in held and not shared:
                 return False
-            for other, *_ in same:
-                theirs = other[2].get("adminAccess")
-                if other[0] == ask[0] and (theirs or not shared):
+            for earlier, *_ in same:
+                earlier_admin = earlier[2].get("adminAccess")
+                if earlier[0] == ask[0] and (earlier_admin or not shared):
                     return False
-                if not admin and not theirs and not shared:
+                if not admin and not earlier_admin and not shared:
                     return False
         return True
 
@@ -266,7 +269,9 @@ class Oracle:
         for pool in self.pools:
             devices = {d["name"]: d for s in pool["whole"] for d in s["spec"].get("devices", [])}
             old = {
-                one["device"] for one in self.held if (one["driver"], one["pool"]) == pool["key"]
+                result["device"]
+                for result in self.held
+                if (result["driver"], result["pool"]) == pool["key"]
             }
             new = {
                 device["name"]
@@ -301,10 +306,10 @@ class Oracle:
             amounts += [
                 {
                     qualify(name, driver): quantity.exact(much)
-                    for name, much in one.get("consumedCapacity", {}).items()
+                    for name, much in result.get("consumedCapacity", {}).items()
                 }
-                for one in self.held
-                if (one["driver"], one["pool"], one["device"])
+                for result in self.held
+                if (result["driver"], result["pool"], result["device"])
                 == (driver, piece["spec"]["pool"]["name"], device["name"])
             ]
             for name, capacity in device.get("capacity", {}).items():

@@ -64,7 +64,7 @@ class Maker:
             labels["disk"] = roll.choice(("ssd", "hdd"))
         spec: Body = {"taints": [self._taint() for _ in range(roll.choice((0, 0, 0, 1, 1, 2)))]}
         if self._calm:
-            spec["taints"] = [one for one in spec["taints"] if self._chance(0.3)]
+            spec["taints"] = [taint for taint in spec["taints"] if self._chance(0.3)]
         if self._chance(0.02 if self._calm else 0.08):
             spec["unschedulable"] = True
         room = {
@@ -94,10 +94,10 @@ class Maker:
         roll = self._random
         if self._chance(0.1):
             return {"operator": "Exists"}
-        found: Body = {"key": roll.choice("ab")}
-        found |= roll.choice(({"operator": "Exists"}, {"value": "x"}, {"value": "y"}))
+        toleration: Body = {"key": roll.choice("ab")}
+        toleration |= roll.choice(({"operator": "Exists"}, {"value": "x"}, {"value": "y"}))
         effect = roll.choice(("", "NoSchedule", "NoExecute", "PreferNoSchedule"))
-        return found | ({"effect": effect} if effect else {})
+        return toleration | ({"effect": effect} if effect else {})
 
     def _container(self, name: str) -> Body:
         roll = self._random
@@ -117,11 +117,13 @@ class Maker:
             resources["limits"] = {"cpu": "2", **({"memory": "2Gi"} if self._chance(0.5) else {})}
             resources["limits"] |= {k: v for k, v in asked.items() if k in resources["limits"]}
         image = roll.choice(("app:1", "tool", "r.io:5000/big", "none:3"))
-        found: Body = {"name": name, "image": image, "resources": resources}
+        container: Body = {"name": name, "image": image, "resources": resources}
         if self._chance(0.12):
             port: Body = {"containerPort": 80, "hostPort": roll.choice((80, 81))}
-            found["ports"] = [port | roll.choice(({}, {"protocol": "UDP"}, {"hostIP": "10.0.0.1"}))]
-        return found
+            container["ports"] = [
+                port | roll.choice(({}, {"protocol": "UDP"}, {"hostIP": "10.0.0.1"}))
+            ]
+        return container
 
     def _pod(self, on: str = "") -> Body:
         roll = self._random
@@ -196,16 +198,18 @@ class Maker:
 
     def _node_affinity(self) -> Body:
         roll = self._random
-        found: Body = {}
+        affinity: Body = {}
         if self._chance(0.12):
             terms = [self._term() for _ in range(roll.randint(1, 2))]
-            found["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
+            affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
+                "nodeSelectorTerms": terms
+            }
         if self._chance(0.25):
-            found["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
                 {"weight": roll.randint(1, 100), "preference": self._term()}
                 for _ in range(roll.randint(1, 2))
             ]
-        return found
+        return affinity
 
     def _selector(self) -> Body:
         roll = self._random
@@ -233,35 +237,35 @@ class Maker:
 
     def _pod_affinity(self) -> Body:
         roll = self._random
-        found: Body = {}
+        affinity: Body = {}
         if self._chance(0.05 if self._calm else 0.11):
-            found["requiredDuringSchedulingIgnoredDuringExecution"] = [
+            affinity["requiredDuringSchedulingIgnoredDuringExecution"] = [
                 self._pod_term() for _ in range(roll.choice((1, 1, 2)))
             ]
         if self._chance(0.25 if self._calm else 0.11):
-            found["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
                 {"weight": roll.randint(1, 100), "podAffinityTerm": self._pod_term()}
                 for _ in range(roll.choice((1, 2)))
             ]
-        return found
+        return affinity
 
     def _constraints(self) -> list[Body]:
         roll = self._random
-        found = []
+        constraints = []
         for key in roll.sample(KEYS, roll.choice((1, 1, 2))):
             soft = self._chance(0.8 if self._calm else 0.4)
             when = "ScheduleAnyway" if soft else "DoNotSchedule"
-            one: Body = {"topologyKey": key, "maxSkew": roll.randint(1, 3)}
-            one |= {"whenUnsatisfiable": when, "labelSelector": self._selector()}
+            constraint: Body = {"topologyKey": key, "maxSkew": roll.randint(1, 3)}
+            constraint |= {"whenUnsatisfiable": when, "labelSelector": self._selector()}
             if when == "DoNotSchedule" and self._chance(0.3):
-                one["minDomains"] = roll.randint(1, 4)
+                constraint["minDomains"] = roll.randint(1, 4)
             for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
                 if self._chance(0.3):
-                    one[policy] = roll.choice(("Honor", "Ignore"))
+                    constraint[policy] = roll.choice(("Honor", "Ignore"))
             if self._chance(0.15):
-                one["matchLabelKeys"] = ["rev"]
-            found.append(one)
-        return found
+                constraint["matchLabelKeys"] = ["rev"]
+            constraints.append(constraint)
+        return constraints
 
     def _services(self) -> list[Body]:
         return [

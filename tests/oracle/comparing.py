@@ -28,24 +28,24 @@ def compare(seed: int, bodies: list[Body], now: float = 0.0) -> None:
         simulation.Simulation(inventory.load(bodies), None, scores=True, now=now).run().document()
     )
 
-    placements, pending, preemptions = told(made)
+    placements, pending, preemptions = compared(made)
     assert (placements, preemptions) == (oracle.placements, oracle.preemptions), f"seed {seed}"
     assert pending.keys() == oracle.pending.keys(), f"seed {seed}"
     # The scheduler tries a pod again only after what may help it: its words may be older.
-    others = {key: why for key, why in pending.items() if why not in oracle.pending[key]}
-    assert others == {}, f"seed {seed}"
+    unexpected = {key: why for key, why in pending.items() if why not in oracle.pending[key]}
+    assert unexpected == {}, f"seed {seed}"
 
 
-def told(document: Body) -> tuple[Body, Body, Body]:
+def compared(document: Body) -> tuple[Body, Body, Body]:
     """What is compared of a simulation's document."""
     placements = {
-        one["pod"]: {key: one[key] for key in ("node", "ties", "scores")}
-        for one in document["placements"]
+        placement["pod"]: {key: placement[key] for key in ("node", "ties", "scores")}
+        for placement in document["placements"]
     }
-    pending = {one["pod"]: one["message"] for one in document["pending"]}
+    pending = {refusal["pod"]: refusal["message"] for refusal in document["pending"]}
     preemptions = {
-        one["pod"]: {"node": one["node"], "victims": one["victims"]}
-        for one in document["preemptions"]
+        preemption["pod"]: {"node": preemption["node"], "victims": preemption["victims"]}
+        for preemption in document["preemptions"]
     }
     return placements, pending, preemptions
 

@@ -66,17 +66,17 @@ class Naive:
     def _expected(self, rate: Rate, pod: Member) -> int:
         if not rate.app:
             return self.replicas[pod.controller]
-        controllers = {other.controller for other in self.pods.values() if other.app == rate.app}
+        controllers = {member.controller for member in self.pods.values() if member.app == rate.app}
         return sum(self.replicas[name] for name in controllers)
 
-    def _same(self, rate: Rate, pod: Member, other: Member) -> bool:
-        return other.app == rate.app if rate.app else other.controller == pod.controller
+    def _same(self, rate: Rate, pod: Member, member: Member) -> bool:
+        return member.app == rate.app if rate.app else member.controller == pod.controller
 
     def _used(self, rate: Rate, pod: Member, now: int, window: int) -> list[tuple[int, str]]:
         return [
             (at, component)
-            for at, other, component in self.history
-            if self._same(rate, pod, other) and now - at < window
+            for at, member, component in self.history
+            if self._same(rate, pod, member) and now - at < window
         ]
 
     def _rate(self, rate: Rate, pod: Member, component: str, now: int) -> str:
@@ -90,8 +90,8 @@ class Naive:
         if rate.min_up is not None and pod.up:
             number, percent = rate.min_up
             least = (number * expected + 99) // 100 if percent else number
-            several = [other for other in self.pods.values() if self._same(rate, pod, other)]
-            if sum(other.up and not other.ending for other in several) - 1 < least:
+            members = [member for member in self.pods.values() if self._same(rate, pod, member)]
+            if sum(member.up and not member.ending for member in members) - 1 < least:
                 return "BelowMinUp"
         if rate.min_gap and self._used(rate, pod, now, rate.min_gap):
             return "MinGap"

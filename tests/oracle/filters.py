@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from tests.oracle import load, neighbours, numa, spreading, volumes
+from tests.oracle.messages import Verdict
 from tests.oracle.objects import (
     Amounts,
     Body,
@@ -23,33 +22,30 @@ CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 ANY = ("", "0.0.0.0")  # noqa: S104 - the address that collides with all
 
 
-class Verdict(NamedTuple):
-    """None of the reasons: it may. ``helpful``: preemption could change them."""
-
-    reasons: list[str]
-    helpful: bool
-
-
 def candidates(pod: Body) -> set[str] | None:
     """The only nodes that the affinity's fields allow, where every term names some."""
     terms = required_terms(pod)
-    found: set[str] = set()
+    allowed: set[str] = set()
     for term in terms or []:
         named = [
-            set(one["values"])
-            for one in term.get("matchFields", [])
-            if one["key"] == "metadata.name" and one["operator"] == "In"
+            set(field["values"])
+            for field in term.get("matchFields", [])
+            if field["key"] == "metadata.name" and field["operator"] == "In"
         ]
         if not named:
             return None
-        found |= set.intersection(*named)
-    return found if terms else None
+        allowed |= set.intersection(*named)
+    return allowed if terms else None
 
 
 def ports(pod: Body) -> list[tuple[str, str, int]]:
     """Protocol, address and number of the host ports that run beside each other."""
     spec = pod["spec"]
-    beside = [one for one in spec.get("initContainers", []) if one.get("restartPolicy") == "Always"]
+    beside = [
+        container
+        for container in spec.get("initContainers", [])
+        if container.get("restartPolicy") == "Always"
+    ]
     return [
         (port.get("protocol", "TCP"), port.get("hostIP", ""), port["hostPort"])
         for container in spec["containers"] + beside
@@ -58,10 +54,10 @@ def ports(pod: Body) -> list[tuple[str, str, int]]:
     ]
 
 
-def collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+def collide(left: tuple[str, str, int], right: tuple[str, str, int]) -> bool:
     """Two host ports exclude each other."""
-    same = (one[0], one[2]) == (other[0], other[2])
-    return same and (one[1] == other[1] or one[1] in ANY or other[1] in ANY)
+    equal = (left[0], left[2]) == (right[0], right[2])
+    return equal and (left[1] == right[1] or left[1] in ANY or right[1] in ANY)
 
 
 def used(pods: list[Body], *, assume: bool = False) -> Amounts:
@@ -113,12 +109,12 @@ def check(world: World, pod: Body, node: Body) -> Verdict:
         return Verdict([reason], helpful=False)
     if reason := alone(pod, node):
         return Verdict([reason], helpful=False)
-    taken = [port for other in world.on[name(node)] for port in ports(other)]
-    if any(collide(one, other) for one in ports(pod) for other in taken):
+    taken = [port for neighbour in world.on[name(node)] for port in ports(neighbour)]
+    if any(collide(wanted, port) for wanted in ports(pod) for port in taken):
         reason = "node(s) didn't have free ports for the requested pod ports"
         return Verdict([reason], helpful=True)
     for rule in RULES:
-        found = Verdict(*rule(world, pod, node))
-        if found.reasons:
-            return found
+        verdict = Verdict(*rule(world, pod, node))
+        if verdict.reasons:
+            return verdict
     return Verdict([], helpful=True)

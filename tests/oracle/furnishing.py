@@ -27,13 +27,13 @@ class Furnisher:
 
     def bodies(self) -> list[Body]:
         """The small cluster, and more."""
-        nodes = [one for one in self._bodies if one["kind"] == "Node"]
-        pods = [one for one in self._bodies if one["kind"] == "Pod"]
+        nodes = [body for body in self._bodies if body["kind"] == "Node"]
+        pods = [body for body in self._bodies if body["kind"] == "Pod"]
         more: list[Body] = []
         if self._chance(0.7):
             more += self._storage(nodes, pods)
         if self._chance(0.5):
-            more += [self._metric(one, pods) for one in nodes if self._chance(0.8)]
+            more += [self._metric(node, pods) for node in nodes if self._chance(0.8)]
         if self._chance(0.5):
             more += self._topologies(nodes, pods)
         return [*self._bodies, *more]
@@ -52,30 +52,31 @@ class Furnisher:
             | late,
             {"metadata": {"name": "now"}, "provisioner": DRIVER},
         ]
-        several = [self._claim(one) for one in CLAIMS if self._chance(0.9)]
+        claims = [self._claim(claim_name) for claim_name in CLAIMS if self._chance(0.9)]
         for pod in pods:
             # The claims are those of one namespace; what runs has what it needs.
-            there = [name(one) for one in several] if "nodeName" in pod["spec"] else CLAIMS
+            there = [name(claim) for claim in claims] if "nodeName" in pod["spec"] else CLAIMS
             if there and pod["metadata"]["namespace"] == "d" and self._chance(0.8):
                 chosen = roll.sample(there, min(len(there), roll.choice((1, 1, 2))))
                 pod["spec"]["volumes"] = [
-                    {"name": one, "persistentVolumeClaim": {"claimName": one}} for one in chosen
+                    {"name": claim_name, "persistentVolumeClaim": {"claimName": claim_name}}
+                    for claim_name in chosen
                 ]
         drivers = [
             {
                 "kind": "CSINode",
-                "metadata": {"name": name(one)},
+                "metadata": {"name": name(node)},
                 "spec": {
                     "drivers": [{"name": DRIVER, "allocatable": {"count": roll.randint(1, 3)}}]
                 },
             }
-            for one in nodes
+            for node in nodes
             if self._chance(0.5)
         ]
-        found = [{"kind": "StorageClass", **one} for one in kinds]
-        return [*found, *several, *(self._volume(f"v{n}", nodes) for n in range(6)), *drivers]
+        classes = [{"kind": "StorageClass", **storage_class} for storage_class in kinds]
+        return [*classes, *claims, *(self._volume(f"v{n}", nodes) for n in range(6)), *drivers]
 
-    def _claim(self, called: str) -> Body:
+    def _claim(self, claim_name: str) -> Body:
         roll = self._random
         modes = ["ReadWriteOncePod" if self._chance(0.2) else "ReadWriteOnce"]
         spec: Body = {
@@ -83,7 +84,7 @@ class Furnisher:
             "resources": {"requests": {"storage": roll.choice(("1Gi", "2Gi", "3Gi"))}},
             "storageClassName": roll.choice(("local", "local", "made", "zoned", "now")),
         }
-        meta: Body = {"name": called, "namespace": "d", "uid": f"uid-{called}"}
+        meta: Body = {"name": claim_name, "namespace": "d", "uid": f"uid-{claim_name}"}
         if self._chance(0.4):
             # One of them is not there.
             spec["volumeName"] = f"v{roll.randint(0, 6)}"
@@ -93,7 +94,7 @@ class Furnisher:
             spec["selector"] = {"matchLabels": {"tier": "gold"}}
         return {"kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
 
-    def _volume(self, called: str, nodes: list[Body]) -> Body:
+    def _volume(self, volume_name: str, nodes: list[Body]) -> Body:
         roll = self._random
         spec: Body = {
             "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
@@ -106,14 +107,14 @@ class Furnisher:
         if self._chance(0.5):
             spec["csi"] = {"driver": DRIVER, "volumeHandle": f"h{roll.randint(0, 9)}"}
         if self._chance(0.5):
-            hosts = [name(one) for one in roll.sample(nodes, max(1, len(nodes) // 2))]
+            hosts = [name(node) for node in roll.sample(nodes, max(1, len(nodes) // 2))]
             expression = {"key": HOST, "operator": "In", "values": hosts}
             terms = [{"matchExpressions": [expression]}]
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
         if self._chance(0.15):
             spec["claimRef"] = {"namespace": "d", "name": roll.choice(CLAIMS)}
         phase = "Available" if self._chance(0.7) else "Failed"
-        meta = {"name": called, "labels": labels}
+        meta = {"name": volume_name, "labels": labels}
         return {
             "kind": "PersistentVolume",
             "metadata": meta,
@@ -126,25 +127,25 @@ class Furnisher:
         if self._chance(0.2):
             own = {"usageThresholds": {"cpu": roll.choice((0, 30, 90)), "memory": 80}}
             node["metadata"].setdefault("annotations", {})[THRESHOLDS] = json.dumps(own)
-        there = [one for one in pods if one["spec"].get("nodeName") == name(node)]
-        for one in there:
+        there = [pod for pod in pods if pod["spec"].get("nodeName") == name(node)]
+        for pod in there:
             if self._chance(0.8):
                 at = f"2026-01-01T00:0{roll.randint(6, 9)}:30Z"
                 condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}
-                one["status"]["conditions"] = [condition]
-        told = [
+                pod["status"]["conditions"] = [condition]
+        reported = [
             {
-                "namespace": one["metadata"]["namespace"],
-                "name": name(one),
+                "namespace": pod["metadata"]["namespace"],
+                "name": name(pod),
                 "podUsage": {"resources": self._use(roll.randint(0, 900))},
             }
-            for one in there
+            for pod in there
             if self._chance(0.7)
         ]
         status: Body = {"updateTime": f"2026-01-01T00:0{roll.choice('68999')}:00Z"}
         if self._chance(0.9):
             status["nodeMetric"] = {"nodeUsage": {"resources": self._use(roll.randint(0, 4000))}}
-            status["podsMetric"] = told
+            status["podsMetric"] = reported
         return {"kind": "NodeMetric", "metadata": {"name": name(node)}, "status": status}
 
     def _use(self, cpu: int) -> Body:
@@ -152,22 +153,22 @@ class Furnisher:
 
     def _topologies(self, nodes: list[Body], pods: list[Body]) -> list[Body]:
         roll = self._random
-        found = []
+        topologies = []
         for node in nodes:
             if self._chance(0.6):
                 node["metadata"]["labels"][numa.POLICY] = roll.choice(POLICIES)
             if self._chance(0.3):
                 node["metadata"]["labels"][numa.STRATEGY] = "MostAllocated"
             if self._chance(0.85):
-                found.append(self._topology(node, roll.randint(1, 4)))
-                self._give(node, pods, len(found[-1]["zones"]))
+                topologies.append(self._topology(node, roll.randint(1, 4)))
+                self._give(node, pods, len(topologies[-1]["zones"]))
         for pod in pods:
             if "nodeName" not in pod["spec"] and self._chance(0.4):
                 spec = {"numaTopologyPolicy": roll.choice(POLICIES)}
                 if self._chance(0.5):
                     spec["singleNUMANodeExclusive"] = roll.choice(("Required", "Preferred"))
                 self._note(pod, numa.SPEC, spec)
-        return found
+        return topologies
 
     @staticmethod
     def _note(body: Body, key: str, value: Body) -> None:

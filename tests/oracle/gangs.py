@@ -34,12 +34,12 @@ class GangOracle:
         self.objects: dict[str, Body] = {}
         self.satisfied: set[str] = set()
         #: What the first pod with a minimum said, until the last pod of the gang has gone.
-        self._said: dict[str, Body] = {}
+        self._definitions: dict[str, Body] = {}
         #: Members that wait: their node, and until when.
         self.held: dict[str, tuple[str, float]] = {}
         self._now = 0.0
 
-    # What is said.
+    # What the store shows.
 
     def put(self, body: Body) -> None:
         """An object comes, or changes."""
@@ -54,13 +54,13 @@ class GangOracle:
         self.held.pop(pod, None)
         self._emptied(body)
         gang = self._gang(body)
-        if not any(self._gang(other) == gang for other in self.pods.values()):
-            self._said.pop(gang, None)
+        if not any(self._gang(remaining) == gang for remaining in self.pods.values()):
+            self._definitions.pop(gang, None)
 
     def restart(self) -> None:
         """Another scheduler knows only what the store has."""
         self.satisfied.clear()
-        self._said.clear()
+        self._definitions.clear()
         self.held.clear()
         for body in self.pods.values():
             self._define(body)
@@ -107,21 +107,21 @@ class GangOracle:
     def _define(self, body: Body) -> None:
         notes = body["metadata"].get("annotations", {})
         if _MINIMUM in notes:
-            self._said.setdefault(self._gang(body), notes)
+            self._definitions.setdefault(self._gang(body), notes)
 
     def _notes(self, gang: str) -> dict[str, Any] | None:
         """What defines a gang: its object, else the first of its pods with a minimum."""
         if gang in self.objects:
             body = self.objects[gang]
             return {**body["metadata"]["annotations"], _MINIMUM: str(body["spec"]["minMember"])}
-        return self._said.get(gang)
+        return self._definitions.get(gang)
 
     def _together(self, gang: str) -> list[str]:
         """All gangs that are connected, whoever names whom."""
-        several = {self._gang(body) for body in self.pods.values()} | set(self.objects) | {gang}
+        known = {self._gang(body) for body in self.pods.values()} | set(self.objects) | {gang}
         names = {
             each: set(json.loads((self._notes(each) or {}).get(_GROUPS, "[]")))
-            for each in several - {""}
+            for each in known - {""}
         }
         reached, before = {gang}, 0
         while len(reached) != before:
@@ -240,9 +240,9 @@ class GangOracle:
         if notes.get(_POLICY, "once-satisfied") == "once-satisfied" and gang in self.satisfied:
             return True
         return all(
-            (its := self._notes(each)) is not None
-            and len(self._children(each)) >= int(its[_MINIMUM])
-            for each in self._together(gang)
+            (sibling_notes := self._notes(sibling)) is not None
+            and len(self._children(sibling)) >= int(sibling_notes[_MINIMUM])
+            for sibling in self._together(gang)
         )
 
     def _group(self, group: list[str], placed: dict[str, str]) -> None:

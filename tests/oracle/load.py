@@ -47,9 +47,9 @@ def limits(pod: Body) -> Amounts:
         total = add(total, _limit(container)) if stays else total
         peak = most(peak, add(sidecars, _limit(container)))
         sidecars = add(sidecars, _limit(container)) if stays else sidecars
-    total = {one: much for one, much in most(total, peak).items() if much}
+    total = {resource: much for resource, much in most(total, peak).items() if much}
     extra = amounts(pod["spec"].get("overhead", {}))
-    return {one: much + extra.get(one, 0) for one, much in total.items()}
+    return {resource: much + extra.get(resource, 0) for resource, much in total.items()}
 
 
 def _limit(container: Body) -> Amounts:
@@ -59,22 +59,22 @@ def _limit(container: Body) -> Amounts:
 def estimate(pod: Body) -> Amounts:
     """What a pod will use."""
     mine, bound = requests(pod), limits(pod)
-    found: Amounts = {}
-    for one, usual in USUAL.items():
-        base = max(mine.get(one, 0), bound.get(one, 0))
+    estimates: Amounts = {}
+    for resource, usual in USUAL.items():
+        base = max(mine.get(resource, 0), bound.get(resource, 0))
         if not base:
-            found[one] = usual
+            estimates[resource] = usual
             continue
-        value = rounded(Fraction(base * FACTORS[one], 100))
-        found[one] = min(value, bound[one]) if bound.get(one) else value
-    return found
+        value = rounded(Fraction(base * FACTORS[resource], 100))
+        estimates[resource] = min(value, bound[resource]) if bound.get(resource) else value
+    return estimates
 
 
 def since(pod: Body) -> float | None:
     """When it got its node, as far as anybody says."""
-    for one in pod["status"].get("conditions", []):
-        if one["type"] == "PodScheduled" and one["status"] == "True":
-            return seconds(one["lastTransitionTime"])
+    for condition in pod["status"].get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition["status"] == "True":
+            return seconds(condition["lastTransitionTime"])
     return None
 
 
@@ -83,8 +83,10 @@ def used(world: World, metric: Body, node: Body) -> Amounts:
     status = metric["status"]
     total = amounts(status["nodeMetric"]["nodeUsage"]["resources"])
     known = {
-        f"{one['namespace']}/{one['name']}": amounts(one["podUsage"]["resources"])
-        for one in status.get("podsMetric", [])
+        f"{pod_metric['namespace']}/{pod_metric['name']}": amounts(
+            pod_metric["podUsage"]["resources"]
+        )
+        for pod_metric in status.get("podsMetric", [])
     }
     fresh = seconds(status["updateTime"]) - 60
     for pod in world.on[name(node)]:
@@ -92,15 +94,15 @@ def used(world: World, metric: Body, node: Body) -> Amounts:
         if key(pod) in known and start is not None and start <= fresh:
             continue
         mine = known.get(key(pod), {})
-        for one, much in estimate(pod).items():
-            total[one] = total.get(one, 0) + max(0, much - mine.get(one, 0))
+        for resource, much in estimate(pod).items():
+            total[resource] = total.get(resource, 0) + max(0, much - mine.get(resource, 0))
     return total
 
 
 def expired(world: World, metric: Body) -> bool:
     """Too old to be believed."""
-    told = metric["status"].get("updateTime")
-    return told is None or world.now - seconds(told) >= EXPIRATION
+    reported_at = metric["status"].get("updateTime")
+    return reported_at is None or world.now - seconds(reported_at) >= EXPIRATION
 
 
 def verdict(world: World, pod: Body, node: Body) -> tuple[list[str], bool]:
@@ -114,9 +116,13 @@ def verdict(world: World, pod: Body, node: Body) -> tuple[list[str], bool]:
         return [], True
     own = annotation(node, "scheduling.koordinator.sh/usage-thresholds").get("usageThresholds")
     total, free = add(used(world, metric, node), estimate(pod)), room(node)
-    for one, share in sorted((own if own is not None else THRESHOLDS).items()):
-        if share and free.get(one) and rounded(Fraction(100 * total[one], free[one])) > share:
-            return [f"node(s) {one} usage exceed threshold"], True
+    for resource, share in sorted((own if own is not None else THRESHOLDS).items()):
+        if (
+            share
+            and free.get(resource)
+            and rounded(Fraction(100 * total[resource], free[resource])) > share
+        ):
+            return [f"node(s) {resource} usage exceed threshold"], True
     return [], True
 
 
@@ -127,7 +133,9 @@ def score(world: World, pod: Body, node: Body) -> int:
         return 0
     total, free = add(used(world, metric, node), estimate(pod)), room(node)
     parts = [
-        max(0, (free[one] - total[one]) * 100 // free[one]) if free.get(one) else 0
-        for one in ("cpu", "memory")
+        max(0, (free[resource] - total[resource]) * 100 // free[resource])
+        if free.get(resource)
+        else 0
+        for resource in ("cpu", "memory")
     ]
     return sum(parts) // 2

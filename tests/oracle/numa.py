@@ -29,8 +29,8 @@ def given(world: World, pod: Body) -> Parts:
     """What a pod has of NUMA nodes: as it was written, or decided since."""
     if key(pod) in world.parts:
         return world.parts[key(pod)]
-    several = annotation(pod, STATUS).get("numaNodeResources", [])
-    return {one["node"]: amounts(one["resources"]) for one in several}
+    recorded = annotation(pod, STATUS).get("numaNodeResources", [])
+    return {part["node"]: amounts(part["resources"]) for part in recorded}
 
 
 def reserved(node: Body) -> set[int]:
@@ -45,16 +45,16 @@ def zones(world: World, node: Body) -> Parts:
     machine = world.topologies.get(name(node))
     if machine is None:
         return {}
-    found = {
+    parts = {
         int(zone["name"].removeprefix("node-")): amounts(
-            {one["name"]: one["allocatable"] for one in zone["resources"]}
+            {resource["name"]: resource["allocatable"] for resource in zone["resources"]}
         )
         for zone in machine["zones"]
     }
     for cpu in annotation(machine, "node.koordinator.sh/cpu-topology")["detail"]:
         if cpu["id"] in reserved(node):
-            found[cpu["node"]]["cpu"] = max(0, found[cpu["node"]]["cpu"] - 1000)
-    return found
+            parts[cpu["node"]]["cpu"] = max(0, parts[cpu["node"]]["cpu"] - 1000)
+    return parts
 
 
 def held(world: World, node: Body) -> Parts:
@@ -71,7 +71,8 @@ def free(world: World, node: Body) -> Parts:
     taken = held(world, node)
     return {
         number: {
-            one: max(0, much - taken.get(number, {}).get(one, 0)) for one, much in zone.items()
+            resource: max(0, amount - taken.get(number, {}).get(resource, 0))
+            for resource, amount in zone.items()
         }
         for number, zone in zones(world, node).items()
     }
@@ -88,9 +89,9 @@ def barred(world: World, pod: Body, node: Body, chosen: tuple[int, ...]) -> bool
     wish = spec.get("singleNUMANodeExclusive")
     if wish != "Required" and (wish or not spec.get("numaTopologyPolicy")):
         return False
-    several = [given(world, one) for one in world.on[name(node)]]
-    shared = {number for parts in several if len(parts) > 1 for number in parts}
-    single = {number for parts in several if len(parts) == 1 for number in parts} - shared
+    neighbours = [given(world, neighbour) for neighbour in world.on[name(node)]]
+    shared = {number for parts in neighbours if len(parts) > 1 for number in parts}
+    single = {number for parts in neighbours if len(parts) == 1 for number in parts} - shared
     return chosen[0] in shared if len(chosen) == 1 else bool(single & set(chosen))
 
 
@@ -98,18 +99,22 @@ def worth(world: World, pod: Body, node: Body, chosen: tuple[int, ...], *, most:
     """CPU and memory of a set with the pod there, in hundredths."""
     mine, taken, there = requests(pod), held(world, node), zones(world, node)
     parts = []
-    for one in ("cpu", "memory"):
-        whole = sum(there[number].get(one, 0) for number in chosen)
+    for resource in ("cpu", "memory"):
+        whole = sum(there[number].get(resource, 0) for number in chosen)
         if whole:
-            full = sum(taken.get(n, {}).get(one, 0) for n in chosen) + mine.get(one, 0)
+            full = sum(taken.get(n, {}).get(resource, 0) for n in chosen) + mine.get(resource, 0)
             parts.append((min(full, whole) if most else max(0, whole - full)) * 100 // whole)
     return sum(parts) // len(parts) if parts else 0
 
 
 def wanted(world: World, pod: Body, node: Body) -> Amounts:
     """What is asked of NUMA nodes."""
-    have = {one for zone in zones(world, node).values() for one in zone}
-    return {one: much for one, much in requests(pod).items() if much > 0 and one in have}
+    have = {resource for zone in zones(world, node).values() for resource in zone}
+    return {
+        resource: amount
+        for resource, amount in requests(pod).items()
+        if amount > 0 and resource in have
+    }
 
 
 def sets(world: World, pod: Body, node: Body) -> list[tuple[int, ...]]:
@@ -119,8 +124,10 @@ def sets(world: World, pod: Body, node: Body) -> list[tuple[int, ...]]:
         chosen
         for size in range(1, len(left) + 1)
         for chosen in itertools.combinations(sorted(left), size)
-        if all(sum(left[n][one] for n in chosen) >= much for one, much in wants.items())
-        and all(left[n][one] > 0 for n in chosen for one in wants)
+        if all(
+            sum(left[n][resource] for n in chosen) >= amount for resource, amount in wants.items()
+        )
+        and all(left[n][resource] > 0 for n in chosen for resource in wants)
     ]
 
 
@@ -128,37 +135,41 @@ def choose(world: World, pod: Body, node: Body) -> tuple[int, ...] | list[str]:
     """The NUMA nodes of a pod, or why it has none."""
     kind = policy(pod, node)
     fitting = sets(world, pod, node)
-    allowed = [one for one in fitting if not barred(world, pod, node, one)]
+    allowed = [numa_nodes for numa_nodes in fitting if not barred(world, pod, node, numa_nodes)]
     if kind == "SingleNUMANode":
-        allowed = [one for one in allowed if len(one) == 1]
+        allowed = [numa_nodes for numa_nodes in allowed if len(numa_nodes) == 1]
     if kind == "BestEffort" and fitting:
         least = min(map(len, fitting))
-        smallest = [one for one in fitting if len(one) == least]
-        allowed = [one for one in allowed if len(one) == least] or smallest
+        smallest = [numa_nodes for numa_nodes in fitting if len(numa_nodes) == least]
+        allowed = [numa_nodes for numa_nodes in allowed if len(numa_nodes) == least] or smallest
     if not allowed:
         if kind == "BestEffort":
             return tuple(sorted(zones(world, node)))
         if fitting:
             return ["node(s) NUMA Topology affinity error"]
-        return [f"Unsatisfied NUMA {one}" for one in sorted(wanted(world, pod, node))]
+        return [f"Unsatisfied NUMA {resource}" for resource in sorted(wanted(world, pod, node))]
     most = labels(node).get(STRATEGY) == "MostAllocated"
-    return min(allowed, key=lambda one: (len(one), -worth(world, pod, node, one, most=most), one))
+
+    def order(numa_nodes: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        return len(numa_nodes), -worth(world, pod, node, numa_nodes, most=most), numa_nodes
+
+    return min(allowed, key=order)
 
 
 def split(world: World, pod: Body, node: Body, chosen: tuple[int, ...]) -> Parts | list[str]:
     """As even as possible, the poorest first; or what is missing."""
     left, short = free(world, node), []
     parts: Parts = {number: {} for number in chosen}
-    for one, much in sorted(wanted(world, pod, node).items()):
-        rest = much
-        for at, number in enumerate(sorted(chosen, key=lambda n: (left[n].get(one, 0), n))):
+    for resource, amount in sorted(wanted(world, pod, node).items()):
+        rest = amount
+        for at, number in enumerate(sorted(chosen, key=lambda n: (left[n].get(resource, 0), n))):
             even = -(-rest // (len(chosen) - at))
-            part = min(left[number].get(one, 0), even)
+            part = min(left[number].get(resource, 0), even)
             if part:
-                parts[number][one] = part
+                parts[number][resource] = part
             rest -= part
         if rest:
-            short.append(f"Insufficient NUMA {one}")
+            short.append(f"Insufficient NUMA {resource}")
     return short or {number: part for number, part in parts.items() if part}
 
 
@@ -197,7 +208,7 @@ def score(world: World, pod: Body, node: Body) -> int:
     """Room of the NUMA nodes that would be chosen, or of the whole node."""
     mine = requests(pod)
     matters = annotation(pod, SPEC).get("numaTopologyPolicy") or any(
-        POLICY in labels(one) for one in world.nodes
+        POLICY in labels(known_node) for known_node in world.nodes
     )
     if not any(mine.values()) or not matters:
         return 0
@@ -207,12 +218,14 @@ def score(world: World, pod: Body, node: Body) -> int:
     if policy(pod, node) and name(node) not in world.topologies:
         return 0
     total: Amounts = {}
-    for other in world.on[name(node)]:
-        total = add(total, requests(other))
+    for neighbour in world.on[name(node)]:
+        total = add(total, requests(neighbour))
     have = room(node)
     shares = [
-        max(0, have[one] - total.get(one, 0) - mine.get(one, 0)) * 100 // have[one]
-        for one in ("cpu", "memory")
-        if have.get(one)
+        max(0, have[resource] - total.get(resource, 0) - mine.get(resource, 0))
+        * 100
+        // have[resource]
+        for resource in ("cpu", "memory")
+        if have.get(resource)
     ]
     return sum(shares) // len(shares) if shares else 0

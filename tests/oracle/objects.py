@@ -45,7 +45,7 @@ def amounts(body: Body) -> Amounts:
 
 def room(node: Body) -> Amounts:
     """What a node has for pods: without what its reservation annotation sets aside."""
-    found = amounts(node["status"]["allocatable"])
+    allocatable = amounts(node["status"]["allocatable"])
     text = node["metadata"].get("annotations", {}).get("node.koordinator.sh/reservation")
     aside = json.loads(text) if text else {}
     kept = amounts(aside.get("resources", {}))
@@ -55,17 +55,21 @@ def room(node: Body) -> Amounts:
         first, _, last = aside["reservedCPUs"].partition("-")
         kept["cpu"] = 1000 * (int(last or first) - int(first) + 1)
     if aside.get("applyPolicy") == "ReservedCPUsOnly":
-        return found
+        return allocatable
     # What best-effort pods may use was computed without it already.
-    free = {one: max(0, much - kept.get(one, 0)) for one, much in found.items()}
-    return free | {one: found[one] for one in found if one.startswith("kubernetes.io/batch-")}
+    return {
+        resource: whole
+        if resource.startswith("kubernetes.io/batch-")
+        else max(0, whole - kept.get(resource, 0))
+        for resource, whole in allocatable.items()
+    }
 
 
 def asked(container: Body, *, assume: bool) -> Amounts:
     """One container's requests; limits fill what is missing, as the API server does."""
     resources = container.get("resources", {})
-    found = amounts({**resources.get("limits", {}), **resources.get("requests", {})})
-    return {**ASSUMED, **found} if assume else found
+    spelled = amounts({**resources.get("limits", {}), **resources.get("requests", {})})
+    return {**ASSUMED, **spelled} if assume else spelled
 
 
 def add(left: Amounts, right: Amounts) -> Amounts:
@@ -86,13 +90,13 @@ def requests(pod: Body, *, assume: bool = False) -> Amounts:
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in pod["spec"].get("initContainers", []):
-        one = asked(container, assume=assume)
+        own = asked(container, assume=assume)
         if container.get("restartPolicy") == "Always":
-            total = add(total, one)
-            sidecars = add(sidecars, one)
+            total = add(total, own)
+            sidecars = add(sidecars, own)
             peak = most(peak, sidecars)
         else:
-            peak = most(peak, add(one, sidecars))
+            peak = most(peak, add(own, sidecars))
     return add(most(total, peak), amounts(pod["spec"].get("overhead", {})))
 
 
@@ -144,10 +148,10 @@ def holds(expression: Body, values: dict[str, str]) -> bool:
     if operator == "In":
         return value in wanted
     try:
-        mine, other = int(value), int(wanted[0])
+        mine, bound = int(value), int(wanted[0])
     except ValueError:
         return False
-    return mine > other if operator == "Gt" else mine < other
+    return mine > bound if operator == "Gt" else mine < bound
 
 
 def selects(selector: Body | None, values: dict[str, str]) -> bool:
@@ -156,7 +160,7 @@ def selects(selector: Body | None, values: dict[str, str]) -> bool:
         return False
     pairs = selector.get("matchLabels", {})
     return all(values.get(k) == v for k, v in pairs.items()) and all(
-        holds(one, values) for one in selector.get("matchExpressions", [])
+        holds(expression, values) for expression in selector.get("matchExpressions", [])
     )
 
 
@@ -165,10 +169,10 @@ def with_label_keys(selector: Body | None, term: Body, values: dict[str, str]) -
     if selector is None:
         return None
     more = [
-        {"key": one, "operator": operator, "values": [values[one]]}
+        {"key": label, "operator": operator, "values": [values[label]]}
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
-        for one in term.get(field, [])
-        if one in values
+        for label in term.get(field, [])
+        if label in values
     ]
     return {**selector, "matchExpressions": selector.get("matchExpressions", []) + more}
 
@@ -187,17 +191,17 @@ def tolerates(toleration: Body, taint: Body) -> bool:
 
 def tolerated(pod: Body, taint: Body) -> bool:
     """Some toleration of the pod does."""
-    return any(tolerates(one, taint) for one in pod["spec"].get("tolerations", []))
+    return any(tolerates(toleration, taint) for toleration in pod["spec"].get("tolerations", []))
 
 
 def taints(node: Body, *effects: str) -> list[Body]:
     """Those of a node with one of the effects."""
-    return [one for one in node["spec"].get("taints", []) if one["effect"] in effects]
+    return [taint for taint in node["spec"].get("taints", []) if taint["effect"] in effects]
 
 
 def repelled(pod: Body, node: Body) -> bool:
     """A hard taint is not tolerated."""
-    return any(not tolerated(pod, one) for one in taints(node, *HARD))
+    return any(not tolerated(pod, taint) for taint in taints(node, *HARD))
 
 
 def term_matches(term: Body, node: Body) -> bool:
@@ -205,8 +209,8 @@ def term_matches(term: Body, node: Body) -> bool:
     expressions, fields = term.get("matchExpressions", []), term.get("matchFields", [])
     if not expressions and not fields:
         return False
-    return all(holds(one, labels(node)) for one in expressions) and all(
-        holds(one, {"metadata.name": name(node)}) for one in fields
+    return all(holds(expression, labels(node)) for expression in expressions) and all(
+        holds(field, {"metadata.name": name(node)}) for field in fields
     )
 
 
@@ -217,8 +221,8 @@ def affinity(pod: Body, kind: str) -> Body:
 
 def required_terms(pod: Body) -> list[Body] | None:
     """Of the node affinity; None where there is none."""
-    found = affinity(pod, "nodeAffinity").get("requiredDuringSchedulingIgnoredDuringExecution")
-    return None if found is None else list(found["nodeSelectorTerms"])
+    required = affinity(pod, "nodeAffinity").get("requiredDuringSchedulingIgnoredDuringExecution")
+    return None if required is None else list(required["nodeSelectorTerms"])
 
 
 def wants(pod: Body, node: Body) -> bool:
@@ -227,4 +231,4 @@ def wants(pod: Body, node: Body) -> bool:
     if any(mine.get(k) != v for k, v in pod["spec"].get("nodeSelector", {}).items()):
         return False
     terms = required_terms(pod)
-    return terms is None or any(term_matches(one, node) for one in terms)
+    return terms is None or any(term_matches(term, node) for term in terms)

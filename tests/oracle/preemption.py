@@ -47,8 +47,8 @@ def count_down(world: World, victim: Body) -> None:
 
 def violators(world: World, pods: list[Body]) -> list[Body]:
     """Those whose loss no budget allows, counted in the order given."""
-    left = [one["status"].get("disruptionsAllowed", 0) for one in world.budgets]
-    found = []
+    left = [budget["status"].get("disruptionsAllowed", 0) for budget in world.budgets]
+    violating = []
     for pod in pods:
         violates = False
         for at, budget in enumerate(world.budgets):
@@ -56,50 +56,50 @@ def violators(world: World, pods: list[Body]) -> list[Body]:
                 left[at] -= 1
                 violates |= left[at] < 0
         if violates:
-            found.append(pod)
-    return found
+            violating.append(pod)
+    return violating
 
 
 def dry_run(world: World, pod: Body, node: Body) -> Candidate | list[str]:
     """Remove all who are less important, give back whom one can; or why it does not help."""
     before = world.on[name(node)]
-    lower = [one for one in before if priority(one) < priority(pod)]
+    lower = [running for running in before if priority(running) < priority(pod)]
     if not lower:
         return ["No preemption victims found for incoming pod"]
-    lower.sort(key=lambda one: (-priority(one), start(one)))
-    kept = [one for one in before if one not in lower]
+    lower.sort(key=lambda running: (-priority(running), start(running)))
+    kept = [running for running in before if running not in lower]
     try:
         world.on[name(node)] = kept
         if reasons := check(world, pod, node).reasons:
             return reasons
         against = violators(world, lower)
         victims = []
-        for one in against + [one for one in lower if one not in against]:
-            world.on[name(node)] = [*kept, one]
+        for running in against + [running for running in lower if running not in against]:
+            world.on[name(node)] = [*kept, running]
             if check(world, pod, node).reasons:
-                victims.append(one)
+                victims.append(running)
             else:
-                kept.append(one)
+                kept.append(running)
     finally:
         world.on[name(node)] = before
-    victims.sort(key=lambda one: (-priority(one), start(one)))
-    return Candidate(name(node), victims, sum(one in against for one in victims))
+    victims.sort(key=lambda victim: (-priority(victim), start(victim)))
+    return Candidate(name(node), victims, sum(victim in against for victim in victims))
 
 
 def cost(candidate: Candidate) -> tuple[int, int, int, int]:
     """What makes a node worse, most important first."""
-    ranks = [priority(one) for one in candidate.victims]
-    return candidate.violations, max(ranks), sum(one + 2**31 for one in ranks), len(ranks)
+    ranks = [priority(victim) for victim in candidate.victims]
+    return candidate.violations, max(ranks), sum(rank + 2**31 for rank in ranks), len(ranks)
 
 
 def best(candidates: list[Candidate]) -> Candidate:
     """The cheapest; of equals the one whose most important victims started latest."""
     lowest = min(map(cost, candidates))
-    equal = [one for one in candidates if cost(one) == lowest]
+    equal = [candidate for candidate in candidates if cost(candidate) == lowest]
 
-    def since(one: Candidate) -> str:
-        top = priority(one.victims[0])
-        return min(start(victim) for victim in one.victims if priority(victim) == top)
+    def since(candidate: Candidate) -> str:
+        top = priority(candidate.victims[0])
+        return min(start(victim) for victim in candidate.victims if priority(victim) == top)
 
     return max(equal, key=since)
 
@@ -108,14 +108,14 @@ def preempt(world: World, pod: Body) -> Candidate | str:
     """The choice, or what the message says of it."""
     if pod["spec"].get("preemptionPolicy") == "Never":
         return "preemption: not eligible due to preemptionPolicy=Never."
-    found, reasons = [], []
+    candidates, reasons = [], []
     for node in world.nodes:
         if not check(world, pod, node).helpful:
             reasons.append("Preemption is not helpful for scheduling")
             continue
         tried = dry_run(world, pod, node)
         if isinstance(tried, Candidate):
-            found.append(tried)
+            candidates.append(tried)
         else:
             reasons += tried
-    return best(found) if found else f"preemption: {histogram(world, reasons)}"
+    return best(candidates) if candidates else f"preemption: {histogram(world, reasons)}"

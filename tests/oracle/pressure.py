@@ -75,7 +75,7 @@ def _worth(text: str, capacity: int) -> int:
 def limits(texts: Mapping[str, Mapping[str, str]], layout: str) -> list[Limit]:
     """Hard, soft, that of all pods, then those of the containers' file system."""
     reclaim = texts.get("reclaim", {})
-    found = [
+    thresholds = [
         Limit(signal, text, 0, reclaim.get(signal, ""))
         for signal, text in texts["hard"].items()
         if text not in ("0%", "100%")
@@ -83,18 +83,18 @@ def limits(texts: Mapping[str, Mapping[str, str]], layout: str) -> list[Limit]:
     for signal, text in texts.get("soft", {}).items():
         spelled = texts["grace"][signal]
         grace = int(spelled[:-1]) * _SECONDS[spelled[-1]]
-        found.append(Limit(signal, text, grace, reclaim.get(signal, "")))
-    found += [
-        Limit("allocatableMemory.available", one.text, 0, one.reclaim)
-        for one in found
-        if one.signal == "memory.available" and not one.grace
+        thresholds.append(Limit(signal, text, grace, reclaim.get(signal, "")))
+    thresholds += [
+        Limit("allocatableMemory.available", limit.text, 0, limit.reclaim)
+        for limit in thresholds
+        if limit.signal == "memory.available" and not limit.grace
     ]
-    found = [one for one in found if not one.signal.startswith("containerfs")]
+    thresholds = [limit for limit in thresholds if not limit.signal.startswith("containerfs")]
     source = "imagefs." if layout == "dedicated" else "nodefs."
-    return found + [
-        Limit(f"containerfs.{one.signal[len(source) :]}", one.text, one.grace, one.reclaim)
-        for one in found
-        if one.signal.startswith(source)
+    return thresholds + [
+        Limit(f"containerfs.{limit.signal[len(source) :]}", limit.text, limit.grace, limit.reclaim)
+        for limit in thresholds
+        if limit.signal.startswith(source)
     ]
 
 
@@ -116,38 +116,40 @@ class Manager:
     ) -> Body:
         """One pass: conditions that hold, pods above their own limits, ranking, victim."""
 
-        def is_met(one: Limit, *, reclaim: bool) -> bool:
-            if one.signal not in seen:
+        def is_met(limit: Limit, *, reclaim: bool) -> bool:
+            if limit.signal not in seen:
                 return False
-            available, capacity, _ = seen[one.signal]
-            return one.quantity(capacity, reclaim=reclaim) > available
+            available, capacity, _ = seen[limit.signal]
+            return limit.quantity(capacity, reclaim=reclaim) > available
 
-        met = [one for one in self.limits if is_met(one, reclaim=False)]
-        met += [one for one in self.stored if one not in met and is_met(one, reclaim=True)]
-        self.first = {one: self.first.get(one, now) for one in met}
-        self.last_seen |= {one.condition: now for one in met}
+        met = [limit for limit in self.limits if is_met(limit, reclaim=False)]
+        met += [limit for limit in self.stored if limit not in met and is_met(limit, reclaim=True)]
+        self.first = {limit: self.first.get(limit, now) for limit in met}
+        self.last_seen |= {limit.condition: now for limit in met}
         conditions = {kind for kind, at in self.last_seen.items() if now - at < self.transition}
-        waited = [one for one in met if now - self.first[one] >= one.grace]
+        waited = [limit for limit in met if now - self.first[limit] >= limit.grace]
         self.stored = waited
         due = [
-            one
-            for one in waited
-            if one.signal not in self.before or seen[one.signal][2] > self.before[one.signal]
+            limit
+            for limit in waited
+            if limit.signal not in self.before or seen[limit.signal][2] > self.before[limit.signal]
         ]
         self.before = {signal: at for signal, (_, _, at) in seen.items()}
-        said: Body = {"conditions": conditions, "victim": None, "ranking": [], "signals": set()}
-        said["offenders"] = offenders(pods, stats, self.layout)
-        if said["offenders"] or not due:
-            return said
-        memory = [one for one in due if "emory." in one.signal]
+        outcome: Body = {"conditions": conditions, "victim": None, "ranking": [], "signals": set()}
+        outcome["offenders"] = offenders(pods, stats, self.layout)
+        if outcome["offenders"] or not due:
+            return outcome
+        memory = [limit for limit in due if "emory." in limit.signal]
         # Which of several that are not memory is dealt with is left to chance.
-        said["signals"] = {one.signal for one in memory or due}
+        outcome["signals"] = {limit.signal for limit in memory or due}
         # Of two of one signal the hard one, which was listed first.
-        said["by"] = {one.signal: self._chosen(one, pods, stats) for one in reversed(memory or due)}
-        return said
+        outcome["by"] = {
+            limit.signal: self._chosen(limit, pods, stats) for limit in reversed(memory or due)
+        }
+        return outcome
 
-    def _chosen(self, one: Limit, pods: list[Body], stats: Stats) -> Body:
-        ranked = rank(one.signal, self.layout, pods, stats)
+    def _chosen(self, limit: Limit, pods: list[Body], stats: Stats) -> Body:
+        ranked = rank(limit.signal, self.layout, pods, stats)
         victim = next((pod for pod in ranked if not critical(pod)), None)
         if victim is None:
             return {"victim": None, "ranking": [uid(pod) for pod in ranked]}
@@ -155,8 +157,8 @@ class Manager:
         return {
             "ranking": [uid(pod) for pod in ranked],
             "victim": uid(victim),
-            "grace": max(1, min(self.most_grace, own)) if one.grace else 1,
-            "exceeding": _exceeding(one.signal, victim, stats.get(uid(victim))),
+            "grace": max(1, min(self.most_grace, own)) if limit.grace else 1,
+            "exceeding": _exceeding(limit.signal, victim, stats.get(uid(victim))),
         }
 
 
@@ -180,8 +182,8 @@ def _requests(box: Body) -> Body:
 
 
 def _limits(box: Body) -> Body:
-    found: Body = box.get("resources", {}).get("limits", {})
-    return found
+    limits: Body = box.get("resources", {}).get("limits", {})
+    return limits
 
 
 def request(pod: Body, name: str, asked: Callable[[Body], Body] = _requests) -> int:
@@ -204,10 +206,10 @@ def request(pod: Body, name: str, asked: Callable[[Body], Body] = _requests) -> 
 
 def usage(pod: Body, stats: Body, what: str, parts: tuple[str, ...]) -> int:
     """Bytes or inodes of some parts of a pod's files."""
-    names = [one["name"] for one in pod["spec"].get("volumes", []) if _local(one)]
+    names = [volume["name"] for volume in pod["spec"].get("volumes", []) if _local(volume)]
     volumes: Body = {}
-    for one in stats.get("volume", []):
-        volumes.setdefault(one["name"], one)
+    for volume in stats.get("volume", []):
+        volumes.setdefault(volume["name"], volume)
     boxes = stats.get("containers", [])
     sums = {
         "root": sum(box.get("rootfs", {}).get(what, 0) for box in boxes),
@@ -243,11 +245,11 @@ def rank(signal: str, layout: str, pods: list[Body], stats: Stats) -> list[Body]
     inodes = signal.endswith("inodesFree")
 
     def with_stats(compare: _Key) -> _Key:
-        def key(one: Body, two: Body) -> int:
-            there = uid(one) in stats, uid(two) in stats
+        def key(left: Body, right: Body) -> int:
+            there = uid(left) in stats, uid(right) in stats
             if not all(there):
                 return int(there[0]) - int(there[1])
-            return compare(one, two)
+            return compare(left, right)
 
         return key
 
@@ -262,20 +264,20 @@ def rank(signal: str, layout: str, pods: list[Body], stats: Stats) -> list[Body]
     def over(pod: Body) -> int:
         return used(pod) - request(pod, asked)
 
-    exceeding = with_stats(lambda one, two: int(exceeds(two)) - int(exceeds(one)))
-    more = with_stats(lambda one, two: over(two) - over(one))
-    number = with_stats(lambda one, two: used(two) - used(one))
+    exceeding = with_stats(lambda left, right: int(exceeds(right)) - int(exceeds(left)))
+    more = with_stats(lambda left, right: over(right) - over(left))
+    number = with_stats(lambda left, right: used(right) - used(left))
 
-    def priority(one: Body, two: Body) -> int:
-        return int(one["spec"].get("priority", 0)) - int(two["spec"].get("priority", 0))
+    def priority(left: Body, right: Body) -> int:
+        return int(left["spec"].get("priority", 0)) - int(right["spec"].get("priority", 0))
 
-    def name(one: Body, two: Body) -> int:
-        return (uid(one) > uid(two)) - (uid(one) < uid(two))
+    def name(left: Body, right: Body) -> int:
+        return (uid(left) > uid(right)) - (uid(left) < uid(right))
 
     keys = (priority, number, name) if disk == "pid" else (exceeding, priority, more, name)
 
-    def compare(one: Body, two: Body) -> int:
-        return next((found for key in keys if (found := key(one, two))), 0)
+    def compare(left: Body, right: Body) -> int:
+        return next((difference for key in keys if (difference := key(left, right))), 0)
 
     return sorted(pods, key=functools.cmp_to_key(compare))
 
@@ -287,19 +289,22 @@ def _exceeding(signal: str, pod: Body, stats: Body | None) -> list[str]:
     name = "memory" if "emory" in signal else "ephemeral-storage"
     spec = pod["spec"]
     boxes = {box["name"]: box for box in (*spec["containers"], *spec.get("initContainers", []))}
-    found = []
-    for one in stats.get("containers", []):
-        if one["name"] not in boxes:
+    names = []
+    for box_stats in stats.get("containers", []):
+        if box_stats["name"] not in boxes:
             continue
         if name == "memory":
-            used = one.get("memory", {}).get("workingSetBytes")
+            used = box_stats.get("memory", {}).get("workingSetBytes")
         else:
-            both = one.get("rootfs", {}).get("usedBytes"), one.get("logs", {}).get("usedBytes")
+            both = (
+                box_stats.get("rootfs", {}).get("usedBytes"),
+                box_stats.get("logs", {}).get("usedBytes"),
+            )
             used = None if None in both else sum(both)
-        asked = _requests(boxes[one["name"]]).get(name, "0")
+        asked = _requests(boxes[box_stats["name"]]).get(name, "0")
         if used is not None and used > size(asked):
-            found.append(one["name"])
-    return found
+            names.append(box_stats["name"])
+    return names
 
 
 def offenders(pods: list[Body], stats: Stats, layout: str) -> set[str]:
@@ -314,11 +319,11 @@ def offenders(pods: list[Body], stats: Stats, layout: str) -> set[str]:
 def _offends(pod: Body, stats: Body, layout: str) -> bool:
     spec = pod["spec"]
     volumes: Body = {}
-    for one in stats.get("volume", []):
-        volumes.setdefault(one["name"], one)
-    for one in spec.get("volumes", []):
-        most = size(one.get("emptyDir", {}).get("sizeLimit", "0"))
-        if most and volumes.get(one["name"], {}).get("usedBytes", 0) > most:
+    for volume_stats in stats.get("volume", []):
+        volumes.setdefault(volume_stats["name"], volume_stats)
+    for volume in spec.get("volumes", []):
+        most = size(volume.get("emptyDir", {}).get("sizeLimit", "0"))
+        if most and volumes.get(volume["name"], {}).get("usedBytes", 0) > most:
             return True
     boxes = {box["name"]: box for box in stats.get("containers", [])}
     everybody = (*spec["containers"], *spec.get("initContainers", []))
@@ -328,10 +333,10 @@ def _offends(pod: Body, stats: Body, layout: str) -> bool:
         return True
     for box in spec["containers"]:
         most = size(_limits(box).get("ephemeral-storage", "0"))
-        one = boxes.get(box["name"], {})
-        used = one.get("logs", {}).get("usedBytes", 0)
+        box_stats = boxes.get(box["name"], {})
+        used = box_stats.get("logs", {}).get("usedBytes", 0)
         if layout != "dedicated":
-            used += one.get("rootfs", {}).get("usedBytes", 0)
+            used += box_stats.get("rootfs", {}).get("usedBytes", 0)
         if most and used > most:
             return True
     return False

@@ -57,8 +57,8 @@ class QuotaOracle:
         whole = sum(minimum.values())
         if whole > total:
             minimum = {
-                name: math.floor(Fraction(total) * Fraction(much, whole))
-                for name, much in minimum.items()
+                name: math.floor(Fraction(total) * Fraction(guaranteed, whole))
+                for name, guaranteed in minimum.items()
             }
         asked = {name: self.limited(name, resource) for name in names}
         has: dict[str, int] = {}

@@ -28,14 +28,20 @@ def least_allocated(world: World, pod: Body, node: Body) -> int:
     free = room(node)
     wanted = add(used(world.on[name(node)], assume=True), requests(pod, assume=True))
     parts = [
-        max(0, (free[one] - wanted[one]) * 100 // free[one]) for one in WEIGHED if free.get(one)
+        max(0, (free[resource] - wanted[resource]) * 100 // free[resource])
+        for resource in WEIGHED
+        if free.get(resource)
     ]
     return sum(parts) // len(parts) if parts else 0
 
 
 def evenness(room: Amounts, wanted: Amounts) -> int:
     """100 where CPU and memory are used to the same part."""
-    parts = [min(1.0, wanted.get(one, 0) / room[one]) for one in WEIGHED if room.get(one)]
+    parts = [
+        min(1.0, wanted.get(resource, 0) / room[resource])
+        for resource in WEIGHED
+        if room.get(resource)
+    ]
     unlike = abs(parts[0] - parts[1]) / 2 if len(parts) == len(WEIGHED) else 0.0
     return int((1 - unlike) * 100)
 
@@ -43,7 +49,7 @@ def evenness(room: Amounts, wanted: Amounts) -> int:
 def balanced(world: World, pod: Body, node: Body) -> int:
     """Whether the pod makes the node's use more even: 75 is neither."""
     mine, taken = requests(pod), used(world.on[name(node)])
-    if not any(mine.get(one) for one in WEIGHED):
+    if not any(mine.get(resource) for resource in WEIGHED):
         return 0
     free = room(node)
     return 50 + (50 + evenness(free, add(mine, taken)) - evenness(free, taken)) // 2
@@ -59,11 +65,13 @@ def image_locality(world: World, pod: Body, node: Body) -> int:
     spec = pod["spec"]
     containers = spec.get("initContainers", []) + spec["containers"]
     have = {
-        name(one): {n: i["sizeBytes"] for i in one["status"].get("images", []) for n in i["names"]}
-        for one in world.nodes
+        name(known_node): {
+            n: i["sizeBytes"] for i in known_node["status"].get("images", []) for n in i["names"]
+        }
+        for known_node in world.nodes
     }
     total = 0
-    for image in (tag(one["image"]) for one in containers):
+    for image in (tag(container["image"]) for container in containers):
         if image in have[name(node)]:
             share = sum(image in images for images in have.values()) / len(world.nodes)
             total += int(have[name(node)][image] * share)
@@ -74,7 +82,7 @@ def image_locality(world: World, pod: Body, node: Body) -> int:
 def soft_taints(pod: Body, nodes: list[Body]) -> dict[str, int]:
     """Fewest taints that the pod would rather avoid."""
     raw = {
-        name(node): sum(not tolerated(pod, one) for one in taints(node, "PreferNoSchedule"))
+        name(node): sum(not tolerated(pod, taint) for taint in taints(node, "PreferNoSchedule"))
         for node in nodes
     }
     top = max(raw.values())
@@ -85,7 +93,7 @@ def node_wishes(pod: Body, nodes: list[Body]) -> dict[str, int]:
     """Most weight of preferred node affinity."""
     terms = affinity(pod, "nodeAffinity").get("preferredDuringSchedulingIgnoredDuringExecution", [])
     raw = {
-        name(node): sum(one["weight"] for one in terms if term_matches(one["preference"], node))
+        name(node): sum(term["weight"] for term in terms if term_matches(term["preference"], node))
         for node in nodes
     }
     top = max(raw.values())
@@ -97,12 +105,12 @@ def totals(world: World, pod: Body, nodes: list[Body]) -> dict[str, int]:
     soft, wishes = soft_taints(pod, nodes), node_wishes(pod, nodes)
     spread, near = spreading.scores(world, pod, nodes), neighbours.scores(world, pod, nodes)
     return {
-        name(one): 3 * soft[name(one)]
-        + 2 * (wishes[name(one)] + spread[name(one)] + near[name(one)])
-        + least_allocated(world, pod, one)
-        + balanced(world, pod, one)
-        + image_locality(world, pod, one)
-        + load.score(world, pod, one)
-        + numa.score(world, pod, one)
-        for one in nodes
+        name(node): 3 * soft[name(node)]
+        + 2 * (wishes[name(node)] + spread[name(node)] + near[name(node)])
+        + least_allocated(world, pod, node)
+        + balanced(world, pod, node)
+        + image_locality(world, pod, node)
+        + load.score(world, pod, node)
+        + numa.score(world, pod, node)
+        for node in nodes
     }

@@ -24,43 +24,40 @@ class Oracle:
 
     def run(self) -> None:
         """By priority, then age, then input; who failed has another turn when any was placed."""
-        ordered = sorted(
-            self._world.pending,
-            key=lambda one: (-priority(one), one["metadata"].get("creationTimestamp", "")),
-        )
+        ordered = sorted(self._world.pending, key=_turn)
         again: list[Body] = []
         failed: list[Body] = []
         while ordered or again:
             pod = (ordered or again).pop(0)
             if self._try(pod):
                 again = sorted(again + failed, key=self._world.pending.index)
-                again.sort(
-                    key=lambda one: (-priority(one), one["metadata"].get("creationTimestamp", ""))
-                )
+                again.sort(key=_turn)
                 failed = []
             else:
                 failed.append(pod)
 
     def _try(self, pod: Body) -> bool:
         """Place it, over the bodies of others if need be."""
-        if gates := [one["name"] for one in pod["spec"].get("schedulingGates", [])]:
+        if gates := [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]:
             self.pending[key(pod)] = [f"waiting for scheduling gates: [{' '.join(gates)}]"]
             return False
         world = self._world
         verdicts = [check(world, pod, node) for node in world.nodes]
         feasible = [
-            node for node, found in zip(world.nodes, verdicts, strict=True) if not found.reasons
+            node for node, verdict in zip(world.nodes, verdicts, strict=True) if not verdict.reasons
         ]
         if not feasible:
             chosen = preemption.preempt(world, pod)
             if isinstance(chosen, str):
-                told = histogram(world, [one for found in verdicts for one in found.reasons])
+                why = histogram(
+                    world, [reason for verdict in verdicts for reason in verdict.reasons]
+                )
                 if candidates(pod) == set():
-                    told = f"0/{len(world.nodes)} nodes are available: pod affinity terms conflict."
+                    why = f"0/{len(world.nodes)} nodes are available: pod affinity terms conflict."
                 elif reason := volumes.refusal(world, pod):
-                    told = f"0/{len(world.nodes)} nodes are available: {reason}."
+                    why = f"0/{len(world.nodes)} nodes are available: {reason}."
                 self.pending.setdefault(key(pod), []).append(
-                    f"{told} no new claims to deallocate, {chosen}"
+                    f"{why} no new claims to deallocate, {chosen}"
                 )
                 return False
             feasible = [self._evict(pod, chosen)]
@@ -70,22 +67,28 @@ class Oracle:
 
     def _evict(self, pod: Body, chosen: preemption.Candidate) -> Body:
         """The victims leave at once."""
-        victims = [key(one) for one in chosen.victims]
+        victims = [key(victim) for victim in chosen.victims]
         self.preemptions[key(pod)] = {"node": chosen.node, "victims": victims}
-        for one in chosen.victims:
-            preemption.count_down(self._world, one)
-        left = [one for one in self._world.on[chosen.node] if key(one) not in victims]
+        for victim in chosen.victims:
+            preemption.count_down(self._world, victim)
+        left = [
+            neighbour for neighbour in self._world.on[chosen.node] if key(neighbour) not in victims
+        ]
         self._world.on[chosen.node] = left
-        return next(one for one in self._world.nodes if name(one) == chosen.node)
+        return next(node for node in self._world.nodes if name(node) == chosen.node)
 
     def _place(self, pod: Body, feasible: list[Body]) -> None:
         """On the first of the best."""
-        found = totals(self._world, pod, feasible)
-        ties = [node for node, total in found.items() if total == max(found.values())]
-        self.placements[key(pod)] = {"node": ties[0], "ties": ties, "scores": found}
+        scores = totals(self._world, pod, feasible)
+        ties = [node for node, total in scores.items() if total == max(scores.values())]
+        self.placements[key(pod)] = {"node": ties[0], "ties": ties, "scores": scores}
         world = self._world
-        node = next(one for one in world.nodes if name(one) == ties[0])
+        node = next(known_node for known_node in world.nodes if name(known_node) == ties[0])
         taken = volumes.assigned(world, pod, node) or {}
         world.parts[key(pod)] = numa.place(world, pod, node)
         world.promised |= {volume: claim for claim, volume in taken.items() if volume}
         world.on[ties[0]].append(pod)
+
+
+def _turn(pod: Body) -> tuple[int, str]:
+    return -priority(pod), pod["metadata"].get("creationTimestamp", "")

@@ -25,9 +25,14 @@ MISMATCH = "node(s) didn't match pod topology spread constraints"
 def constraints(pod: Body, when: str) -> list[Body]:
     """The pod's own of one kind, their selectors complete."""
     return [
-        {**one, "labelSelector": with_label_keys(one.get("labelSelector"), one, labels(pod))}
-        for one in pod["spec"].get("topologySpreadConstraints", [])
-        if one["whenUnsatisfiable"] == when
+        {
+            **constraint,
+            "labelSelector": with_label_keys(
+                constraint.get("labelSelector"), constraint, labels(pod)
+            ),
+        }
+        for constraint in pod["spec"].get("topologySpreadConstraints", [])
+        if constraint["whenUnsatisfiable"] == when
     ]
 
 
@@ -43,29 +48,31 @@ def matching(world: World, pod: Body, node: Body, selector: Body | None) -> int:
     if not selector or not any(selector.values()):
         return 0
     return sum(
-        namespace(one) == namespace(pod) and not terminating(one) and selects(selector, labels(one))
-        for one in world.on[name(node)]
+        namespace(neighbour) == namespace(pod)
+        and not terminating(neighbour)
+        and selects(selector, labels(neighbour))
+        for neighbour in world.on[name(node)]
     )
 
 
 def has_all(node: Body, wanted: list[Body]) -> bool:
     """The node has every topology key."""
-    return all(one["topologyKey"] in labels(node) for one in wanted)
+    return all(constraint["topologyKey"] in labels(node) for constraint in wanted)
 
 
 def verdict(world: World, pod: Body, node: Body) -> tuple[list[str], bool]:
     """Reasons against a node, and whether preemption could help."""
     hard = constraints(pod, "DoNotSchedule")
-    eligible = [one for one in world.nodes if has_all(one, hard)]
+    eligible = [known_node for known_node in world.nodes if has_all(known_node, hard)]
     for constraint in hard:
         key, selector = constraint["topologyKey"], constraint["labelSelector"]
         if key not in labels(node):
             return [f"{MISMATCH} (missing required label)"], False
         counts: dict[str, int] = {}
-        for other in eligible:
-            if counted(pod, other, constraint):
-                value = labels(other)[key]
-                counts[value] = counts.get(value, 0) + matching(world, pod, other, selector)
+        for known_node in eligible:
+            if counted(pod, known_node, constraint):
+                value = labels(known_node)[key]
+                counts[value] = counts.get(value, 0) + matching(world, pod, known_node, selector)
         few = len(counts) < constraint.get("minDomains", 1)
         least = 0 if few else min(counts.values())
         mine = counts.get(labels(node)[key], 0) + selects(selector, labels(pod))
@@ -95,11 +102,11 @@ def domain_count(
     if key == HOST:
         return matching(world, pod, node, selector)
     return sum(
-        matching(world, pod, other, selector)
-        for other in world.nodes
-        if labels(other).get(key) == labels(node)[key]
-        and (wanted is None or has_all(other, wanted))
-        and counted(pod, other, constraint)
+        matching(world, pod, known_node, selector)
+        for known_node in world.nodes
+        if labels(known_node).get(key) == labels(node)[key]
+        and (wanted is None or has_all(known_node, wanted))
+        and counted(pod, known_node, constraint)
     )
 
 
@@ -107,21 +114,21 @@ def scores(world: World, pod: Body, nodes: list[Body]) -> dict[str, int]:
     """Normalised over the nodes that passed."""
     wanted, own = soft(world, pod)
     if not wanted:
-        return {name(one): 0 for one in nodes}
-    heard = [one for one in nodes if not own or has_all(one, wanted)]
+        return {name(node): 0 for node in nodes}
+    heard = [node for node in nodes if not own or has_all(node, wanted)]
     raw: dict[str, int] = {}
     for node in heard:
         total = 0.0
-        for one in wanted:
-            key = one["topologyKey"]
+        for constraint in wanted:
+            key = constraint["topologyKey"]
             if key not in labels(node):
                 continue
             # Where not every key is needed, to have no value is one more.
-            values = {labels(other).get(key) for other in heard}
+            values = {labels(known_node).get(key) for known_node in heard}
             size = len(heard) if key == HOST else len(values)
-            count = domain_count(world, pod, node, one, wanted if own else None)
-            total += count * math.log(size + 2) + (one["maxSkew"] - 1)
+            count = domain_count(world, pod, node, constraint, wanted if own else None)
+            total += count * math.log(size + 2) + (constraint["maxSkew"] - 1)
         raw[name(node)] = math.floor(total + 0.5)
     top, low = max(raw.values(), default=0), min(raw.values(), default=0)
     done = {k: 100 * (top + low - v) // top if top else 100 for k, v in raw.items()}
-    return {name(one): done.get(name(one), 0) for one in nodes}
+    return {name(node): done.get(name(node), 0) for node in nodes}

@@ -26,7 +26,7 @@ class Life:
             "aggressiveness": "Normal",
         }
         replicas = {f"c{place}": draw.randint(1, 12) for place in range(3)}
-        self.rates = [self._rate(place) for place in range(draw.randint(1, 3))]
+        self.rates = [self._rate() for _ in range(draw.randint(1, 3))]
         self.naive = Naive(replicas, self.rates, shares, {"descheduler", "defragment"}, 50)
         self.picture = Picture(self.configured)
         self.names = 0
@@ -37,7 +37,7 @@ class Life:
             for _ in range(number):
                 self._come(name)
 
-    def _rate(self, place: int) -> Rate:
+    def _rate(self) -> Rate:
         draw = self.chance
         limits: list[tuple[Count, int]] = [
             ((draw.randint(1, 6), False) if draw.random() < 0.6 else (draw.choice((10, 50)), True),
@@ -46,7 +46,6 @@ class Life:
         ]  # fmt: skip
         min_up = draw.choice((None, None, (80, True), (2, False)))
         app = draw.choice(("", "", "even", "odd"))
-        del place
         return Rate(app, limits, min_up, draw.choice((0, 0, 30)), draw.choice((0, 1)))
 
     def _furnish(self, statuses: dict[str, Any]) -> None:

@@ -262,10 +262,10 @@ def test_victims_leave_where_the_whole_minimum_then_fits_and_nowhere_else() -> N
         assert first is not None
         victims = {victim.name for victim in getattr(first, "victims", ())}
         oracle = GangOracle(nodes)
-        kept = victims or {pod["metadata"]["name"] for pod in low}
+        leaving = victims or {pod["metadata"]["name"] for pod in low}
         bound = getattr(first, "message", "") == ""
         for pod in low:
-            if bound or pod["metadata"]["name"] not in kept:
+            if bound or pod["metadata"]["name"] not in leaving:
                 oracle.put(pod)
         for pod in members:
             oracle.put(pod)

@@ -97,14 +97,14 @@ class Story:
             for what in ("memory", "ephemeral-storage")
             if self.chance.random() < 0.5
         }
-        found: oracle.Body = {"name": name, "resources": {"requests": asked}, **more}
+        box: oracle.Body = {"name": name, "resources": {"requests": asked}, **more}
         if self.chance.random() < 0.1:
-            found["resources"]["limits"] = {"ephemeral-storage": "1200Mi"}
-        return found
+            box["resources"]["limits"] = {"ephemeral-storage": "1200Mi"}
+        return box
 
     def stats(self) -> dict[str, oracle.Body]:
         """What each pod uses now; of some nobody knows, or not everything."""
-        return {oracle.uid(one): self._use() for one in self.pods if self.chance.random() < 0.9}
+        return {oracle.uid(pod): self._use() for pod in self.pods if self.chance.random() < 0.9}
 
     def _use(self) -> oracle.Body:
         def files() -> oracle.Body:
@@ -121,17 +121,17 @@ class Story:
             }
             for name in self.chance.sample(("a", "b", "gone"), self.chance.randint(1, 3))
         ]
-        found: oracle.Body = {
+        stats: oracle.Body = {
             "containers": boxes,
             "volume": [{"name": name, **files()} for name in ("e", "m", "h", "p", "e")],
         }
         if self.chance.random() < 0.9:
-            found["memory"] = {"workingSetBytes": self.chance.randrange(2 * _GI)}
+            stats["memory"] = {"workingSetBytes": self.chance.randrange(2 * _GI)}
         if self.chance.random() < 0.9:
-            found["process_stats"] = {"process_count": self.chance.randrange(50)}
+            stats["process_stats"] = {"process_count": self.chance.randrange(50)}
         if self.chance.random() < 0.5:
-            found["ephemeral-storage"] = {"usedBytes": self.chance.randrange(3 * _GI)}
-        return found
+            stats["ephemeral-storage"] = {"usedBytes": self.chance.randrange(3 * _GI)}
+        return stats
 
     def node(self) -> dict[str, tuple[int, int]]:
         """Available and capacity of everything."""
@@ -140,15 +140,15 @@ class Story:
             return int(capacity * self.chance.choice((0.05, 0.11, 0.14, 0.3, 0.9))), capacity
 
         own = {"nodefs": (100 * _GI, 10**6), "imagefs": (50 * _GI, 10**5)}
-        found = {"memory.available": part(16 * _GI), "pid.available": part(4000)}
+        amounts = {"memory.available": part(16 * _GI), "pid.available": part(4000)}
         for name, (size, inodes) in own.items():
-            found[f"{name}.available"], found[f"{name}.inodesFree"] = part(size), part(inodes)
+            amounts[f"{name}.available"], amounts[f"{name}.inodesFree"] = part(size), part(inodes)
         alias = {"imagefs": "nodefs"} if self.layout == "single" else {}
         alias["containerfs"] = "imagefs" if self.layout == "dedicated" else "nodefs"
-        for name, other in alias.items():
+        for name, source in alias.items():
             for kind in ("available", "inodesFree"):
-                found[f"{name}.{kind}"] = found[f"{other}.{kind}"]
-        return found
+                amounts[f"{name}.{kind}"] = amounts[f"{source}.{kind}"]
+        return amounts
 
 
 def ours(
@@ -171,9 +171,11 @@ def ours(
             "fs": files("nodefs"),
             "runtime": {"imageFs": files("imagefs"), "containerFs": files("containerfs")},
         },
-        "pods": [{"podRef": {"uid": uid}, **copy.deepcopy(one)} for uid, one in stats.items()],
+        "pods": [
+            {"podRef": {"uid": uid}, **copy.deepcopy(pod_stats)} for uid, pod_stats in stats.items()
+        ],
     }
-    pods = tuple(poddecode.from_object(one, "kubelet", "here") for one in story.pods)
+    pods = tuple(poddecode.from_object(pod, "kubelet", "here") for pod in story.pods)
     available, capacity = node["memory.available"]
     left, most = node["pid.available"]
     read = pressure.Reading(
@@ -192,7 +194,7 @@ def ours(
     )
 
 
-def tell(seed: int) -> None:
+def play(seed: int) -> None:
     """One story, pass by pass."""
     story = Story(seed)
     manager = oracle.Manager(
@@ -212,45 +214,46 @@ def tell(seed: int) -> None:
         at = 100.0 + 10 * number
         node, stats = story.node(), story.stats()
         seen = {signal: (*both, at) for signal, both in node.items()}
-        said = manager.synchronize(at, seen, story.pods, stats)
+        expected = manager.synchronize(at, seen, story.pods, stats)
         now = ours(story, at, node, stats)
         made = node_pressure.decide(now, series.History(), settings, state)
         state = made.next_state
         where = f"seed {seed}, pass {number}: {story.texts}, {story.layout}, {node}"
-        assert {one.type for one in made.conditions if one.status} == said["conditions"], where
-        broken = {one.uid for one, _, _ in local_storage_evict.offenders(now)}
-        assert broken == said["offenders"], where
-        victim = compare(made.evictions, said, where)
-        gone = said["offenders"] | {victim}
-        story.pods = [one for one in story.pods if oracle.uid(one) not in gone]
+        held = {condition.type for condition in made.conditions if condition.status}
+        assert held == expected["conditions"], where
+        broken = {pod.uid for pod, _, _ in local_storage_evict.offenders(now)}
+        assert broken == expected["offenders"], where
+        victim = compare(made.evictions, expected, where)
+        gone = expected["offenders"] | {victim}
+        story.pods = [pod for pod in story.pods if oracle.uid(pod) not in gone]
 
 
-def compare(evictions: Any, said: oracle.Body, where: str) -> str | None:
+def compare(evictions: Any, expected: oracle.Body, where: str) -> str | None:
     """The victim of both."""
     if not evictions:
-        assert all(one["victim"] is None for one in said.get("by", {}).values()), where
+        assert all(choice["victim"] is None for choice in expected.get("by", {}).values()), where
         return None
-    (one,) = evictions
-    assert one.signal in said["signals"], where
-    wanted = said["by"][one.signal]
-    assert one.uid == wanted["victim"], where
-    order = [each.pod.partition("/p")[2] for each in one.ranking]
-    assert order == [uid.rpartition("-")[2] for uid in wanted["ranking"]], where
-    assert one.grace_seconds == wanted["grace"], where
-    named = one.annotations.get("offending_containers", "")
-    assert [name for name in named.split(",") if name] == wanted["exceeding"], where
-    return str(one.uid)
+    (eviction,) = evictions
+    assert eviction.signal in expected["signals"], where
+    choice = expected["by"][eviction.signal]
+    assert eviction.uid == choice["victim"], where
+    order = [each.pod.partition("/p")[2] for each in eviction.ranking]
+    assert order == [uid.rpartition("-")[2] for uid in choice["ranking"]], where
+    assert eviction.grace_seconds == choice["grace"], where
+    named = eviction.annotations.get("offending_containers", "")
+    assert [name for name in named.split(",") if name] == choice["exceeding"], where
+    return str(eviction.uid)
 
 
-def test_as_the_kubelet() -> None:
+def test_a_node_under_pressure_is_relieved_as_the_kubelet_does() -> None:
     """Conditions, offenders, order, victim, grace and message's containers, pass by pass."""
     for seed in range(ORDINARY):
-        tell(seed)
+        play(seed)
 
 
 @pytest.mark.soak
-def test_as_the_kubelet_for_long() -> None:
+def test_a_soak_of_nodes_under_pressure() -> None:
     """The same from ``KOORDLET_SEED`` on."""
     start = int(os.environ.get("KOORDLET_SEED", "0"))
     for seed in range(start, start + SOAK):
-        tell(seed)
+        play(seed)

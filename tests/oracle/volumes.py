@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from tests.oracle.messages import Verdict
 from tests.oracle.objects import Body, amount, key, labels, name, namespace, selects, term_matches
 from tests.oracle.world import World
 
@@ -12,30 +11,23 @@ SELECTED = "volume.kubernetes.io/selected-node"
 LATE = "WaitForFirstConsumer"
 
 
-class Found(NamedTuple):
-    """Reasons of one rule, and whether preemption could change them."""
-
-    reasons: list[str]
-    helpful: bool
-
-
 def names(pod: Body) -> list[str]:
     """The claims that a pod mounts."""
-    several = pod["spec"].get("volumes", [])
-    return [one["persistentVolumeClaim"]["claimName"] for one in several]
+    mounted = pod["spec"].get("volumes", [])
+    return [volume["persistentVolumeClaim"]["claimName"] for volume in mounted]
 
 
 def claims(world: World, pod: Body) -> list[Body]:
     """The same, as objects."""
-    return [world.claims[namespace(pod), one] for one in names(pod)]
+    return [world.claims[namespace(pod), claim_name] for claim_name in names(pod)]
 
 
 def refusal(world: World, pod: Body) -> str:
     """What keeps a pod from every node before any is looked at."""
-    for one in names(pod):
-        claim = world.claims.get((namespace(pod), one))
+    for claim_name in names(pod):
+        claim = world.claims.get((namespace(pod), claim_name))
         if claim is None:
-            return f'persistentvolumeclaim "{one}" not found'
+            return f'persistentvolumeclaim "{claim_name}" not found'
         if not claim["spec"].get("volumeName"):
             kind = world.kinds.get(claim["spec"].get("storageClassName", ""), {})
             if kind.get("volumeBindingMode", "Immediate") != LATE:
@@ -43,46 +35,48 @@ def refusal(world: World, pod: Body) -> str:
     return ""
 
 
-def restrictions(world: World, pod: Body, node: Body) -> Found:  # noqa: ARG001 - cluster-wide
+def restrictions(world: World, pod: Body, node: Body) -> Verdict:  # noqa: ARG001 - cluster-wide
     """A claim for one pod alone."""
     mine = {
-        key(one) for one in claims(world, pod) if "ReadWriteOncePod" in one["spec"]["accessModes"]
+        key(claim)
+        for claim in claims(world, pod)
+        if "ReadWriteOncePod" in claim["spec"]["accessModes"]
     }
-    taken = {key(one) for other, _ in world.placed() for one in claims(world, other)}
+    taken = {key(claim) for neighbour, _ in world.placed() for claim in claims(world, neighbour)}
     if not mine & taken:
-        return Found([], helpful=True)
+        return Verdict([], helpful=True)
     reason = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
-    return Found([f"{reason} already in-use by another pod"], helpful=True)
+    return Verdict([f"{reason} already in-use by another pod"], helpful=True)
 
 
 def attached(world: World, pod: Body) -> set[tuple[str, str]]:
     """Driver and volume of each claim; one that is yet to be made is its driver's, too."""
-    found = set()
+    pairs = set()
     for claim in claims(world, pod):
         volume = claim["spec"].get("volumeName")
         if not volume:
-            made = world.kinds[claim["spec"]["storageClassName"]]["provisioner"]
-            found.add((made, key(claim)))
+            driver = world.kinds[claim["spec"]["storageClassName"]]["provisioner"]
+            pairs.add((driver, key(claim)))
         elif csi := world.volumes.get(volume, {}).get("spec", {}).get("csi"):
-            found.add((csi["driver"], csi["volumeHandle"]))
-    return found
+            pairs.add((csi["driver"], csi["volumeHandle"]))
+    return pairs
 
 
-def limits(world: World, pod: Body, node: Body) -> Found:
+def limits(world: World, pod: Body, node: Body) -> Verdict:
     """So many volumes of a driver on a node."""
-    there = {one for other in world.on[name(node)] for one in attached(world, other)}
+    there = {pair for neighbour in world.on[name(node)] for pair in attached(world, neighbour)}
     new = attached(world, pod) - there
     for driver, most in world.limits.get(name(node), {}).items():
-        come = sum(one == driver for one, _ in new)
-        if come and come + sum(one == driver for one, _ in there) > most:
-            return Found(["node(s) exceed max volume count"], helpful=True)
-    return Found([], helpful=True)
+        come = sum(its_driver == driver for its_driver, _ in new)
+        if come and come + sum(its_driver == driver for its_driver, _ in there) > most:
+            return Verdict(["node(s) exceed max volume count"], helpful=True)
+    return Verdict([], helpful=True)
 
 
 def reaches(volume: Body, node: Body) -> bool:
     """The volume's own affinity allows the node."""
     terms = volume["spec"].get("nodeAffinity", {}).get("required", {}).get("nodeSelectorTerms")
-    return terms is None or any(term_matches(one, node) for one in terms)
+    return terms is None or any(term_matches(term, node) for term in terms)
 
 
 def size(claim: Body) -> int:
@@ -94,28 +88,30 @@ def candidates(world: World, claim: Body) -> list[Body]:
     """The volumes that a claim may take, the best first."""
     spec = claim["spec"]
     free = [
-        one
-        for one in world.volumes.values()
-        if not one["spec"].get("claimRef")
-        and one.get("status", {}).get("phase", "Available") == "Available"
+        volume
+        for volume in world.volumes.values()
+        if not volume["spec"].get("claimRef")
+        and volume.get("status", {}).get("phase", "Available") == "Available"
     ]
     named = [
-        one
-        for one in world.volumes.values()
-        if one["spec"].get("claimRef")
-        and (one["spec"]["claimRef"]["namespace"], one["spec"]["claimRef"]["name"])
+        volume
+        for volume in world.volumes.values()
+        if volume["spec"].get("claimRef")
+        and (volume["spec"]["claimRef"]["namespace"], volume["spec"]["claimRef"]["name"])
         == (namespace(claim), name(claim))
     ]
     fitting = [
-        one
-        for one in named or free
-        if amount("storage", one["spec"]["capacity"]["storage"]) >= size(claim)
-        and one["spec"].get("storageClassName") == spec.get("storageClassName")
-        and set(spec["accessModes"]) <= set(one["spec"]["accessModes"])
-        and (not spec.get("selector") or selects(spec["selector"], labels(one)))
-        and world.promised.get(name(one), key(claim)) == key(claim)
+        volume
+        for volume in named or free
+        if amount("storage", volume["spec"]["capacity"]["storage"]) >= size(claim)
+        and volume["spec"].get("storageClassName") == spec.get("storageClassName")
+        and set(spec["accessModes"]) <= set(volume["spec"]["accessModes"])
+        and (not spec.get("selector") or selects(spec["selector"], labels(volume)))
+        and world.promised.get(name(volume), key(claim)) == key(claim)
     ]
-    fitting.sort(key=lambda one: (amount("storage", one["spec"]["capacity"]["storage"]), name(one)))
+    fitting.sort(
+        key=lambda volume: (amount("storage", volume["spec"]["capacity"]["storage"]), name(volume))
+    )
     return fitting
 
 
@@ -126,28 +122,32 @@ def made_for(world: World, claim: Body, node: Body) -> bool:
         return False
     allowed = kind.get("allowedTopologies", [])
     return not allowed or any(
-        all(labels(node).get(e["key"]) in e["values"] for e in one["matchLabelExpressions"])
-        for one in allowed
+        all(labels(node).get(e["key"]) in e["values"] for e in term["matchLabelExpressions"])
+        for term in allowed
     )
 
 
 def assigned(world: World, pod: Body, node: Body) -> dict[str, str] | None:
     """Claim to volume, empty where it is to be made; None where one finds nothing."""
-    waiting = [one for one in claims(world, pod) if not one["spec"].get("volumeName")]
-    found: dict[str, str] = {}
+    waiting = [claim for claim in claims(world, pod) if not claim["spec"].get("volumeName")]
+    choice: dict[str, str] = {}
     for claim in sorted(waiting, key=size):
         where = claim["metadata"].get("annotations", {}).get(SELECTED)
         if where and where != name(node):
             return None
-        several = [] if where else [one for one in candidates(world, claim) if reaches(one, node)]
-        left = [name(one) for one in several if name(one) not in found.values()]
+        reachable = (
+            []
+            if where
+            else [volume for volume in candidates(world, claim) if reaches(volume, node)]
+        )
+        left = [name(volume) for volume in reachable if name(volume) not in choice.values()]
         if not left and not made_for(world, claim, node):
             return None
-        found[key(claim)] = left[0] if left else ""
-    return found
+        choice[key(claim)] = left[0] if left else ""
+    return choice
 
 
-def binding(world: World, pod: Body, node: Body) -> Found:
+def binding(world: World, pod: Body, node: Body) -> Verdict:
     """Claims have volumes that the node reaches, or get them there."""
     reasons = []
     for claim in claims(world, pod):
@@ -161,14 +161,14 @@ def binding(world: World, pod: Body, node: Body) -> Found:
             break
     if assigned(world, pod, node) is None:
         reasons.append("node(s) didn't find available persistent volumes to bind")
-    return Found(reasons, helpful=False)
+    return Verdict(reasons, helpful=False)
 
 
-def zone(world: World, pod: Body, node: Body) -> Found:
+def zone(world: World, pod: Body, node: Body) -> Verdict:
     """The zone of a volume is the node's; who has none is not asked."""
     mine = labels(node)
     if ZONE not in mine and OLD_ZONE not in mine:
-        return Found([], helpful=True)
+        return Verdict([], helpful=True)
     for claim in claims(world, pod):
         volume = world.volumes.get(claim["spec"].get("volumeName", ""), {"metadata": {}})
         for label, value in labels(volume).items():
@@ -176,5 +176,5 @@ def zone(world: World, pod: Body, node: Body) -> Found:
                 continue
             here = mine.get(label, mine.get(ZONE) if label == OLD_ZONE else None)
             if here not in value.split("__"):
-                return Found(["node(s) had no available volume zone"], helpful=False)
-    return Found([], helpful=True)
+                return Verdict(["node(s) had no available volume zone"], helpful=False)
+    return Verdict([], helpful=True)

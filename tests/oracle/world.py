@@ -10,28 +10,28 @@ class World:
 
     def __init__(self, bodies: list[Body], now: float = 0.0) -> None:
         self.now = now
-        self.nodes = [one for one in bodies if one["kind"] == "Node"]
+        self.nodes = [body for body in bodies if body["kind"] == "Node"]
         self._of = {
-            kind: {name(one): one for one in bodies if one["kind"] == kind}
+            kind: {name(body): body for body in bodies if body["kind"] == kind}
             for kind in ("PersistentVolume", "StorageClass", "NodeMetric", "NodeResourceTopology")
         }
         self.volumes, self.kinds, self.metrics, self.topologies = self._of.values()
-        several = [one for one in bodies if one["kind"] == "PersistentVolumeClaim"]
-        self.claims = {(namespace(one), name(one)): one for one in several}
+        claims = [body for body in bodies if body["kind"] == "PersistentVolumeClaim"]
+        self.claims = {(namespace(claim), name(claim)): claim for claim in claims}
         self.limits = {
-            name(one): {d["name"]: d["allocatable"]["count"] for d in one["spec"]["drivers"]}
-            for one in bodies
-            if one["kind"] == "CSINode"
+            name(body): {d["name"]: d["allocatable"]["count"] for d in body["spec"]["drivers"]}
+            for body in bodies
+            if body["kind"] == "CSINode"
         }
         #: Volume to the claim that is to have it; pod to what it was given of NUMA nodes.
         self.promised: dict[str, str] = {}
         self.parts: dict[str, dict[int, dict[str, int]]] = {}
-        self.on: dict[str, list[Body]] = {name(one): [] for one in self.nodes}
-        self.services = [one for one in bodies if one["kind"] == "Service"]
-        self.budgets = [one for one in bodies if one["kind"] == "PodDisruptionBudget"]
-        self.spaces = {name(one): labels(one) for one in bodies if one["kind"] == "Namespace"}
+        self.on: dict[str, list[Body]] = {name(node): [] for node in self.nodes}
+        self.services = [body for body in bodies if body["kind"] == "Service"]
+        self.budgets = [body for body in bodies if body["kind"] == "PodDisruptionBudget"]
+        self.spaces = {name(body): labels(body) for body in bodies if body["kind"] == "Namespace"}
         self.pending: list[Body] = []
-        for pod in (one for one in bodies if one["kind"] == "Pod"):
+        for pod in (body for body in bodies if body["kind"] == "Pod"):
             if pod["status"].get("phase") in {"Succeeded", "Failed"}:
                 continue
             place = pod["spec"].get("nodeName")
@@ -44,9 +44,9 @@ class World:
     def default_selector(self, pod: Body) -> Body:
         """What the Services that mean a pod select, together."""
         pairs: dict[str, str] = {}
-        for one in self.services:
-            selector = one["spec"].get("selector", {})
-            same = namespace(one) == namespace(pod)
+        for service in self.services:
+            selector = service["spec"].get("selector", {})
+            same = namespace(service) == namespace(pod)
             if same and selector and selects({"matchLabels": selector}, labels(pod)):
                 pairs |= selector
         return {"matchLabels": pairs}

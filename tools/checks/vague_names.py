@@ -23,8 +23,9 @@ FOLDERS = (
     *(
         f"tests/{name}"
         for name in (
-            *("bench", "browser", "client", "config", "conformance", "demo", "history", "host"),
-            *("http", "kit", "kube", "kubeapi", "model", "policy", "rpc", "state", "tools"),
+            *("agent", "apply", "bench", "browser", "client", "config", "conformance", "demo"),
+            *("history", "host", "http", "kit", "kube", "kubeapi", "model", "oracle", "policy"),
+            *("rpc", "state", "tools"),
         )
     ),
 )

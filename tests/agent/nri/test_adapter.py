@@ -28,7 +28,7 @@ class Life:
     """An agent that attends to a runtime."""
 
     site: agents.Site
-    one: adapter.NriAdapter
+    attached: adapter.NriAdapter
     runtime: nri.Runtime
     ahead: list[float]
 
@@ -36,9 +36,9 @@ class Life:
         """The runtime's end of the connection."""
 
         def introduce() -> nri.Peer:
-            found = self.runtime.accept()
-            found.introduce(pods)
-            return found
+            peer = self.runtime.accept()
+            peer.introduce(pods)
+            return peer
 
         return await asyncio.to_thread(introduce)
 
@@ -52,14 +52,14 @@ def live(ram: Path, act: Callable[[Life], Awaitable[None]], *, alone: bool = Tru
         (ram / "nri.sock").unlink(missing_ok=True)
         with site.agent() as who, nri.runtime(ram / "nri.sock") as runtime:
             agents.settle(who, site.clock)
-            said = cluster_sections.Nri(mode="on", socket=str(ram / "nri.sock"))
-            one = adapter.NriAdapter(who, said, alone=alone, clock=lambda: ahead[0])
-            life = Life(site, one, runtime, ahead)
+            section = cluster_sections.Nri(mode="on", socket=str(ram / "nri.sock"))
+            attached = adapter.NriAdapter(who, section, alone=alone, clock=lambda: ahead[0])
+            life = Life(site, attached, runtime, ahead)
             try:
                 await act(life)
             finally:
-                one.close()
-                await one.stop()
+                attached.close()
+                await attached.stop()
 
     asyncio.run(run())
 
@@ -69,14 +69,14 @@ def test_from_start_to_stop(ram: Path) -> None:
 
     async def act(life: Life) -> None:
         peering = asyncio.ensure_future(life.peer((POD,)))
-        await life.one.start(lambda: False)
+        await life.attached.start(lambda: False)
         peer = await peering
-        assert "u1" in life.one.handler.agent.tick.announcements.pods
-        life.one.open()
+        assert "u1" in life.attached.handler.agent.tick.announcements.pods
+        life.attached.open()
         answer = await asyncio.to_thread(peer.happens, NriEvent.RUN_POD_SANDBOX, POD)
         assert answer.code == 0
-        assert life.one.counted()["connected"] == 1
-        assert life.one.counted()["events"] == 1
+        assert life.attached.counted()["connected"] == 1
+        assert life.attached.counted()["events"] == 1
 
     live(ram, act)
 
@@ -85,21 +85,21 @@ def test_a_runtime_that_is_lost(ram: Path) -> None:
     """It is said after a while, with the reason, and no more once it is back."""
 
     async def act(life: Life) -> None:
-        await life.one.start(lambda: False)
+        await life.attached.start(lambda: False)
         life.ahead[0] += 10.0
-        life.one.on_pass()
-        assert life.one.conditions() == ()
+        life.attached.on_pass()
+        assert life.attached.conditions() == ()
         life.ahead[0] += 10.0
-        (said,) = life.one.conditions()
-        assert said.type == "ContainerRuntimeLost"
+        (lost,) = life.attached.conditions()
+        assert lost.type == "ContainerRuntimeLost"
         await life.peer()
 
         def connected() -> bool:
-            return life.one.plugin.status.connected
+            return life.attached.plugin.status.connected
 
         await asyncio.to_thread(deadline.until, connected, "the connection is known here")
-        life.one.on_pass()
-        assert life.one.conditions() == ()
+        life.attached.on_pass()
+        assert life.attached.conditions() == ()
 
     live(ram, act, alone=False)
 
@@ -108,16 +108,16 @@ def test_what_a_restart_remembers(ram: Path) -> None:
     """That we ceased to adjust; the operator's reset is remembered, too."""
 
     async def ceased(life: Life) -> None:
-        life.one.handler.trust.state = trust.StartRecord(counted={"u/c": 1.0}, ceased=True)
-        life.one.on_pass()
+        life.attached.handler.trust.state = trust.StartRecord(counted={"u/c": 1.0}, ceased=True)
+        life.attached.on_pass()
 
     async def reset(life: Life) -> None:
-        assert [each.type for each in life.one.conditions()] == ["ContainerAdjustmentCeased"]
-        life.one.reset()
-        assert life.one.conditions() == ()
+        assert [each.type for each in life.attached.conditions()] == ["ContainerAdjustmentCeased"]
+        life.attached.reset()
+        assert life.attached.conditions() == ()
 
     async def fresh(life: Life) -> None:
-        assert life.one.conditions() == ()
+        assert life.attached.conditions() == ()
 
     for act in (ceased, reset, fresh):
         live(ram, act)
@@ -127,24 +127,24 @@ def test_containers_that_the_runtime_did_not_tell_of(ram: Path) -> None:
     """The connection is renewed once they have been known to others for a while."""
 
     async def act(life: Life) -> None:
-        await life.one.start(lambda: False)
+        await life.attached.start(lambda: False)
         first = await life.peer()
         await asyncio.to_thread(
-            deadline.until, lambda: life.one.plugin.status.connected, "it is connected"
+            deadline.until, lambda: life.attached.plugin.status.connected, "it is connected"
         )
         box = pod.Container(name="main", id="unknown", runtime="containerd", running=True)
-        seen = life.one.handler.agent.tick.observation
+        seen = life.attached.handler.agent.tick.observation
         seen._placed = ((), (replace(seen.pods[0], containers=(box,)),))
         for seconds in (100.0, 5.0, 6.0):
             life.ahead[0] += seconds
-            life.one.on_pass()
-        assert await asyncio.to_thread(_rest, first) == []
+            life.attached.on_pass()
+        assert await asyncio.to_thread(_read_until_hung_up, first) == []
         await life.peer()
 
     live(ram, act, alone=False)
 
 
-def _rest(peer: nri.Peer) -> list[object]:
+def _read_until_hung_up(peer: nri.Peer) -> list[object]:
     """Nothing, once the plugin has hung up."""
     with pytest.raises(EOFError):
         peer.next(1)
@@ -156,10 +156,10 @@ def test_an_agent_publishes_its_runtime(ram: Path) -> None:
     site, ahead = test_interrupted.workloads("v1", ram), [0.0]
     config = cluster_sections.Nri(mode="on", socket=str(ram / "none.sock"))
 
-    def made(agent: lifecycle.Agent) -> adapter.NriAdapter:
+    def attach(agent: lifecycle.Agent) -> adapter.NriAdapter:
         return adapter.NriAdapter(agent, config, alone=False, clock=lambda: ahead[0])
 
-    wired = lifecycle.Wiring(runtime=made)
+    wired = lifecycle.Wiring(runtime=attach)
     agent = lifecycle.Agent(site.line(), site.paths, enforce=True, wired=wired)
     try:
         ahead[0] = 60.0

@@ -43,7 +43,7 @@ class Scene:
     site: agents.Site
     who: lifecycle.Agent
     handler: handlers.NriHandler
-    told: list[tuple[str, str]] = field(default_factory=list)
+    updates: list[tuple[str, str]] = field(default_factory=list)
 
     def happens(
         self, event: Event, box: NriContainer = BOX, pod: NriPod = POD, cpus: str = ""
@@ -91,10 +91,10 @@ def stage(ram: Path) -> Iterator[Scene]:
     site = test_interrupted.workloads("v1", ram)
     with site.agent() as who:
         agents.settle(who, site.clock)
-        told: list[tuple[str, str]] = []
+        updates: list[tuple[str, str]] = []
 
         def update(box: str, wanted: adjustment.Adjustment) -> bool:
-            told.append((box, str(wanted.cpus)))
+            updates.append((box, str(wanted.cpus)))
             return True
 
         handler = handlers.NriHandler(
@@ -107,7 +107,7 @@ def stage(ram: Path) -> Iterator[Scene]:
             clock=lambda: site.clock().wall,
             answers=True,
         )
-        yield Scene(site, who, handler, told)
+        yield Scene(site, who, handler, updates)
 
 
 def silent(who: lifecycle.Agent) -> handlers.NriHandler:
@@ -180,13 +180,13 @@ def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
 def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
     """From its beginning to its end, over a new connection, too: sources tell it later."""
     scene.sandbox()
-    told = {("u1", "main"): BOX.id}
+    started = {("u1", "main"): BOX.id}
     scene.happens(Event.START_CONTAINER)
-    assert told == scene.who.tick.announcements.started
+    assert started == scene.who.tick.announcements.started
     scene.happens(Event.STOP_CONTAINER)
     assert scene.who.tick.announcements.started == {}
     scene.handler.on_synchronize((POD,), (BOX,))
-    assert told == scene.who.tick.announcements.started
+    assert started == scene.who.tick.announcements.started
     scene.handler.on_synchronize((POD,), ())
     assert scene.who.tick.announcements.started == {}
 
@@ -219,8 +219,10 @@ def test_limits_of_a_container_have_originals(scene: Scene) -> None:
         wanted=adjustment.Adjustment(cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}),
         asked=NriContainer(id=BOX.id, shares=2),
     )
-    told = session.Heard(stream=1, event=Event.START_CONTAINER, timeout=2.0, pod=POD, container=BOX)
-    scene.handler.check.on_start(told, GROUP, given, lambda: None)
+    heard = session.Heard(
+        stream=1, event=Event.START_CONTAINER, timeout=2.0, pod=POD, container=BOX
+    )
+    scene.handler.check.on_start(heard, GROUP, given, lambda: None)
     entries = scene.who.book.entries
 
     assert (
@@ -237,7 +239,7 @@ def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
     """On v1 a container that asks for more than its pod has would not start."""
     scene.handler.run_pass = lambda: False
     scene.group("kubepods/besteffort/podu2", "0-1")
-    other = NriPod(
+    narrow = NriPod(
         id="t",
         uid="u2",
         namespace="default",
@@ -246,7 +248,7 @@ def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
         cgroup_parent="/kubepods/besteffort/podu2",
     )
 
-    assert str(scene.happens(Event.CREATE_CONTAINER, pod=other).cpus) == "1"
+    assert str(scene.happens(Event.CREATE_CONTAINER, pod=narrow).cpus) == "1"
 
 
 def test_an_update_gets_what_was_decided(scene: Scene) -> None:
@@ -262,7 +264,7 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     assert scene.handler.kept == 2
     scene.who.runtime = cast("container_runtime.Runtime", scene.handler)
     scene.who.restore()
-    assert (BOX.id, "0-1") == scene.told[-1]
+    assert (BOX.id, "0-1") == scene.updates[-1]
 
 
 def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
@@ -276,12 +278,12 @@ def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
         site.host.mkdir(site.host.at(f"{top}/{made}"))
     with site.agent() as who:
         handler = silent(who)
-        one = Scene(site, who, handler)
-        one.happens(Event.RUN_POD_SANDBOX)
+        scene = Scene(site, who, handler)
+        scene.happens(Event.RUN_POD_SANDBOX)
         agents.settle(who, site.clock)
 
         assert site.host.text(site.host.at(f"{top}/{GROUP}/cpuset.cpus.effective")).strip() != "0-4"
-        assert one.happens(Event.UPDATE_CONTAINER, cpus="0-7").empty
+        assert scene.happens(Event.UPDATE_CONTAINER, cpus="0-7").empty
         assert handler.kept == 0
 
 
@@ -336,7 +338,7 @@ def test_who_knows_a_pod(scene: Scene) -> None:
     assert scene.happens(Event.CREATE_CONTAINER, pod=outside).empty
 
 
-def test_pods_go(scene: Scene) -> None:
+def test_a_pod_that_is_removed_or_not_listed_is_forgotten(scene: Scene) -> None:
     """One that is removed, and one that a new connection does not list, is known no more."""
     scene.sandbox()
     assert "u1" in scene.known()
@@ -348,7 +350,7 @@ def test_pods_go(scene: Scene) -> None:
     assert "u1" not in scene.known()
 
 
-def test_trust_ends(scene: Scene) -> None:
+def test_containers_that_never_start_end_the_adjusting(scene: Scene) -> None:
     """Containers that never start end our adjusting; one whose answer was late does not count."""
     for number in range(2):
         box = NriContainer(id=f"{number}", name=f"c{number}", cgroup=BOX.cgroup)

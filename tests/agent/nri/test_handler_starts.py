@@ -105,12 +105,12 @@ def test_an_update_that_gets_what_it_asks_for_has_the_last_word(scene: Scene) ->
     agents.settle(scene.who, scene.site.clock)
     scene.who.runtime = cast("container_runtime.Runtime", scene.handler)
     scene.who.restore()
-    assert scene.told == [(BOX.id, "0-4")]
+    assert scene.updates == [(BOX.id, "0-4")]
     assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="1").empty
-    assert scene.told[1:] == [(BOX.id, "1")]
+    assert scene.updates[1:] == [(BOX.id, "1")]
     scene.handler.answer(on=False)
     assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-3").empty
-    assert scene.told[2:] == [(BOX.id, "0-3")]
+    assert scene.updates[2:] == [(BOX.id, "0-3")]
 
 
 def test_a_container_that_never_started_is_told(scene: Scene) -> None:
