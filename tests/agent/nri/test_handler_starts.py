@@ -13,7 +13,7 @@ from koordlet.agent import container_runtime
 from koordlet.agent.nri import handler as handlers
 from koordlet.agent.nri import start_check
 from koordlet.host.systemd import dbus
-from koordlet.model import adjustment, cpuset, decision, pod, qos
+from koordlet.model import action, adjustment, cpuset, decision, knob, plan, pod, qos, result
 from koordlet.workloads.nri import session, trust
 from koordlet.workloads.nri.messages import NriEvent
 from tests.agent.nri.test_handler import BOX, GROUP, POD, Scene, adjusted, be_pool, stage
@@ -114,6 +114,19 @@ def test_an_update_that_gets_what_it_asks_for_has_the_last_word(scene: Scene) ->
     scene.handler.answer(on=False)
     assert scene.happens(NriEvent.UPDATE_CONTAINER, cpus="0-3").empty
     assert scene.told[2:] == [(BOX.id, "0-3")]
+
+
+def test_a_set_that_systemd_was_asked_for_is_in_the_runtime_s_record(scene: Scene) -> None:
+    """The runtime writes its record again with every update, whoever wrote the file."""
+    scene.happens(NriEvent.START_CONTAINER, dataclasses.replace(BOX, cpus="0-4"))
+    wanted = action.SetUnitProperty(
+        target="", value="1-2", unit="a.scope", properties=(), policy="p", reason="r",
+        knob=knob.CPUSET_CPUS.name, group=GROUP,
+    )  # fmt: skip
+    step = plan.Step(order=0, action=wanted, was=None)
+    scene.handler.on_results([result.Result("", result.Verdict.DONE, step=step)])
+
+    assert scene.told == [(BOX.id, "1-2")]
 
 
 def test_a_container_that_never_started_is_told(scene: Scene) -> None:
