@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from koordlet.apply import intents, kinds
+from koordlet.apply import intents, kinds, units
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, cpuset, knob, snapshot
 from koordlet.state import disk, journal
@@ -98,7 +98,7 @@ def _cpus(now: snapshot.Snapshot, path: str) -> cpuset.CPUSet | None:
 def adopt(
     host: root.HostRoot,
     book: journal.Journal,
-    write: action.WriteFile,
+    write: kinds.FileAction,
     original: str,
     *,
     unix_time: float,
@@ -123,6 +123,8 @@ def adopt(
         inode=intents.inode_of(host, kinds.directory(write)),
         unix_time=unix_time,
     )
+    if isinstance(write, action.SetUnitProperty):
+        entry = entry._replace(unit=write.unit, properties=units.without(write, original))
     if not book.intend([entry], disk.PATIENCE):
         return True
     if stays:

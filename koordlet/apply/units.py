@@ -299,3 +299,9 @@ def properties_of(file: str, text: str) -> Properties:
         return tuple(zip(row.names, row.convert(text.strip()), strict=True))
     except (ValueError, OverflowError):
         return ()
+
+
+def without(wanted: action.SetUnitProperty, original: str) -> Properties:
+    """The properties of a unit that was made with these, had it been made with the original."""
+    file = wanted.target.rpartition("/")[2]
+    return properties_of(file, original) or tuple((name, "ay:") for name, _ in wanted.properties)

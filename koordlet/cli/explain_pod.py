@@ -34,7 +34,7 @@ def lines(document: documents.Document) -> Iterator[str]:
     """Format the document for people."""
     name = f"{document.get('namespace')}/{document.get('name')}"
     yield f"{name}: {document.get('qos')} ({document.get('qosFrom')})"
-    stale = ", which has not answered lately" if document.get("stale") else ""
+    stale = ", but no source has listed it lately" if document.get("stale") else ""
     yield f"  known from {document.get('source')}{stale}; UID {document.get('uid')}"
     if resize := document.get("resize"):
         yield f"  resize     {resize}{_RESIZES.get(str(resize), '')}"

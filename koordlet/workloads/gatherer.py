@@ -104,6 +104,10 @@ class Gatherer:
         self._begun: dict[str, float] = {}
         #: UIDs that it called running.
         self._running: frozenset[str] = frozenset()
+        #: The kubelet's pods, while no API server says who is bound here, and those that its newer
+        #: answers lack: by UID, since when.
+        self._listed: tuple[pod.Pod, ...] = ()
+        self._missed: dict[str, tuple[float, pod.Pod]] = {}
 
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for every source's first answer, good or bad."""
@@ -188,8 +192,10 @@ class Gatherer:
         if not problem:
             health.asked, health.last_good = asked, self._clock()
             if self._kubelet is not None and workload_source is self._kubelet.pods:
-                # The same answer says more where pods have begun to run before it.
+                # The same answer says more where pods have begun to run before it, or are missed.
                 changed |= any(since <= asked for since in self._begun.values())
+                until = asked - workload_source.max_age
+                changed |= any(since <= until for since, _ in self._missed.values())
         if changed or problem != health.problem:
             health.problem, health.ok = problem, not problem
             if problem:
@@ -317,10 +323,10 @@ class Gatherer:
 
     def _pods(self) -> tuple[pod.Pod, ...]:
         runs = wants = None
-        asked = 0.0
+        asked = patience = 0.0
         if self._kubelet is not None and self._kubelet.pods is not None:
             answer = self._kubelet.pods
-            asked = self._health[answer.name].asked
+            asked, patience = self._health[answer.name].asked, answer.max_age
             if answer.value is not None:
                 runs = merging.Said(pods=answer.value, fresh=answer.name not in self._aged)
         if self._api is not None and self._api.pods.health.lists:
@@ -330,8 +336,25 @@ class Gatherer:
                 fresh="cluster pods" not in self._aged,
                 begun=self._begun_since(asked, bound),
             )
+        if runs is not None and wants is None:
+            missed = self._unlisted(runs.pods, asked, patience)
+            runs = replace(runs, pods=(*runs.pods, *missed))
         held = self._kubelet.said().cpu if self._kubelet is not None else None
         return merging.merge(runs, wants, held)
+
+    def _unlisted(
+        self, listed: tuple[pod.Pod, ...], asked: float, patience: float
+    ) -> Iterator[pod.Pod]:
+        """Pods that answers of the kubelet lack since less than this, and former ones had."""
+        uids = {workload.uid for workload in listed}
+        missed = {workload.uid: (asked, workload) for workload in self._listed} | self._missed
+        self._missed = {
+            uid: (since, workload)
+            for uid, (since, workload) in missed.items()
+            if uid not in uids and asked - since < patience
+        }
+        self._listed = listed
+        return (replace(workload, stale=True) for _, workload in self._missed.values())
 
     def _begun_since(self, asked: float, bound: tuple[pod.Pod, ...]) -> frozenset[str]:
         """UIDs of pods of which the API server said after that time that they run."""

@@ -16,7 +16,8 @@ Rules, in order:
 5. A pod that the API server binds here and a fresh kubelet does not list counts while it is
    pending: it is yet to start. It also counts where it began to run after the kubelet was asked.
    Otherwise it is stale: a kubelet that has just started answers before it knows its pods, with an
-   empty list, while their containers run.
+   empty list, while their containers run. Where the API server says nothing, so is what the
+   kubelet listed before, for as long as an answer of its is believed.
 6. Pods that have ended hold nothing and are left out.
 7. CPUs that the kubelet's static policy holds are the pod's, unless a scheduler granted others or
    its label says LS or BE; the kubelet owns those cgroup files.

@@ -73,6 +73,11 @@ def with_kubelet(
     asyncio.run(both())
 
 
+def fresh(now: observed.Observed) -> int:
+    """How many pods are not stale."""
+    return sum(not listed.stale for listed in now.pods)
+
+
 def test_the_first_answers_are_there_after_the_start() -> None:
     """Pods and statistics, each source well."""
 
@@ -107,14 +112,21 @@ def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None
     with_kubelet(use)
 
 
-def test_an_empty_list_empties_the_node() -> None:
-    """It is no failure."""
+def test_pods_that_a_kubelet_alone_lists_no_more_are_stale_and_go_when_its_answers_last() -> None:
+    """One that starts lists late: an empty list is no failure, and what it lists again counts."""
 
-    async def use(one: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
-        one.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
-        found = await gatherer.until(lambda now: not now.pods)
-
-        assert found.sources[0].ok
+    async def use(kubelet: server.Kubelet, watched: Watched, clock: clocks.Clock) -> None:
+        for _ in range(3):
+            clock.now += 40
+            kubelet.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
+            missed = await watched.until(lambda now: all(each.stale for each in now.pods))
+            assert (len(missed.pods), missed.sources[0].ok) == (5, True)
+            del kubelet.bodies["/pods"]
+            await watched.until(lambda now: fresh(now) == 5)
+        kubelet.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
+        await watched.until(lambda now: not fresh(now))
+        clock.now += 61
+        await watched.until(lambda now: not now.pods)
 
     with_kubelet(use)
 
@@ -125,7 +137,7 @@ def test_a_broken_pod_costs_itself_and_is_said() -> None:
     async def use(one: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
         one.bodies["/pods"] = json.dumps({"items": [{"metadata": 3}, examples.pod()]}).encode()
         one.bodies["/stats/summary"] = b"[1, 2"
-        found = await gatherer.until(lambda now: len(now.pods) == 1 and not now.sources[1].ok)
+        found = await gatherer.until(lambda now: fresh(now) == 1 and not now.sources[1].ok)
 
         assert found.sources[0].ok
         assert "items[0]" in found.problems[0]
@@ -141,9 +153,9 @@ def test_what_is_wrong_with_a_pod_is_one_event(capsys: pytest.CaptureFixture[str
     async def use(one: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
         ill, well = examples.annotated(key, "{"), examples.pod(2)
         one.bodies["/pods"] = json.dumps({"items": [ill]}).encode()
-        await gatherer.until(lambda now: len(now.pods) == 1)
+        await gatherer.until(lambda now: fresh(now) == 1)
         one.bodies["/pods"] = json.dumps({"items": [ill, well]}).encode()
-        await gatherer.until(lambda now: len(now.pods) == 2)
+        await gatherer.until(lambda now: fresh(now) == 2)
 
     with_kubelet(use)
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if "{" in line]
@@ -151,27 +163,6 @@ def test_what_is_wrong_with_a_pod_is_one_event(capsys: pytest.CaptureFixture[str
 
     assert key in event["detail"]
     assert event["pod"].count("/") == 1
-
-
-def test_the_same_answer_is_not_decoded_again() -> None:
-    """The very same value comes out."""
-
-    async def ask() -> None:
-        decoded = []
-
-        async def fetch() -> bytes:
-            return b"answer"
-
-        def decode(data: bytes, _: list[str]) -> bytes:
-            decoded.append(data)
-            return data
-
-        one = source.Polled("s", fetch, decode, period=1.0, max_age=1.0)
-
-        assert [await one.poll(), await one.poll()] == [True, False]
-        assert decoded == [b"answer"]
-
-    asyncio.run(ask())
 
 
 def test_a_checkpoint_that_is_half_written_keeps_the_last_one(tmp_path: Path) -> None:

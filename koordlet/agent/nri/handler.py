@@ -30,8 +30,8 @@ from dataclasses import field, replace
 
 from koordlet.agent import lifecycle
 from koordlet.agent.nri import start_check
+from koordlet.apply import kinds
 from koordlet.model import (
-    action,
     adjustment,
     container_names,
     cpuset,
@@ -183,7 +183,7 @@ class NriHandler:
             did = outcome.step.action if outcome.step is not None else None
             if (
                 outcome.verdict is result.Verdict.DONE
-                and isinstance(did, action.WriteFile)
+                and isinstance(did, kinds.FILES)
                 and did.knob == knob.CPUSET_CPUS.name
                 and did.group in self._recorded
             ):

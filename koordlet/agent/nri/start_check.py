@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from koordlet.agent import lifecycle
-from koordlet.apply import copies
+from koordlet.apply import copies, kinds
 from koordlet.model import action, adjustment, cgroup, container_names, cpuset, knob, limits
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import shared_pools
@@ -166,8 +166,12 @@ class StartCheck:
             group=group,
         )
         tick = self.agent.tick
+        units, layout = tick.observation.units, tick.observer.layout
+        # A runtime with the systemd driver gave it to the unit, which would write it again.
+        routed = units.route(layout, write) if units.manages(layout) else write
+        assert isinstance(routed, kinds.FILES)
         at = tick.clock().wall
-        copies.adopt(tick.host, self.agent.book, write, original, unix_time=at, stays=True)
+        copies.adopt(tick.host, self.agent.book, routed, original, unix_time=at, stays=True)
         if setting.row is knob.CPUSET_CPUS:
             cpus = parsed(original) or tick.observer.topology.online
             tick.announcements.on_adopt(group, cpus)

@@ -11,10 +11,13 @@ import pytest
 
 from koordlet.agent import container_runtime
 from koordlet.agent.nri import handler as handlers
-from koordlet.model import cpuset, decision, pod, qos
-from koordlet.workloads.nri import trust
+from koordlet.agent.nri import start_check
+from koordlet.host.systemd import dbus
+from koordlet.model import action, adjustment, cpuset, decision, knob, plan, pod, qos, result
+from koordlet.workloads.nri import session, trust
 from koordlet.workloads.nri.messages import NriEvent
-from tests.agent.nri.test_handler import BOX, GROUP, Scene, adjusted, be_pool, stage
+from tests.agent.nri.test_handler import BOX, GROUP, POD, Scene, adjusted, be_pool, stage
+from tests.apply import test_units
 from tests.kit import agents, moments, prepared_claims
 
 
@@ -113,6 +116,19 @@ def test_an_update_that_gets_what_it_asks_for_has_the_last_word(scene: Scene) ->
     assert scene.updates[2:] == [(BOX.id, "0-3")]
 
 
+def test_a_set_that_systemd_was_asked_for_is_in_the_runtime_s_record(scene: Scene) -> None:
+    """The runtime writes its record again with every update, whoever wrote the file."""
+    scene.happens(NriEvent.START_CONTAINER, dataclasses.replace(BOX, cpus="0-4"))
+    wanted = action.SetUnitProperty(
+        target="", value="1-2", unit="a.scope", properties=(), policy="p", reason="r",
+        knob=knob.CPUSET_CPUS.name, group=GROUP,
+    )  # fmt: skip
+    step = plan.Step(order=0, action=wanted, was=None)
+    scene.handler.on_results([result.Result("", result.Verdict.DONE, step=step)])
+
+    assert scene.told == [(BOX.id, "1-2")]
+
+
 def test_a_container_that_never_started_is_told(scene: Scene) -> None:
     """At once, by its names, until it starts or its pod goes."""
     scene.sandbox()
@@ -157,3 +173,24 @@ def test_a_container_with_a_claim_starts_on_the_claims_cpus(scene: Scene) -> Non
     assert scene.happens(NriEvent.CREATE_CONTAINER, dataclasses.replace(BOX, name="side")).cpus == (
         cpuset.CPUSet.parse(around) - wanted
     )
+
+
+def test_a_unit_that_was_made_with_our_set_has_none_afterwards(ram: Path) -> None:
+    """A runtime with the systemd driver gives the set to the scope, which would write it again."""
+    site = test_units.Site.of_services(ram)
+    unit, box = "web.service", dataclasses.replace(BOX, cgroup="/system.slice/web.service")
+    wanted = adjustment.Adjustment(cpus=cpuset.CPUSet.parse("1-3"))
+    site.systemd.set(unit, "AllowedCPUs", dbus.Variant("ay", b"\x0e"))
+    event = session.Heard(
+        stream=1, event=NriEvent.START_CONTAINER, timeout=2.0, pod=POD, container=box
+    )
+    with site.agent() as who:
+        given = start_check.Given(wanted=wanted, asked=box)
+        start_check.StartCheck(agent=who).on_start(event, box.cgroup[1:], given, lambda: None)
+        agents.settle(who, site.clock)
+        assert (unit, "AllowedCPUs") in site.systemd.set_now
+        assert not who.restore().failed
+
+    assert site.systemd.set_now == {}
+    effective = f"{test_units.TOP}/system.slice/{unit}/cpuset.cpus.effective"
+    assert site.host.text(site.host.at(effective)).strip() == "0-3"
