@@ -6,11 +6,12 @@ Covers: workloads, jobs, plans, what is left of them. Does not cover: what is cl
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from koordlet.model import resources
 from koordlet.scheduler.disruption import settings as disruption
 from koordlet.scheduler.migration import job
 from tests.cluster import write_gate
-from tests.cluster.deployed import ACCOUNT, PODS, Deployed
-from tests.kit import deadline, descheduling
+from tests.cluster.deployed import ACCOUNT, PODS, SPACE, Deployed
+from tests.deploy.documents import DEPLOY
+from tests.deploy.test_overlays import built
+from tests.kit import deadline, descheduling, k8s_lab
 from tests.oracle.objects import Body
 
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
@@ -187,6 +190,19 @@ class Machine:
         body = job.request(ref, ttl_seconds=300, reason="a test", gang=gang)
         return str(self.admin.need("POST", JOBS, body)["metadata"]["name"])
 
+    def kubectl(self, *words: str, documents: Sequence[Body] = ()) -> str:
+        """What the administrator's kubectl prints."""
+        return k8s_lab.kubectl(self.deployed.lab, *words, documents=documents)
+
+    def refused(self, pod: str, name: str) -> None:
+        """Apply a job of a pod as a file of the documentation, and wait until it is refused."""
+        spec = {"podRef": {"namespace": "default", "name": pod}, "mode": "ReservationFirst"}
+        group = GROUP.removeprefix("/apis/")
+        body = {"apiVersion": group, "kind": "PodMigrationJob", "metadata": {"name": name}}
+        self.kubectl("apply", "-f", "-", documents=[{**body, "spec": spec}])
+        self.until(lambda: self.job(name).get("reason") == "FailedEvict", "it is refused")
+        assert len(self.held()) == 1
+
     def job(self, name: str) -> Body:
         """The status of a job."""
         status: Body = self.admin.need("GET", f"{JOBS}/{name}").get("status", {})
@@ -257,3 +273,26 @@ class Machine:
             body for body in self.admin.items(RESERVATIONS)
             if body.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
         ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def cluster(folder: Path) -> Iterator[Machine]:
+    """The manifests, three hollow nodes, a scheduler and the account of the descheduler."""
+    with k8s_lab.cluster(folder / "k8s", nodes=3, audit=True) as lab:
+        deployed = Deployed(lab, folder)
+        made: Machine | None = None
+        try:
+            deployed.install(nodes=3)
+            for document in built(DEPLOY / "descheduler"):
+                if document["kind"] not in {"Deployment", "Namespace"}:
+                    status, answer = k8s_lab.strict(deployed.admin, document, dry="")
+                    assert status in (200, 201), answer
+            deployed.start("scheduler")
+            deployed.leader()
+            account = lab.service_account(SPACE, "koordlet-descheduler")
+            made = Machine(deployed, deployed.credentials("own", account), folder)
+            yield made
+        finally:
+            if made is not None:
+                made.kill()
+            deployed.close()

@@ -20,8 +20,8 @@ from koordlet.kubeapi import pod_groups
 from koordlet.scheduler.migration import job
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
-from tests.cluster import write_gate
-from tests.cluster.deployed import PODS, SPACE, Deployed
+from tests.cluster import migrating, write_gate
+from tests.cluster.deployed import PODS
 from tests.cluster.migrating import (
     BUDGETS,
     JOBS,
@@ -29,11 +29,10 @@ from tests.cluster.migrating import (
     PLANS,
     REPLICAS,
     RESERVATIONS,
+    SETS,
     Machine,
 )
-from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import built
-from tests.kit import k8s_lab
+from tests.kit import needs
 
 pytestmark = pytest.mark.cluster
 
@@ -41,25 +40,8 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """The manifests, three hollow nodes, a scheduler and the account of the descheduler."""
-    folder = tmp_path_factory.mktemp("migration")
-    with k8s_lab.cluster(folder / "k8s", nodes=3, audit=True) as lab:
-        cluster = Deployed(lab, folder)
-        made: Machine | None = None
-        try:
-            cluster.install(nodes=3)
-            for document in built(DEPLOY / "descheduler"):
-                if document["kind"] not in {"Deployment", "Namespace"}:
-                    status, answer = k8s_lab.strict(cluster.admin, document, dry="")
-                    assert status in (200, 201), answer
-            cluster.start("scheduler")
-            cluster.leader()
-            account = lab.service_account(SPACE, "koordlet-descheduler")
-            made = Machine(cluster, cluster.credentials("own", account), folder)
-            yield made
-        finally:
-            if made is not None:
-                made.kill()
-            cluster.close()
+    with migrating.cluster(tmp_path_factory.mktemp("migration")) as made:
+        yield made
 
 
 def test_a_replacement_is_up_where_room_was_held_and_the_role_is_enough(machine: Machine) -> None:
@@ -135,6 +117,57 @@ def test_killed_again_and_again_it_ends_right(machine: Machine, tmp_path: Path) 
         made = [b for b in machine.admin.items(RESERVATIONS) if b["metadata"]["name"] == uid]
         assert len(made) == 1
     assert machine.held() == []
+
+
+@needs.program("kubectl")
+def test_a_job_of_kubectl_gives_its_room_back_where_it_is_deleted_or_its_pod_loses_its_owner(
+    machine: Machine,
+) -> None:
+    """While a budget refuses: nobody is evicted; of a ReplicaSet that adopted the pod it succeeds.
+
+    Nothing but kubectl and what watches the cluster takes part.
+    """
+    pod, kubectl = machine.workload("hand"), machine.kubectl
+    selector = {"matchLabels": {"app": "hand"}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+              "metadata": {"name": "hand"},
+              "spec": {"minAvailable": REPLICAS, "selector": selector}}  # fmt: skip
+    kubectl("apply", "-f", "-", documents=[budget])
+    (owner,) = (b for b in machine.admin.items(SETS) if b["metadata"]["name"] == "hand")
+    machine.start()
+    try:
+        machine.refused(pod, "deleted")
+        shown = kubectl("describe", "podmigrationjob", "deleted")
+        assert "FailedEvict" in shown
+        assert "PDB: " in shown
+        kubectl("delete", "podmigrationjob", "deleted")
+        machine.until(lambda: machine.held() == [], "its room is given back")
+
+        machine.refused(pod, "orphaned")
+        kubectl("delete", "replicaset", "hand", "--cascade=orphan")
+        machine.until(lambda: machine.over("orphaned"), "the job is over")
+        status = machine.job("orphaned")
+        assert (status["phase"], status["reason"]) == ("Failed", "ForbiddenMigratePod"), status
+        machine.until(lambda: machine.held() == [], "its room is given back")
+
+        heir = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "heir"},
+                "spec": owner["spec"]}  # fmt: skip
+        kubectl("apply", "-f", "-", documents=[heir])
+
+        def adopted() -> bool:
+            meta = machine.admin.need("GET", f"{PODS}/{pod}")["metadata"]
+            return [each["name"] for each in meta.get("ownerReferences", ())] == ["heir"]
+
+        machine.until(adopted, "the pod has another owner")
+        assert machine.fewest["hand"] == REPLICAS
+        machine.refused(pod, "adopted")
+        kubectl("delete", "poddisruptionbudget", "hand")
+        machine.until(lambda: machine.over("adopted"), "the job is over")
+        kubectl("wait", "--for=condition=BoundPodReady", "podmigrationjob/adopted")
+    finally:
+        machine.kill()
+    assert machine.job("adopted")["phase"] == "Succeeded", machine.job("adopted")
+    assert machine.fewest["hand"] == REPLICAS - 1
 
 
 @pytest.mark.soak

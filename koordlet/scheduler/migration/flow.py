@@ -28,7 +28,8 @@ Rules:
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere; nor is a
    replacement that a scheduler placed before it knew that the reservation was open to it.
    Of a gang that moves, a replacement may have any of its rooms: nobody stays for it.
-5. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
+5. A pod that got another owner, or lost it, stays: its room is for the old owner's pods alone.
+6. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
 
 from __future__ import annotations
@@ -316,8 +317,12 @@ class _Step:
         job, pod = self._job, self._pod
         if pod is None:
             return self._missing()
+        if held is not None and held.job and not (pod.terminating or held.serves(pod)):
+            why = f'what replaces it may not use Reservation "{held.name}"'
+            text = f'Pod "{job.pod}" has lost or changed its owner: {why}'
+            return self.fail("ForbiddenMigratePod", text)
         if job.waits and not self._asked:
-            return self._stay()  # rule 5
+            return self._stay()  # rule 6
         if self.gang.waits:
             self._note(SCHEDULED, "WaitForGang", self.gang.waits, holds=True)
             return self._stay()

@@ -33,6 +33,8 @@ WORKLOAD, SOURCE = "koordlet.io/workload", "koordlet.io/source-node"
 PLAN, WAITS = "koordlet.io/move-plan", "koordlet.io/waits-for-plan"
 #: Ours: ``"true"`` moves the whole gang of the pod; the job that leads, on those that follow.
 GANG, LEADER = "koordlet.io/migrate-gang", "koordlet.io/gang-leader"
+#: Ours: for how many seconds the workload avoids the node that its pod left; else an hour.
+AVOIDS, _AVOID_SECONDS = "koordlet.io/avoid-seconds", 3600.0
 #: Conditions that others ask for, too (``flow``).
 SCHEDULED, EVICTION = "ReservationScheduled", "Eviction"
 #: Whoever asks for a job by hand, as the limiter knows it.
@@ -129,6 +131,7 @@ class MigrationJob:
     by: str = BY_HAND
     workload: str = ""
     source: str = ""
+    avoid_seconds: float = _AVOID_SECONDS
     #: The UID of its plan, and whether that has yet to let it evict.
     plan: str = ""
     waits: bool = False
@@ -199,6 +202,7 @@ def decode(body: Body) -> MigrationJob:
         by=str(notes.get(TRIGGER) or BY_HAND),
         workload=str(notes.get(WORKLOAD) or ""),
         source=str(notes.get(SOURCE) or ""),
+        avoid_seconds=_avoid_seconds(notes),
         plan=str(notes.get(PLAN) or ""),
         waits=notes.get(WAITS) == "true",
         whole_gang=notes.get(GANG) == "true",
@@ -209,6 +213,11 @@ def decode(body: Body) -> MigrationJob:
 
 def _pod(body: Body) -> PodRef:
     return PodRef(*wire.texts(body, "namespace", "name", "uid"))
+
+
+def _avoid_seconds(notes: Body) -> float:
+    text = str(notes.get(AVOIDS) or "")
+    return float(text) if text.isdecimal() else _AVOID_SECONDS
 
 
 def _ttl(spec: Body) -> float | None:
@@ -249,6 +258,7 @@ def request(
     gang: bool = False,
     leader: str = "",
     plan: str = "",
+    avoid_seconds: float = 0.0,
 ) -> dict[str, Any]:
     """A new job for a store; ``node``: room is held there and nowhere else.
 
@@ -257,6 +267,7 @@ def request(
     """
     notes = {REASON: reason, TRIGGER: by, CREATED_BY: creator, LEADER: leader}
     notes |= {GANG: "true"} if gang else {}
+    notes |= {AVOIDS: f"{avoid_seconds:.0f}"} if avoid_seconds else {}
     notes |= {PLAN: plan, WAITS: "true"} if plan else {}
     spec: dict[str, Any] = {"mode": mode, "podRef": {k: v for k, v in pod.body().items() if v}}
     if ttl_seconds:

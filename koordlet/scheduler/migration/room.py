@@ -20,9 +20,10 @@ from koordlet.model import duration, moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from koordlet.scheduler.objects import eviction_marks, peer_keys, wire
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
-from koordlet.scheduler.reservation import keys, lifecycle, parsing
-from koordlet.scheduler.reservation.spec import Phase
+from koordlet.scheduler.reservation import keys, lifecycle, matching, parsing
+from koordlet.scheduler.reservation.spec import Phase, ReservationOwner
 from koordlet.scheduler.store import merging
 
 #: Annotations of ours: the job that it was made for, and since when pods may take it.
@@ -67,10 +68,24 @@ class JobReservation:
     expires: float | None = None
     #: The pod that took it.
     owner: PodRef | None = None
-    #: Whose pods may take it: namespace, kind and name of a controller.
-    controller: tuple[str, str, str] | None = None
-    #: It is for one pod that waits for a node.
-    for_pod: bool = False
+    #: Whose pods may take it.
+    owners: tuple[ReservationOwner, ...] = ()
+
+    @property
+    def controller(self) -> tuple[str, str, str] | None:
+        """Namespace, kind and name of the controller whose pods may take it."""
+        patterns = (entry.controller for entry in self.owners)
+        named = ((each.namespace, each.kind, each.name) for each in patterns if each is not None)
+        return next(named, None)
+
+    @property
+    def for_pod(self) -> bool:
+        """Whether it is for one pod that waits for a node."""
+        return any(entry.object is not None for entry in self.owners)
+
+    def serves(self, pod: Pod) -> bool:
+        """Whether a pod of the same controller and labels as this one may take it."""
+        return any(matching.owns(entry, pod) for entry in self.owners)
 
     @property
     def leftover(self) -> bool:
@@ -87,8 +102,6 @@ def read(body: Body) -> JobReservation:
     spec, status = parsing.read(body), parsing.read_status(body)
     owner = next(iter(status.owners), None)
     scheduled = status.condition(lifecycle.SCHEDULED)
-    patterns = (entry.controller for entry in spec.owners)
-    controller = next((each for each in patterns if each is not None), None)
     return JobReservation(
         name=spec.name,
         uid=spec.uid,
@@ -102,10 +115,7 @@ def read(body: Body) -> JobReservation:
         owner=None
         if owner is None
         else PodRef(owner.get("namespace", ""), owner.get("name", ""), owner.get("uid", "")),
-        controller=None
-        if controller is None
-        else (controller.namespace, controller.kind, controller.name),
-        for_pod=any(entry.object is not None for entry in spec.owners),
+        owners=spec.owners,
     )
 
 

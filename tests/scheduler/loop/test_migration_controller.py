@@ -309,6 +309,7 @@ def test_a_strategy_moves_its_pod_by_a_job_and_chooses_it_once(ram: Path) -> Non
             notes = body["metadata"]["annotations"]
             assert notes[job.TRIGGER] == "descheduler/RemovePodsHavingTooManyRestarts"
             assert notes[job.REASON] == "containers restarted 9 times, at most 4"
+            assert notes[job.AVOIDS] == "3600"
             assert body["spec"]["ttl"] == "5m0s"
             await cluster.gone("web-1")
             await cluster.up(await cluster.world.pod("web-3", meta=OWNER, cpu="1"))

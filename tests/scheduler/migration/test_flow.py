@@ -13,18 +13,26 @@ from koordlet.scheduler.migration import cleanup, flow, job, room
 from koordlet.scheduler.migration.flow import EvictPod, MakeReservation, OpenReservation, Picture
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
-from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.pods import OwnerReference, Pod, PodClass
 from koordlet.scheduler.objects.requests import Requests
+from koordlet.scheduler.reservation.spec import OwnerPattern, ReservationOwner
 from koordlet.scheduler.reservation.spec import Phase as ReservationPhase
 
 NOW = 1_800_000_000.0
 CONTROLLER = ("d", "ReplicaSet", "web")
+OWNERS = (
+    ReservationOwner(controller=OwnerPattern("d", name="web", kind="ReplicaSet", controller=True)),
+)
+REFERENCES = (OwnerReference("apps/v1", "ReplicaSet", "web", "u-web", controller=True),)
 REF = PodRef("d", "web-1", "u-1")
 
 
 def pod(name: str, uid: str, *, on: str = "", at: float = NOW - 3600, up: bool = False) -> Pod:
     """A pod of the ReplicaSet."""
-    shared = PodClass(namespace="d", labels={}, scheduler="s", requests=Requests({}, {}, {}))
+    shared = PodClass(
+        namespace="d", labels={}, scheduler="s", requests=Requests({}, {}, {}),
+        references=REFERENCES,
+    )  # fmt: skip
     return Pod(
         namespace="d", name=name, uid=uid, pod_class=shared, priority=0, ready=up,
         created=moment.spell(at), node=on, terminating=False,
@@ -95,7 +103,7 @@ class Cluster:
             if "j-1" not in self.rooms:
                 self.made += 1
                 self.rooms["j-1"] = JobReservation(
-                    name="j-1", uid="r-1", job="j", closed=True, controller=CONTROLLER,
+                    name="j-1", uid="r-1", job="j", closed=True, owners=OWNERS,
                     expires=self.now + 360,
                 )  # fmt: skip
             if killed:
@@ -252,19 +260,6 @@ def test_a_sibling_that_took_the_room_is_no_failure_if_the_replacement_is_up_els
     ended = cluster.play(3)
     assert ended.status.phase is Phase.SUCCEEDED
     assert ended.status.message == 'Pod "d/web-2" is ready on node "n3"'
-
-
-def test_sibling_created_in_the_second_of_the_opening_is_no_replacement() -> None:
-    """It was up before; who is evicted in a later second has its replacement later."""
-    cluster = Cluster()
-    cluster.replaces = False
-    for _ in range(20):
-        cluster.step()
-        if "j-1" in cluster.rooms and (opened := cluster.rooms["j-1"].opened):
-            cluster.pods.setdefault("old", pod("old", "u-0", on="n3", at=opened, up=True))
-        cluster.turn()
-    assert (cluster.job.active, cluster.evicted) == (True, ["u-1"])
-    assert cluster.job.status.reason == "WaitForPodBindReservation"
 
 
 def test_room_that_is_taken_before_the_eviction_fails_the_job() -> None:

@@ -1,10 +1,15 @@
-"""The life of a job where one watch is behind another: room that a scheduler learns of late."""
+"""The life of a job beside others: watches that are late, siblings, an owner that changes."""
 
 from __future__ import annotations
 
+import dataclasses
+
+import pytest
+
 from koordlet.scheduler.migration import flow
 from koordlet.scheduler.migration.job import Phase
-from tests.scheduler.migration.test_flow import Cluster, pod
+from koordlet.scheduler.objects.pods import OwnerReference
+from tests.scheduler.migration.test_flow import REFERENCES, Cluster, pod
 
 
 def test_a_replacement_that_was_placed_before_the_scheduler_knew_of_its_room_ends_the_job() -> None:
@@ -36,3 +41,47 @@ def test_nobody_is_evicted_before_the_watch_shows_that_the_room_is_open() -> Non
     assert cluster.evicted == []
     cluster.play(3)
     assert cluster.evicted == ["u-1"]
+
+
+def test_sibling_created_in_the_second_of_the_opening_is_no_replacement() -> None:
+    """It was up before; who is evicted in a later second has its replacement later."""
+    cluster = Cluster()
+    cluster.replaces = False
+    for _ in range(20):
+        cluster.step()
+        if "j-1" in cluster.rooms and (opened := cluster.rooms["j-1"].opened):
+            cluster.pods.setdefault("old", pod("old", "u-0", on="n3", at=opened, up=True))
+        cluster.turn()
+    assert (cluster.job.active, cluster.evicted) == (True, ["u-1"])
+    assert cluster.job.status.reason == "WaitForPodBindReservation"
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize(
+    "references",
+    [
+        (),
+        (dataclasses.replace(REFERENCES[0], controller=False),),
+        (dataclasses.replace(REFERENCES[0], name="next"),),
+    ],
+)
+def test_a_pod_whose_owner_changes_stays_and_its_room_is_given_back(
+    references: tuple[OwnerReference, ...], *, asked: bool
+) -> None:
+    """Orphaned or adopted: nothing that comes instead may use the room of the old owner.
+
+    ``asked``: a budget has refused the eviction until then.
+    """
+    cluster = Cluster()
+    cluster.evicts = False
+    cluster.play(5 if asked else 1)
+    assert bool(cluster.job.status.condition(flow.EVICTION)) == asked
+    assert cluster.rooms["j-1"].node == "n2"
+    there = cluster.pods["web-1"]
+    there.pod_class = dataclasses.replace(there.pod_class, references=references)
+    cluster.evicts = True
+    ended = cluster.play(5)
+    assert (ended.status.phase, ended.status.reason) == (Phase.FAILED, "ForbiddenMigratePod")
+    why = 'what replaces it may not use Reservation "j-1"'
+    assert ended.status.message == f'Pod "d/web-1" has lost or changed its owner: {why}'
+    assert (cluster.evicted, cluster.rooms) == ([], {})

@@ -24,12 +24,12 @@ def test_a_new_job_reads_as_it_was_meant() -> None:
     """All that is asked for, under the peer's names; the definition takes it."""
     made = job.request(
         REF, ttl_seconds=300, reason="hot", by="descheduler/X", policy="Delete", grace_seconds=5,
-        node="n2",
+        node="n2", avoid_seconds=7200.0,
     )  # fmt: skip
     known = job.decode({**made, "metadata": {**made["metadata"], "name": "web-1-abc"}})
     assert (known.pod, known.mode, known.ttl) == (REF, "ReservationFirst", 300.0)
     assert (known.reason, known.by, known.policy) == ("hot", "descheduler/X", "Delete")
-    assert known.grace_seconds == 5
+    assert (known.grace_seconds, known.avoid_seconds) == (5, 7200.0)
     assert known.template["spec"]["template"]["spec"]["nodeName"] == "n2"
     assert made["metadata"]["annotations"]["koordinator.sh/evict-trigger"] == "descheduler/X"
 
@@ -38,7 +38,7 @@ def test_a_job_of_a_peer_is_read_with_its_defaults() -> None:
     """No ttl waits for ever; nothing said of the mode means that room is held first."""
     known = job.decode(body())
     assert (known.ttl, known.mode, known.by) == (None, "ReservationFirst", "migrate")
-    assert known.status.phase is Phase.PENDING
+    assert (known.status.phase, known.avoid_seconds) == (Phase.PENDING, 3600.0)
     assert job.decode(body(ttl="0s")).ttl is None
 
 

@@ -4,62 +4,16 @@ from __future__ import annotations
 
 import functools
 import json
-import signal
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from koordlet import cli
-from tests.kit import clusters, deadline, descheduling
+from tests.kit import clusters, deadline, standalone
 
 SECONDS = 60
-OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
-         "uid": "r", "controller": True}]}  # fmt: skip
-
-
-@contextmanager
-def scheduler(folder: Path, *more: str) -> Iterator[str]:
-    """The address of its pages, once it leads."""
-    words = [sys.executable, "-m", "koordlet", "scheduler", "--standalone", *more]
-    words += ["--state-dir", str(folder), "--http", "127.0.0.1:0"]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as one:
-        assert one.stdout is not None
-        try:
-            started = next(line for line in one.stdout if "scheduler.started" in line)
-            assert any("scheduler.leading" in line for line in one.stdout)
-            yield json.loads(started)["http"].removeprefix("http://").rstrip("/")
-        finally:
-            one.send_signal(signal.SIGTERM)
-            one.communicate(timeout=SECONDS)
-    assert one.returncode == 0
-
-
-@contextmanager
-def agent(folder: Path, node: str, *more: str) -> Iterator[None]:
-    """An agent of this machine that reports to the scheduler under a name."""
-    config, socket = folder / f"{node}.json", folder / "run" / "scheduler.sock"
-    config.write_text(json.dumps({
-        "apiVersion": "koordlet.io/v1", "kind": "Config", "node": {"name": node},
-        "kubelet": {"mode": "off"}, "kube": {"mode": "off"},
-        "report": {
-            "http": {"address": "127.0.0.1:0"}, "scheduler": {"address": f"unix:{socket}"},
-        },
-    }))  # fmt: skip
-    words = [sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)]
-    words += ["--state-dir", str(folder / node), *more]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
 
 
 def described(folder: Path, capsys: Any) -> dict[str, Any]:
@@ -91,13 +45,13 @@ def test_a_migration_job_succeeds_once_the_replacement_has_the_room(
 
     def pod(name: str) -> dict[str, Any]:
         more: dict[str, Any] = {
-            "meta": OWNER,
+            "meta": standalone.OWNER,
             "namespace": "default",
             "terminationGracePeriodSeconds": 0,
         }
         return clusters.pod(name, cpu="1", **more)
 
-    with scheduler(tmp_path) as address:
+    with standalone.scheduler(tmp_path) as address:
 
         def ended(status: str) -> bool:
             moves = document(capsys, "get", "migrations", "--address", address)["migrations"]
@@ -116,45 +70,18 @@ def test_a_migration_job_succeeds_once_the_replacement_has_the_room(
 
 @pytest.mark.soak
 def test_a_pod_leaves_a_node_whose_agent_reports_pressure_for_one_whose_agent_does_not(
-    tmp_path: Path, capsys: Any
+    tmp_path: Path,
 ) -> None:
     """By two agents' feeds alone: there is no NodeMetric."""
-    bounds = {
-        "lowThresholds": {"memory": 50}, "highThresholds": {"memory": 100},
-        "pressures": ["MemoryPressure"], "anomalyCondition": {"consecutiveAbnormalities": 1},
-    }  # fmt: skip
-    policy = descheduling.policy({"LowNodeLoad": bounds}, deschedulingInterval="1s")
-    policy["kind"] = "DeschedulerConfiguration"
-    policy["profiles"][0]["pluginConfig"].append(
-        {"name": "MigrationController", "args": {"skipCheckExpectedReplicas": True}}
-    )
-    file, state = tmp_path / "policy.json", ("--state-dir", str(tmp_path))
-    file.write_text(json.dumps(policy))
-
-    def node(name: str) -> dict[str, Any]:
-        ready = [{"type": "Ready", "status": "True"}]
-        return clusters.node(name, cpu="1k", allocatable={"memory": "100Ti"}, conditions=ready)
-
-    def take(*bodies: Any) -> None:
-        objects = tmp_path / "objects.json"
-        items = [{"apiVersion": "v1", **body} for body in bodies]
-        objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-        assert cli.main(["schedule", "-f", str(objects), *state]) == 0
-
-    with scheduler(tmp_path, "--deschedule", str(file)) as address:
-        pod = clusters.pod("web-1", cpu="1", namespace="default", meta=OWNER)
-        take(node("n1"), pod)
-        take(node("n2"))
-        # This machine has less of both, whatever else it does.
-        pressed = "--eviction-hard", "memory.available<100Ti"
-        with agent(tmp_path, "n1", *pressed), agent(tmp_path, "n2"):
-            capsys.readouterr()
-
-            def placed() -> Any:
-                moves = document(capsys, "get", "migrations", "--address", address)["migrations"]
-                return next((move for move in moves if move["to"]), None)
-
-            move = deadline.until(placed, "room is held on n2", seconds=SECONDS)
+    policy = standalone.leaving(tmp_path, "MemoryPressure")
+    pod = clusters.pod("web-1", cpu="1", namespace="default", meta=standalone.OWNER)
+    # This machine has less of both, whatever else it does.
+    pressed = "--eviction-hard", "memory.available<100Ti"
+    with standalone.scheduler(tmp_path, "--deschedule", str(policy)) as address:
+        standalone.take(tmp_path, standalone.large_node("n1"), pod)
+        standalone.take(tmp_path, standalone.large_node("n2"))
+        with standalone.agent(tmp_path, "n1", *pressed), standalone.agent(tmp_path, "n2"):
+            move = standalone.first_move(address)
     assert (move["from"], move["to"], move["by"]) == ("n1", "n2", "descheduler/LowNodeLoad")
     assert move["why"] == "node is under pressure: MemoryPressure"
 
@@ -162,11 +89,11 @@ def test_a_pod_leaves_a_node_whose_agent_reports_pressure_for_one_whose_agent_do
 def test_a_restart_keeps_what_was_reserved(tmp_path: Path, capsys: Any) -> None:
     """Created by the command, there again in the next process, with a backup beside it."""
     words = ["reserve", "room", "--cpus", "2", "--owner", "app=web", "--state-dir", str(tmp_path)]
-    with scheduler(tmp_path):
+    with standalone.scheduler(tmp_path):
         assert cli.main(words) == 0
         capsys.readouterr()
         before = described(tmp_path, capsys)["metadata"]["uid"]
-    with scheduler(tmp_path):
+    with standalone.scheduler(tmp_path):
         assert described(tmp_path, capsys)["metadata"]["uid"] == before
     assert (tmp_path / "lib" / "scheduler.db.backup").exists()
 
@@ -174,10 +101,10 @@ def test_a_restart_keeps_what_was_reserved(tmp_path: Path, capsys: Any) -> None:
 def test_a_damaged_row_costs_itself(tmp_path: Path, capsys: Any) -> None:
     """The scheduler starts with all other reservations, and the backup from before is kept."""
     words = ["reserve", "--cpus", "1", "--owner", "app=web", "--state-dir", str(tmp_path)]
-    with scheduler(tmp_path):
+    with standalone.scheduler(tmp_path):
         for name in ("room", "hall", "yard"):
             assert cli.main([*words[:1], name, *words[1:]]) == 0
-    with scheduler(tmp_path):
+    with standalone.scheduler(tmp_path):
         capsys.readouterr()
     path = tmp_path / "lib" / "scheduler.db"
     whole = path.with_name("scheduler.db.backup").read_bytes()
@@ -185,7 +112,7 @@ def test_a_damaged_row_costs_itself(tmp_path: Path, capsys: Any) -> None:
     with connection:
         connection.execute("UPDATE objects SET body = substr(body, 2) WHERE name = 'hall'")
     connection.close()
-    with scheduler(tmp_path):
+    with standalone.scheduler(tmp_path):
         assert described(tmp_path, capsys)["metadata"]["name"] == "room"
     (kept,) = path.parent.glob("scheduler.db.backup-*")
 

@@ -24,6 +24,7 @@ from koordlet.scheduler.rescheduling import plan_flow
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
+from koordlet.scheduler.reservation.spec import OwnerPattern, ReservationOwner
 from koordlet.scheduler.reservation.spec import Phase as RoomPhase
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import descheduling
@@ -194,10 +195,11 @@ class Walk(Crowd):
     def _do(self, job: MigrationJob, action: flow.Action) -> None:
         match action:
             case flow.MakeReservation():
-                controller = ("default", "ReplicaSet", app(job.pod.name))
+                owner = OwnerPattern("default", name=app(job.pod.name), kind="ReplicaSet")
                 expires = self.now + 2 * TTL
                 made = JobReservation(name=job.uid, uid=job.uid, job=job.name, closed=True,
-                                      controller=controller, expires=expires)  # fmt: skip
+                                      owners=(ReservationOwner(controller=owner),),
+                                      expires=expires)  # fmt: skip
                 self.rooms.setdefault(job.uid, made)
                 self.jobs[job.name] = dataclasses.replace(job, reservation=job.uid)
             case flow.OpenReservation(held):

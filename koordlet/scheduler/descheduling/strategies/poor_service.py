@@ -60,9 +60,10 @@ class PoorService:
 
     def _history(self, traits: PodTraits, now: float) -> _History:
         """What was seen of a pod within the window; before its beginning it had restarted never."""
-        known = self._histories.get(traits.uid, ((traits.created, 0),))
-        kept = [seen for seen in known if now - seen[0] < LOOP_SECONDS]
-        return (*kept, (now, _restarts(traits)))
+        known = self._histories.get(traits.uid, ())
+        seen = known or ((traits.created, 0),)
+        kept = tuple(look for look in seen if now - look[0] < LOOP_SECONDS)
+        return (*(kept or known[-1:]), (now, _restarts(traits)))
 
     def _of(self, scene: rounds.Scene, row: int) -> Iterator[rounds.Intent]:
         for resident in scene.evictable(row, self._settings.wants):

@@ -76,6 +76,12 @@ def test_only_restarts_within_half_an_hour_count() -> None:
     assert played(*slow) == [False] * 12
 
 
+def test_of_rounds_that_are_further_apart_than_half_an_hour_the_last_counts() -> None:
+    """Of a pod that no round has seen, still nothing is guessed."""
+    assert played((0, 50), (2000, 55)) == [False, True]
+    assert played((0, 50), (2000, 54), (4000, 58)) == [False, False, False]
+
+
 @pytest.mark.parametrize("what", ["ImagePullBackOff", "ErrImagePull", "ContainerCreating"])
 def test_an_image_or_a_volume_that_fails_here_alone_moves_the_pod(what: str) -> None:
     """For a quarter of an hour, while another of the workload is up elsewhere."""
