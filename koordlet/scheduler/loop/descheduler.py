@@ -233,6 +233,8 @@ class Descheduler:
             budgets=list(core.budgets.at(now.steady)),
             usages=self._watched.agents.usages,
             pressures=self._watched.agents.suffering(),
+            pressed=self.disruptions.tracker.pressed,
+            avoids=self.disruptions.avoidances.of,
             priorities={name: priority.value for name, priority in core.priorities.items()},
             claim_classes=dict(map(dump.claim_class, claims.values())),
             held=self._held,
