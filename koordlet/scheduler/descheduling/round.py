@@ -52,8 +52,8 @@ class Intent:
     deletion_cost: int | None = None
     #: For so long its workload avoids the node that serves it badly; 0: it may come back.
     avoid_seconds: float = 0.0
-    #: It has ended, its workload avoids the node, and these that have ended are removed; ``None``:
-    #: it is to go.
+    #: Its workload avoids the node, and these that have ended there are removed; ``None``: it is to
+    #: go itself.
     removes: tuple[Resident, ...] | None = None
 
     @property
@@ -113,7 +113,7 @@ class RoundResult:
     runs: list[StrategyRun] = field(default_factory=list)
     #: Pods that got another deletion cost.
     ranked: list[EvictionProposal] = field(default_factory=list)
-    #: Pods that have ended, and whose workload avoids their node for that.
+    #: Pods whose workload is to avoid their node though nobody goes.
     avoided: list[EvictionProposal] = field(default_factory=list)
     #: Sentences, by profile and strategy.
     notes: list[tuple[str, str, str]] = field(default_factory=list)

@@ -16,6 +16,7 @@ from dataclasses import field
 
 from koordlet.kubeapi import selectors
 from koordlet.kubeapi.node_avoidances import Avoidance
+from koordlet.model.nodereport import NodeReport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.descheduling import selection
@@ -60,6 +61,8 @@ class ClusterState:
     usages: Mapping[str, NodeUsage] = field(default_factory=dict)
     #: What agents report that nodes suffer from now: conditions by node.
     pressures: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: What agents report, where they are heard.
+    reports: Mapping[str, NodeReport] = field(default_factory=dict)
     #: Whom agents evicted from their nodes under pressure of late.
     pressed: Sequence[Pressed] = ()
     #: By node, the live entries of avoid lists about the workload of a class.

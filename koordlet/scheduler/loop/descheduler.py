@@ -233,6 +233,7 @@ class Descheduler:
             budgets=list(core.budgets.at(now.steady)),
             usages=self._watched.agents.usages,
             pressures=self._watched.agents.suffering(),
+            reports=self._watched.agents.reporting(),
             pressed=self.disruptions.tracker.pressed,
             avoids=self.disruptions.avoidances.of,
             priorities={name: priority.value for name, priority in core.priorities.items()},
