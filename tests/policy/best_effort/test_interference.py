@@ -111,5 +111,5 @@ def test_the_policy_blames_by_what_the_machine_counts() -> None:
         ("LatencySensitiveSlowed", test_adaptive.WEB.key),
         ("DisturbsNeighbours", test_adaptive.JOB.key),
     ]
-    off = adaptive.decide(now, history, adaptive.Settings(work_tolerance=0.0), state)
+    off = adaptive.decide(moment(len(busy)), history, adaptive.Settings(work_tolerance=0.0), state)
     assert [each for each in off.conditions if each.subject != "node"] == []

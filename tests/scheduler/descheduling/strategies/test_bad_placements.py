@@ -80,8 +80,8 @@ def test_other_failures_and_other_workloads_do_not_count() -> None:
 
 def test_what_other_controllers_count_is_not_removed() -> None:
     """A Job counts its failures; a StatefulSet removes its own."""
-    job = {"owner": "Job/j"}
-    assert avoided(rejected("p", **job), rejected("q", 30, **job)) == [("q", 30.0, ())]
+    job = "Job/j"
+    assert avoided(rejected("p", owner=job), rejected("q", 30, owner=job)) == [("q", 30.0, ())]
 
 
 def test_repeated_evictions_under_pressure() -> None:
