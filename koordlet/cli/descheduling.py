@@ -73,6 +73,14 @@ def lines(document: Mapping[str, Any]) -> list[str]:
             f"{rank['pod']} on {rank['node']} gets deletion cost {rank['deletionCost']}:"
             f" {rank['reason']}" + (" (only shown)" if rank["shadow"] else "")
         )
+    for each in document["avoided"]:
+        removed = ", ".join(each["removes"])
+        text.append(
+            f"the workload of {each['pod']} avoids {each['node']} for"
+            f" {each['avoidSeconds'] / 60:.0f} minutes: {each['reason']}"
+            + (f"; removed: {removed}" if removed else "")
+            + (" (only shown)" if each["shadow"] else "")
+        )
     for refusal in document["refused"]:
         text.append(f"{refusal['pod']} stays on {refusal['node']}: {refusal['why']}")
     for note in document["notes"]:

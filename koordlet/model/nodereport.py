@@ -51,6 +51,14 @@ class NodeReport:
     #: To best-effort work: ``resources.BATCH_CPU`` and its like. A missing name is not offered.
     offered: resources.Amounts = field(default_factory=dict)
 
+    def about_pods(self, condition: str) -> frozenset[str]:
+        """The pods of which a condition of this type holds."""
+        return frozenset(
+            each.subject
+            for each in self.conditions
+            if each.type == condition and each.status and each.subject != "node"
+        )
+
     @property
     def pressures(self) -> frozenset[str]:
         """Names of the signals that are met, and of the conditions of the node that hold."""

@@ -251,3 +251,21 @@ def test_sim_shows_the_deletion_costs_that_would_be_written_and_spends_no_rate_o
     costs = [line.partition(" gets deletion cost ")[2][:1] for line in text.splitlines()[:-1]]
     assert costs == ["1", "2", "3"]
     assert text.splitlines()[-1] == "0 would be evicted, 0 refused"
+
+
+def test_sim_shows_which_workloads_avoid_a_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what is removed, and that it is only shown."""
+    dump, policy = files(tmp_path, descheduling.policy({"PoorService": {}}))
+    rejected = {"phase": "Failed", "reason": "OutOfcpu", "startTime": descheduling.ago(60)}
+    items = [*json.loads(Path(dump).read_text())["items"]]
+    items += [pod(name, "n2", owner="ReplicaSet/r", status=rejected) for name in ("r1", "r2")]
+    items += [pod("now", "n1", owner="ReplicaSet/now", age=0)]
+    Path(dump).write_text(json.dumps({"kind": "List", "items": items}))
+    assert cli.main(["sim", dump, "--deschedule", policy]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "the workload of default/r2 avoids n2 for 30 minutes: 2 pods of ReplicaSet/r were rejected"
+        " by its kubelet in ten minutes, the last for OutOfcpu; removed: default/r1, default/r2"
+        " (only shown)"
+    )

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from koordlet.model import moment
 from tests.cluster.deployed import PODS, SPACE, Deployed, pod
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
@@ -28,7 +30,11 @@ BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/koordlet-descheduler"
 MERGE = "application/merge-patch+json"
-POLICY = descheduling.policy({"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5}})
+AVOIDANCES = "/apis/scheduling.koordlet.io/v1alpha1/nodeavoidances"
+POLICY = descheduling.policy(
+    {"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5},
+     "PoorService": {"dryRun": False}}
+)  # fmt: skip
 
 
 class Machine:
@@ -43,16 +49,7 @@ class Machine:
 
     def workload(self, name: str, restarts: int) -> None:
         """A ReplicaSet of one pod that is up; nothing replaces it where nothing runs pods."""
-        spec: Body = {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n0"},
-            },
-        }
-        self.admin.need("POST", SETS, {"metadata": {"name": name}, "spec": spec})
-        made = deadline.until(lambda: self.pods(name), f"{name} has its pod", seconds=60)
+        (pod,) = self.replicas(name, 1)
         container = {"name": "c", "restartCount": restarts, "image": "i", "imageID": "",
                      "ready": True}  # fmt: skip
         status = {
@@ -60,13 +57,37 @@ class Machine:
             "conditions": [{"type": "Ready", "status": "True"}],
             "containerStatuses": [container],
         }
-        self.admin.need("PATCH", f"{PODS}/{made[0]}/status", {"status": status}, MERGE)
+        self.become(pod, status)
+
+    def become(self, pod: str, status: Body) -> None:
+        """Say of a pod what its kubelet would."""
+        self.admin.need("PATCH", f"{PODS}/{pod}/status", {"status": status}, MERGE)
+
+    def replicas(self, name: str, count: int) -> list[str]:
+        """The pods of a new ReplicaSet, on a node where nothing runs them."""
+        spec: Body = {
+            "replicas": count,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n0"},
+            },
+        }
+        self.admin.need("POST", SETS, {"metadata": {"name": name}, "spec": spec})
+        deadline.until(lambda: len(self.pods(name)) == count, f"{name} has its pods", seconds=60)
+        return self.pods(name)
 
     def pods(self, name: str) -> list[str]:
         """The living pods of a workload."""
         listing = self.admin.need("GET", f"{PODS}?labelSelector=app%3D{name}")
         return [body["metadata"]["name"] for body in listing["items"]
                 if "deletionTimestamp" not in body["metadata"]]  # fmt: skip
+
+    def entries(self, name: str) -> list[Body]:
+        """What says that a workload avoids node n0."""
+        several = self.admin.need("GET", f"{AVOIDANCES}/n0")["spec"]["entries"]
+        signature = {"kind": "ReplicaSet", "namespace": "default", "name": name}
+        return [entry for entry in several if entry["signature"] == signature]
 
     def round(self, *words: str) -> tuple[dict[str, Any], str]:
         """One round: its result, and the log."""
@@ -129,8 +150,31 @@ def test_a_pod_that_nobody_would_create_again_stays(machine: Machine) -> None:
     machine.admin.need("POST", PODS, body)
     containers = [{"name": "c", "restartCount": 9, "image": "i", "imageID": "", "ready": True}]
     status = {"phase": "Running", "containerStatuses": containers}
-    machine.admin.need("PATCH", f"{PODS}/bare/status", {"status": status}, MERGE)
+    machine.become("bare", status)
     document, _ = machine.round()
     moved = [*document["moves"], *document["refused"]]
     assert "default/bare" not in [move["pod"] for move in moved]
     machine.admin.need("GET", f"{PODS}/bare")
+
+
+def test_a_node_that_rejects_pods_is_avoided_and_they_are_removed(machine: Machine) -> None:
+    """Within the deployed role; a second round writes nothing anew."""
+    rejected = machine.replicas("thrown", 2)
+    for name in rejected:
+        machine.become(name, {"phase": "Failed", "reason": "OutOfcpu", "startTime": _now()})
+    document, log = machine.round()
+    (avoided,) = document["avoided"]
+    assert sorted(avoided["removes"]) == sorted(f"default/{name}" for name in rejected)
+    (entry,) = machine.entries("thrown")
+    assert "rejected by its kubelet" in entry["message"]
+    assert not set(rejected) & set(machine.pods("thrown"))
+    assert "forbidden" not in log
+
+    document, _ = machine.round()
+    assert document["avoided"] == []
+    assert machine.entries("thrown") == [entry]
+
+
+def _now() -> str:
+    """This second, as a kubelet spells it."""
+    return moment.spell(int(time.time()))

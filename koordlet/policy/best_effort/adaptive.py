@@ -23,7 +23,8 @@ Rules:
    run, and get less done. Cycles per instruction (CPI) say so, one window of some seconds a minute.
    Usual is the lower quartile of half an hour, of each container by itself: what it needs while it
    is left alone. While less than half of that is known, nothing is said. Of many containers the
-   excess over the usual is the mean, weighted by cycles. A window that is old says nothing.
+   excess over the usual is the mean, weighted by cycles. A window that is old says nothing. Which
+   pods are slowed for long, and by whom, is told as well (``interference``).
 
 * Formula: none: it yields always; told is waiting beyond its own, and cycles per instruction beyond
   the usual, above their tolerance
@@ -42,7 +43,7 @@ from koordlet.history import series
 from koordlet.model import best_effort, cgroup, decision, meter, remember, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
-from koordlet.policy.best_effort import groups, own_waiting, usage
+from koordlet.policy.best_effort import groups, interference, own_waiting, usage
 from koordlet.policy.cpu import shared_pools
 from koordlet.policy.framework import declaration, proposals
 from koordlet.policy.resctrl import pressure
@@ -93,6 +94,8 @@ class State:
 
     waits_since: float | None = None
     work: Work = Work()
+    #: One of each of the last measurement windows.
+    samples: interference.Samples = ()
 
 
 def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
@@ -124,6 +127,11 @@ def decide(
     bounded = len(proposal.actions) > yielding
     waiting = beyond(now, past)
     work = look_at_work(now, past, state.work)
+    samples = state.samples
+    if work.window_at is not None and work != state.work:
+        strain = strains(now, past, settings.work_tolerance)
+        used = interference.Sample(now.at, strain, _used(now, past))
+        samples = interference.taken(samples, used)
     since = _since(now.at, waiting, settings, state)
     for problem in groups.untimed(places, now):
         proposal.say("BestEffortLimitNotApplied", problem)
@@ -131,6 +139,8 @@ def decide(
     if waiting is not None and since is not None and use.be:
         _tell_waiting(proposal, now.at - since, settings)
     proposal.conditions += work_conditions(work, settings.work_tolerance, use.be)
+    if work.window_at is not None and settings.work_tolerance > 0:
+        proposal.conditions += interference.conditions(samples)
     reason = f"at most {settings.max_percent} % (limits.maxPercent)" if bounded else _YIELDS
     actuator = "weights+cfsQuota" if bounded else "weights"
     proposal.why |= {
@@ -139,7 +149,7 @@ def decide(
         "actuator": actuator,
     }
     return proposal.decided(
-        State(waits_since=since, work=work),
+        State(waits_since=since, work=work, samples=samples),
         signals=(
             _signal(waiting, settings),
             *work_signal(work, settings.work_tolerance),
@@ -283,30 +293,54 @@ def look_at_work(now: snapshot.Snapshot, past: series.History, state: Work) -> W
 
 def excess(now: snapshot.Snapshot, past: series.History) -> float:
     """Excess cycles per instruction over the usual, as a fraction."""
-    excesses = list(_of_each(now, past))
-    weight = sum(cycles for cycles, _ in excesses)
-    return sum(cycles * more for cycles, more in excesses) / weight if weight > 0 else 0.0
+    return _mean((cycles, max(0.0, ratio - 1)) for _, cycles, ratio in _of_each(now, past))
 
 
-def _of_each(now: snapshot.Snapshot, past: series.History) -> Iterator[tuple[float, float]]:
-    """Cycles of each latency-sensitive container of which the usual is known, and its excess."""
-    for group in _watched(now.pods):
+def strains(now: snapshot.Snapshot, past: series.History, tolerance: float) -> dict[str, float]:
+    """How far each pod is beyond the tolerance, as a fraction; negative where it is within."""
+    by_pod: dict[str, list[tuple[float, float]]] = {}
+    for pod, cycles, ratio in _of_each(now, past):
+        by_pod.setdefault(pod, []).append((cycles, ratio))
+    return {pod: _mean(ratios) / (1 + tolerance) - 1 for pod, ratios in by_pod.items()}
+
+
+def _used(now: snapshot.Snapshot, past: series.History) -> dict[str, float]:
+    """The CPUs that each pod used in the last minute, where that is known."""
+    minutes = (
+        (pod.key, past.groups.window(pod.group, meter.CPU, now.at, 60.0))
+        for pod in now.pods
+        if pod.active and pod.group is not None
+    )
+    return {pod: minute.average for pod, minute in minutes if minute is not None}
+
+
+def _mean(values: Iterable[tuple[float, float]]) -> float:
+    """The mean of values, weighted by cycles."""
+    several = list(values)
+    weight = sum(cycles for cycles, _ in several)
+    return sum(cycles * value for cycles, value in several) / weight if weight > 0 else 0.0
+
+
+def _of_each(now: snapshot.Snapshot, past: series.History) -> Iterator[tuple[str, float, float]]:
+    """Each latency-sensitive container of which the usual is known: pod, cycles, newest to it."""
+    for pod, group in _watched(now.pods):
         cycles, newest = (past.work.last(group, what) for what in (meter.CYCLES, meter.CPI))
         window = past.work.window(group, meter.CPI, now.at, _HISTORY)
         if cycles is None or newest is None or window is None:
             continue
         usual = window.quantile(_USUAL)
         if usual > 0:
-            yield cycles, max(0.0, newest / usual - 1)
+            yield pod, cycles, newest / usual
 
 
-def _watched(pods: Iterable[pods.Pod]) -> Iterator[str]:
+def _watched(pods: Iterable[pods.Pod]) -> Iterator[tuple[str, str]]:
     """As ``host.counters.performance`` counts them: containers, and workloads that have none."""
     for pod in pods:
         if not pod.active or groups.is_best_effort(pod):
             continue
         boxes = [box.group for box in pod.containers if box.group is not None]
-        yield from boxes or ([pod.group] if pod.group and not pod.containers else [])
+        boxes = boxes or ([pod.group] if pod.group and not pod.containers else [])
+        yield from ((pod.key, group) for group in boxes)
 
 
 def work_signal(state: Work, tolerance: float) -> tuple[decision.Signal, ...]:

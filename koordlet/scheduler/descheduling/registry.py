@@ -16,6 +16,7 @@ from koordlet.scheduler.descheduling.strategies.better_affinity import BetterAff
 from koordlet.scheduler.descheduling.strategies.custom_priority import CustomPriority
 from koordlet.scheduler.descheduling.strategies.duplicates import RemoveDuplicates
 from koordlet.scheduler.descheduling.strategies.fragmentation_aware import FragmentationAware
+from koordlet.scheduler.descheduling.strategies.interference import Interference
 from koordlet.scheduler.descheduling.strategies.low_node_load import LowNodeLoad
 from koordlet.scheduler.descheduling.strategies.node_rules import (
     RemovePodsViolatingNodeAffinity,
@@ -42,7 +43,7 @@ Factory = Callable[[Fields], DeschedulingStrategy]
 DESCHEDULE: Mapping[str, Factory] = {
     strategy.name: strategy
     for strategy in (
-        *(PodLifeTime, RemoveFailedPods, RemovePodsHavingTooManyRestarts),
+        *(Interference, PodLifeTime, RemoveFailedPods, RemovePodsHavingTooManyRestarts),
         *(PoorService, RemovePodsViolatingInterPodAntiAffinity),
         *(RemovePodsViolatingNodeAffinity, RemovePodsViolatingNodeTaints),
     )

@@ -29,6 +29,7 @@ from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, 
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.limits import EvictionAnswer, RoundCounts, RoundLimits
 from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.descheduling.strategy_run import StrategyRun
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import CLUSTER_WIDE, Refusal
 
@@ -51,6 +52,14 @@ class Intent:
     deletion_cost: int | None = None
     #: For so long its workload avoids the node that serves it badly; 0: it may come back.
     avoid_seconds: float = 0.0
+    #: Its workload avoids the node, and these that have ended there are removed; ``None``: it is to
+    #: go itself.
+    removes: tuple[Resident, ...] | None = None
+
+    @property
+    def stays(self) -> bool:
+        """Whether nobody is to go by it."""
+        return self.deletion_cost is not None or self.removes is not None
 
 
 Intents = Generator[Intent, EvictionAnswer, None]
@@ -72,6 +81,9 @@ class EvictionProposal:
     cordon: bool = False
     deletion_cost: int | None = None
     avoid_seconds: float = 0.0
+    removes: tuple[Resident, ...] | None = None
+    #: Nobody goes by it.
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,38 +103,6 @@ class Decision:
 
 
 @dataclass(slots=True)
-class StrategyRun:
-    """How one strategy of a profile went through a round."""
-
-    profile: str
-    strategy: str
-    #: By the clock of whoever plays the round; its waiting for answers included.
-    seconds: float = 0.0
-    #: Nodes that it wants relieved, where it is one that looks at nodes.
-    sources: int = 0
-    #: Pods that it wanted gone, or ranked; of these, those that fit on no other node, and those of
-    #: which it came so, or would have.
-    intents: int = 0
-    unfit: int = 0
-    moved: int = 0
-
-    def answered(self, answer: EvictionAnswer) -> None:
-        """Count an intent by what came of it."""
-        self.intents += 1
-        self.unfit += answer is EvictionAnswer.UNFIT
-        self.moved += answer.evicted
-
-    def end(self, seconds: float, sources: int) -> None:
-        """The strategy is through."""
-        self.seconds, self.sources = seconds, sources
-
-    @property
-    def stuck(self) -> bool:
-        """Whether there was something to do, and nothing came of it."""
-        return bool(self.sources or self.intents) and not self.moved
-
-
-@dataclass(slots=True)
 class RoundResult:
     """What a round did, and why it did no more."""
 
@@ -133,6 +113,8 @@ class RoundResult:
     runs: list[StrategyRun] = field(default_factory=list)
     #: Pods that got another deletion cost.
     ranked: list[EvictionProposal] = field(default_factory=list)
+    #: Pods whose workload is to avoid their node though nobody goes.
+    avoided: list[EvictionProposal] = field(default_factory=list)
     #: Sentences, by profile and strategy.
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     #: Strategies that failed: profile, strategy, error.
@@ -304,7 +286,6 @@ class DeschedulingRound:
         self, profile: RoundProfile, strategy: DeschedulingStrategy, scene: Scene, intent: Intent
     ) -> Generator[EvictionProposal, Refusal | None, EvictionAnswer]:
         resident, target = intent.resident, intent.target
-        stays = intent.deletion_cost is not None
         if resident.pod.uid in self._gone:
             return EvictionAnswer.REFUSED
         if not scene.judge.admits_namespace(resident):
@@ -321,8 +302,10 @@ class DeschedulingRound:
             cordon=intent.cordon,
             deletion_cost=intent.deletion_cost,
             avoid_seconds=intent.avoid_seconds,
+            removes=intent.removes,
+            stays=intent.stays,
         )
-        if not stays:
+        if not intent.stays:
             limited = self._limit(proposal)
             if limited is not None:
                 return limited
@@ -333,8 +316,9 @@ class DeschedulingRound:
                 proposal = replace(proposal, target=self._name(target))
         refusal = yield from self._propose(proposal)
         answer = EvictionAnswer.EVICTED if refusal is None else EvictionAnswer.REFUSED
-        if stays and refusal is None:
-            self.result.ranked.append(proposal)
+        if intent.stays and refusal is None:
+            kept = self.result.ranked if intent.removes is None else self.result.avoided
+            kept.append(proposal)
             return answer
         self.result.decisions.append(Decision(proposal, answer, refusal))
         if refusal is None:

@@ -15,19 +15,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from koordlet.kubeapi import selectors
+from koordlet.kubeapi.node_avoidances import Avoidance
+from koordlet.model.nodereport import NodeReport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.descheduling import selection
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import Aggressiveness
+from koordlet.scheduler.disruption.tracker import Pressed
 from koordlet.scheduler.disruption.workloads import WorkloadIndex
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.gangs.book import GangBook
 from koordlet.scheduler.objects import terms
 from koordlet.scheduler.objects.disruption import DisruptionBudget
 from koordlet.scheduler.objects.nodes import Node
-from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.usage import NodeUsage
 
 _NOT_READY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
@@ -58,6 +61,12 @@ class ClusterState:
     usages: Mapping[str, NodeUsage] = field(default_factory=dict)
     #: What agents report that nodes suffer from now: conditions by node.
     pressures: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: What agents report, where they are heard.
+    reports: Mapping[str, NodeReport] = field(default_factory=dict)
+    #: Whom agents evicted from their nodes under pressure of late.
+    pressed: Sequence[Pressed] = ()
+    #: By node, the live entries of avoid lists about the workload of a class.
+    avoids: Callable[[PodClass], Mapping[str, Avoidance]] = lambda _pod_class: {}
     #: Values of priority classes.
     priorities: Mapping[str, int] = field(default_factory=dict)
     #: The storage class of each claim by ``namespace/name``; empty where it has none.
@@ -98,9 +107,11 @@ class ClusterState:
                 and not pod.uid.startswith(GHOST)
             ]
             known = self._residents[row] = look, several
-        if not (ended and self.ended):
-            return known[1]
-        return known[1] + [
+        return known[1] + self.ended_on(row) if ended and self.ended else known[1]
+
+    def ended_on(self, row: int) -> list[Resident]:
+        """The pods of a node that have ended and are still there."""
+        return [
             Resident(pod, traits, row)
             for pod in self.ended.get(self.node(row).name, ())
             if (traits := self.traits.get(pod.uid)) is not None

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from koordlet.scheduler.descheduling.limits import EvictionAnswer
-from koordlet.scheduler.descheduling.round import EvictionProposal, RoundResult, StrategyRun
+from koordlet.scheduler.descheduling.round import EvictionProposal, RoundResult
+from koordlet.scheduler.descheduling.strategy_run import StrategyRun
 
 
 def document(result: RoundResult) -> dict[str, Any]:
@@ -26,6 +27,14 @@ def document(result: RoundResult) -> dict[str, Any]:
         "ranked": [
             {**_move(proposal), "deletionCost": proposal.deletion_cost}
             for proposal in result.ranked
+        ],
+        "avoided": [
+            {
+                **_move(proposal),
+                "avoidSeconds": proposal.avoid_seconds,
+                "removes": [each.pod.key for each in proposal.removes or ()],
+            }
+            for proposal in result.avoided
         ],
         "refused": refused,
         "notes": _notes(result.notes),

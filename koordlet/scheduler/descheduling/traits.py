@@ -62,6 +62,9 @@ class PodTraits:
     started: float = 0.0
     containers: tuple[ContainerState, ...] = ()
     conditions: tuple[PodCondition, ...] = ()
+    #: When a container that has no memory limit, nor has its pod, was killed for lack of memory: it
+    #: was the node's. Of each container the status has the last two kills at most.
+    node_ooms: frozenset[float] = frozenset()
     #: Names of its images, sorted; those of init containers do not tell replicas apart.
     images: tuple[str, ...] = ()
     local_storage: bool = False
@@ -129,6 +132,7 @@ def decode(body: Body) -> PodTraits:
             )
             for row in wire.bodies(status, "conditions")
         ),
+        node_ooms=frozenset(_node_ooms(spec, status)),
         images=tuple(sorted(wire.text(row, "image") for row in wire.bodies(spec, "containers"))),
         local_storage=any(
             volume.get("emptyDir") is not None or volume.get("hostPath") is not None
@@ -172,6 +176,25 @@ def _containers(status: Body) -> Iterator[ContainerState]:
                 wire.text(ended, "reason"),
                 None if terminated is None else wire.integer(ended, "exitCode"),
             )
+
+
+def _node_ooms(spec: Body, status: Body) -> Iterator[float]:
+    """When containers were killed for lack of memory that was not their own limit."""
+    several = [*wire.bodies(spec, "containers"), *wire.bodies(spec, "initContainers")]
+    unlimited = {wire.text(row, "name") for row in several if not _limits_memory(row)}
+    if _limits_memory(spec):
+        return
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for row in wire.bodies(status, key):
+            for state in (wire.mapping(row, "state"), wire.mapping(row, "lastState")):
+                ended = wire.mapping(state, "terminated")
+                killed = wire.text(ended, "reason") == "OOMKilled"
+                if killed and wire.text(row, "name") in unlimited:
+                    yield _time(ended.get("finishedAt"))
+
+
+def _limits_memory(part: Body) -> bool:
+    return wire.mapping(wire.mapping(part, "resources"), "limits").get("memory") is not None
 
 
 def _time(spelled: object) -> float:

@@ -17,7 +17,11 @@ Rules:
 
 from __future__ import annotations
 
+from collections import deque
+
+from koordlet.kubeapi import pod_annotations
 from koordlet.kubeapi.disruption_rates import Disruption
+from koordlet.model.record import dataclass
 from koordlet.scheduler.disruption import workloads
 from koordlet.scheduler.disruption.answers import Clock, Mover
 from koordlet.scheduler.disruption.front_tokens import FrontTokens
@@ -27,8 +31,18 @@ from koordlet.scheduler.objects.eviction_marks import Leaving
 from koordlet.scheduler.objects.pods import Pod
 
 USER, CONTROLLER = "User", "Controller"
+#: Evictions under pressure that are remembered, of all nodes.
+_MOST_PRESSED = 4096
 #: Pods that vanished and are still to be read.
 _MOST_VANISHED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """A pod that left its node because of the node's pressure."""
+
+    pod: Pod
+    at: float
 
 
 class DisruptionTracker:
@@ -40,6 +54,8 @@ class DisruptionTracker:
         self._ending: set[str] = set()
         #: Covered pods that vanished (rule 3).
         self.vanished: list[Pod] = []
+        #: Whom nodes under pressure sent away, the newest last.
+        self.pressed: deque[Pressed] = deque(maxlen=_MOST_PRESSED)
 
     def pod(self, old: Pod | None, new: Pod | None, now: Clock) -> None:
         """A pod comes, changes or goes."""
@@ -111,5 +127,7 @@ class DisruptionTracker:
             controller="" if signature is None else str(signature),
         )
         self._limiter.rates.record(pod, entry)
+        if cause == pod_annotations.NODE_PRESSURE:
+            self.pressed.append(Pressed(pod, leaving.at))
         if counts and signature is not None:
             self._limiter.pace.disrupted(signature, leaving.at)

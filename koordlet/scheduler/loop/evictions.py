@@ -218,11 +218,11 @@ class Evictions:
                 cause=request.cause,
                 detail=request.reason,
             )
-            await self._keep_away(request)
+            await self.keep_away(request)
         await self._tell(request, result)
         return result
 
-    async def _keep_away(self, request: EvictionRequest) -> None:
+    async def keep_away(self, request: EvictionRequest) -> None:
         """Let the workload avoid the node that the pod leaves, where the mover wants it."""
         pod = request.pod
         signature = self.limiter.workloads.signature(pod.pod_class)

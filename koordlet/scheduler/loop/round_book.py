@@ -40,7 +40,8 @@ class RoundBook:
     def end(self, result: RoundResult, seconds: float, now: Clock) -> None:
         """A round is over."""
         self.last, self._ended, self._seconds = result, now.wall, seconds
-        moves = not all(proposal.shadow for proposal in (*result.evicted, *result.ranked))
+        done = (*result.evicted, *result.ranked, *result.avoided)
+        moves = not all(proposal.shadow for proposal in done)
         if moves or not any(run.stuck for run in result.runs):
             self._idle_since, self._why = None, ""
         else:
@@ -51,7 +52,7 @@ class RoundBook:
             self._measures.strategy_ran(run.strategy, run.profile, run.seconds)
         for decision in result.decisions:
             proposal = decision.proposal
-            if proposal.deletion_cost is not None:
+            if proposal.stays:
                 continue  # it was not to go
             self._measures.decided(
                 decision.answer.value, proposal.strategy, proposal.profile,

@@ -15,7 +15,7 @@ Rules:
    plan out. Nor do several of whom one, once the others have gone, would have to wait for so long.
    Who is needed by its gang moves with all of it (``move_unit``): each member counts as a move, has
    room before the first leaves, and may be evicted now.
-4. The least sum of the costs (``plan_check.MoveCosts``) wins; of equal ones the first name.
+4. The least sum of the costs (``disruption.move_costs``) wins; of equal ones the first name.
 5. A pod of a gang whose members share a domain of the topology gets room in that domain. None is
    made for a gang that lacks several, or is gathered in the network.
 6. Only where nobody has a plan without: a pod that has no place may take that of another, which
@@ -41,6 +41,7 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Answer, Defer, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
+from koordlet.scheduler.disruption.move_costs import MoveCosts
 from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
@@ -109,7 +110,7 @@ class RoomPlanner:
         self._state, self._limiter, self._mover = state, limiter, mover
         self._kept = kept or {}
         self._columns, self._landing = state.columns, Landing(state)
-        self._costs = plan_check.MoveCosts(state.columns, limiter)
+        self._costs = MoveCosts(state.columns, limiter.workloads)
         #: What the limiter says, by UID.
         self._answers: dict[str, Answer] = {}
 

@@ -106,7 +106,7 @@ class PlanWorth:
     pods: int
     cpu: str
     memory: str
-    #: The sum that the search for moves makes least (``plan_check.MoveCosts``).
+    #: The sum that the search for moves makes least (``disruption.move_costs``).
     disruption: str
 
     def cost(self) -> dict[str, Any]:

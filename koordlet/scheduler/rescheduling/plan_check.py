@@ -23,13 +23,13 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption.answers import Answer, Clock, Deny, Mover
 from koordlet.scheduler.disruption.limiter import Limiter
-from koordlet.scheduler.disruption.workloads import Signature
+from koordlet.scheduler.disruption.move_costs import MoveCosts
 from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.gangs import topology
 from koordlet.scheduler.objects.disruption import Protection
-from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling import move_unit
 from koordlet.scheduler.rescheduling.drain import belongs
 from koordlet.scheduler.rescheduling.move_plan import STARTER, PlanMove, PlanWorth
@@ -40,43 +40,6 @@ CAUSE = "Defragmented"
 MOVER, STARTED = Mover(name="plan", acts=True), Mover(name=STARTER, acts=True)
 #: Seconds for which a plan may wait for the budgets of a move.
 PATIENCE = 600.0
-_PRIORITY = 1e9
-
-
-class MoveCosts:
-    """The cost of moves: 1, the priority, one share of the replicas, the share of the node's CPU.
-
-    Priorities count in thousands of millions.
-    """
-
-    def __init__(self, columns: Columns, limiter: Limiter) -> None:
-        self._columns, self._workloads = columns, limiter.workloads
-        #: The pods that each workload wants.
-        self._expected: dict[Signature, int] = {}
-        #: By class, priority and the CPU of the node.
-        self._known: dict[tuple[PodClass, int, int], float] = {}
-
-    def of(self, pod: Pod, row: int) -> float:
-        """What it costs that a pod leaves its node."""
-        whole = max(1, int(self._columns.allocatable[0, row]))
-        key = pod.pod_class, pod.priority, whole
-        cost = self._known.get(key)
-        if cost is None:
-            share = int(self._columns.vectors(pod.pod_class)[0][0]) / whole
-            replicas = self._replicas(pod.pod_class)
-            cost = 1 + max(0, pod.priority) / _PRIORITY + 1 / replicas + share
-            self._known[key] = cost
-        return cost
-
-    def _replicas(self, pod_class: PodClass) -> int:
-        signature = self._workloads.signature(pod_class)
-        if signature is None:
-            return 1
-        known = self._expected.get(signature)
-        if known is None:
-            members = self._workloads.members(signature)
-            known = self._expected[signature] = self._workloads.expected(members)
-        return max(1, known)
 
 
 def fits(columns: Columns, view: View, row: int, leaving: Sequence[Pod]) -> bool:
@@ -234,7 +197,7 @@ class PlanCheck:
 
     def worth(self, node: str, moves: Sequence[PlanMove]) -> PlanWorth:
         """What moves gain and cost; those whose pod is not there count for nothing."""
-        columns, costs = self._columns, MoveCosts(self._state.columns, self._limiter)
+        columns, costs = self._columns, MoveCosts(self._state.columns, self._limiter.workloads)
         asked: dict[str, int] = {}
         freed: dict[str, int] = {}
         disruption = 0.0

@@ -102,7 +102,7 @@ class DeschedulingSimulation:
                 return
 
     def _answer(self, proposal: EvictionProposal) -> None:
-        if proposal.deletion_cost is None:  # else it stays
+        if not proposal.stays:
             mover = Mover(name=f"descheduler/{proposal.strategy}", acts=True)
             self._limiter.begin(proposal.resident.pod, CAUSE, mover, self._state.now)
 

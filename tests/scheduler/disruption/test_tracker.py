@@ -44,6 +44,8 @@ def test_an_end_with_a_condition_counts_from_its_start_by_its_cause(
     (entry,) = ledger(cluster)
     assert (entry.pod, entry.cause, entry.at) == ("web-0", cause, START + 100)
     assert entry.accepted is True
+    pressed = [(each.pod.key, each.at) for each in cluster.tracker.pressed]
+    assert pressed == ([("d/web-0", START + 100)] if cause == "NodePressure" else [])
     assert cluster.evict(other) == "RateSpent"
 
 

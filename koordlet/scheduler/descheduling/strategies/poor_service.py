@@ -1,7 +1,8 @@
 """PoorService: pods that their node serves badly, while others of their workload do well elsewhere.
 
-Covers: crash loops, images and volumes that do not come. Does not cover: pods that restart
-everywhere, which no other node helps (``pod_states``), load (``low_node_load``).
+Covers: crash loops, images and volumes that do not come, containers that the node's lack of memory
+kills. Does not cover: pods that restart everywhere, which no other node helps (``pod_states``),
+pods that ended on a node (``bad_placements``), load (``low_node_load``).
 
 Rules:
 1. Of a crash loop: ``RESTARTS`` restarts within ``LOOP_SECONDS``, while at least half of the other
@@ -10,8 +11,11 @@ Rules:
 2. Of an image or a volume: the pod is not ready for ``STUCK_SECONDS``, and a container waits for
    one of them, while another pod of the workload is up on another node, and none waits there so.
 3. A pod without others of its workload stays: nobody knows whether it is the node.
-4. Its workload avoids the node afterwards, two hours after a crash loop, else one.
-5. It only shows what it would do unless ``dryRun: false``.
+4. Of lack of memory: ``OOMS`` kills within ``OOM_SECONDS`` of containers without a memory limit.
+   What dies at its own limit does so on any node.
+5. Its workload avoids the node afterwards, two hours after a crash loop, else one.
+6. Nobody leaves for what ended on a node: its workload only avoids the node (``bad_placements``).
+7. It only shows what it would do unless ``dryRun: false``.
 """
 
 from __future__ import annotations
@@ -20,12 +24,13 @@ from collections.abc import Iterator, Mapping
 
 from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.descheduling.fields import Fields
-from koordlet.scheduler.descheduling.strategies import candidates
+from koordlet.scheduler.descheduling.strategies import bad_placements, candidates
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption import workloads
 from koordlet.scheduler.objects.pods import Pod
 
 RESTARTS, LOOP_SECONDS, STUCK_SECONDS = 5, 1800.0, 900.0
+OOMS, OOM_SECONDS = 2, 3600.0
 _HOUR = 3600.0
 #: What a container waits for, where an image or a volume does not come.
 _WAITS = frozenset({"ContainerCreating", "ErrImagePull", "ImagePullBackOff"})
@@ -43,6 +48,7 @@ class PoorService:
         fields.done()
         #: By UID, of pods that have restarted.
         self._histories: Mapping[str, _History] = {}
+        self._ooms: Mapping[str, frozenset[float]] = {}
 
     def intents(self, scene: rounds.Scene) -> rounds.Intents:
         """Node by node."""
@@ -55,6 +61,15 @@ class PoorService:
             for traits in scene.state.traits.values()
             if _restarts(traits)
         }
+        self._ooms = {
+            traits.uid: frozenset(
+                at
+                for at in traits.node_ooms | self._ooms.get(traits.uid, frozenset())
+                if now - at < OOM_SECONDS
+            )
+            for traits in scene.state.traits.values()
+            if traits.node_ooms
+        }
         rows = self._settings.rows(scene)
         yield from rounds.per_node(rows, lambda row: self._of(scene, row))
 
@@ -66,6 +81,7 @@ class PoorService:
         return (*(kept or known[-1:]), (now, _restarts(traits)))
 
     def _of(self, scene: rounds.Scene, row: int) -> Iterator[rounds.Intent]:
+        yield from bad_placements.intents(scene.state, row, self._settings)
         for resident in scene.evictable(row, self._settings.wants):
             reason, avoid_seconds = self._reason(scene, resident)
             if reason:
@@ -83,6 +99,12 @@ class PoorService:
             if others and 2 * well >= len(others):
                 text = f"restarted {again} times of late, {well} of {len(others)} others do well"
                 return text, 2 * _HOUR
+        ooms = len(self._ooms.get(traits.uid, ()))
+        if ooms >= OOMS:
+            return (
+                f"the node's lack of memory killed containers of it {ooms} times in an hour",
+                _HOUR,
+            )
         waits = _stuck(traits, now)
         if waits:
             away = [each for each in _others(scene, resident) if each[0].node != resident.pod.node]

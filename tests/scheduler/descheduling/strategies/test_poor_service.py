@@ -97,6 +97,41 @@ def test_who_waits_for_what_comes_nowhere_stays() -> None:
     assert moves(waiting("p", "a", "CreateContainerError"), pod("q", "b")) == []
 
 
+def killed(name: str, on: str, *seconds: float, limits: Any = None, **more: Any) -> dict[str, Any]:
+    """A pod whose container was killed for lack of memory so long ago, the last time first."""
+    states = [
+        {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": ago(second)}}
+        for second in seconds
+    ]
+    status = {"name": "c", "restartCount": len(states), "lastState": states[0]}
+    if len(states) > 1:
+        status["state"] = states[1]
+    box = {"name": "c", "image": "i", "resources": {"limits": limits or {}}}
+    return pod(name, on, status={"containerStatuses": [status]}, spec={"containers": [box], **more})
+
+
+def test_who_is_killed_for_lack_of_the_nodes_memory_leaves() -> None:
+    """Twice in an hour; a kill at a limit of its own is no fault of the node."""
+    assert moves(killed("p", "a", 100, 3500)) == [("p", HOUR)]
+    assert moves(killed("p", "a", 100)) == []
+    assert moves(killed("p", "a", 100, 3700)) == []
+    assert moves(killed("p", "a", 100, 200, limits={"memory": "1Gi"})) == []
+    assert moves(killed("p", "a", 100, 200, limits={"cpu": "1"})) == [("p", HOUR)]
+    whole = {"limits": {"memory": "1Gi"}}
+    assert moves(killed("p", "a", 100, 200, resources=whole)) == []
+
+
+def test_kills_are_remembered_from_round_to_round() -> None:
+    """A status has only the last ones."""
+    settings = configuration.read(ACTS, "test")
+    gone = []
+    for before in (3000, 3000, 100):
+        state, _ = dump.state([*NODES, killed("p", "a", before)], NOW)
+        result = rounds.DeschedulingRound(settings.profiles, settings.limits, state)
+        gone.append(len(result.play(everybody).evicted))
+    assert gone == [0, 0, 1]
+
+
 def test_it_only_shows_unless_it_is_told_to_act() -> None:
     """Shadow first."""
     result = play([*NODES, waiting("p", "a"), pod("q", "b")], policy({"PoorService": None}))
