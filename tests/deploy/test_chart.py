@@ -153,7 +153,9 @@ _BOTH = ("koordlet", "koordlet-canary")
 def _mode(made: Objects, name: str) -> str:
     """Of the configuration that the agents of a pool have."""
     text = yaml.safe_dump(made["ConfigMap", name]["data"]["config.yaml"])
-    return str(_loaded(text).mode)
+    loaded = loader.from_text(text, "config.yaml", {}, {})
+    assert loaded.warnings == ()
+    return str(loaded.config.mode)
 
 
 def test_one_value_switches_the_fleet_off() -> None:
@@ -193,7 +195,7 @@ def test_the_whole_configuration_reaches_the_agents_as_it_is(config: Path, tmp_p
     """Helm takes every key, with the value that a version recorded; no number is rounded."""
     text = config.read_text()
 
-    assert _through_helm(text, tmp_path) == _loaded(text)
+    assert _through_helm(text, tmp_path) == loader.from_text(text, str(config), {}, {}).config
 
 
 def test_what_agents_take_in_yaml_1_1_passes(tmp_path: Path) -> None:
@@ -211,13 +213,7 @@ def _through_helm(text: str, folder: Path) -> schema.Config:
     done = helm.run("template", "koordlet", str(helm.CHART), f"--values={file}")
     assert done.returncode == 0, done.stderr
     [made] = (d for d in yaml.safe_load_all(done.stdout) if d and d["kind"] == "ConfigMap")
-    return _loaded(made["data"]["config.yaml"])
-
-
-def _loaded(text: str) -> schema.Config:
-    loaded = loader.from_text(text, "config.yaml", {}, {})
-    assert loaded.warnings == ()
-    return loaded.config
+    return loader.from_text(made["data"]["config.yaml"], "config.yaml", {}, {}).config
 
 
 def test_rights_go_with_their_values() -> None:
