@@ -58,10 +58,10 @@ class Adaptive(sections.Section):
     cycles_tolerance_percent: Annotated[int, Field(ge=0, le=1000)] = 25
     #: Deprecated: accepted, but has no effect, because the policy no longer takes CPU from
     #: best-effort work.
-    floor_milli: Annotated[int, Field(ge=10, le=1000)] = 50
+    floor_milli: Annotated[int, Field(ge=10, le=1000), sections.DEPRECATED] = 50
     #: Deprecated: accepted, but has no effect, because the policy no longer takes CPU from
     #: best-effort work.
-    max_age_seconds: Annotated[int, Field(ge=0, le=3600)] = 30
+    max_age_seconds: Annotated[int, Field(ge=0, le=3600), sections.DEPRECATED] = 30
 
 
 class CpuSuppressLimits(sections.Section):

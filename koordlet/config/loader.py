@@ -23,6 +23,7 @@ from koordlet.config import (
     plain,
     problems,
     schema,
+    sections,
     sourced,
 )
 from koordlet.model import earlier, errors, thresholds
@@ -94,7 +95,7 @@ def resolve(
     shown = {
         places.dotted(loc): origin for loc, origin in origins.items() if origin != sourced.BUILT_IN
     }
-    warned = [*warnings, *map(str, cuts), *_ignored(config), *_late(config, shown)]
+    warned = [*warnings, *map(str, cuts), *_ignored(config, shown), *_late(config, shown)]
     # Whoever reads it cannot tell the record from the models (``plain``).
     return sourced.Effective(cast("schema.Config", record), shown, tuple(warned), path)
 
@@ -234,10 +235,13 @@ def _late(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
     return unsure
 
 
-def _ignored(config: schema.Config) -> Iterable[str]:
+def _ignored(config: schema.Config, origins: Mapping[str, str]) -> Iterable[str]:
     section = config.policies.reserved_cpus
     if section.cpus is not None and section.quantity is not None:
         yield "policies.reserved_cpus.quantity is ignored because cpus is set"
+    for field in catalog.fields() if origins else ():
+        if sections.DEPRECATED in field.info.metadata and field.path in origins:
+            yield f"{origins[field.path]}: {field.path} {sections.DEPRECATED}: remove it"
 
 
 def answer(asked: parcel.Question) -> parcel.Answer:

@@ -38,6 +38,8 @@ PolicyMode = Literal["off", "shadow", "enforce"]
 #: Annotation of a value, or of a section, that only a start reads: a change waits for a restart.
 #: Every other value is in effect with the next tick (``tests/agent/test_reload.py``).
 AT_START = "read only when the agent starts"
+#: Annotation of a value that is accepted for the files that have it, and warned of.
+DEPRECATED = "has no effect any more"
 
 
 class _Unwritten:

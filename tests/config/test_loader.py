@@ -151,6 +151,17 @@ def test_limits_last(write: Write) -> None:
     ) == effective.warnings
 
 
+def test_a_key_that_went_is_accepted_with_a_warning(write: Write) -> None:
+    """It names the line, or the variable, that sets it."""
+    path = write("policies: {adaptive: {floorMilli: 60}}\n")
+    env = {"KOORDLET_POLICIES__ADAPTIVE__MAX_AGE_SECONDS": "9"}
+
+    assert loader.load(path, env, {}).warnings == (
+        f"{path}:3: policies.adaptive.floorMilli has no effect any more: remove it",
+        f"{next(iter(env))}: policies.adaptive.maxAgeSeconds has no effect any more: remove it",
+    )
+
+
 def test_quantity_without_use(write: Write) -> None:
     """A quantity beside a CPU list is not used, and that is said."""
     path = write("policies: {reserved_cpus: {cpus: '0', quantity: 2}}\n")

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import copy
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from koordlet.config import loader
+from koordlet.config import loader, schema
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import COMPONENTS, built, overlay_of
 from tests.kit import helm
+from tests.tools.docs import test_surfaces
 from tools.deploy import chart, template, values
 
 Objects = dict[tuple[str, str], dict[str, Any]]
@@ -176,6 +178,8 @@ def test_one_value_switches_the_fleet_off() -> None:
         ("agent.config.policies.shared_pool.mode=off", "'shared_pool' not allowed"),
         ("pools.configs.canary.mod=enforce", "'mod' not allowed"),
         ("agent.config.workloads[0].qoss=LS", "'qoss' not allowed"),
+        ("agent.config.mode=enfoce", "must be one of 'enforce', 'observe'"),
+        ("pools.configs.canary.policies.adaptive.floorMilli=9", "got 9, want 10"),
     ],
 )
 def test_wrong_values_are_refused(setting: str, culprit: str) -> None:
@@ -184,6 +188,32 @@ def test_wrong_values_are_refused(setting: str, culprit: str) -> None:
 
     assert done.returncode == 1
     assert culprit in done.stderr
+
+
+@pytest.mark.parametrize("config", test_surfaces.CONFIGS, ids=lambda path: str(path.stem))
+def test_the_whole_configuration_reaches_the_agents_as_it_is(config: Path, tmp_path: Path) -> None:
+    """Helm takes every key, with the value that a version recorded; no number is rounded."""
+    text = config.read_text()
+
+    assert _through_helm(text, tmp_path) == loader.from_text(text, str(config), {}, {}).config
+
+
+def test_what_agents_take_in_yaml_1_1_passes(tmp_path: Path) -> None:
+    """There a plain ``off`` is a boolean; a heading alone is null everywhere."""
+    text = "node:\nworkloads:\nkubelet: {mode: on}\npolicies: {shared_pools: {mode: off}}\n"
+    config = _through_helm(text, tmp_path)
+
+    assert (config.kubelet.mode, config.policies.shared_pools.mode) == ("on", "off")
+
+
+def _through_helm(text: str, folder: Path) -> schema.Config:
+    """The configuration that agents are given where this is ``agent.config``."""
+    file = folder / "values.yaml"
+    file.write_text("agent:\n  config:\n" + textwrap.indent(text, "    "))
+    done = helm.run("template", "koordlet", str(helm.CHART), f"--values={file}")
+    assert done.returncode == 0, done.stderr
+    [made] = (d for d in yaml.safe_load_all(done.stdout) if d and d["kind"] == "ConfigMap")
+    return loader.from_text(made["data"]["config.yaml"], "config.yaml", {}, {}).config
 
 
 def test_rights_go_with_their_values() -> None:

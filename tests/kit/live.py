@@ -141,13 +141,15 @@ class Place:
         return call(self.command(name, *words))
 
     @contextlib.contextmanager
-    def running(self, *words: str, inside: Path | None = None) -> Iterator[Running]:
-        """``koordlet run``; ended at the latest here. ``inside`` that cgroup."""
+    def running(
+        self, *words: str, inside: Path | None = None, project: Path = PROJECT
+    ) -> Iterator[Running]:
+        """``koordlet run`` of that checkout; ended at the latest here. ``inside`` that cgroup."""
         command = self.command("run", "--http", "127.0.0.1:0", *words)
         if inside is not None:
             enter = 'echo $$ > "$0" && exec "$@"'
             command = ["sh", "-c", enter, str(inside / "cgroup.procs"), *command]
-        agent = Running(command, self.state)
+        agent = Running(command, self.state, project)
         try:
             yield agent
         finally:
@@ -172,7 +174,7 @@ def call(
 class Running:
     """The program as a service manager sees it."""
 
-    def __init__(self, words: Sequence[str], state: Path) -> None:
+    def __init__(self, words: Sequence[str], state: Path, project: Path = PROJECT) -> None:
         state.mkdir(parents=True, exist_ok=True)
         self._place = state / "notify"
         self._place.unlink(missing_ok=True)
@@ -184,7 +186,7 @@ class Running:
         self._err = (state / "err").open("wb")
         self.process = subprocess.Popen(
             words,
-            cwd=PROJECT,
+            cwd=project,
             stdin=subprocess.DEVNULL,
             stdout=self._out,
             stderr=self._err,

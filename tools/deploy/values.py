@@ -235,30 +235,49 @@ def schema_text(defaults_: Mapping[str, Any]) -> str:
         above, _, last = key.rpartition(".")
         place = root["properties"].setdefault(above, _object()) if above else root
         place["properties"][last] = {"type": _TYPES[type(default)]}
-    config = {"type": "object", **_keys(whole := schema.json_schema(), whole["$defs"])}
-    root["properties"]["agent"]["properties"]["config"] = {"$ref": "#/definitions/config"}
-    root["properties"]["pools"]["properties"]["configs"]["additionalProperties"] = {
-        "$ref": "#/definitions/config"
-    }
+    root["properties"]["agent"]["properties"]["config"] = _CONFIG
+    root["properties"]["pools"]["properties"]["configs"]["additionalProperties"] = _CONFIG
     root["properties"]["rollout"]["properties"]["seconds"]["minimum"] = 1
     draft = "http://json-schema.org/draft-07/schema#"
-    body = {"$schema": draft, "definitions": {"config": config}, **root}
+    body = {"$schema": draft, "definitions": _configuration(), **root}
     return json.dumps(body, indent=1) + "\n"
 
 
-def _keys(node: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a configuration's schema the names of keys; their values are for the agents to judge.
+_CONFIG = {"$ref": "#/definitions/Config"}
 
-    YAML has more than one spelling of a value, and an agent takes each.
-    """
-    if "$ref" in node:
-        return _keys(named[node["$ref"].rpartition("/")[2]], named)
-    if "properties" in node:
-        below = {name: _keys(value, named) for name, value in node["properties"].items()}
-        return {"additionalProperties": False, "properties": below}
-    if "items" in node:
-        return {"items": _keys(node["items"], named)}
-    return next(filter(None, (_keys(either, named) for either in node.get("anyOf", ()))), {})
+
+def _configuration() -> dict[str, Any]:
+    """The schema of the agents' configuration, for the definitions of another."""
+    whole = schema.json_schema()
+    named = {**whole.pop("$defs"), "Config": whole}
+    return {name: _without_words(node) for name, node in named.items()}
+
+
+def _without_words(node: dict[str, Any]) -> dict[str, Any]:
+    """What a schema decides, without what it tells people."""
+    kept = {key: value for key, value in node.items() if key not in _WORDS}
+    if "$ref" in kept:
+        kept["$ref"] = kept["$ref"].replace("#/$defs/", "#/definitions/")
+    for key in ("items", "additionalProperties"):
+        if isinstance(kept.get(key), dict):
+            kept[key] = _without_words(kept[key])
+    if "anyOf" in kept:
+        kept["anyOf"] = [_without_words(either) for either in kept["anyOf"]]
+    if "properties" in kept:
+        below = kept["properties"].items()
+        kept["properties"] = {name: _without_words(value) for name, value in below}
+    if booleans := [_YAML_1_1[word] for word in kept.get("enum", ()) if word in _YAML_1_1]:
+        del kept["type"]
+        kept["enum"] = [*kept["enum"], *booleans]
+    if kept.get("type") in ("object", "array"):
+        # What a heading alone is: agents take it for an empty section, list or map.
+        kept["type"] = [kept["type"], "null"]
+    return kept
+
+
+_WORDS = ("default", "description", "examples", "title")
+#: Helm reads values as YAML 1.1, which makes booleans of these; the agents take both.
+_YAML_1_1 = {"on": True, "off": False}
 
 
 def _object() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.config import loader
+from koordlet.config import loader, sections
 from tools.docs import surfaces
 
 RECORDS = sorted((Path(__file__).parents[3] / "fixtures/surfaces").glob("*.txt"))
@@ -29,8 +29,8 @@ def test_no_name_of_a_version_is_gone(record: Path) -> None:
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: str(path.stem))
 def test_the_whole_configuration_of_a_version_is_valid(config: Path) -> None:
-    """Every key that it had, with the value that it had, without a warning."""
+    """Every key that it had, with the value that it had; a warning names each that went since."""
     loaded = loader.from_text(config.read_text(), str(config), {}, {})
 
-    assert loaded.warnings == ()
+    assert [w for w in loaded.warnings if f" {sections.DEPRECATED}: " not in w] == []
     assert len(config.read_text().splitlines()) > 200
