@@ -202,7 +202,7 @@ def legend(document: documents.Document) -> text.Text:
     members: dict[tuple[str, str], list[object]] = {}
     for cpu, owner in owners(document).items():
         members.setdefault(owner, []).append(use.get(str(cpu)))
-    line = text.Text(" " * _LABEL, no_wrap=True)
+    line = text.Text(no_wrap=True)
     for (colour, name), values in sorted(members.items(), key=lambda item: -len(item[1])):
         known = [value for value in values if isinstance(value, int | float)]
         busy = f"{sum(known):.2f}" if known else "-"

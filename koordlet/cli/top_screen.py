@@ -39,11 +39,11 @@ _LEAST = 4
 HELP = """\
 c m t p i w n   sort by CPU, memory, throttling, pressure, I/O, network, name
 /               filter by name, namespace or class; Enter ends, Escape clears
-up down         move through the workloads, also with k and j, page keys, the wheel
+up down         move through the workloads; also k and j, page keys, the wheel
 Enter           explain the chosen workload or CPU; Escape closes
-click           choose a workload or CPU, once more explain it; on a head sort by it
+click           choose a workload or CPU, again: explain it; on a head: sort
 Tab             to the CPUs and back; arrows choose one
-left right      of a recording (--replay): one moment back or on; a click on its bar goes there
+left right      in a recording: one moment back or on, or click its bar
 space           stop and go on
 h ?             this page
 q               quit"""
@@ -279,7 +279,7 @@ def _workloads(document: documents.Document, how: Show, room: int) -> table.Tabl
         if how.width >= column.width or column.key == how.sort
     ]
     for column in shown:
-        head = column.head + ("v" if column.key == how.sort else "")
+        head = column.head + (("▾" if how.bars else "v") if column.key == how.sort else "")
         form: dict[str, Any] = {"justify": "right" if column.key else "left", "max_width": 10}
         if column.key == "n":
             form = {"ratio": 1, "min_width": 16}

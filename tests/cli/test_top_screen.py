@@ -31,6 +31,16 @@ def document() -> documents.Document:
     return node_json.document(test_usage_families.shown(), "1.2.3")
 
 
+def test_the_help_is_whole_on_the_smallest_terminal() -> None:
+    """All of its lines fit into 24 of 80 columns; nothing is cut."""
+    lines = drawn(document(), help=True)
+
+    assert [line for line in lines if line in top_screen.HELP.splitlines()] == (
+        top_screen.HELP.splitlines()
+    )
+    assert len(lines) <= 24
+
+
 def test_what_is_shown() -> None:
     """Node, pools with their CPUs, workloads with what they use."""
     text = "\n".join(drawn(document()))
@@ -77,8 +87,8 @@ def test_a_place_of_the_screen_is_what_is_shown_there(size: tuple[int, int]) -> 
     def clicked(column: int, line: int) -> dict[str, Any]:
         return dict(top_screen.pointed(many, show, (column, line)))
 
-    [head] = [n for n, line in enumerate(lines) if "CPUv" in line]
-    assert clicked(lines[head].index("CPUv"), head) == {"sort": "c"}
+    [head] = [n for n, line in enumerate(lines) if "CPU▾" in line]
+    assert clicked(lines[head].index("CPU▾"), head) == {"sort": "c"}
     assert clicked(lines[head].index("workload"), head) == {"sort": "n"}
     names = [str(row["name"]) for row in top_workloads.chosen(many, show.sort, show.filter)]
     below = range(head + 1, len(lines) - 1, 5)
@@ -195,7 +205,7 @@ def test_network_is_shown() -> None:
     shown = [line for line in lines if line.startswith("a/")]
     assert [line.split()[0] for line in shown] == ["a/y", "a/x"]
     assert "10.0M" in shown[0]
-    assert any("netv" in line for line in lines)
+    assert any("net▾" in line for line in lines)
 
 
 def test_hostile_names_do_not_steer() -> None:

@@ -124,7 +124,7 @@ def test_a_click_is_heard(opened: typing.Callable[..., Terminal]) -> None:
     terminal = opened("--every", "3600", rows=40, columns=100)
     terminal.until("sort c m t")
     terminal.press(b"h")
-    terminal.until("choose a workload or CPU, once more")
+    terminal.until("choose a workload or CPU, again")
     terminal.text = ""
     terminal.press(b"\x1b[<0;3;3M\x1b[<0;3;3m")
     terminal.until("no workloads declared")
