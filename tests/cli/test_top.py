@@ -53,7 +53,7 @@ def said(document: dict[str, object]) -> bytes:
 
 def test_the_agents_document(capsys: pytest.CaptureFixture[str]) -> None:
     """With an agent, ``--once -o json`` is what the agent says, and nothing else."""
-    sent = node_json.document(test_usage_families.shown(), "1.2.3")
+    sent = node_json.document(test_usage_families.busy_view(), "1.2.3")
     with answering(said(sent)) as address:
         assert cli.main(["top", "--once", "-o", "json", "--address", address]) == 0
     found = json.loads(capsys.readouterr().out)

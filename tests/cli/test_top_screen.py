@@ -28,7 +28,7 @@ def drawn(found: documents.Document, **how: Any) -> list[str]:
 
 def document() -> documents.Document:
     """A node with a pod and a host application."""
-    return node_json.document(test_usage_families.shown(), "1.2.3")
+    return node_json.document(test_usage_families.busy_view(), "1.2.3")
 
 
 def test_what_is_shown() -> None:

@@ -24,7 +24,8 @@ FOLDERS = (
         f"tests/{name}"
         for name in (
             *("bench", "browser", "client", "config", "conformance", "demo", "history", "host"),
-            *("http", "kit", "kube", "kubeapi", "model", "policy", "rpc", "state", "tools"),
+            *("http", "kit", "kube", "kubeapi", "model", "policy", "report", "rpc"),
+            *("state", "tools"),
         )
     ),
 )
