@@ -23,8 +23,8 @@ FOLDERS = (
     *(
         f"tests/{name}"
         for name in (
-            *("bench", "browser", "client", "config", "conformance", "demo", "history", "host"),
-            *("http", "kit", "kube", "kubeapi", "model", "policy", "report", "rpc"),
+            *("bench", "browser", "cli", "client", "config", "conformance", "demo", "history"),
+            *("host", "http", "kit", "kube", "kubeapi", "model", "policy", "report", "rpc"),
             *("state", "tools"),
         )
     ),
