@@ -23,9 +23,9 @@ FOLDERS = (
     *(
         f"tests/{name}"
         for name in (
-            *("bench", "browser", "cli", "client", "config", "conformance", "demo", "history"),
-            *("host", "http", "kit", "kube", "kubeapi", "model", "policy", "report", "rpc"),
-            *("state", "tools"),
+            *("bench", "browser", "cli", "client", "cluster", "config", "conformance", "demo"),
+            *("deploy", "docs", "history", "host", "http", "kit", "kube", "kubeapi", "model"),
+            *("policy", "report", "rpc", "state", "tools"),
         )
     ),
 )
