@@ -16,7 +16,7 @@ from koordlet.history import series
 from koordlet.kubeapi import objects
 from koordlet.report import rows
 from koordlet.state import paths
-from tests.report.test_writing import MANNERS, NODE_REF, Counting, Racing, offering, play, seen
+from tests.report.test_writing import MANNERS, NODE_REF, Counting, Racing, node_view, offering, play
 
 QUIET = {
     "KOORDLET_REPORT__HTTP__ENABLED": "false",
@@ -31,7 +31,7 @@ def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, fin
     """Taints, conditions and resources go; with a successor to come all of it stays."""
 
     async def body(store: Counting) -> None:
-        now = offering(seen(), cpu=4000)
+        now = offering(node_view(), cpu=4000)
         where = paths.choose({}, root=True, state_dir=str(ram))
         cluster = endpoints.Cluster(store=store.store, by_default=True)
         report = loader.from_text(None, "", QUIET, {}).config.report

@@ -28,12 +28,12 @@ def log(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def asked(log: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    """The pods of the records that answer a question, newest first."""
+def ask(log: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    """Ask the log; the pods of the records that answer, newest first."""
     assert cli.main(["audit", "--state-dir", str(log), "-o", "json", *words]) == 0
     document = json.loads(capsys.readouterr().out)
     assert next(iter(document)) == "version"
-    return [one["pod"] for one in document["records"]]
+    return [record["pod"] for record in document["records"]]
 
 
 @pytest.mark.parametrize(
@@ -51,18 +51,18 @@ def test_questions(
     log: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], expected: list[str]
 ) -> None:
     """By time, pod and policy, across both files, newest first."""
-    assert asked(log, capsys, *words) == expected
+    assert ask(log, capsys, *words) == expected
 
 
 def test_the_table_for_people(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """When, what, which pod and why; what is damaged is said."""
     assert cli.main(["audit", "--state-dir", str(log)]) == 0
-    shown = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
 
-    assert shown[0].split() == ["WHEN", "VERDICT", "POLICY", "POD", "FILE", "WAS", "VALUE", "WHY"]
-    assert "1970-01-01 00:05:00" in shown[1]
-    assert shown[1].endswith("the BE pool")
-    assert shown[-1] == "1 damaged lines are left out"
+    assert lines[0].split() == ["WHEN", "VERDICT", "POLICY", "POD", "FILE", "WAS", "VALUE", "WHY"]
+    assert "1970-01-01 00:05:00" in lines[1]
+    assert lines[1].endswith("the BE pool")
+    assert lines[-1] == "1 damaged lines are left out"
 
 
 def test_a_place_without_a_log_has_nothing(

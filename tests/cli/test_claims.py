@@ -46,11 +46,11 @@ def test_claims_are_listed_described_and_explained(
             more = kit.resource_slice(["c"], node="m")
             await store.create(kinds.RESOURCE_SLICES, more)
             limits = {"resources": {"limits": {"example.com/card": "1"}}}
-            there = {"kubernetes.io/hostname": "m"}
-            await world.pod("card", container=limits, nodeSelector=there)
+            selector = {"kubernetes.io/hostname": "m"}
+            await world.pod("card", container=limits, nodeSelector=selector)
             await world.until_placed("card")
-            made, *_ = (await answer("get", "claims")).splitlines()[1].split()
-            described = await answer("describe", "claim", made)
+            claim_name, *_ = (await answer("get", "claims")).splitlines()[1].split()
+            described = await answer("describe", "claim", claim_name)
             assert "Made for:  one pod, for its extended resources" in described
             assert "container-0-request-0  gpu.example/m/c" in described
             explained = (await answer("explain", "claim", "picky")).splitlines()

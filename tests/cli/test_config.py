@@ -43,25 +43,25 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """The path of a configuration file."""
-    found = tmp_path / "config.yaml"
-    found.write_text(BODY)
-    return str(found)
+    file = tmp_path / "config.yaml"
+    file.write_text(BODY)
+    return str(file)
 
 
 def test_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON has version, config and the origin of each value by its path."""
     assert cli.main(["config", "--config", path, "-o", "json"]) == 0
 
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert (next(iter(found)), found["version"]) == ("version", "v1")
-    assert {"version", "config", "origins"} <= set(found)
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (next(iter(document)), document["version"]) == ("version", "v1")
+    assert {"version", "config", "origins"} <= set(document)
     assert (
-        found["config"]["mode"],
-        found["config"]["policies"]["shared_pools"]["mode"],
+        document["config"]["mode"],
+        document["config"]["policies"]["shared_pools"]["mode"],
     ) == ("observe", "off")
-    assert found["origins"]["state.handoverSeconds"] == "built-in"
-    assert f"{path}:3" == found["origins"]["mode"]
-    assert f"{path}:8" == found["origins"]["workloads[0].qos"]
+    assert document["origins"]["state.handoverSeconds"] == "built-in"
+    assert f"{path}:3" == document["origins"]["mode"]
+    assert f"{path}:8" == document["origins"]["workloads[0].qos"]
 
 
 def test_table(
@@ -102,8 +102,8 @@ def test_yaml_round_trip(labels: dict[str, str]) -> None:
     assert effective.config == loader.from_text(text, "f", {}, {}).config
 
 
-def _everywhere(found: schema.Config) -> dict[str, str]:
-    return {places.dotted(loc): "f:1" for loc, _ in layers.leaves(plain.document(found))}
+def _everywhere(config: schema.Config) -> dict[str, str]:
+    return {places.dotted(loc): "f:1" for loc, _ in layers.leaves(plain.document(config))}
 
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,12 +168,12 @@ def test_what_the_cluster_says_stands_beside_the_file(
     assert status == 0
     key = "resourceUsedThresholdWithBE.cpuSuppressThresholdPercent"
     if form == "json":
-        said = json.loads(out)["cluster"]
-        assert (said["values"][key], said["origins"][key]) == (60, "slo-controller-config")
-        assert any("sometimes" in one for one in said["problems"])
+        cluster = json.loads(out)["cluster"]
+        assert (cluster["values"][key], cluster["origins"][key]) == (60, "slo-controller-config")
+        assert any("sometimes" in problem for problem in cluster["problems"])
         return
-    [line] = [one for one in out.splitlines() if key in one]
-    assert line.split()[-2:] == ["60", "slo-controller-config"]
+    [row] = [line for line in out.splitlines() if key in line]
+    assert row.split()[-2:] == ["60", "slo-controller-config"]
     assert "sometimes" in out
     if form == "yaml":
         assert (
@@ -198,9 +198,9 @@ def test_thresholds_are_held_against_the_kubelets(
     assert cli.main(words) == 0
     assert "--kubelet-config" in capsys.readouterr().err
     assert cli.main([*words, "--kubelet-config", str(kubelet)]) == 2
-    said = capsys.readouterr().err
-    assert f"{ours}:6" in said
-    assert "memory.available<200Mi is not earlier than the kubelet's 200Mi" in said
+    error = capsys.readouterr().err
+    assert f"{ours}:6" in error
+    assert "memory.available<200Mi is not earlier than the kubelet's 200Mi" in error
     kubelet.write_text(f"{head}evictionHard: {{memory.available: 100Mi}}\n")
     assert cli.main([*words, "--kubelet-config", str(kubelet)]) == 0
     assert not capsys.readouterr().err

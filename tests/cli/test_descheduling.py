@@ -80,9 +80,9 @@ def test_sim_refuses_by_name_what_a_round_would_not_heed(
     """The answer would be that of another question."""
     dump, policy = files(tmp_path)
     assert cli.main(["sim", dump, "--deschedule", policy, option, value]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert option in shown.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert option in printed.err
 
 
 def test_a_configuration_that_is_none_is_refused_with_its_field(
@@ -225,8 +225,8 @@ def test_each_strategy_finds_its_pods_in_a_larger_dump_and_one_rate_bounds_them_
         items, configuration.read(body, "f"), descheduling.NOW, disruption=free
     ).run()
     moves = document["moves"]
-    assert collections.Counter(each["strategy"] for each in moves) == dict.fromkeys(WANTED, 3)
-    assert {int(each["node"][1:]) for each in moves} == set(range(18))
+    assert collections.Counter(move["strategy"] for move in moves) == dict.fromkeys(WANTED, 3)
+    assert {int(move["node"][1:]) for move in moves} == set(range(18))
     assert not document["refused"]
     assert not document["notes"]
     _, policy = files(tmp_path, body)

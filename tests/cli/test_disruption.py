@@ -52,9 +52,9 @@ def test_budgets_and_avoid_lists_are_shown(ram: Path, capsys: pytest.CaptureFixt
             assert text.splitlines()[-1].split()[1:] == [
                 *("a", "Rebalanced", "descheduler/test", "yes"),
             ]
-            await asyncio.to_thread(refused, address)
+            await asyncio.to_thread(check_refusal, address)
 
-    def refused(address: str) -> None:
+    def check_refusal(address: str) -> None:
         capsys.readouterr()
         assert cli.main(["describe", "budget", "none", "--address", address]) == 1
         assert capsys.readouterr().err == (

@@ -31,14 +31,14 @@ def words(tmp_path: Path) -> list[str]:
     return ["--root", str(root), "--config", str(tmp_path / "config.yaml")]
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What is printed."""
+def ask(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Run the command; what it prints."""
     assert cli.main(["explain", *words]) == 0
     return capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("cpu", "said"),
+    ("cpu", "parts"),
     [
         ("0", ["CPU 0: reserved", "held by  node", "configuration policies.reserved_cpus.cpus"]),
         ("1", ["CPU 1: LSE", "host/db since", "sibling  CPU 9: LSE host/db", "pools    none"]),
@@ -48,32 +48,32 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ],
 )
 def test_a_cpu(
-    words: list[str], capsys: pytest.CaptureFixture[str], cpu: str, said: list[str]
+    words: list[str], capsys: pytest.CaptureFixture[str], cpu: str, parts: list[str]
 ) -> None:
     """Owner, holder, why, pools, place, siblings."""
-    out = asked(capsys, "cpu", cpu, *words)
+    out = ask(capsys, "cpu", cpu, *words)
 
-    for each in said:
-        assert each in out
+    for part in parts:
+        assert part in out
 
 
 def test_a_cpu_as_json(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """One document, version first, and the numbers of the machine."""
-    found = json.loads(asked(capsys, "cpu", "1", *words, "-o", "json"))
+    document = json.loads(ask(capsys, "cpu", "1", *words, "-o", "json"))
 
-    assert next(iter(found)) == "version"
-    assert (found["owner"], found["holder"], found["node"]) == ("LSE", "host/db", 0)
+    assert next(iter(document)) == "version"
+    assert (document["owner"], document["holder"], document["node"]) == ("LSE", "host/db", 0)
 
 
 def test_a_pod(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """What it holds, what each policy says of it, what is wrong."""
-    db, bad = (asked(capsys, "pod", f"host/{name}", *words) for name in ("db", "bad"))
+    db, bad = (ask(capsys, "pod", f"host/{name}", *words) for name in ("db", "bad"))
 
     assert "holds      CPUs 1,9 alone" in db
     assert "shared_pools: LSE host/db: its exclusive CPUs" in db
     assert "nothing is wrong" in db
     assert "! ExclusiveCPUsRefused: CPUs 9: 9 belong to another exclusive workload" in bad
-    document = json.loads(asked(capsys, "pod", "host/db", *words, "-o", "json"))
+    document = json.loads(ask(capsys, "pod", "host/db", *words, "-o", "json"))
     assert document["holds"]["cpus"] == "1,9"
 
 
@@ -93,10 +93,10 @@ def test_what_is_not_there(
 ) -> None:
     """The error names the culprit and what there is."""
     assert cli.main(["explain", *question, *words]) == 2
-    said = capsys.readouterr().err
+    error = capsys.readouterr().err
 
-    assert culprit in said
-    assert fix in said
+    assert culprit in error
+    assert fix in error
 
 
 def test_owners_are_colours(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,6 +126,6 @@ def test_resize_of_a_pod_is_told_with_what_counts_meanwhile(
     resize: str | None, line: str | None
 ) -> None:
     """The kubelet's condition PodResizePending; nothing is said where there is none."""
-    shown = list(explain_pod.lines({"namespace": "d", "name": "p", "resize": resize}))
-    starts = [each[: len(line or each)] for each in shown if "resize" in each]
+    lines = list(explain_pod.lines({"namespace": "d", "name": "p", "resize": resize}))
+    starts = [row[: len(line or row)] for row in lines if "resize" in row]
     assert starts == ([line] if line else [])

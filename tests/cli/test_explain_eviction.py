@@ -43,10 +43,10 @@ PLAN: dict[str, Any] = {
 
 def test_conditions_of_ours_are_told_too() -> None:
     """What stalls and swap beside the kubelet's three; what is about CPUs is not."""
-    found = explain_eviction.document(PLAN, None)
-    text = list(explain_eviction.lines(found))
+    document = explain_eviction.document(PLAN, None)
+    text = list(explain_eviction.lines(document))
 
-    assert [one["type"] for one in found["conditions"]] == [
+    assert [condition["type"] for condition in document["conditions"]] == [
         "MemoryPressure",
         "CPUStalled",
         "SwapPressure",
@@ -67,8 +67,8 @@ def test_every_candidate_with_its_keys() -> None:
 
 def test_one_pod() -> None:
     """Its row alone, at its place; a name that nobody has is a mistake of the caller."""
-    found = explain_eviction.document(PLAN, "d/a")
-    evictions: Any = found["evictions"]
+    document = explain_eviction.document(PLAN, "d/a")
+    evictions: Any = document["evictions"]
 
     assert [(row["place"], row["pod"]) for row in evictions[0]["ranking"]] == [(2, "d/a")]
     with pytest.raises(errors.UsageError, match="no candidate"):

@@ -24,8 +24,8 @@ def site(ram: Path) -> agents.Site:
     return test_interrupted.workloads("v1", ram)
 
 
-def explained(site: agents.Site, path: str = CPUS) -> documents.Document:
-    """What is known of a file, from the outside of any agent."""
+def explain(site: agents.Site, path: str = CPUS) -> documents.Document:
+    """All that is known of a file, from the outside of any agent."""
     identity = machine.identify(site.host)
     entries = journal.peek(
         site.paths.journal, machine_id=identity.machine_id, boot_id=identity.boot_id
@@ -40,35 +40,36 @@ def explained(site: agents.Site, path: str = CPUS) -> documents.Document:
     )
 
 
-def said(site: agents.Site, path: str = CPUS) -> str:
+def explain_in_words(site: agents.Site, path: str = CPUS) -> str:
     """The same for a person."""
-    return "\n".join(explain_write.lines(explained(site, path)))
+    return "\n".join(explain_write.lines(explain(site, path)))
 
 
 def test_before_anything_was_done(site: agents.Site) -> None:
     """Who wants what and why, what the file takes, whose it is."""
-    now = explained(site)
-    [wish] = documents.rows(now, "wanted")
+    document = explain(site)
+    [wish] = documents.rows(document, "wanted")
 
-    assert (now["verdict"], now["before"], now["pod"]) == ("to be written", None, "host/web")
-    assert wish["value"] == documents.rows(now, "actions")[0]["value"]
-    assert documents.part(now, "file")["name"] == "cpuset.cpus"
-    assert f"wanted   {wish['value']} by shared_pools: {wish['reason']}" in said(site)
+    assert (document["verdict"], document["pod"]) == ("to be written", "host/web")
+    assert document["before"] is None
+    assert wish["value"] == documents.rows(document, "actions")[0]["value"]
+    assert documents.part(document, "file")["name"] == "cpuset.cpus"
+    assert f"wanted   {wish['value']} by shared_pools: {wish['reason']}" in explain_in_words(site)
 
 
 def test_once_it_was_done(site: agents.Site) -> None:
     """What was there before, what is ours, what the log says; nothing is repaired by looking."""
-    original = explained(site)["value"]
+    original = explain(site)["value"]
     site.settle()
     kept = site.paths.journal.read_bytes()
-    now = explained(site)
+    document = explain(site)
 
-    assert now["verdict"] == "as it is wanted"
-    before = documents.part(now, "before")
-    assert (original, [now["value"]]) == (before["original"], before["ours"])
-    assert now["value"] == documents.rows(now, "records")[0]["value"]
-    assert f"before   {original!r}, until 2026-" in said(site)
-    assert "UTC done: " in said(site)
+    assert document["verdict"] == "as it is wanted"
+    before = documents.part(document, "before")
+    assert (original, [document["value"]]) == (before["original"], before["ours"])
+    assert document["value"] == documents.rows(document, "records")[0]["value"]
+    assert f"before   {original!r}, until 2026-" in explain_in_words(site)
+    assert "UTC done: " in explain_in_words(site)
     assert kept == site.paths.journal.read_bytes()
 
 
@@ -77,13 +78,13 @@ def test_what_nobody_wants_any_more(site: agents.Site) -> None:
     site.settle()
     site.config = ""
 
-    assert "it is put back" in str(explained(site)["verdict"])
+    assert "it is put back" in str(explain(site)["verdict"])
 
 
 def test_what_is_nobody_s(site: agents.Site) -> None:
     """No policy wants anything, koordlet has not written it; absent files are said to be that."""
-    assert "nobody's" in str(explained(site, "/sys/fs/cgroup/cpu/web/cpu.shares")["verdict"])
-    assert "not there" in said(site, "/sys/fs/cgroup/nowhere/else")
+    assert "nobody's" in str(explain(site, "/sys/fs/cgroup/cpu/web/cpu.shares")["verdict"])
+    assert "not there" in explain_in_words(site, "/sys/fs/cgroup/nowhere/else")
 
 
 def test_what_was_put_back(site: agents.Site) -> None:
@@ -91,8 +92,8 @@ def test_what_was_put_back(site: agents.Site) -> None:
     site.config = ""
     done = {"at": 1.79e9, "verdict": "done", "policy": "adaptive", "was": "-1", "value": "5000"}
     records = [{**done, "reason": "adaptive: it hurts"}, {**done, "reason": "back to what it was"}]
-    found = explain_write.document(CPUS, site.host, site.line().draft({}), None, records)
-    text = "\n".join(explain_write.lines(found))
+    document = explain_write.document(CPUS, site.host, site.line().draft({}), None, records)
+    text = "\n".join(explain_write.lines(document))
 
     assert "nobody's now: " in text
     assert "has not written it" not in text
@@ -111,10 +112,10 @@ def test_a_recorded_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     """One document; neither journal nor log of the machine that it is looked at on."""
     machines.to_directory(machines.xeon_2s_smt2(), tmp_path)
     assert cli.main(["explain", "write", CPUS, "--root", str(tmp_path), "-o", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
 
-    assert next(iter(found)) == "version"
-    assert (found["path"], found["before"], found["records"]) == (CPUS, None, [])
+    assert next(iter(document)) == "version"
+    assert (document["path"], document["before"], document["records"]) == (CPUS, None, [])
 
 
 @pytest.mark.parametrize("path", ["web/cpuset.cpus", "/sys/../etc/passwd", "/a//b"])

@@ -43,9 +43,9 @@ def test_get_workloads(address: str, name: str, capsys: pytest.CaptureFixture[st
     assert cli.main(["get", "workloads", "--address", address]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
     assert cli.main(["get", "workloads", name, "--address", address, "-o", "json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["workloads"]
+    (workload,) = json.loads(capsys.readouterr().out)["workloads"]
 
-    assert (found["name"], found["qos"], found["cpus"]) == ("web", "LS", "2-6")
+    assert (workload["name"], workload["qos"], workload["cpus"]) == ("web", "LS", "2-6")
 
 
 @pytest.mark.parametrize("what", ["node", "workloads"])
@@ -81,14 +81,14 @@ def test_nobody_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_nodes_of_a_scheduler_are_told_in_units() -> None:
     """Memory as people say it; what the scheduler does not say is a dash."""
-    told = {"pods": 2, "unschedulable": False, "pressures": []}
+    common = {"pods": 2, "unschedulable": False, "pressures": []}
     amounts = {"requested": {"cpu": "5", "memory": "9663676416"}}
     allocatable = {"cpu": "8", "memory": "17179869184"}
 
     _, known, unknown = feed_options.scheduler_lines(
         [
-            {"name": "n1", **told, **amounts, "allocatable": allocatable},
-            {"name": "n2", **told, "requested": {}, "allocatable": {}},
+            {"name": "n1", **common, **amounts, "allocatable": allocatable},
+            {"name": "n2", **common, "requested": {}, "allocatable": {}},
         ]
     )
 

@@ -11,7 +11,7 @@ import pytest
 from koordlet import cli
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.migration import job
-from tests.kit import schedulers
+from tests.kit import deadline, schedulers
 
 JOBS = kinds.POD_MIGRATION_JOBS
 
@@ -63,15 +63,15 @@ def test_jobs_of_a_cluster_are_made_listed_and_described(
             assert world.serving is not None
             where = ["--kubeconfig", str(world.serving.kubeconfig(ram / "k"))]
 
-            async def told(*words: str, status: int = 0) -> str:
+            async def run(*words: str, status: int = 0) -> str:
                 assert await asyncio.to_thread(cli.main, [*words, *where]) == status
                 return capsys.readouterr().out
 
-            await told("migrate", "d/web-1", "--reason", "hot")
+            await run("migrate", "d/web-1", "--reason", "hot")
             listing = await objects.collect(world.store.list(JOBS))
             (name,) = (objects.text(body, "name") for body in listing.items)
-            assert f"{name}  d/web-1  Pending" in await told("get", "migrations")
-            waiting = asyncio.ensure_future(told("migrate", "d/web-2", "--wait", status=1))
+            assert f"{name}  d/web-1  Pending" in await run("get", "migrations")
+            waiting = asyncio.ensure_future(run("migrate", "d/web-2", "--wait", status=1))
             known = await world.until(lambda known: len(known) == 2, JOBS)
             (second,) = known.keys() - {name}
             failed = {"status": {"phase": "Failed", "reason": "Timeout", "message": "too late"}}
@@ -79,21 +79,22 @@ def test_jobs_of_a_cluster_are_made_listed_and_described(
                 objects.Ref(JOBS, second), objects.Merge(failed), subresource="status"
             )
             assert "too late" in await waiting
-            waiting = asyncio.ensure_future(told("migrate", "d/web-3", "--wait", status=1))
+            waiting = asyncio.ensure_future(run("migrate", "d/web-3", "--wait", status=1))
             known = await world.until(lambda known: len(known) == 3, JOBS)
             (third,) = known.keys() - {name, second}
             # Its first line: it is known to whoever waits.
-            while "Pending" not in capsys.readouterr().err:  # noqa: ASYNC110 -- another thread prints
-                await asyncio.sleep(0.01)
+            await deadline.comes(
+                lambda: "Pending" in capsys.readouterr().err, seconds=schedulers.PATIENCE
+            )
             await world.store.delete(objects.Ref(JOBS, third))
             assert "Phase:       Pending" in await waiting
-            shown = await told("describe", "migration", second)
-            assert "Phase:       Failed" in shown
-            assert "Timeline:" in shown
-            document = json.loads(await told("get", "migrations", second, "-o", "json"))
+            described = await run("describe", "migration", second)
+            assert "Phase:       Failed" in described
+            assert "Timeline:" in described
+            document = json.loads(await run("get", "migrations", second, "-o", "json"))
             assert document["migrations"][0]["message"] == "too late"
             change = json.loads(
-                await told("watch", "migrations", second, "--count", "1", "-o", "json")
+                await run("watch", "migrations", second, "--count", "1", "-o", "json")
             )
             assert change["migration"]["phase"] == "Failed"
 

@@ -30,9 +30,9 @@ def pod(name: str, on: str, labels: dict[str, str], **notes: str) -> dict[str, A
 
 def agent(*args: str) -> dict[str, Any]:
     """Koordinator's DaemonSet."""
-    boxes = [{"name": "koordlet", "command": ["/koordlet"], "args": list(args)}]
+    containers = [{"name": "koordlet", "command": ["/koordlet"], "args": list(args)}]
     meta = {"name": "koordlet", "namespace": "koordinator-system"}
-    spec = {"template": {"spec": {"containers": boxes}}}
+    spec = {"template": {"spec": {"containers": containers}}}
     return {"kind": "DaemonSet", "metadata": meta, "spec": spec}
 
 
@@ -43,10 +43,10 @@ def config_map(**data: Any) -> dict[str, Any]:
     return {"kind": "ConfigMap", "metadata": meta, "data": texts}
 
 
-def judged(
+def judge(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *bodies: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the command prints of these objects."""
+    """Run the command over these objects; its document."""
     path = tmp_path / "all.json"
     path.write_text(json.dumps({"kind": "List", "items": list(bodies)}))
     assert cli.main(["migrate-check", str(path), "-o", "json"]) == 0
@@ -56,8 +56,8 @@ def judged(
 
 
 def subjects(document: dict[str, Any], state: str) -> list[str]:
-    """Of the findings of a state."""
-    return [one["subject"] for one in document["findings"] if one["state"] == state]
+    """The subjects of the findings of a state."""
+    return [finding["subject"] for finding in document["findings"] if finding["state"] == state]
 
 
 def test_a_cluster_that_uses_what_is_the_same_has_no_finding(
@@ -69,12 +69,12 @@ def test_a_cluster_that_uses_what_is_the_same_has_no_finding(
         pod("a", "n1", {QOS: "LS", "app": "x"}),
         agent("-addr=:19316", "--feature-gates=BECPUSuppress=true,BECPUEvict=false"),
     )
-    document = judged(tmp_path, capsys, *bodies)
+    document = judge(tmp_path, capsys, *bodies)
     # Where its agent listens is set by another key here, whatever the port.
     assert [f["subject"].rpartition(": ")[2] for f in document["findings"]] == ["flag addr"]
     assert document["nodes"][0]["pods"] == {"LS": 1}
 
-    assert judged(tmp_path, capsys, node("n1"))["findings"] == []
+    assert judge(tmp_path, capsys, node("n1"))["findings"] == []
     assert cli.main(["migrate-check", str(tmp_path / "all.json")]) == 0
     assert "nothing differs" in capsys.readouterr().out
 
@@ -84,7 +84,7 @@ def test_gates_flags_and_the_port_of_its_agent(
 ) -> None:
     """What is on and means something else here, with the key that means it."""
     gates = "--feature-gates=AllAlpha=false,BECPUEvict=true,PodResourcesProxy=true,Unheard=true"
-    document = judged(tmp_path, capsys, agent(gates, "-cgroup-root-dir=/host-cgroup/"))
+    document = judge(tmp_path, capsys, agent(gates, "-cgroup-root-dir=/host-cgroup/"))
 
     port, evict, *_ = document["findings"]
     assert "port 9316" in port["message"]
@@ -113,7 +113,7 @@ def test_each_node_has_the_strategies_that_its_agent_would_read(
         "metadata": {"name": "n3"},
         "spec": {"resourceUsedThresholdWithBE": {"enable": True}},
     }
-    document = judged(
+    document = judge(
         *(tmp_path, capsys, node("n1", pool="a"), node("n2"), node("n3"), slo),
         config_map(resource_threshold_config=threshold, cpu_normalization_config={}),
     )
@@ -121,7 +121,7 @@ def test_each_node_has_the_strategies_that_its_agent_would_read(
     percent, enable = (
         f"resourceUsedThresholdWithBE.{name}" for name in ("cpuSuppressThresholdPercent", "enable")
     )
-    assert [one["strategies"] for one in document["nodes"]] == [
+    assert [row["strategies"] for row in document["nodes"]] == [
         {percent: 60},
         {enable: True, percent: 60},
         {enable: True},
@@ -141,7 +141,7 @@ def test_texts_that_cannot_be_read_are_named_with_their_node_or_pod(
     bad["metadata"]["annotations"] = {"node.koordinator.sh/colocation-strategy": "[]"}
     bodies = (bad, pod("p", "n1", {}, **burst), pod("", "n1", {}))
     strategy = config_map(resource_threshold_config={"clusterStrategy": {"enable": True}})
-    document = judged(tmp_path, capsys, *bodies, strategy)
+    document = judge(tmp_path, capsys, *bodies, strategy)
 
     assert subjects(document, "broken") == ["node n1", "pod d/p", "pod d/"]
     assert cli.main(["migrate-check", str(tmp_path / "all.json")]) == 0
@@ -165,7 +165,7 @@ def test_keys_are_named_once_with_their_users(
     """Three by name, the others by number."""
     isolated = {QOS: "BE", "koordinator.sh/gpu-isolation-provider": "HAMi-core"}
     pods = [pod(f"p{n}", "n1", isolated) for n in range(5)]
-    document = judged(tmp_path, capsys, *pods, pod("x", "n1", {QOS: "LSR"}, **{STATUS: "{}"}))
+    document = judge(tmp_path, capsys, *pods, pod("x", "n1", {QOS: "LSR"}, **{STATUS: "{}"}))
 
     assert subjects(document, "absent") == [
         "pod key koordinator.sh/gpu-isolation-provider: d/p0, d/p1, d/p2 and 2 more"
@@ -187,7 +187,7 @@ def test_a_cluster_is_asked_over_its_kubeconfig(
 
     asyncio.run(body())
     document = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in document["nodes"]] == ["n1"]
+    assert [row["name"] for row in document["nodes"]] == ["n1"]
     assert subjects(document, "differs") == [f"pod key {STATUS}: d/x"]
 
 

@@ -17,22 +17,22 @@ from tests.kit import schedulers
 from tests.scheduler.loop.test_pod_moves import Moving, moving
 
 
-async def begun(ram: Path, *words: str) -> Process:
-    """The program, over the cluster."""
+async def start(ram: Path, *words: str) -> Process:
+    """Start the program over the cluster."""
     command = [sys.executable, "-u", "-m", "koordlet", *words]
     command += ["--kubeconfig", str(ram / "kubeconfig")]
     return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
 
 
-async def told(ram: Path, *words: str) -> tuple[int | None, str, str]:
-    """Status, stdout and stderr of the program."""
-    process = await begun(ram, *words)
+async def run(ram: Path, *words: str) -> tuple[int | None, str, str]:
+    """Run the program; its status, stdout and stderr."""
+    process = await start(ram, *words)
     out, err = await process.communicate()
     return process.returncode, out.decode(), err.decode()
 
 
-async def budget(cluster: Moving, allowed: int) -> None:
-    """A PodDisruptionBudget of all pods that allows so many to go."""
+async def create_budget(cluster: Moving, allowed: int) -> None:
+    """Create a PodDisruptionBudget of all pods that allows so many to go."""
     ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "web", "d")
     spec = {"selector": {"matchLabels": {"app": "web"}}}
     await cluster.world.store.create(
@@ -47,18 +47,18 @@ def test_a_node_is_drained_and_given_back(ram: Path) -> None:
 
     async def body() -> None:
         async with moving(ram, over_http=True, pods=2) as cluster:
-            status, out, _ = await told(ram, "drain", "n1", "--dry-run")
+            status, out, _ = await run(ram, "drain", "n1", "--dry-run")
             assert (status, len(out.splitlines())) == (0, 4)
             assert (await cluster.left())[2] is False
 
-            status, out, err = await told(ram, "drain", "n1")
+            status, out, err = await run(ram, "drain", "n1")
             assert status == 0
             assert out.splitlines()[0].startswith("Waiting   d/web-1 n1")
             assert sum(line.startswith("Moved     d/web-") for line in out.splitlines()) == 2
             assert err.splitlines()[-1] == "koordlet: 2 moved, 0 left"
             await cluster.comes(([], [], True))
 
-            status, out, _ = await told(ram, "drain", "n1", "--undo", "-o", "json")
+            status, out, _ = await run(ram, "drain", "n1", "--undo", "-o", "json")
             assert (status, json.loads(out)["ended"]) == (0, 0)
             assert (await cluster.left())[2] is False
 
@@ -70,10 +70,10 @@ def test_one_pod_is_evicted(ram: Path) -> None:
 
     async def body() -> None:
         async with moving(ram, over_http=True, pods=1):
-            status, out, _ = await told(ram, "evict", "d/web-1", "-o", "json")
+            status, out, _ = await run(ram, "evict", "d/web-1", "-o", "json")
             document = json.loads(out)
             assert (status, document["done"], document["by"]) == (0, True, "evict")
-            assert [each["state"] for each in document["pods"]] == ["Moved"]
+            assert [pod["state"] for pod in document["pods"]] == ["Moved"]
 
     schedulers.run(body())
 
@@ -83,8 +83,8 @@ def test_an_interrupt_gives_everything_back(ram: Path) -> None:
 
     async def body() -> None:
         async with moving(ram, over_http=True, pods=2) as cluster:
-            await budget(cluster, 0)
-            process = await begun(ram, "drain", "n1")
+            await create_budget(cluster, 0)
+            process = await start(ram, "drain", "n1")
             assert process.stdout is not None
             async for line in process.stdout:
                 if line.startswith(b"Reserved") and b"PDB: " in line:

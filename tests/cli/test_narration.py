@@ -17,26 +17,26 @@ from tests.kit import demos, views
 
 def moment(at: float, milli: int | None, used: float | None = 1.5) -> view.ReportView:
     """A view at a time, with a limit and what latency-sensitive work uses; seven CPUs."""
-    shown = views.view(at=at)
+    base = views.view(at=at)
     limit = best_effort.Limit(
         policy="adaptive", actuator="", milli=milli, be_milli=7000, reason="it waits"
     )
     columns = {} if used is None else {meter.CPU_SHARE: array("d", [used])}
     shares = counters.Table(slots={"LS": 0}, columns=columns)
     return dataclasses.replace(
-        shown,
-        plan=dataclasses.replace(shown.plan, limit=limit),
-        used=dataclasses.replace(shown.used, shares=shares),
+        base,
+        plan=dataclasses.replace(base.plan, limit=limit),
+        used=dataclasses.replace(base.used, shares=shares),
     )
 
 
-def test_the_story() -> None:
-    """Use, limit, which way it went, and the reason."""
-    one = narration.Narrator()
+def test_narrator_reports_direction_and_reason_of_each_limit_change() -> None:
+    """The first line has what is used; nothing is said before the demo's work runs."""
+    narrator = narration.Narrator()
 
-    assert one.line(moment(-4.0, None)) is None
-    first, second = one.line(moment(1.0, None)), one.line(moment(4.0, 2000))
-    third = one.line(moment(7.0, 5000))
+    assert narrator.line(moment(-4.0, None)) is None
+    first, second = narrator.line(moment(1.0, None)), narrator.line(moment(4.0, 2000))
+    third = narrator.line(moment(7.0, 5000))
 
     assert first is not None
     assert second is not None
@@ -49,43 +49,43 @@ def test_the_story() -> None:
 
 def test_nothing_new() -> None:
     """A small step, a step too soon, and what is not known."""
-    one = narration.Narrator()
+    narrator = narration.Narrator()
 
-    assert one.line(moment(0.0, 2000, used=None)) is None
-    assert one.line(views.view()) is None
-    assert one.line(moment(200.0, 2000)) is not None
-    assert one.line(moment(209.0, 2100)) is None
-    assert one.line(moment(200.0 + narration.PAUSE / 2, 5000)) is None
-    assert one.line(moment(200.0 + narration.PAUSE, 5000)) is not None
+    assert narrator.line(moment(0.0, 2000, used=None)) is None
+    assert narrator.line(views.view()) is None
+    assert narrator.line(moment(200.0, 2000)) is not None
+    assert narrator.line(moment(209.0, 2100)) is None
+    assert narrator.line(moment(200.0 + narration.PAUSE / 2, 5000)) is None
+    assert narrator.line(moment(200.0 + narration.PAUSE, 5000)) is not None
 
 
 def test_requests_are_told_while_nothing_moves() -> None:
     """Every five seconds, with what they took; the limit has not moved and is not said to."""
-    one = narration.Narrator()
+    narrator = narration.Narrator()
     took = latency.Latency(answered=100, p50=3.04, p99=8.0)
-    one.line(moment(0.0, 2000), took)
-    first = one.line(moment(narration.PAUSE, 2000), took)
+    narrator.line(moment(0.0, 2000), took)
+    first = narrator.line(moment(narration.PAUSE, 2000), took)
 
     assert first is not None
     assert "(100 requests/s, p50 3.0 ms, p99 8.0 ms)" in first
-    assert one.line(moment(narration.PAUSE + 4.0, 2000), took) is None
-    later = one.line(moment(narration.PAUSE + narration.SILENCE, 2000), took)
+    assert narrator.line(moment(narration.PAUSE + 4.0, 2000), took) is None
+    later = narrator.line(moment(narration.PAUSE + narration.SILENCE, 2000), took)
     assert later is not None
     assert "may have 2.00 CPUs: it waits" in later
 
 
 def test_who_does_not_act_is_said_not_to_act() -> None:
     """In shadow a policy says what it would do, with or without a limit."""
-    shown = moment(0.0, None)
-    quota = moment(0.0, 2000)
+    unlimited = moment(0.0, None)
+    limited = moment(0.0, 2000)
     for view_, words in (
-        (shown, "best-effort work uses 7.00, and does not yield: adaptive is in shadow"),
-        (quota, "is not limited, adaptive would let it have 2.00 CPUs, and does not yield"),
+        (unlimited, "best-effort work uses 7.00, and does not yield: adaptive is in shadow"),
+        (limited, "is not limited, adaptive would let it have 2.00 CPUs, and does not yield"),
     ):
         assert view_.plan.limit is not None
         limit = dataclasses.replace(view_.plan.limit, idle="adaptive is in shadow")
         narrator = narration.Narrator()
-        told = [
+        lines = [
             narrator.line(
                 dataclasses.replace(
                     view_,
@@ -95,16 +95,16 @@ def test_who_does_not_act_is_said_not_to_act() -> None:
             )
             for at in (0.0, narration.PAUSE)
         ]
-        assert words in str(told[-1])
+        assert words in str(lines[-1])
 
 
 def test_a_comparison_switches_in_turn_and_ends_with_a_summary() -> None:
     """A line for each phase, ratios with intervals, a sentence; koordlet stays on after it."""
-    play = demos.Stage(off=0.1, on=0.01)
-    text, comparing = demos.compared(play)
+    stage = demos.Stage(off=0.1, on=0.01)
+    text, comparing = demos.compared(stage)
 
     assert comparing.over
-    assert play.switched == [False, True] * 5
+    assert stage.switched == [False, True] * 5
     assert [text.count(f"  {word} ") for word in ("off", "on")] == [5, 5]
     p99 = next(line for line in text.splitlines() if line.startswith("  p99"))
     assert p99.split()[4:] == ["100.0", "ms", "10.0", "ms", "0.10", "[0.10,", "0.10]"]

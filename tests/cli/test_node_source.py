@@ -18,7 +18,7 @@ from tests.kit import agents, counting, large_machines, live, machines
 GOOD = b'{"version": "v1", "name": "n1"}'
 
 
-def words(**changes: object) -> argparse.Namespace:
+def command_line(**changes: object) -> argparse.Namespace:
     """A command line without options."""
     usual = {"root": None, "config": None, "address": None, "now": None, "pods": None}
     usual |= {"state_dir": None, "cgroup_root": None, "set": None}
@@ -59,13 +59,13 @@ def test_somebody_else_answers(body: bytes) -> None:
 def test_an_agent_that_refuses_says_why() -> None:
     """Its own words, also where they are not as they should be."""
     refusal = {"version": "v1", "error": {"message": "no such pod", "fix": "look"}}
-    for body, said in (
+    for body, problem in (
         (json.dumps(refusal).encode(), "no such pod"),
         (b'{"version": "v1", "error": 7}', "the agent refused"),
     ):
         with (
             answering(body, 404) as address,
-            pytest.raises(errors.UsageError, match=said),
+            pytest.raises(errors.UsageError, match=problem),
         ):
             node_source.Agent(address).ask("/api/v1/pods/x")
 
@@ -88,11 +88,11 @@ def test_what_is_no_address(address: str) -> None:
 def test_a_recorded_machine_is_never_asked_for(tmp_path: Path) -> None:
     """It is looked at, even where an agent would answer; an address that is given is asked."""
     machines.to_directory(large_machines.full(4), tmp_path)
-    found = node_source.choose(words(root=str(tmp_path)))
+    source = node_source.choose(command_line(root=str(tmp_path)))
 
-    assert isinstance(found, node_source.Self)
-    assert found.read()["version"] == "v1"
-    assert isinstance(node_source.choose(words(address="127.0.0.1:1")), node_source.Agent)
+    assert isinstance(source, node_source.Self)
+    assert source.read()["version"] == "v1"
+    assert isinstance(node_source.choose(command_line(address="127.0.0.1:1")), node_source.Agent)
 
 
 def test_what_workloads_use_without_an_agent() -> None:
@@ -101,7 +101,7 @@ def test_what_workloads_use_without_an_agent() -> None:
     host.live = False
     clock = agents.Clock()
     config = agents.effective("workloads: [{name: web, qos: LS, match: {cgroup: shop/web}}]")
-    alone = node_source.Self(words(), config, tick.Tick(host, config, clock=clock))
+    alone = node_source.Self(command_line(), config, tick.Tick(host, config, clock=clock))
 
     def count(seconds: int) -> None:
         base = "/sys/fs/cgroup/shop/web"
@@ -115,8 +115,8 @@ def test_what_workloads_use_without_an_agent() -> None:
     alone.settle(1.0)
     count(2)
     clock.tick()
-    found: Any = alone.read()
-    (web,) = found["workloads"]
+    document: Any = alone.read()
+    (web,) = document["workloads"]
 
     assert 1.0 == web["cpuCores"] == web["usage"]["cpuCores"]
     assert tuple(
@@ -132,6 +132,6 @@ def test_who_runs_here_without_an_agent(tmp_path: Path) -> None:
             f"kubelet: {{mode: on, address: '{address}', readOnlyPort: true,"
             f" statistics: false, directory: '{tmp_path}'}}"
         )
-        found: Any = node_source.Self(words(), config).read()
+        document: Any = node_source.Self(command_line(), config).read()
 
-    assert "web-1" in {pod["name"] for pod in found["workloads"]}, found["sources"]
+    assert "web-1" in {pod["name"] for pod in document["workloads"]}, document["sources"]

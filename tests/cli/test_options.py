@@ -22,7 +22,7 @@ def test_several() -> None:
     """Each by its key, the value as text, the origin as it is spelled; nothing is nothing."""
     flags = read("--set", "mode=observe", "--set", "state.dir=/a=b")
 
-    assert {key: one.value for key, one in flags.items() if isinstance(one, sourced.Flag)} == {
+    assert {key: flag.value for key, flag in flags.items() if isinstance(flag, sourced.Flag)} == {
         "mode": "observe",
         "state.dir": "/a=b",
     }

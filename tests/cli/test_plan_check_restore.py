@@ -56,19 +56,19 @@ def recorded(tmp_path: Path) -> list[str]:
     return ["--root", str(tmp_path / "root"), "--config", str(tmp_path / "config.yaml")]
 
 
-def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
-    """The one document that a command prints."""
+def run_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    """Run a command; the one document that it prints."""
     assert cli.main([*words, "-o", "json"]) == 0
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
-    return found
+    document: dict[str, object] = json.loads(capsys.readouterr().out)
+    return document
 
 
 def test_the_plan_for_programs(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
     """The document has the contract's keys, ``version`` first, and says what and why."""
-    found = document(capsys, "plan", *recorded)
-    writes = found["writes"]
+    document = run_json(capsys, "plan", *recorded)
+    writes = document["writes"]
 
-    assert next(iter(found)) == "version"
+    assert next(iter(document)) == "version"
     assert {
         "actions",
         "writes",
@@ -76,10 +76,11 @@ def test_the_plan_for_programs(capsys: pytest.CaptureFixture[str], recorded: lis
         "signals",
         "conditions",
         "unsupported",
-    } <= found.keys()
+    } <= document.keys()
     assert isinstance(writes, list)
     assert [
-        (one["path"], one["value"], one["was"], one["policy"], one["order"]) for one in writes
+        (write["path"], write["value"], write["was"], write["policy"], write["order"])
+        for write in writes
     ] == [("/sys/fs/cgroup/cpuset/web/cpuset.cpus", "2-3", "0-3", "shared_pools", 0)]
     assert "LSR host/web" in writes[0]["reason"]
 
@@ -108,13 +109,13 @@ def test_the_plan_for_people(capsys: pytest.CaptureFixture[str], recorded: list[
 
 def test_nothing_to_write_is_not_all_is_well() -> None:
     """What no write can change is not called right."""
-    found = [
+    tables = [
         plan_command.lines(plan.Plan(conditions=(decision.Condition(status=status, **_GONE),)))
         for status in (True, False)
     ]
 
-    assert "Nothing to write; what is wrong is named below." in found[0]
-    assert "Nothing to do: everything is as it should be." in found[1]
+    assert "Nothing to write; what is wrong is named below." in tables[0]
+    assert "Nothing to do: everything is as it should be." in tables[1]
 
 
 def test_the_plan_is_grouped_by_workload(
@@ -122,22 +123,22 @@ def test_the_plan_is_grouped_by_workload(
 ) -> None:
     """What changes for a workload stands below its name, with old and new value and reason."""
     assert cli.main(["plan", *recorded]) == 0
-    shown = capsys.readouterr().out.splitlines()
-    at = shown.index("host/web:")
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("host/web:")
 
-    assert shown[at + 1].endswith("cpuset.cpus  0-3 → 2-3")
-    assert "its exclusive CPUs" in shown[at + 2]
+    assert lines[at + 1].endswith("cpuset.cpus  0-3 → 2-3")
+    assert "its exclusive CPUs" in lines[at + 2]
 
 
 def test_check(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
     """What works and what is missing; ``--strict`` turns a gap into status 1."""
-    found = document(capsys, "check", *recorded)
+    document = run_json(capsys, "check", *recorded)
 
-    assert (found["version"], found["cgroups"]) == ("v1", "v1")
-    assert found["mode"] == "observe"
-    workloads = found["workloads"]
+    assert (document["version"], document["cgroups"]) == ("v1", "v1")
+    assert document["mode"] == "observe"
+    workloads = document["workloads"]
     assert isinstance(workloads, list)
-    assert [(one["workload"], one["cgroup"]) for one in workloads] == [
+    assert [(workload["workload"], workload["cgroup"]) for workload in workloads] == [
         ("host/web", "web"),
         ("host/gone", None),
     ]
@@ -154,11 +155,11 @@ def test_check_counts_pods_that_the_scheduler_refuses(
     where = tmp_path / "all.json"
     where.write_text(json.dumps({"kind": "List", "items": several}))
 
-    found = document(capsys, "check", "--pods", str(where), *recorded)
-    assert found["refusedByScheduler"] == {"gang": 1}
+    document = run_json(capsys, "check", "--pods", str(where), *recorded)
+    assert document["refusedByScheduler"] == {"gang": 1}
     assert cli.main(["check", "--pods", str(where), *recorded]) == 0
     assert "pods that name a gang: 1" in capsys.readouterr().out
-    assert document(capsys, "check", *recorded)["refusedByScheduler"] == {}
+    assert run_json(capsys, "check", *recorded)["refusedByScheduler"] == {}
 
 
 def test_nothing_in_the_record_is_changed(recorded: list[str]) -> None:
@@ -177,9 +178,9 @@ def test_restore_without_anything_to_restore(
 ) -> None:
     """Where no agent ever worked, restore does nothing, makes nothing, and ends with 0."""
     state = tmp_path / "state"
-    found = document(capsys, "restore", "--state-dir", str(state))
+    document = run_json(capsys, "restore", "--state-dir", str(state))
 
-    assert found == {"version": "v1", "restored": 0, "left": [], "failed": []}
+    assert document == {"version": "v1", "restored": 0, "left": [], "failed": []}
     assert not state.exists()
 
 
@@ -187,9 +188,9 @@ def test_commands_hold_the_claims_that_an_agent_has_prepared(ram: Path) -> None:
     """From its checkpoint, on the machine that it ran on; a recording has no agent."""
     site = agents.Site(kit_resctrl.machine(), ram / "state")
     claim = prepared_claims.claim("a", prepared_claims.cpus("0-1", 1))
-    with site.agent() as who:
+    with site.agent() as agent:
         record = dra_driver.DriverRecord(driver="koordlet.cpu", claims=(claim,))
-        who.checkpoints.save(dra_driver.STEM, 1, record, saved_state.encode)
+        agent.checkpoints.save(dra_driver.STEM, 1, record, saved_state.encode)
     args = argparse.Namespace(state_dir=str(ram / "state"))
     line = site.line()
     held = []

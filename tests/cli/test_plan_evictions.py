@@ -26,7 +26,7 @@ _STAT = "anon 1\nfile 0\ninactive_file 1000\ninactive_anon 0\nactive_anon 0\nune
 def plan(
     top: Path, capsys: pytest.CaptureFixture[str], pods: object, config: str, *flags: str
 ) -> dict[str, Any]:
-    """The document."""
+    """Run the command on this machine; its document, with its exit status."""
     for name, text in _MACHINE.items():
         path = top / "root" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,19 +41,18 @@ def plan(
     (top / "config.yaml").write_text(config)
     arguments = ["plan", "--root", str(top / "root"), "--pods", str(top / "pods.json")]
     code = cli.main([*arguments, "--config", str(top / "config.yaml"), "-o", "json", *flags])
-    said = capsys.readouterr()
-    printed: dict[str, Any] = json.loads(said.out or said.err)
-    printed["code"] = code
-    return printed
+    captured = capsys.readouterr()
+    document: dict[str, Any] = json.loads(captured.out or captured.err)
+    return {**document, "code": code}
 
 
-def listed(*pods: dict[str, Any]) -> dict[str, Any]:
+def pod_list(*pods: dict[str, Any]) -> dict[str, Any]:
     """As kubectl prints them."""
     return {"apiVersion": "v1", "kind": "List", "items": list(pods)}
 
 
-def one(name: str, priority: int = 0, memory: str = "100Mi") -> dict[str, Any]:
-    """One pod."""
+def running_pod(name: str, priority: int = 0, memory: str = "100Mi") -> dict[str, Any]:
+    """A pod of the kubelet that runs."""
     container = {"name": "c", "resources": {"requests": {"memory": memory}}}
     return {
         "apiVersion": "v1",
@@ -76,54 +75,54 @@ def test_a_kubelet_configuration_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its eviction keys are in force; every pod's use is known from its first look."""
-    made = plan(
+    document = plan(
         tmp_path,
         capsys,
-        listed(*(one(name) for name in "abcdefgh")),
+        pod_list(*(running_pod(name) for name in "abcdefgh")),
         _KUBELET + "evictionHard: {memory.available: 5%}\n",
     )
 
-    assert [each["pod"] for each in made["evictions"]] == ["d/h"]
-    ranking = [each["pod"] for each in made["evictions"][0]["ranking"]]
+    assert [row["pod"] for row in document["evictions"]] == ["d/h"]
+    ranking = [row["pod"] for row in document["evictions"][0]["ranking"]]
     assert ranking == [f"d/{name}" for name in "hgfedcba"]
-    (signal, derived) = made["signals"]
+    (signal, derived) = document["signals"]
     assert (signal["observed"], signal["threshold"], signal["met"]) == (
         "484000000",
         "819200012",
         True,
     )
     assert derived["met"] is None
-    holding = [each["type"] for each in made["conditions"] if each["status"] == "True"]
+    holding = [row["type"] for row in document["conditions"] if row["status"] == "True"]
     assert "MemoryPressure" in holding
 
 
 def test_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By priority, then by number."""
-    made = plan(
+    document = plan(
         tmp_path,
         capsys,
-        listed(one("a", 5), one("b"), one("c")),
+        pod_list(running_pod("a", 5), running_pod("b"), running_pod("c")),
         _OURS + "policies: {node_pressure: {evictionHard: {pid.available: 20%}}}\n",
     )
 
-    assert [each["pod"] for each in made["evictions"]] == ["d/b"]
-    assert made["evictions"][0]["signal"] == "pid.available"
+    assert [eviction["pod"] for eviction in document["evictions"]] == ["d/b"]
+    assert document["evictions"][0]["signal"] == "pid.available"
 
 
 def test_flags_as_the_kubelet_has_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They win over the file."""
-    made = plan(
+    document = plan(
         tmp_path,
         capsys,
-        listed(one("a")),
+        pod_list(running_pod("a")),
         _OURS + "policies: {node_pressure: {evictionHard: {pid.available: 20%}}}\n",
         "--eviction-hard=memory.available<1Gi",
         "--eviction-soft=memory.available<2Gi",
         "--eviction-soft-grace-period=memory.available=1m",
     )
 
-    assert [each["signal"] for each in made["evictions"]] == ["memory.available"]
-    assert "60 s of 60 s" in made["signals"][1]["why"]
+    assert [eviction["signal"] for eviction in document["evictions"]] == ["memory.available"]
+    assert "60 s of 60 s" in document["signals"][1]["why"]
 
 
 def test_statistics_of_the_kubelet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,10 +140,10 @@ def test_statistics_of_the_kubelet(tmp_path: Path, capsys: pytest.CaptureFixture
             for name, used in (("a", 70), ("b", 20))
         ],
     }
-    pods = listed(one("a"), one("b"), summary)
-    made = plan(tmp_path, capsys, pods, _KUBELET + "evictionHard: {nodefs.available: 10%}\n")
+    pods = pod_list(running_pod("a"), running_pod("b"), summary)
+    document = plan(tmp_path, capsys, pods, _KUBELET + "evictionHard: {nodefs.available: 10%}\n")
 
-    (victim,) = made["evictions"]
+    (victim,) = document["evictions"]
     assert victim["pod"] == "d/a"
     assert victim["message"] == (
         "The node was low on resource: ephemeral-storage. Threshold quantity: 10, available: 5."
@@ -165,8 +164,8 @@ def test_malformed_thresholds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     """A usage error that names the file's line and what the kubelet would say."""
-    made = plan(tmp_path, capsys, listed(), _KUBELET + text + "\n")
+    document = plan(tmp_path, capsys, pod_list(), _KUBELET + text + "\n")
 
-    assert made["code"] == 2
-    assert message in made["error"]["message"]
-    assert "config.yaml:4" in made["error"]["culprit"]
+    assert document["code"] == 2
+    assert message in document["error"]["message"]
+    assert "config.yaml:4" in document["error"]["culprit"]

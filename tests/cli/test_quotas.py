@@ -55,8 +55,8 @@ def test_quotas_are_listed_described_and_explained(
             assert json.loads(await answer("get", "quotas", "-o", "json"))["quotas"] == []
             await world.node("n1", cpu="8")
             parent = quota("p", {"cpu": 1}, {"cpu": 3}, is_parent=True)
-            for each in (parent, quota("q", {"cpu": 1}, {"cpu": 2}, parent="p")):
-                await world.store.create(kinds.ELASTIC_QUOTAS, each)
+            for body in (parent, quota("q", {"cpu": 1}, {"cpu": 2}, parent="p")):
+                await world.store.create(kinds.ELASTIC_QUOTAS, body)
             await deadline.comes(lambda: "q" in loop.core.quotas.book.nodes)
             for name in "xy":
                 await world.pod(name, cpu="1500m", labels={f"{KEY}name": "q"})
@@ -93,11 +93,11 @@ def test_quotas_are_listed_described_and_explained(
             async def peers(path: str) -> tuple[int, Any]:
                 return await asyncio.to_thread(_get, address, f"{peer}{path}")
 
-            status, told = await peers("/quota/q")
-            assert (status, told["parentName"], told["used"]) == (200, "p", {"cpu": "1500m"})
-            assert told["podCache"]["d/x"] == {"isAssigned": True, "resource": {"cpu": "1500m"}}
-            assert not told["podCache"]["d/y"]["isAssigned"]
-            assert (await peers("/quotas"))[1]["q"] == told
+            status, details = await peers("/quota/q")
+            assert (status, details["parentName"], details["used"]) == (200, "p", {"cpu": "1500m"})
+            assert details["podCache"]["d/x"] == {"isAssigned": True, "resource": {"cpu": "1500m"}}
+            assert not details["podCache"]["d/y"]["isAssigned"]
+            assert (await peers("/quotas"))[1]["q"] == details
             assert (await peers("/quota/nobody"))[0] == 404
 
     schedulers.run(body())
@@ -119,9 +119,9 @@ def test_sim_shows_what_each_quota_may_use(
     path = _file(tmp_path / "all.json", _shared())
     assert cli.main(["sim", path, "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    shares = {each["quota"]: each["runtime"]["cpu"] for each in document["quotas"][:4]}
+    shares = {row["quota"]: row["runtime"]["cpu"] for row in document["quotas"][:4]}
     assert shares == {"a": "5", "b": "31667m", "c": "53333m", "d": "10"}
-    waiting = {each["quota"]: each["waiting"] for each in document["quotas"][:4]}
+    waiting = {row["quota"]: row["waiting"] for row in document["quotas"][:4]}
     assert waiting == {"a": 0, "b": 6, "c": 6, "d": 0}
     assert cli.main(["sim", path]) == 0
     rows = [row.split() for row in capsys.readouterr().out.splitlines()]
@@ -136,8 +136,8 @@ def test_sim_tells_who_moves_where_a_quota_is_another(
     changed = _file(tmp_path / "changed.json", [quota("c", {"cpu": 65}, {"cpu": 100})])
     assert cli.main(["sim", path, "--quota", changed, "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    run = {each["pod"] for each in document["pods"] if each["after"]}
-    wait = {each["pod"] for each in document["pods"] if not each["after"]}
+    run = {row["pod"] for row in document["pods"] if row["after"]}
+    wait = {row["pod"] for row in document["pods"] if not row["after"]}
     assert run
     assert wait
     assert {name[:3] for name in run} == {"d/c"}

@@ -49,8 +49,8 @@ class Clock:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A machine on disk."""
-    made = machines.xeon_2s_smt2() | {"proc/stat": "cpu 0\n"}
-    return machines.to_directory(made, tmp_path / "machine")
+    files = machines.xeon_2s_smt2() | {"proc/stat": "cpu 0\n"}
+    return machines.to_directory(files, tmp_path / "machine")
 
 
 def names(path: Path) -> list[str]:
@@ -71,9 +71,9 @@ def test_two_frames_a_second_apart(tree: Path, tmp_path: Path) -> None:
     """By default: the first state, then what changed within a second, then the manifest."""
     out, clock = tmp_path / "out.tar.gz", Clock(tree)
 
-    said = record.write(directory.DirHost(str(tree)), str(out), clock.plan())
+    summary = record.write(directory.DirHost(str(tree)), str(out), clock.plan())
 
-    assert (clock.waits, said.partition(", ")[2]) == ([1.0], "2 frames")
+    assert (clock.waits, summary.partition(", ")[2]) == ([1.0], "2 frames")
     assert names(out)[-3:] == ["frames/0.jsonl", "frames/1.jsonl", "manifest.json"]
     assert member(out, "root/proc/stat") == ["cpu 0"]
     when, change = (json.loads(line) for line in member(out, "frames/1.jsonl"))
@@ -103,13 +103,13 @@ def test_recording_is_a_root(tree: Path, tmp_path: Path) -> None:
 
 def test_recording_of_a_recording(tree: Path, tmp_path: Path) -> None:
     """An archive can be recorded again, and is still the same machine."""
-    one, two = tmp_path / "one.tar.gz", tmp_path / "two.tar.gz"
-    record.write(directory.DirHost(str(tree)), str(one), Clock(tree).plan())
+    first, second = tmp_path / "one.tar.gz", tmp_path / "two.tar.gz"
+    record.write(directory.DirHost(str(tree)), str(first), Clock(tree).plan())
 
-    record.write(roots.open_root(str(one)), str(two), Clock(tree).plan())
+    record.write(roots.open_root(str(first)), str(second), Clock(tree).plan())
 
-    assert discovery.discover(roots.open_root(str(one))) == discovery.discover(
-        roots.open_root(str(two))
+    assert discovery.discover(roots.open_root(str(first))) == discovery.discover(
+        roots.open_root(str(second))
     )
 
 
@@ -117,9 +117,9 @@ def test_interrupt_keeps_what_there_is(tree: Path, tmp_path: Path) -> None:
     """Ctrl-C while waiting ends the recording early; the archive is complete."""
     out, clock = tmp_path / "out.tar.gz", Clock(tree, stop_after=2)
 
-    said = record.write(directory.DirHost(str(tree)), str(out), clock.plan(60, 1))
+    summary = record.write(directory.DirHost(str(tree)), str(out), clock.plan(60, 1))
 
-    assert said.partition(", ")[2] == "3 frames"
+    assert summary.partition(", ")[2] == "3 frames"
     assert json.loads("".join(member(out, "manifest.json")))["frames"] == 3
 
 
@@ -206,8 +206,8 @@ def test_now_is_when_it_was_recorded(tree: Path, tmp_path: Path) -> None:
 
     with tarfile.open(out) as archive:
         times = {int(member.mtime) for member in archive if member.name.startswith("root/")}
-        found = [archive.extractfile(f"frames/{number}.jsonl") for number in (0, 1)]
-        walls = [json.loads(one.readline())["wall"] for one in found if one is not None]
+        frames = [archive.extractfile(f"frames/{number}.jsonl") for number in (0, 1)]
+        walls = [json.loads(frame.readline())["wall"] for frame in frames if frame is not None]
     assert (status, times) == (0, {1234567890})
     assert [0 <= wall - 1234567890 < 60 for wall in walls] == [True, True]
     assert walls[1] - walls[0] >= 0.09

@@ -30,8 +30,8 @@ def closed(tmp_path: Path) -> Iterator[Path]:
     folder.chmod(0o700)
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    """Status and the error of one command."""
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """Status and last line of the errors of one command."""
     status = cli.main(words)
     err = capsys.readouterr().err.splitlines()
     return status, err[-1] if err else ""
@@ -39,7 +39,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
 
 def test_restoring_from_a_closed_folder(capsys: pytest.CaptureFixture[str], closed: Path) -> None:
     """There may be something: no all-clear."""
-    status, error = said(capsys, "restore", "--state-dir", str(closed))
+    status, error = run(capsys, "restore", "--state-dir", str(closed))
 
     assert (1, f"koordlet: {closed}/lib/journal: {_ROOT}") == (status, error)
 
@@ -52,12 +52,12 @@ def test_whoever_forgot_sudo_hears_of_it(
     (tmp_path / "roots" / "journal").touch()
 
     def choose(_env: object, *, root: bool, **_: object) -> paths.Paths:
-        one = tmp_path / ("roots" if root else "users")
-        return paths.Paths(run=one, lib=one, log=one)
+        folder = tmp_path / ("roots" if root else "users")
+        return paths.Paths(run=folder, lib=folder, log=folder)
 
     monkeypatch.setattr(paths, "choose", choose)
     monkeypatch.setattr(os, "geteuid", lambda: _NOBODY)
-    status, error = said(capsys, "restore")
+    status, error = run(capsys, "restore")
 
     assert status == 1
     assert f"koordlet: {tmp_path}/roots/journal: {_ROOT}" == error
@@ -69,12 +69,12 @@ def test_restoring_where_a_folder_is_a_file(
     """No agent was there, so there is nothing to do."""
     (tmp_path / "state").touch()
 
-    assert said(capsys, "restore", "--state-dir", str(tmp_path / "state")) == (0, "")
+    assert run(capsys, "restore", "--state-dir", str(tmp_path / "state")) == (0, "")
 
 
 def test_a_scheduler_in_a_closed_folder(capsys: pytest.CaptureFixture[str], closed: Path) -> None:
     """The folder has a name in the error, and the option that chooses another."""
-    status, error = said(
+    status, error = run(
         capsys, "scheduler", "--standalone", "--http", "127.0.0.1:0", "--state-dir", str(closed)
     )
 
@@ -87,7 +87,7 @@ def test_a_scheduler_in_a_closed_folder(capsys: pytest.CaptureFixture[str], clos
 
 def test_checkpoints_in_a_closed_folder(capsys: pytest.CaptureFixture[str], closed: Path) -> None:
     """What an agent holds cannot be known: that is no empty checkpoint."""
-    status, error = said(capsys, "plan", "--defragment", "--state-dir", str(closed))
+    status, error = run(capsys, "plan", "--defragment", "--state-dir", str(closed))
 
     assert status == 1
     assert error.startswith(f"koordlet: {closed}/lib/checkpoint: cannot be read: Permission denied")
@@ -98,7 +98,7 @@ def test_a_recording_in_a_closed_folder(
     capsys: pytest.CaptureFixture[str], closed: Path, words: str
 ) -> None:
     """It may well be there."""
-    status, error = said(capsys, *words.split(), str(closed / "node7.tar.gz"))
+    status, error = run(capsys, *words.split(), str(closed / "node7.tar.gz"))
 
     assert status == 2
     assert error.startswith(f"koordlet: {closed}/node7.tar.gz: cannot be read: Permission denied (")
@@ -123,7 +123,7 @@ def test_an_option_without_effect(
     capsys: pytest.CaptureFixture[str], words: str, error: str
 ) -> None:
     """Whoever gives it expects something of it."""
-    assert (2, f"koordlet: {error}") == said(capsys, *words.split())
+    assert (2, f"koordlet: {error}") == run(capsys, *words.split())
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_signal_that_there_is_not(
     capsys: pytest.CaptureFixture[str], signal: str, fix: str
 ) -> None:
     """The option has its name, and so has what was meant."""
-    status, error = said(capsys, "config", "--eviction-hard", f"{signal}<5%")
+    status, error = run(capsys, "config", "--eviction-hard", f"{signal}<5%")
 
     assert status == 2
     assert error.startswith("koordlet: --eviction-hard: policies.node_pressure.evictionHard")
@@ -146,7 +146,7 @@ def test_a_signal_that_there_is_not(
 
 def test_no_cluster_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
     """The answer of nobody is not that of a cluster that says nothing."""
-    assert said(capsys, "config", "--cluster") == (
+    assert run(capsys, "config", "--cluster") == (
         0,
         "note: nobody was asked: no cluster is configured or found here",
     )
@@ -156,7 +156,7 @@ def test_a_line_of_a_manifest(capsys: pytest.CaptureFixture[str], tmp_path: Path
     """Where the text stops making sense."""
     file = tmp_path / "pods.yaml"
     file.write_text("kind: Pod\nmetadata:\n  name: a: b\n")
-    status, error = said(capsys, "sim", str(file))
+    status, error = run(capsys, "sim", str(file))
 
     assert status == 2
     assert f"koordlet: {file}: neither JSON nor YAML: line 3: mapping values" in error
@@ -173,10 +173,10 @@ def test_nobody_is_there(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str, error: str
 ) -> None:
     """Who was asked, in a few words, and who could be started."""
-    status, found = said(capsys, *words.split(), "--state-dir", str(tmp_path))
+    status, line = run(capsys, *words.split(), "--state-dir", str(tmp_path))
 
     assert status == 1
-    assert f"koordlet: nobody answers: unix:{tmp_path}{error}" in found
+    assert f"koordlet: nobody answers: unix:{tmp_path}{error}" in line
 
 
 def test_nothing_in_the_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

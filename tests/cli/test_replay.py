@@ -8,45 +8,21 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
-from koordlet.cli import record
-from koordlet.host import machine
-from koordlet.host.recording import directory
-from tests.kit import machines
+from tests.kit import recordings
 
 HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"
 CONFIG = HEADER + "policies: {cpu_suppress: {enable: true, cpuSuppressPolicy: cfsQuota}}\n"
-#: The machine has 16 CPUs; hundredths of a second of user and idle time at each frame.
-_USER, _IDLE = 200, 1400
 
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """Four frames of a machine that is one eighth busy."""
-    first = {"proc/stat": "cpu 0 0 0 0 0 0 0 0\n", "proc/uptime": "1 1\n"}
-    tree = machines.to_directory(machines.xeon_2s_smt2() | first, tmp_path / "machine")
-    at = 100.0
-
-    def wait(seconds: float) -> None:
-        nonlocal at
-        at += seconds
-        ticks = int(at - 100)
-        text = f"cpu {_USER * ticks} 0 0 {_IDLE * ticks} 0 0 0 0\n"
-        (tree / "proc" / "stat").write_text(text, encoding="utf-8")
-
-    plan = record.Plan(
-        seconds=3.0,
-        every=1.0,
-        now=lambda: machine.Now(at=at, wall=1_000_000 + at),
-        wait=wait,
-    )
-    out = tmp_path / "a.tar.gz"
-    record.write(directory.DirHost(str(tree)), str(out), plan)
+    """A recording of a machine that is one eighth busy, and a configuration beside it."""
     (tmp_path / "c.yaml").write_text(CONFIG)
-    return out
+    return recordings.record_load(tmp_path)
 
 
 def replay(capsys: pytest.CaptureFixture[str], archive: Path, *words: str) -> str:
-    """What it prints."""
+    """Run the command; what it prints."""
     config = str(archive.with_name("c.yaml"))
     status = cli.main(["replay", str(archive), "--config", config, *words])
     captured = capsys.readouterr()
@@ -59,9 +35,9 @@ def test_each_frame_is_a_step(capsys: pytest.CaptureFixture[str], recorded: Path
     document = json.loads(replay(capsys, recorded, "-o", "json"))
 
     assert list(document) == ["version", "steps"]
-    assert [1_000_100.0 + n for n in range(4)] == [one["at"] for one in document["steps"]]
-    assert all({"writes", "evictions"} <= one["plan"].keys() for one in document["steps"])
-    assert [one["cpuMilli"]["node"] for one in document["steps"]] == [None, 2000, 2000, 2000]
+    assert [1_000_100.0 + n for n in range(4)] == [step["at"] for step in document["steps"]]
+    assert all({"writes", "evictions"} <= step["plan"].keys() for step in document["steps"])
+    assert [step["cpuMilli"]["node"] for step in document["steps"]] == [None, 2000, 2000, 2000]
 
 
 def test_another_threshold_is_shown_beside_the_configured_one(

@@ -63,11 +63,11 @@ def test_plans_of_a_cluster_are_made_shown_followed_and_ended(
             assert world.serving is not None
             where = ["--kubeconfig", str(world.serving.kubeconfig(ram / "k"))]
 
-            async def printed(*words: str, status: int = 0) -> str:
+            async def run(*words: str, status: int = 0) -> str:
                 assert await asyncio.to_thread(cli.main, [*words, *where]) == status
                 return capsys.readouterr().out
 
-            waiting = asyncio.ensure_future(printed("reschedule", "d/big", "--wait", status=1))
+            waiting = asyncio.ensure_future(run("reschedule", "d/big", "--wait", status=1))
             known = await world.until(lambda known: len(known) == 1, PLANS)
             (name,) = known
             ref = objects.Ref(PLANS, name)
@@ -83,17 +83,17 @@ def test_plans_of_a_cluster_are_made_shown_followed_and_ended(
                 ref, objects.Merge({"status": status.body()}), subresource="status"
             )
             assert "Message:  it left" in await waiting
-            (_, row) = (await printed("get", "plans")).splitlines()
+            (_, row) = (await run("get", "plans")).splitlines()
             assert row.split()[:4] == [name, "Act", "Failed", "PodGone"]
             assert row.split()[6:10] == ["n1", "0/1", "0.25", "1.750"]
-            shown = await printed("describe", "plan", name)
-            assert "Phase:    Failed: PodGone" in shown
-            assert "Gain:     frees 0.25 of n1" in shown
-            assert "Cost:     1.750: 1 pod, cpu 2, memory 1Gi" in shown
-            assert shown.splitlines()[-1].split()[:4] == ["1", "d/a", "n1", "n2"]
-            await printed("reschedule", "--undo", name)
+            described = await run("describe", "plan", name)
+            assert "Phase:    Failed: PodGone" in described
+            assert "Gain:     frees 0.25 of n1" in described
+            assert "Cost:     1.750: 1 pod, cpu 2, memory 1Gi" in described
+            assert described.splitlines()[-1].split()[:4] == ["1", "d/a", "n1", "n2"]
+            await run("reschedule", "--undo", name)
             body = await world.store.get(ref)
             assert move_plan.decode(body).aborts
-            await printed("reschedule", "--undo", "nobody", status=1)
+            await run("reschedule", "--undo", "nobody", status=1)
 
     schedulers.run(body())

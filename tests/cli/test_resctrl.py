@@ -15,7 +15,7 @@ from tests.kit import prepared_claims
 from tests.kit import resctrl as kit
 
 
-def seen(rdt: str, state: Path, mount: str | None = "") -> snapshot.Snapshot:
+def settled_snapshot(rdt: str, state: Path, mount: str | None = "") -> snapshot.Snapshot:
     """A machine on which an agent has settled."""
     site = kit.site(kit.machine(rdt, mount=mount), state, ", beClass: {mbaPercent: 50}")
     if mount is not None:
@@ -25,9 +25,9 @@ def seen(rdt: str, state: Path, mount: str | None = "") -> snapshot.Snapshot:
 
 def test_each_way_has_its_owners(ram: Path) -> None:
     """The document lists owners from the lowest way on; threads are counted by workload."""
-    found = json.loads(json.dumps(resctrl_json.render(seen("intel", ram))))
-    ways = found["domains"][0]["owners"]
-    be = next(one for one in found["groups"] if one["name"] == "BE")
+    document = json.loads(json.dumps(resctrl_json.render(settled_snapshot("intel", ram))))
+    ways = document["domains"][0]["owners"]
+    be = next(group for group in document["groups"] if group["name"] == "BE")
 
     assert ["BE" in way for way in ways] == [True] * 4 + [False] * 8
     assert all("root" in way for way in ways)
@@ -36,7 +36,7 @@ def test_each_way_has_its_owners(ram: Path) -> None:
 
 def test_the_table_is_a_picture(ram: Path) -> None:
     """Highest way left, as the mask is read."""
-    text = "\n".join(resctrl.lines(seen("intel", ram)))
+    text = "\n".join(resctrl.lines(settled_snapshot("intel", ram)))
 
     assert "········████" in text
     assert "4 of 8 classes of service" in text
@@ -45,10 +45,10 @@ def test_the_table_is_a_picture(ram: Path) -> None:
 
 def test_the_drawing_is_well_formed(ram: Path) -> None:
     """A rectangle for each way of each group and cache, and one for each bar."""
-    now = seen("amd", ram)
-    resctrl = now.resctrl
-    assert resctrl is not None
-    drawing = resctrl_svg.render(resctrl, resctrl_json.labels(now))
+    now = settled_snapshot("amd", ram)
+    control = now.resctrl
+    assert control is not None
+    drawing = resctrl_svg.render(control, resctrl_json.labels(now))
     tree = ET.fromstring(drawing)  # noqa: S314 -- our own text
     drawn = [element for element in tree.iter() if element.tag.endswith("rect")]
 
@@ -57,7 +57,7 @@ def test_the_drawing_is_well_formed(ram: Path) -> None:
 
 def test_a_machine_without_says_why(ram: Path) -> None:
     """No error: an empty document with the reason."""
-    now = seen("intel", ram, mount=None)
+    now = settled_snapshot("intel", ram, mount=None)
 
     assert ["not mounted" in line for line in resctrl.lines(now)] == [True]
     assert resctrl_json.render(now)["mounted"] is False
@@ -65,7 +65,7 @@ def test_a_machine_without_says_why(ram: Path) -> None:
 
 def test_the_group_of_a_claim_has_the_claim_s_name(ram: Path) -> None:
     """In letters, in the picture and in the document; its own name is made of a UID."""
-    now = seen("intel", ram)
+    now = settled_snapshot("intel", ram)
     assert now.resctrl is not None
     share = prepared_claim.CacheShare(request="cache", device="cache-0", cache=0, ways=2)
     claim = prepared_claims.claim("fast", share)
@@ -73,12 +73,12 @@ def test_the_group_of_a_claim_has_the_claim_s_name(ram: Path) -> None:
     control = dataclasses.replace(
         now.resctrl, groups={**now.resctrl.groups, claim.control_group: group}
     )
-    held = dataclasses.replace(now, resctrl=control, claims=(claim,))
+    claimed = dataclasses.replace(now, resctrl=control, claims=(claim,))
 
-    assert "claim/t/fast  ████████████  fff" in "\n".join(resctrl.lines(held))
-    assert "claim/t/fast" in resctrl_svg.render(control, resctrl_json.labels(held))
-    groups: Any = resctrl_json.render(held)["groups"]
-    assert {each["name"]: each["claim"] for each in groups} == {
+    assert "claim/t/fast  ████████████  fff" in "\n".join(resctrl.lines(claimed))
+    assert "claim/t/fast" in resctrl_svg.render(control, resctrl_json.labels(claimed))
+    groups: Any = resctrl_json.render(claimed)["groups"]
+    assert {row["name"]: row["claim"] for row in groups} == {
         "root": "",
         "LSR": "",
         "LS": "",

@@ -11,9 +11,9 @@ def test_an_object_without_a_name() -> None:
     none = placing.Taken(kind="", namespace="", name="", uid="", error="the object has no name")
     good = placing.Taken(kind="Pod", namespace="d", name="a", uid="1", error="")
     again = placing.Taken(kind="Pod", namespace="d", name="b", uid="", error="it already exists")
-    found = schedule.refused([good, none, again, none], [{}, {"kind": "Pod"}, {}, {}])
+    refused = schedule.refused([good, none, again, none], [{}, {"kind": "Pod"}, {}, {}])
 
-    assert [(one["kind"], one["name"]) for one in found] == [
+    assert [(refusal["kind"], refusal["name"]) for refusal in refused] == [
         ("Pod", "(object 2)"),
         ("Pod", "d/b"),
         ("?", "(object 4)"),

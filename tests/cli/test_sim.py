@@ -15,29 +15,29 @@ from tests.kit.clusters import node, pod
 @pytest.fixture
 def objects(tmp_path: Path) -> str:
     """A file with a node and two pods."""
-    where = tmp_path / "all.json"
-    where.write_text(
+    path = tmp_path / "all.json"
+    path.write_text(
         json.dumps({"kind": "List", "items": [node("a"), pod("p", cpu="1"), pod("q", cpu="9")]})
     )
-    return str(where)
+    return str(path)
 
 
 def test_document(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The contract's keys, ``version`` first; pending pods are no failure."""
     assert cli.main(["sim", objects, "-o", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
 
     parts = ["placements", "pending", "preemptions", "reservations", "gangs", "quotas"]
-    assert list(found) == ["version", *parts, "colocated", "summary"]
-    assert found["placements"][0]["node"] == "a"
-    assert "scores" not in found["placements"][0]
+    assert list(document) == ["version", *parts, "colocated", "summary"]
+    assert document["placements"][0]["node"] == "a"
+    assert "scores" not in document["placements"][0]
 
 
 def test_table_and_picture(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     """For people: a line a pod; bars."""
     assert cli.main(["sim", objects]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("1 placed, 1 pending, 0 preemptions on 1 nodes\n  1 pending: 0/1 nodes")
+    table = capsys.readouterr().out
+    assert table.startswith("1 placed, 1 pending, 0 preemptions on 1 nodes\n  1 pending: 0/1 nodes")
     assert cli.main(["sim", objects, "-o", "svg"]) == 0
     assert capsys.readouterr().out.startswith("<svg")
 
@@ -46,12 +46,12 @@ def test_the_table_names_devices_where_anybody_gets_some(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By type and minor; without any there is no such column."""
-    where = tmp_path / "all.json"
+    path = tmp_path / "all.json"
     joint = {"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"}
     pods = [devices.wishing("a", 4, 1, joint=joint), pod("b")]
-    where.write_text(json.dumps({"kind": "List", "items": [node("n"), devices.server("n"), *pods]}))
+    path.write_text(json.dumps({"kind": "List", "items": [node("n"), devices.server("n"), *pods]}))
 
-    assert cli.main(["sim", str(where)]) == 0
+    assert cli.main(["sim", str(path)]) == 0
     _, (head, first, second) = (part.splitlines() for part in capsys.readouterr().out.split("\n\n"))
     assert head.split()[-1] == "DEVICES"
     assert first.split() == ["d/a", "n", "gpu=0,1,2,3", "rdma=0,1"]
@@ -62,16 +62,16 @@ def test_explain_says_which_devices_and_numa_nodes_a_pod_would_get(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On each feasible node, by the plugin that chooses them."""
-    where = tmp_path / "all.json"
+    path = tmp_path / "all.json"
     policy = {"node.koordinator.sh/numa-topology-policy": "SingleNUMANode"}
     busy = devices.taken("x", "gpu", 0, 1, 2, 3)
     several = [numa.machine("n", labels=policy), numa.topology("n"), devices.server("n"), busy]
     pods = [devices.wishing("a", 2, 1), pod("b", cpu="1")]
-    where.write_text(json.dumps({"kind": "List", "items": [*several, *pods]}))
+    path.write_text(json.dumps({"kind": "List", "items": [*several, *pods]}))
 
-    assert cli.main(["sim", str(where), "--explain", "d/a"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[3:5] == [
+    assert cli.main(["sim", str(path), "--explain", "d/a"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3:5] == [
         "    gets of NodeNUMAResource: nodes=1",
         "    gets of DeviceShare: gpu=4,5 rdma=2",
     ]
@@ -81,13 +81,13 @@ def test_items_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture
     """One without a name, one that is no object: each costs itself, with one line on stderr."""
     nameless = pod("x")
     del nameless["metadata"]["name"]
-    where = tmp_path / "all.json"
-    where.write_text(json.dumps({"kind": "List", "items": [node("a"), 7, nameless, pod("p")]}))
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps({"kind": "List", "items": [node("a"), 7, nameless, pod("p")]}))
 
-    assert cli.main(["sim", str(where)]) == 0
-    found = capsys.readouterr()
-    assert "1 placed, 1 pending" in found.out
-    no_object, no_name = found.err.splitlines()
+    assert cli.main(["sim", str(path)]) == 0
+    printed = capsys.readouterr()
+    assert "1 placed, 1 pending" in printed.out
+    no_object, no_name = printed.err.splitlines()
     assert no_object.endswith("all.json: document 1: items[1]: not an object; it is ignored")
     assert no_name.endswith("without a name is ignored: metadata.name is missing")
 
@@ -96,52 +96,52 @@ def test_explain(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Why a node is refused, by plugin."""
     assert cli.main(["sim", objects, "--explain", "d/q"]) == 0
 
-    told = capsys.readouterr().out
-    assert "0 of 1 nodes fit" in told
-    assert "✗ 1 refused by NodeResourcesFit: Insufficient cpu (a)" in told
+    text = capsys.readouterr().out
+    assert "0 of 1 nodes fit" in text
+    assert "✗ 1 refused by NodeResourcesFit: Insufficient cpu (a)" in text
 
 
 def test_an_explanation_begins_with_the_best_nodes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As many as are asked for; what is left out is counted; refusals are grouped by reason."""
-    where = tmp_path / "all.json"
+    path = tmp_path / "all.json"
     nodes = [node(f"n{n}", cpu=str(n)) for n in range(1, 7)]
-    where.write_text(json.dumps({"kind": "List", "items": [*nodes, pod("p", cpu="3")]}))
+    path.write_text(json.dumps({"kind": "List", "items": [*nodes, pod("p", cpu="3")]}))
 
-    assert cli.main(["sim", str(where), "--explain", "d/p", "--top", "2"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    shown = [line.split(":") for line in told if line.startswith("  n")]
-    assert [name.strip() for name, _ in shown] == ["n6", "n5"]
-    assert int(shown[0][1]) > int(shown[1][1])
-    assert told[1] == "  4 of 6 nodes fit"
-    assert "  and 2 more that fit: --top 4" in told
-    assert told[-1] == "  ✗ 2 refused by NodeResourcesFit: Insufficient cpu (n1, n2)"
+    assert cli.main(["sim", str(path), "--explain", "d/p", "--top", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    fitting = [line.split(":") for line in lines if line.startswith("  n")]
+    assert [name.strip() for name, _ in fitting] == ["n6", "n5"]
+    assert int(fitting[0][1]) > int(fitting[1][1])
+    assert lines[1] == "  4 of 6 nodes fit"
+    assert "  and 2 more that fit: --top 4" in lines
+    assert lines[-1] == "  ✗ 2 refused by NodeResourcesFit: Insufficient cpu (n1, n2)"
 
 
 def test_what_if(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Beside the cluster as it is: summaries of both, and which pods are elsewhere."""
-    where = tmp_path / "all.json"
+    path = tmp_path / "all.json"
     owner = {"kind": "ReplicaSet", "name": "web-7f9", "controller": True}
     several = [
         pod(f"web-{n}", cpu="3", meta={"namespace": "d", "ownerReferences": [owner]})
         for n in range(2)
     ]
-    where.write_text(json.dumps({"kind": "List", "items": [node("a"), *several]}))
+    path.write_text(json.dumps({"kind": "List", "items": [node("a"), *several]}))
 
-    assert cli.main(["sim", str(where), "--add-nodes", "1", "-o", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)["comparison"]
-    assert told["pods"] == [{"pod": "d/web-1", "before": None, "after": "a-new-1"}]
-    assert [told[word]["nodes"]["all"] for word in ("before", "after")] == [1, 2]
+    assert cli.main(["sim", str(path), "--add-nodes", "1", "-o", "json"]) == 0
+    comparison = json.loads(capsys.readouterr().out)["comparison"]
+    assert comparison["pods"] == [{"pod": "d/web-1", "before": None, "after": "a-new-1"}]
+    assert [comparison[word]["nodes"]["all"] for word in ("before", "after")] == [1, 2]
     words = ["--scale", "deployment/d/web=4", "--add-nodes", "2", "--like", "a"]
-    assert cli.main(["sim", str(where), *words]) == 0
-    told = capsys.readouterr().out
-    assert "pending" in told
-    assert "2 placed now: d/web-1, d/web-new-1" in told
-    assert cli.main(["sim", str(where), "--without", "b"]) == 2
+    assert cli.main(["sim", str(path), *words]) == 0
+    table = capsys.readouterr().out
+    assert "pending" in table
+    assert "2 placed now: d/web-1, d/web-new-1" in table
+    assert cli.main(["sim", str(path), "--without", "b"]) == 2
     assert "there is no such node" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        cli.main(["sim", str(where), "--scale", "web=4"])
+        cli.main(["sim", str(path), "--scale", "web=4"])
     assert "deployment/[NAMESPACE/]NAME=N, not 'web=4'" in capsys.readouterr().err
 
 
@@ -218,10 +218,10 @@ def test_a_now_that_no_object_can_name_is_refused(
 
 def test_yaml_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Several documents of YAML are read as well."""
-    where = tmp_path / "all.yaml"
-    where.write_text(f"{json.dumps(node('a'))}\n---\n{json.dumps(pod('p'))}\n")
+    path = tmp_path / "all.yaml"
+    path.write_text(f"{json.dumps(node('a'))}\n---\n{json.dumps(pod('p'))}\n")
 
-    assert cli.main(["sim", str(where), "-o", "json"]) == 0
+    assert cli.main(["sim", str(path), "-o", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["placements"]) == 1
 
 
@@ -243,11 +243,11 @@ def test_metrics_are_judged_at_their_own_time(
         "metadata": {"name": "a"},
         "status": {"updateTime": "2026-01-01T00:10:00Z", "nodeMetric": use},
     }
-    where = tmp_path / "all.json"
+    path = tmp_path / "all.json"
     items = [node("a"), pod("p", cpu="1"), report]
-    where.write_text(json.dumps({"kind": "List", "items": items}))
+    path.write_text(json.dumps({"kind": "List", "items": items}))
 
-    assert cli.main(["sim", str(where)]) == 0
+    assert cli.main(["sim", str(path)]) == 0
     assert "1 placed, 0 pending" in capsys.readouterr().out
 
 
@@ -263,10 +263,10 @@ def test_each_gang_is_a_row_that_says_why_it_waits(
     notes = {"mode": "Perhaps"}
     items = [node("n", cpu="4"), *pods, gangs.pod_group("late", 2, **notes)]
     items.append(gangs.labelled("e", "late"))
-    where = tmp_path / "all.json"
-    where.write_text(json.dumps({"kind": "List", "items": items}))
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps({"kind": "List", "items": items}))
 
-    assert cli.main(["sim", str(where)]) == 0
+    assert cli.main(["sim", str(path)]) == 0
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith("GANG"))
@@ -282,15 +282,15 @@ def test_each_gang_is_a_row_that_says_why_it_waits(
     assert whole == ["d/whole", "2/2", "2", "Scheduled", *"---"]
     assert "expected Strict or NonStrict, found 'Perhaps'" in printed.err
 
-    assert cli.main(["sim", str(where), "--explain", "d/late"]) == 0
+    assert cli.main(["sim", str(path), "--explain", "d/late"]) == 0
     explained = capsys.readouterr().out.splitlines()
     assert explained[0] == "Name:      d/late"
     assert "Would run: with 1 more pod of d/late" in explained
     assert explained[-1].startswith("d/e  -     gangGroup [d/late] basic check")
 
-    assert cli.main(["sim", str(where), "-o", "json"]) == 0
+    assert cli.main(["sim", str(path), "-o", "json"]) == 0
     documents = json.loads(capsys.readouterr().out)["gangs"]
-    assert [(each["gang"], each["member"]) for each in documents] == [
+    assert [(row["gang"], row["member"]) for row in documents] == [
         ("d/half", "d/d"),
         ("d/late", "d/e"),
         ("d/whole", None),

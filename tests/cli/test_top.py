@@ -46,42 +46,42 @@ def answering(body: bytes, status: int = 200) -> Iterator[str]:
         server.server_close()
 
 
-def said(document: dict[str, object]) -> bytes:
-    """A document as an agent sends it."""
+def encode(document: dict[str, object]) -> bytes:
+    """Encode a document as an agent sends it."""
     return json.dumps(document, default=str).encode()
 
 
 def test_the_agents_document(capsys: pytest.CaptureFixture[str]) -> None:
     """With an agent, ``--once -o json`` is what the agent says, and nothing else."""
-    sent = node_json.document(test_usage_families.shown(), "1.2.3")
-    with answering(said(sent)) as address:
+    sent = node_json.document(test_usage_families.busy_view(), "1.2.3")
+    with answering(encode(sent)) as address:
         assert cli.main(["top", "--once", "-o", "json", "--address", address]) == 0
-    found = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
 
-    assert json.loads(said(sent)) == found
-    assert next(iter(found)) == "version"
-    assert found["workloads"][0]["usage"]["cpuCores"] == 1.5
+    assert json.loads(encode(sent)) == document
+    assert next(iter(document)) == "version"
+    assert document["workloads"][0]["usage"]["cpuCores"] == 1.5
 
 
 def test_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
     """Without ``-o json`` it is the screen, once, and nothing about keys."""
-    sent = said(node_json.document(views.view(views.pods(40)), "1"))
+    sent = encode(node_json.document(views.view(views.pods(40)), "1"))
     with answering(sent) as address:
         assert cli.main(["top", "--once", "--address", address]) == 0
 
-    shown = capsys.readouterr().out
-    assert shown.count("/pod-000") == 40
-    assert "quit" not in shown
+    screen = capsys.readouterr().out
+    assert screen.count("/pod-000") == 40
+    assert "quit" not in screen
 
 
 def test_a_recorded_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A root is looked at without asking anybody, and what it lacks is null."""
     machines.to_directory(large_machines.full(8), tmp_path)
     assert cli.main(["top", "--once", "-o", "json", "--root", str(tmp_path)]) == 0
-    found = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
 
-    assert found["mode"] == "observe"
-    assert found["usage"]["cpuCores"] is None
+    assert document["mode"] == "observe"
+    assert document["usage"]["cpuCores"] is None
 
 
 @pytest.mark.parametrize(
@@ -107,46 +107,45 @@ def test_misuse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "--once" in capsys.readouterr().err
 
 
-def after(keys: str, show: top_screen.Show | None = None) -> top_screen.Show:
-    """What is shown after these keys, none of which quits."""
+def press(keys: str, show: top_screen.Show | None = None) -> top_screen.Show:
+    """Press keys, none of which quits; what is shown then."""
     now = show or top_screen.Show()
     for key in top_terminal.split(keys.encode()):
-        found = top.pressed(now, key)
-        assert found is not None
-        now = found
+        pressed = top.pressed(now, key)
+        assert pressed is not None
+        now = pressed
     return now
 
 
 def test_keys() -> None:
     """Sorting, moving, help, pause, quitting; other keys do nothing."""
     assert top.pressed(top_screen.Show(), "q") is None
-    assert after("m").sort == "m"
-    assert after("jj\x1b[A").cursor == 1
-    assert after("kk").cursor == 0
-    assert after("h").help
-    assert not after("h?").help
-    assert after(" ").paused
-    assert top_screen.Show() == after("xyz\x01")
+    assert press("m").sort == "m"
+    assert press("jj\x1b[A").cursor == 1
+    assert press("kk").cursor == 0
+    assert press("h").help
+    assert not press("h?").help
+    assert press(" ").paused
+    assert top_screen.Show() == press("xyz\x01")
 
 
 def test_keys_of_several_characters() -> None:
     """Each is one key: it moves, or does nothing; none is Escape and letters."""
-    kept = after("/be\r")
-    assert kept is not None
-    assert after("jj\x1bOA").cursor == 1
-    assert after("\x1b[6~k").cursor == 9
-    assert after("j\x1b[5~").cursor == 0
-    assert kept == after("\x1b[H\x1b[3~\x1bOP\x1b[1;5C", kept)
-    assert after("\x1bm", kept).sort == "m"
+    kept = press("/be\r")
+    assert press("jj\x1bOA").cursor == 1
+    assert press("\x1b[6~k").cursor == 9
+    assert press("j\x1b[5~").cursor == 0
+    assert kept == press("\x1b[H\x1b[3~\x1bOP\x1b[1;5C", kept)
+    assert press("\x1bm", kept).sort == "m"
 
 
 def test_the_wheel_moves_and_tab_goes_to_the_cpus() -> None:
     """Three rows a notch; arrows choose a CPU there; Tab comes back."""
-    assert after("\x1b[<65;10;5M").cursor == 3
-    assert after("\x1b[<65;1;5M\x1b[<64;1;5M").cursor == 0
-    chosen = after("\t\x1b[C\x1b[C\x1b[D")
+    assert press("\x1b[<65;10;5M").cursor == 3
+    assert press("\x1b[<65;1;5M\x1b[<64;1;5M").cursor == 0
+    chosen = press("\t\x1b[C\x1b[C\x1b[D")
     assert (chosen.on_cpus, chosen.cpu, chosen.cursor) == (True, 1, 0)
-    assert not after("\t", chosen).on_cpus
+    assert not press("\t", chosen).on_cpus
 
 
 def test_a_click_chooses_and_once_more_explains() -> None:
@@ -160,30 +159,28 @@ def test_a_click_chooses_and_once_more_explains() -> None:
     assert top.clicked(chosen, {"cpu": 0}) == ("\r", chosen)
     assert top.clicked(show, {"sort": "m"}) == ("m", show)
     assert top.clicked(show, {}) == ("", show)
-    for page in (dataclasses.replace(show, detail=("why",)), after("h")):
+    for page in (dataclasses.replace(show, detail=("why",)), press("h")):
         assert top.clicked(page, {"row": 2}) == ("\x1b", page)
-    typing = after("/q")
+    typing = press("/q")
     assert top.clicked(typing, {"sort": "m"}) == ("\r", typing)
 
 
 def test_escape_closes_one_thing_at_a_time() -> None:
     """First the page, then the filter."""
-    opened = dataclasses.replace(after("/be\r"), detail=("why",))
-    closed = after("\x1b", opened)
+    opened = dataclasses.replace(press("/be\r"), detail=("why",))
+    closed = press("\x1b", opened)
     assert (closed.detail, closed.filter) == ((), "be")
-    assert after("\x1b", closed).filter == ""
+    assert press("\x1b", closed).filter == ""
 
 
 def test_typing_a_filter() -> None:
     """While it is typed, keys are text; Enter keeps it, Escape clears it."""
-    typing = after("/qmc\x7f")
-    assert typing is not None
+    typing = press("/qmc\x7f")
     assert (typing.filter, typing.typing) == ("qm", True)
-    done = after("\n", typing)
-    assert done is not None
+    done = press("\n", typing)
     assert (done.filter, done.typing) == ("qm", False)
-    assert after("\x1b", typing).filter == ""
-    assert after("\x1b", done).filter == ""
+    assert press("\x1b", typing).filter == ""
+    assert press("\x1b", done).filter == ""
 
 
 class FewerSource:
@@ -205,8 +202,8 @@ def test_whatever_there_is_enter_explains_it_or_does_nothing(
     """Before the first document, beyond the last row, of a CPU that the agent does not know."""
     show = top_screen.Show(on_cpus=on_cpus, cursor=10, cpu=10)
     source = typing.cast("node_source.Source", FewerSource())
-    shown: documents.Document = {"cpus": {"online": online}, "workloads": workloads}
-    lines = list(top.explained(source, shown if online or workloads else {}, show))
+    document: documents.Document = {"cpus": {"online": online}, "workloads": workloads}
+    lines = list(top.explained(source, document if online or workloads else {}, show))
 
     assert bool(lines) is (online == "0" if on_cpus else bool(workloads))
 

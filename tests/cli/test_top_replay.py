@@ -7,34 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.cli import record, top_replay
-from koordlet.host import machine
-from koordlet.host.recording import directory
+from koordlet.cli import top_replay
 from koordlet.report import documents
 from tests.cli import test_top_terminal
-from tests.kit import machines
+from tests.kit import recordings
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> str:
     """Four moments, in which a machine of 16 CPUs gets busier."""
-    first = {"proc/stat": "cpu 0 0 0 0 0 0 0 0\n", "proc/uptime": "1 1\n"}
-    tree = machines.to_directory(machines.xeon_2s_smt2() | first, tmp_path / "machine")
-    at, used = 100.0, 0
-
-    def wait(seconds: float) -> None:
-        nonlocal at, used
-        at += seconds
-        used += 200 * int(at - 100)
-        idle = 1600 * int(at - 100) - used
-        (tree / "proc" / "stat").write_text(f"cpu {used} 0 0 {idle} 0 0 0 0\n")
-
-    plan = record.Plan(
-        seconds=3.0, every=1.0, now=lambda: machine.Now(at=at, wall=1_000_000 + at), wait=wait
-    )
-    out = tmp_path / "a.tar.gz"
-    record.write(directory.DirHost(str(tree)), str(out), plan)
-    return str(out)
+    return str(recordings.record_load(tmp_path, lambda seconds: 100 * seconds * (seconds + 1)))
 
 
 @pytest.fixture

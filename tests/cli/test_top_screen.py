@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import re
 from typing import Any
@@ -18,22 +17,27 @@ from tests.kit import views
 from tests.report import test_usage_families
 
 
-def drawn(found: documents.Document, **how: Any) -> list[str]:
-    """The lines of a screen of 80 columns."""
-    show = dataclasses.replace(top_screen.Show(source="test"), **how)
+def draw_screen(document: documents.Document, show: top_screen.Show) -> list[str]:
+    """Draw a screen; its lines."""
     out = io.StringIO()
-    console.Console(file=out, width=80, force_terminal=False).print(top_screen.screen(found, show))
+    screen = top_screen.screen(document, show)
+    console.Console(file=out, width=show.width, force_terminal=False).print(screen)
     return out.getvalue().splitlines()
 
 
-def document() -> documents.Document:
+def draw(document: documents.Document, **changes: Any) -> list[str]:
+    """Draw a screen of 80 columns with these changes."""
+    return draw_screen(document, top_screen.Show(**{"source": "test", **changes}))
+
+
+def node_document() -> documents.Document:
     """A node with a pod and a host application."""
-    return node_json.document(test_usage_families.shown(), "1.2.3")
+    return node_json.document(test_usage_families.busy_view(), "1.2.3")
 
 
 def test_the_help_is_whole_on_the_smallest_terminal() -> None:
     """All of its lines fit into 24 of 80 columns; nothing is cut."""
-    lines = drawn(document(), help=True)
+    lines = draw(node_document(), help=True)
 
     assert [line for line in lines if line in top_screen.HELP.splitlines()] == (
         top_screen.HELP.splitlines()
@@ -43,7 +47,7 @@ def test_the_help_is_whole_on_the_smallest_terminal() -> None:
 
 def test_what_is_shown() -> None:
     """Node, pools with their CPUs, workloads with what they use."""
-    text = "\n".join(drawn(document()))
+    text = "\n".join(draw(node_document()))
 
     for words in ("n1", "CPU 3.00 of 7", "by class", "reserved", "LS and BE pool", "default/nginx"):
         assert words in text, text
@@ -56,7 +60,7 @@ def test_what_is_shown() -> None:
 def test_eighty_columns(height: int) -> None:
     """No line is longer, and a terminal is not overfull."""
     many = node_json.document(views.view(views.pods(300)), "1")
-    lines = drawn(many, height=height, source="x" * 200)
+    lines = draw(many, height=height, source="x" * 200)
 
     assert max(map(len, lines)) <= 80
     assert height < 20 or len(lines) <= height
@@ -68,9 +72,9 @@ def test_the_chosen_workload_is_always_shown() -> None:
     names = [str(row["name"]) for row in top_workloads.chosen(several, "c", "")]
     few = node_json.document(views.view(views.pods(3)), "1")
 
-    assert drawn(few, cursor=2) == drawn(few, cursor=0)
-    assert any(names[0] in line for line in drawn(several, cursor=5))
-    far = drawn(several, cursor=59)
+    assert draw(few, cursor=2) == draw(few, cursor=0)
+    assert any(names[0] in line for line in draw(several, cursor=5))
+    far = draw(several, cursor=59)
     assert any(names[59] in line for line in far)
     assert not any(names[0] in line for line in far)
 
@@ -80,9 +84,7 @@ def test_a_place_of_the_screen_is_what_is_shown_there(size: tuple[int, int]) -> 
     """Each row, head and CPU that is drawn is found where it is, and nothing beside them."""
     many = node_json.document(views.view(views.pods(60)), "1")
     show = top_screen.Show(width=size[0], height=size[1], cursor=9)
-    out = io.StringIO()
-    console.Console(file=out, width=size[0]).print(top_screen.screen(many, show))
-    lines = out.getvalue().splitlines()
+    lines = draw_screen(many, show)
 
     def clicked(column: int, line: int) -> dict[str, Any]:
         return dict(top_screen.pointed(many, show, (column, line)))
@@ -101,7 +103,7 @@ def test_a_place_of_the_screen_is_what_is_shown_there(size: tuple[int, int]) -> 
 
 def test_an_explanation_takes_the_place_of_the_workloads() -> None:
     """As much of it as there is room for; the keys stay."""
-    lines = drawn(document(), detail=tuple(f"line {n}" for n in range(99)))
+    lines = draw(node_document(), detail=tuple(f"line {n}" for n in range(99)))
 
     assert "line 0" in lines
     assert not any("default/nginx" in line for line in lines)
@@ -112,7 +114,7 @@ def test_an_explanation_takes_the_place_of_the_workloads() -> None:
 
 def test_a_recording_has_a_time_bar() -> None:
     """It says which moment of how many is shown."""
-    first, last = (drawn(document(), moment=n, moments=5)[1] for n in (0, 4))
+    first, last = (draw(node_document(), moment=n, moments=5)[1] for n in (0, 4))
 
     assert first.endswith(" 1 of 5")
     assert last.endswith(" 5 of 5")
@@ -122,17 +124,17 @@ def test_a_recording_has_a_time_bar() -> None:
 def test_the_time_bar_says_when_and_a_click_on_it_is_a_moment() -> None:
     """Its ends are the first and the last moment."""
     show = top_screen.Show(moment=2, moments=5)
-    bar = drawn(document(), moment=2, moments=5)[1]
+    bar = draw(node_document(), moment=2, moments=5)[1]
     places = [
-        top_screen.pointed(document(), show, (column, 1)).get("moment")
+        top_screen.pointed(node_document(), show, (column, 1)).get("moment")
         for column in (0, bar.index("●"), bar.rindex("─"), len(bar) - 1)
     ]
 
     assert re.search(r" \d\d:\d\d:\d\d  3 of 5$", bar)
     assert places == [0, 2, 4, None]
     for when in (None, "yesterday", 1e300, float("nan")):
-        old = {**document(), "observedAt": when}
-        assert drawn(old, moment=2, moments=5)[1].endswith("─ -  3 of 5")
+        old = {**node_document(), "observedAt": when}
+        assert draw(old, moment=2, moments=5)[1].endswith("─ -  3 of 5")
 
 
 @pytest.mark.parametrize(
@@ -141,8 +143,8 @@ def test_the_time_bar_says_when_and_a_click_on_it_is_a_moment() -> None:
 )
 def test_history_is_as_high_as_there_is_room(height: int, workloads: int, lines: int) -> None:
     """Of each class; from 28 lines on in any case, though workloads would fill the screen."""
-    seen = node_json.document(views.view(views.pods(workloads)), "1")
-    rows = drawn(seen, history=({"LS": 1.0, "BE": 2.0},) * 9, height=height)
+    document = node_json.document(views.view(views.pods(workloads)), "1")
+    rows = draw(document, history=({"LS": 1.0, "BE": 2.0},) * 9, height=height)
 
     assert sum("\u2800" <= row[-1:] <= "\u28ff" for row in rows) == 2 * lines
     assert len(rows) <= height
@@ -150,68 +152,66 @@ def test_history_is_as_high_as_there_is_room(height: int, workloads: int, lines:
 
 def test_what_each_workload_used_lately_is_drawn_where_there_is_room() -> None:
     """To one scale: who used half as much is half as high."""
-    seen = node_json.document(views.view(views.pods(2)), "1")
+    document = node_json.document(views.view(views.pods(2)), "1")
     first, second = (
-        f"{row['namespace']}/{row['name']}" for row in documents.rows(seen, "workloads")
+        f"{row['namespace']}/{row['name']}" for row in documents.rows(document, "workloads")
     )
     show = top_screen.Show(width=200, height=60, workloads=({first: 2.0, second: 1.0},) * 2)
-    out = io.StringIO()
-    console.Console(file=out, width=200).print(top_screen.screen(seen, show))
-    lines = out.getvalue().splitlines()
+    lines = draw_screen(document, show)
 
     ends = [
         next(row for row in lines if row.startswith(name)).strip()[-1] for name in (first, second)
     ]
     assert ends == ["⣿", "⣤"]
-    assert not any("CPU lately" in row for row in drawn(seen, workloads=show.workloads))
+    assert not any("CPU lately" in row for row in draw(document, workloads=show.workloads))
 
 
 def test_order_and_filter() -> None:
-    """Most first, equal ones by name; the filter is looked for in name, namespace and class."""
+    """Most first, equal rows by name; the filter is looked for in name, namespace and class."""
     rows = [
         {"namespace": "a", "name": "x", "qos": "LS", "cpuCores": 1.0, "usage": {"memoryBytes": 5}},
         {"namespace": "b", "name": "y", "qos": "BE", "cpuCores": 2.0, "usage": {"memoryBytes": 4}},
         {"namespace": "c", "name": "z", "qos": "BE", "cpuCores": None, "usage": {}},
     ]
-    asked = [("c", ""), ("m", ""), ("n", ""), ("c", "be"), ("c", "a/")]
+    orders = [("c", ""), ("m", ""), ("n", ""), ("c", "be"), ("c", "a/")]
     names = [
         [row["name"] for row in top_workloads.chosen({"workloads": rows}, *words)]
-        for words in asked
+        for words in orders
     ]
 
-    assert ["".join(map(str, one)) for one in names] == ["yxz", "xyz", "xyz", "yz", "x"]
+    assert ["".join(map(str, row)) for row in names] == ["yxz", "xyz", "xyz", "yz", "x"]
 
 
 def test_network_is_shown() -> None:
     """In and out of the node, of each class that uses anything, of each workload; and sorted by."""
-    both = ("receivedBytesPerSecond", "sentBytesPerSecond")
-    link = dict(zip(both, (2 << 20, 1 << 10), strict=True))
-    links = {"eth0": link, "eth1": link, "wg0": dict.fromkeys(both)}
-    busy = {"cpuCores": 1.5, "memoryBytes": 1 << 30, "network": dict.fromkeys(both, 5 << 20)}
-    host = {"cpuCores": 0.5, "memoryBytes": 1 << 20, "network": dict.fromkeys(both)}
-    idle = {"cpuCores": 0.0, "memoryBytes": 0, "network": dict.fromkeys(both)}
+    directions = ("receivedBytesPerSecond", "sentBytesPerSecond")
+    link = dict(zip(directions, (2 << 20, 1 << 10), strict=True))
+    links = {"eth0": link, "eth1": link, "wg0": dict.fromkeys(directions)}
+    busy = {"cpuCores": 1.5, "memoryBytes": 1 << 30, "network": dict.fromkeys(directions, 5 << 20)}
+    host = {"cpuCores": 0.5, "memoryBytes": 1 << 20, "network": dict.fromkeys(directions)}
+    idle = {"cpuCores": 0.0, "memoryBytes": 0, "network": dict.fromkeys(directions)}
     rows = [
         {"namespace": "a", "name": "x", "qos": "LS", "usage": host},
         {"namespace": "a", "name": "y", "qos": "LS", "usage": busy},
     ]
     usage = {"links": links, "shares": {"LSE": idle, "LS": busy, "system": host}}
-    found = {"usage": usage, "workloads": rows}
-    lines = drawn(found, sort="w")
+    document = {"usage": usage, "workloads": rows}
+    lines = draw(document, sort="w")
 
     assert any(line.endswith("net in/out 4.0M/2.0K") for line in lines)
     assert any(
         "LS 1.50 1.0G 10.0M   system 0.50 1.0M" in line and "LSE" not in line for line in lines
     )
-    shown = [line for line in lines if line.startswith("a/")]
-    assert [line.split()[0] for line in shown] == ["a/y", "a/x"]
-    assert "10.0M" in shown[0]
+    workloads = [line for line in lines if line.startswith("a/")]
+    assert [line.split()[0] for line in workloads] == ["a/y", "a/x"]
+    assert "10.0M" in workloads[0]
     assert any("net▾" in line for line in lines)
 
 
 def test_hostile_names_do_not_steer() -> None:
     """Markup and control characters of a name are shown, not obeyed."""
     rows = [{"namespace": "[red]", "name": "\x1b[2Jx", "qos": "LS"}]
-    text = "\n".join(drawn({"name": "[b]n", "workloads": rows}))
+    text = "\n".join(draw({"name": "[b]n", "workloads": rows}))
 
     assert "[red]/\\x1b[2Jx" in text
     assert "[b]n" in text
@@ -230,32 +230,32 @@ _JSON = st.recursive(
 )
 def test_an_agent_of_another_version(part: str, value: object) -> None:
     """Whatever a part of the document is, the rest is shown."""
-    assert drawn({**document(), part: value})
-    assert drawn({part: value})
+    assert draw({**node_document(), part: value})
+    assert draw({part: value})
 
 
 @pytest.mark.parametrize("sort", sorted(top_workloads.SORTS))
 def test_every_order(sort: str) -> None:
     """Each column can be sorted by, also where values are missing."""
-    assert len(top_workloads.chosen(document(), sort, "")) == 2
+    assert len(top_workloads.chosen(node_document(), sort, "")) == 2
 
 
 def test_terminals_without_bars() -> None:
     """They get digits: tenths of a CPU."""
-    assert not set("▁▂▃▄▅▆▇█") & set("".join(drawn(document(), bars=False)))
+    assert not set("▁▂▃▄▅▆▇█") & set("".join(draw(node_document(), bars=False)))
 
 
 @pytest.mark.parametrize("name", ["[red]x", r"a\[/b]", "a\\", r"back\[bold]", "\x1b[2J", "a\nb"])
 def test_a_name_is_no_markup(name: str) -> None:
     """Whatever a workload, the node or a problem is called, it is shown, and styles nothing."""
-    found = {
+    document = {
         "name": name,
         "mode": name,
         "workloads": [{"namespace": "d", "name": name, "qos": name, "cpus": name}],
         "pools": {"claims": [{"owner": name, "holder": name, "cpus": "0"}]},
         "bestEffort": {"policy": name, "reason": name},
     }
-    lines = drawn(found, problem=name, filter="d/", source=name)
+    lines = draw(document, problem=name, filter="d/", source=name)
 
     shown = output.visible(name)
     assert any(line.startswith(f"d/{shown}") for line in lines), lines
@@ -274,7 +274,7 @@ def test_a_name_is_no_markup(name: str) -> None:
 )
 def test_values_that_make_no_sense(wrong: documents.Document) -> None:
     """What an agent says may be anything: what cannot be read is not known."""
-    assert drawn(wrong)
+    assert draw(wrong)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 10), (40, 6), (200, 60)])
@@ -282,7 +282,7 @@ def test_workloads_have_room(width: int, height: int) -> None:
     """On a machine of many CPUs and pools, too: what is above the workloads gives way."""
     cpus = {str(cpu): 0.5 for cpu in range(256)}
     claims = [{"owner": "LSE", "holder": f"d/p{n}", "cpus": str(n)} for n in range(40)]
-    found = {
+    document = {
         "cpus": {"online": "0-255"},
         "usage": {"cpus": cpus},
         "pools": {"claims": claims, "shared": [{"kind": "LS", "cpus": "40-255"}]},
@@ -290,10 +290,7 @@ def test_workloads_have_room(width: int, height: int) -> None:
             {"namespace": "d", "name": f"w{n}", "cpuCores": 1.25, "usage": {}} for n in range(99)
         ],
     }
-    out = io.StringIO()
-    show = top_screen.Show(height=height, width=width)
-    console.Console(file=out, width=width).print(top_screen.screen(found, show))
-    lines = out.getvalue().splitlines()
+    lines = draw_screen(document, top_screen.Show(height=height, width=width))
 
     assert height >= len(lines)
     assert len([line for line in lines if line.startswith("d/w") and "1.25" in line]) >= 3
@@ -303,17 +300,17 @@ def test_workloads_have_room(width: int, height: int) -> None:
 def test_throttling_of_a_container() -> None:
     """A container that runs into its own limit is not hidden by a pod that does not."""
     usage = {"throttledRatio": 0.0, "containers": [{"throttledRatio": None}, {"throttledRatio": 1}]}
-    found = {"workloads": [{"namespace": "d", "name": "w", "usage": usage}]}
+    document = {"workloads": [{"namespace": "d", "name": "w", "usage": usage}]}
 
-    assert any("d/w" in line and "100%" in line for line in drawn(found))
+    assert any("d/w" in line and "100%" in line for line in draw(document))
 
 
 def test_what_is_not_known_is_no_zero() -> None:
     """Before there is a rate, and on a recording of one moment, CPUs are neither idle nor busy."""
-    found = document()
-    usage = found["usage"]
+    document = node_document()
+    usage = document["usage"]
     assert isinstance(usage, dict)
-    text = "\n".join(drawn({**found, "usage": {**usage, "cpus": {}}}))
+    text = "\n".join(draw({**document, "usage": {**usage, "cpus": {}}}))
 
     assert "- of its pool idle" in text
     assert "LS and BE pool - of " in text
@@ -323,15 +320,15 @@ def test_what_is_not_known_is_no_zero() -> None:
 def test_a_limit_that_is_not_in_force() -> None:
     """A banner says why above everything, and the line of best-effort work what would be."""
     would_be = {"policy": "adaptive", "limitCores": 3.0, "why": "policies.adaptive.mode is shadow"}
-    found = {
+    document = {
         "banner": ["Best-effort work is not limited: policies.adaptive.mode is shadow."],
         "bestEffort": {"policy": None, "limitCores": None, "wouldBe": would_be},
     }
-    lines = drawn(found)
+    lines = draw(document)
 
     assert lines[1] == "Best-effort work is not limited: policies.adaptive.mode is shadow."
     assert "BE is not limited; adaptive would allow 3.00 CPUs" in lines
-    assert not any("BE may have" in one for one in lines)
-    assert any("all of its pool" in one for one in drawn(
+    assert not any("BE may have" in line for line in lines)
+    assert any("all of its pool" in line for line in draw(
         {"bestEffort": {"wouldBe": {"policy": "adaptive", "limitCores": None}}}
     ))  # fmt: skip

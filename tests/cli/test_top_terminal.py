@@ -38,16 +38,16 @@ class Terminal:
         self._slave = slave
         self.size(rows, columns)
         self.before = termios.tcgetattr(slave)
-        whole = {**os.environ, "TERM": "xterm", **env}
+        environment = {**os.environ, "TERM": "xterm", **env}
         for name in ("COLUMNS", "LINES", "KOORDLET_ROOT"):
-            whole.pop(name, None)
+            environment.pop(name, None)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "koordlet", "top", "--root", str(_MACHINE), *words],
             stdin=slave,
             stdout=slave,
             stderr=slave if stderr is None else stderr,
             cwd=live.PROJECT,
-            env=whole,
+            env=environment,
             start_new_session=True,
         )
         self.text = ""
@@ -93,35 +93,35 @@ class Terminal:
 
 
 @pytest.fixture
-def opened() -> Iterator[typing.Callable[..., Terminal]]:
-    """Terminals that are closed at the end."""
-    made: list[Terminal] = []
+def open_terminal() -> Iterator[typing.Callable[..., Terminal]]:
+    """Opens terminals; all are closed at the end."""
+    terminals: list[Terminal] = []
 
-    def one(*words: str, **how: typing.Any) -> Terminal:
-        made.append(Terminal(*words, **how))
-        return made[-1]
+    def open_one(*words: str, **how: typing.Any) -> Terminal:
+        terminals.append(Terminal(*words, **how))
+        return terminals[-1]
 
-    yield one
-    for each in made:
-        each.close()
+    yield open_one
+    for terminal in terminals:
+        terminal.close()
 
 
-def test_another_size(opened: typing.Callable[..., Terminal]) -> None:
+def test_another_size(open_terminal: typing.Callable[..., Terminal]) -> None:
     """A window that grows is filled within a second, however seldom is looked."""
-    one = opened("--every", "3600", rows=10, columns=40)
-    one.until("more room")
-    one.size(60, 200)
-    one.process.send_signal(signal.SIGWINCH)
-    one.until("BE is not limited")
-    one.press(b"q")
+    terminal = open_terminal("--every", "3600", rows=10, columns=40)
+    terminal.until("more room")
+    terminal.size(60, 200)
+    terminal.process.send_signal(signal.SIGWINCH)
+    terminal.until("BE is not limited")
+    terminal.press(b"q")
 
-    assert one.end() == 0
-    assert one.as_before
+    assert terminal.end() == 0
+    assert terminal.as_before
 
 
-def test_a_click_is_heard(opened: typing.Callable[..., Terminal]) -> None:
+def test_a_click_is_heard(open_terminal: typing.Callable[..., Terminal]) -> None:
     """The terminal is asked for clicks; one on the help closes it, as it closes no program."""
-    terminal = opened("--every", "3600", rows=40, columns=100)
+    terminal = open_terminal("--every", "3600", rows=40, columns=100)
     terminal.until("sort c m t")
     terminal.press(b"h")
     terminal.until("choose a workload or CPU, again")
@@ -134,21 +134,21 @@ def test_a_click_is_heard(opened: typing.Callable[..., Terminal]) -> None:
     assert "\x1b[?1006l\x1b[?1000l" in terminal.text
 
 
-def test_another_alphabet(opened: typing.Callable[..., Terminal]) -> None:
+def test_another_alphabet(open_terminal: typing.Callable[..., Terminal]) -> None:
     """A terminal that has no ellipsis shows another sign for it."""
-    one = opened(columns=40, PYTHONIOENCODING="latin-1")
-    one.until("sort c m t")
-    one.press(b"q")
+    terminal = open_terminal(columns=40, PYTHONIOENCODING="latin-1")
+    terminal.until("sort c m t")
+    terminal.press(b"q")
 
-    assert one.end() == 0, one.text
+    assert terminal.end() == 0, terminal.text
 
 
-def test_a_terminal_that_cannot_go_back(opened: typing.Callable[..., Terminal]) -> None:
+def test_a_terminal_that_cannot_go_back(open_terminal: typing.Callable[..., Terminal]) -> None:
     """Where nothing can be drawn over, nothing is: the error names what to do."""
-    one = opened(TERM="dumb")
+    terminal = open_terminal(TERM="dumb")
 
-    assert one.end() == 2
-    assert "--once" in one.text
+    assert terminal.end() == 2
+    assert "--once" in terminal.text
 
 
 @pytest.mark.parametrize(
@@ -156,20 +156,20 @@ def test_a_terminal_that_cannot_go_back(opened: typing.Callable[..., Terminal]) 
     [(b"q", 0), (signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
 )
 def test_the_terminal_is_as_it_was(
-    opened: typing.Callable[..., Terminal], how: bytes | signal.Signals, status: int
+    open_terminal: typing.Callable[..., Terminal], how: bytes | signal.Signals, status: int
 ) -> None:
     """Main screen, cursor, lines and echo come back after a key and after a signal."""
-    one = opened()
-    one.until("sort")
+    terminal = open_terminal()
+    terminal.until("sort")
     if isinstance(how, bytes):
-        one.press(how)
+        terminal.press(how)
     else:
-        one.process.send_signal(how)
+        terminal.process.send_signal(how)
 
-    assert status == one.end()
-    assert "\x1b[?1049l" in one.text
-    assert "Traceback" not in one.text
-    assert one.as_before
+    assert status == terminal.end()
+    assert "\x1b[?1049l" in terminal.text
+    assert "Traceback" not in terminal.text
+    assert terminal.as_before
 
 
 def test_a_terminal_that_goes_away(tmp_path: Path) -> None:

@@ -17,15 +17,15 @@ from koordlet.report import topology_words
 from tests.kit import large_machines, machines
 
 
-def shown(tree: machines.Tree) -> list[str]:
-    """The table of a machine."""
+def render(tree: machines.Tree) -> list[str]:
+    """Render the table of a machine."""
     machine = discovery.discover(machines.to_host(tree))
     return [command.plain(line) for line in command.lines(machine)]
 
 
 def test_table() -> None:
     """Sockets, nodes, L3, cores, CPUs, each below the one that holds it."""
-    assert shown(machines.xeon_2s_smt2()) == [
+    assert render(machines.xeon_2s_smt2()) == [
         "2 sockets, 8 cores, 16 CPUs, 2 NUMA nodes, SMT on",
         "GenuineIntel Example CPU x86_64",
         "isolated 2,10",
@@ -45,7 +45,7 @@ def test_table() -> None:
 
 def test_core_kinds_are_apart() -> None:
     """Big and little cores are told apart by threads and speed."""
-    table = shown(machines.hybrid_pe())
+    table = render(machines.hybrid_pe())
 
     assert "      2 cores x 2, 5.0 GHz: 0-1  2-3" in table
     assert "      4 cores x 1, 3.8 GHz: 4  5  6  7" in table
@@ -53,7 +53,7 @@ def test_core_kinds_are_apart() -> None:
 
 def test_unknown_is_a_question_mark() -> None:
     """What the machine does not say is ``?``, and the warnings say why."""
-    table = shown(machines.arm_no_nodes())
+    table = render(machines.arm_no_nodes())
 
     assert "    L3 ?: 6 cores, 6 CPUs" in table
     assert [line.startswith("warning: ") for line in table[-2:]] == [True, True]
@@ -61,7 +61,7 @@ def test_unknown_is_a_question_mark() -> None:
 
 def test_nodes_without_cpus_are_shown() -> None:
     """Memory that belongs to no CPU is listed after the sockets."""
-    table = shown(machines.memory_only_nodes())
+    table = render(machines.memory_only_nodes())
 
     assert table[-3:] == [
         "2 nodes without online CPUs",
@@ -73,7 +73,7 @@ def test_nodes_without_cpus_are_shown() -> None:
 @pytest.mark.parametrize("cpus", [256, 2048])
 def test_large_machine_fits(cpus: int) -> None:
     """A large machine has a line for each L3 and its cores, none wider than 80 columns."""
-    table = shown(large_machines.large(cpus))
+    table = render(large_machines.large(cpus))
 
     assert max(len(line) for line in table) <= 80
     assert cpus // 16 == sum(line.lstrip().startswith("L3 ") for line in table)
@@ -84,7 +84,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     tree = machines.xeon_2s_smt2()
     tree["proc/cpuinfo"] = "processor: 0\nmodel name: \x1b[2Jevil\n"
 
-    assert not any("\x1b" in line for line in shown(tree))
+    assert not any("\x1b" in line for line in render(tree))
 
 
 def test_empty_machine_is_shown() -> None:
@@ -160,7 +160,7 @@ def test_devices_are_listed_by_node() -> None:
         tree[f"{at}/numa_node"] = f"{node}\n"
         tree[f"{at}/driver"] = "->../../drivers/ice"
 
-    assert shown(tree)[-5:] == [
+    assert render(tree)[-5:] == [
         "3 PCI devices",
         "  node 1",
         "    network (ice): 0000:01:00.0  0000:02:00.0",

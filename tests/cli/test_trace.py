@@ -11,14 +11,14 @@ import pytest
 
 from koordlet import cli
 from koordlet.apply import trace
-from koordlet.cli import record, trace_table
 from koordlet.cli import trace as trace_command
+from koordlet.cli import trace_table
 from koordlet.host import machine
-from koordlet.host.recording import directory, read_log
+from koordlet.host.recording import read_log
 from koordlet.model import observed, snapshot
 from koordlet.report import trace_json
 from koordlet.state import journal
-from tests.kit import agents, machines, pods
+from tests.kit import agents, machines, pods, recordings
 from tests.kit.kernel import Machine
 
 CONFIG = """
@@ -47,21 +47,21 @@ def site(ram: Path) -> agents.Site:
     return agents.Site(host, ram, config=CONFIG)
 
 
-def traced(
-    site: agents.Site, *, said: observed.Observed | None = None, observes: str = ""
+def trace_pass(
+    site: agents.Site, *, observation: observed.Observed | None = None, observes: str = ""
 ) -> trace_json.Traced:
-    """One pass over what the site's agents left, from the outside of any agent."""
+    """Trace one pass over what the site's agents left, from the outside of any agent."""
     identity = machine.identify(site.host)
     entries = journal.peek(
         site.paths.journal, machine_id=identity.machine_id, boot_id=identity.boot_id
     )
     log, stations = read_log.ReadLog(site.host), trace.Trace()
     line = site.line(log)
-    line.observation.take = lambda: said
-    made = line.draft(entries, trace=stations)
+    line.observation.take = lambda: observation
+    draft = line.draft(entries, trace=stations)
     return trace_command.traced_pass(
         line,
-        made,
+        draft,
         stations,
         answers=log.answers,
         journaled=len(entries),
@@ -70,47 +70,49 @@ def traced(
     )
 
 
-def document(site: agents.Site, choice: trace_json.Choice = trace_json.ALL) -> Document:
+def describe_pass(site: agents.Site, choice: trace_json.Choice = trace_json.ALL) -> Document:
     """The document of one pass."""
-    return trace_json.document(traced(site), choice)
+    return trace_json.document(trace_pass(site), choice)
 
 
-def table(found: Document, *, detailed: bool = False) -> str:
+def table(document: Document, *, detailed: bool = False) -> str:
     """The same for a person."""
-    return "\n".join(trace_table.lines(dict(found), detailed=detailed))
+    return "\n".join(trace_table.lines(dict(document), detailed=detailed))
 
 
-def policy(found: Document, stem: str) -> Document:
+def policy_of(document: Document, stem: str) -> Document:
     """What one policy saw and decided."""
-    [one] = [each for each in found["policies"] if each["policy"] == stem]
-    assert isinstance(one, dict)
-    return one
+    [policy] = [row for row in document["policies"] if row["policy"] == stem]
+    assert isinstance(policy, dict)
+    return policy
 
 
 def test_a_pass_that_writes_names_each_step_and_who_would_do_it(site: agents.Site) -> None:
     """What was read, who wants what and why, the order; nothing is written."""
     image = site.image()
-    found = document(site)
-    said = table(found)
+    document = describe_pass(site)
+    text = table(document)
 
-    assert [(s["target"], s["was"], s["value"]) for s in found["order"] if "/web/" in s["target"]]
-    due = [wish for wish in found["wishes"] if wish["target"] == CPUS]
-    assert [(w["policy"], w["fate"], w["value"]) for w in due] == [("shared_pools", "due", "2-3")]
-    assert found["order"][due[0]["steps"][0]]["target"] == CPUS
-    assert f"WriteFile {CPUS}  0-4 → 2-3" in said
-    assert "an agent that enforces does them in its next pass" in said
-    assert "! host/gone is not running: cgroup=gone" in said
-    assert found["read"]["files"]["read"] > 10
+    assert any("/web/" in step["target"] for step in document["order"])
+    due = [wish for wish in document["wishes"] if wish["target"] == CPUS]
+    assert [(wish["policy"], wish["fate"], wish["value"]) for wish in due] == [
+        ("shared_pools", "due", "2-3")
+    ]
+    assert document["order"][due[0]["steps"][0]]["target"] == CPUS
+    assert f"WriteFile {CPUS}  0-4 → 2-3" in text
+    assert "an agent that enforces does them in its next pass" in text
+    assert "! host/gone is not running: cgroup=gone" in text
+    assert document["read"]["files"]["read"] > 10
     assert site.image() == image
 
 
 def test_each_policy_sees_the_claims_of_those_before_it(site: agents.Site) -> None:
     """The first sees none, the pools see the reserved and the exclusive CPUs."""
-    found = document(site)
+    document = describe_pass(site)
 
-    assert policy(found, "reserved_cpus")["saw"]["claims"] == []
-    seen = policy(found, "shared_pools")["saw"]["claims"]
-    assert [(claim["cpus"], claim["holder"]) for claim in seen] == [
+    assert policy_of(document, "reserved_cpus")["saw"]["claims"] == []
+    claims = policy_of(document, "shared_pools")["saw"]["claims"]
+    assert [(claim["cpus"], claim["holder"]) for claim in claims] == [
         ("0", "node"),
         ("2-3", "host/web"),
     ]
@@ -119,62 +121,63 @@ def test_each_policy_sees_the_claims_of_those_before_it(site: agents.Site) -> No
 def test_a_quiet_pass_says_that_everything_is_so_already(site: agents.Site) -> None:
     """No step; each action is so already, and the journal says what is koordlet's."""
     site.settle()
-    found = document(site)
+    document = describe_pass(site)
 
-    assert (found["order"], found["left"]) == ([], [])
-    assert {wish["fate"] for wish in found["wishes"]} == {"alreadySo"}
-    assert found["read"]["journaled"] > 0
-    assert "nothing is due: the machine is as the policies want it" in table(found)
+    assert (document["order"], document["left"]) == ([], [])
+    assert {wish["fate"] for wish in document["wishes"]} == {"alreadySo"}
+    assert document["read"]["journaled"] > 0
+    assert "nothing is due: the machine is as the policies want it" in table(document)
 
 
 def test_a_policy_that_wants_nothing_says_why(site: agents.Site) -> None:
     """Its facts, what it lacks, or that nothing here is its concern; off names who said so."""
-    found = document(site)
+    document = describe_pass(site)
 
-    assert "policies.housekeeping.mode (built-in)" in policy(found, "housekeeping")["whyNothing"]
-    for one in found["policies"]:
-        wants = one["fates"] or one["claims"] or one["pools"] or one["evictions"]
-        assert bool(one["whyNothing"]) is not bool(wants), one["policy"]
+    idle = policy_of(document, "housekeeping")
+    assert "policies.housekeeping.mode (built-in)" in idle["whyNothing"]
+    for row in document["policies"]:
+        wants = row["fates"] or row["claims"] or row["pools"] or row["evictions"]
+        assert bool(row["whyNothing"]) is not bool(wants), row["policy"]
 
 
 def test_a_policy_in_shadow_is_shown_and_not_done(site: agents.Site) -> None:
     """Its steps are in the order, marked, with the key that keeps them from being done."""
     site.config = CONFIG.replace("policies:", "policies:\n  shared_pools: {mode: shadow}")
-    found = document(site)
-    said = table(found)
+    document = describe_pass(site)
+    text = table(document)
 
-    assert {step["mode"] for step in found["order"]} == {"shadow"}
-    assert "policies.shared_pools.mode is shadow (config.yaml:" in found["written"]["why"][1]
-    assert "[shadow]" in said
-    assert "only shown" in said
+    assert {step["mode"] for step in document["order"]} == {"shadow"}
+    assert "policies.shared_pools.mode is shadow (config.yaml:" in document["written"]["why"][1]
+    assert "[shadow]" in text
+    assert "only shown" in text
 
 
 def test_what_no_policy_enforces_any_more_is_put_back(site: agents.Site) -> None:
     """The steps that undo are nobody's wish: the policy in shadow finds its values there."""
     site.settle()
     site.config = CONFIG.replace("policies:", "policies:\n  shared_pools: {mode: shadow}")
-    found = document(site)
+    document = describe_pass(site)
 
-    assert {step["undo"] for step in found["order"]} == {True}
-    assert {wish["fate"] for wish in found["wishes"]} == {"alreadySo"}
-    assert "[undo]" in table(found)
+    assert {step["undo"] for step in document["order"]} == {True}
+    assert {wish["fate"] for wish in document["wishes"]} == {"alreadySo"}
+    assert "[undo]" in table(document)
 
 
 def test_an_agent_that_only_observes_is_named(site: agents.Site) -> None:
     """The steps are due, and the reason stands beside them why nobody does them."""
-    found = trace_json.document(traced(site, observes="not running as root"))
+    document = trace_json.document(trace_pass(site, observes="not running as root"))
 
-    assert "but an agent here only observes: not running as root" in table(found)
+    assert "but an agent here only observes: not running as root" in table(document)
 
 
 def test_a_failing_policy_is_named_with_its_error(site: agents.Site) -> None:
     """What it wrote before stays."""
     site.rows = (*site.rows, agents.fixed())
     site.settings = {"fixed": agents.Sets(error=ValueError("broken"))}
-    found = document(site)
+    document = describe_pass(site)
 
-    assert policy(found, "fixed")["failure"] == "ValueError: broken"
-    assert "fixed failed, so what it wrote before stays: ValueError: broken" in table(found)
+    assert policy_of(document, "fixed")["failure"] == "ValueError: broken"
+    assert "fixed failed, so what it wrote before stays: ValueError: broken" in table(document)
 
 
 def test_a_step_that_failed_before_says_so(site: agents.Site) -> None:
@@ -183,19 +186,19 @@ def test_a_step_that_failed_before_says_so(site: agents.Site) -> None:
     site.host.mkdir(site.host.at("/sys/fs/cgroup/cpuset/box/gone"))
     site.config = CONFIG.replace("cgroup: gone", "cgroup: box/gone")
     site.settle()
-    found = document(site)
-    failed = [step["failed"].partition(":")[0] for step in found["order"]]
+    document = describe_pass(site)
+    failed = [step["failed"].partition(":")[0] for step in document["order"]]
 
     assert "refused" in failed
-    assert "! tried last: refused: E" in table(found)
-    assert "due again: an agent here tried, and failed" in table(found)
+    assert "! tried last: refused: E" in table(document)
+    assert "due again: an agent here tried, and failed" in table(document)
 
 
 def test_a_stale_source_says_how_old_its_answer_is(site: agents.Site) -> None:
     """And for how long it is believed; one that never answered says that."""
     now = site.clock().at
     problem = "connection refused"
-    said = observed.Observed(
+    observation = observed.Observed(
         sources=(
             snapshot.Source(
                 name="kubelet pods", ok=False, last_good=now - 93, max_age=60, problem=problem
@@ -203,9 +206,9 @@ def test_a_stale_source_says_how_old_its_answer_is(site: agents.Site) -> None:
             snapshot.Source(name="cluster node", ok=False, max_age=60, problem=problem),
         )
     )
-    found: Document = trace_json.document(traced(site, said=said))
+    document: Document = trace_json.document(trace_pass(site, observation=observation))
 
-    stale = {one["name"]: one["stale"] for one in found["read"]["sources"]}
+    stale = {source["name"]: source["stale"] for source in document["read"]["sources"]}
     assert stale == {
         "configuration": False,
         "kubelet pods": True,
@@ -214,39 +217,39 @@ def test_a_stale_source_says_how_old_its_answer_is(site: agents.Site) -> None:
     }
     assert (
         "kubelet pods: STALE, last answer 93 s ago, believed for 60 s: connection refused"
-        in table(found)
+        in table(document)
     )
-    assert "cluster node: STALE, no answer yet" in table(found)
+    assert "cluster node: STALE, no answer yet" in table(document)
 
 
 def test_one_policy_is_told_with_what_it_saw(site: agents.Site) -> None:
     """Settings, state, claims and each action; the reasons of the whole pass stay."""
-    found = document(site, trace_json.Choice(policy="shared_pools"))
-    said = table(found, detailed=True)
+    document = describe_pass(site, trace_json.Choice(policy="shared_pools"))
+    text = table(document, detailed=True)
 
-    assert [one["policy"] for one in found["policies"]] == ["shared_pools"]
-    assert {wish["policy"] for wish in found["wishes"]} == {"shared_pools"}
-    assert "settings   Settings(" in said
-    assert "claimed before it: 2-3 LSR host/web" in said
-    assert f"{CPUS} 2-3 by shared_pools" in said
+    assert [row["policy"] for row in document["policies"]] == ["shared_pools"]
+    assert {wish["policy"] for wish in document["wishes"]} == {"shared_pools"}
+    assert "settings   Settings(" in text
+    assert "claimed before it: 2-3 LSR host/web" in text
+    assert f"{CPUS} 2-3 by shared_pools" in text
 
 
 def test_one_group_is_told_with_all_who_want_something_there(site: agents.Site) -> None:
     """Its workload, its files, its actions, and nobody else's."""
-    found = document(site, trace_json.Choice(group="web"))
+    document = describe_pass(site, trace_json.Choice(group="web"))
 
-    assert {wish["group"] for wish in found["wishes"]} == {"web"}
-    assert [one["workload"] for one in found["read"]["workloads"]] == ["host/web"]
-    assert "shared_pools" in {one["policy"] for one in found["policies"]}
-    assert "housekeeping" not in {one["policy"] for one in found["policies"]}
+    assert {wish["group"] for wish in document["wishes"]} == {"web"}
+    assert [row["workload"] for row in document["read"]["workloads"]] == ["host/web"]
+    assert "shared_pools" in {row["policy"] for row in document["policies"]}
+    assert "housekeeping" not in {row["policy"] for row in document["policies"]}
 
 
 def test_a_trace_changes_nothing_of_a_pass(site: agents.Site) -> None:
     """The same decisions and the same draft, with a trace and without."""
     plain = site.line().draft({})
-    told = site.line().draft({}, trace=trace.Trace())
+    traced = site.line().draft({}, trace=trace.Trace())
 
-    assert (plain.round, plain.draft) == (told.round, told.draft)
+    assert (plain.round, plain.draft) == (traced.round, traced.draft)
 
 
 # The command --------------------------------------------------------------------------------------
@@ -260,38 +263,38 @@ def words(tmp_path: Path) -> list[str]:
     return ["--root", str(tmp_path / "root"), "--config", str(tmp_path / "config.yaml")]
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What the command prints."""
+def run_trace(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Run the command; what it prints."""
     status = cli.main(["trace", *words])
-    said = capsys.readouterr()
-    assert status == 0, said.err
-    return said.out
+    captured = capsys.readouterr()
+    assert status == 0, captured.err
+    return captured.out
 
 
 def test_a_recorded_machine_is_told_the_same_twice(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Version first, all stations, and no clock of this machine."""
-    first = asked(capsys, *words, "-o", "json")
-    found = json.loads(first)
+    first = run_trace(capsys, *words, "-o", "json")
+    document = json.loads(first)
 
-    assert list(found) == [
+    assert list(document) == [
         *("version", "at", "live", "read", "policies", "wishes", "order", "left", "written"),
     ]
-    assert (found["version"], found["live"]) == ("v1", False)
-    assert found["written"]["why"][0] == "a recorded machine cannot be changed"
-    assert asked(capsys, *words, "-o", "json") == first
+    assert (document["version"], document["live"]) == ("v1", False)
+    assert document["written"]["why"][0] == "a recorded machine cannot be changed"
+    assert run_trace(capsys, *words, "-o", "json") == first
 
 
 def test_the_stations_stand_in_their_order(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Read, decided, compared, ordered, written."""
-    said = asked(capsys, *words)
-    places = [said.index(f"\n{word}") for word in ("Read", "Decided", "Compared", "Ordered")]
+    text = run_trace(capsys, *words)
+    places = [text.index(f"\n{word}") for word in ("Read", "Decided", "Compared", "Ordered")]
 
     assert places == sorted(places)
-    assert said.index("\nWritten: nothing") > places[-1]
+    assert text.index("\nWritten: nothing") > places[-1]
 
 
 def test_a_broken_annotation_is_told_with_its_pod(
@@ -300,30 +303,15 @@ def test_a_broken_annotation_is_told_with_its_pod(
     """It costs itself; the pod is told all the same, with what is wrong."""
     listed = {"kind": "Pod", **pods.annotated("koordinator.sh/cpuBurst", "{broken")}
     (tmp_path / "pods.json").write_text(json.dumps(listed))
-    said = asked(capsys, *words, "--pods", str(tmp_path / "pods.json"))
+    text = run_trace(capsys, *words, "--pods", str(tmp_path / "pods.json"))
 
-    assert "koordinator.sh/cpuBurst" in said.partition("\nDecided")[0]
+    assert "koordinator.sh/cpuBurst" in text.partition("\nDecided")[0]
 
 
 @pytest.fixture
 def recording(tmp_path: Path) -> str:
     """Four frames, one each second, of a machine that is one eighth busy."""
-    first = {"proc/stat": "cpu 0 0 0 0 0 0 0 0\n", "proc/uptime": "1 1\n"}
-    tree = machines.to_directory(machines.xeon_2s_smt2() | first, tmp_path / "machine")
-    at = 100.0
-
-    def wait(seconds: float) -> None:
-        nonlocal at
-        at += seconds
-        ticks = int(at - 100)
-        (tree / "proc" / "stat").write_text(f"cpu {200 * ticks} 0 0 {1400 * ticks} 0 0 0 0\n")
-
-    made = record.Plan(
-        seconds=3.0, every=1.0, now=lambda: machine.Now(at=at, wall=1_000_000 + at), wait=wait
-    )
-    out = str(tmp_path / "node.tar.gz")
-    record.write(directory.DirHost(str(tree)), out, made)
-    return out
+    return str(recordings.record_load(tmp_path))
 
 
 @pytest.mark.parametrize(("after", "at"), [((), 3), (("--after", "1s"), 1), (("--after", "0"), 0)])
@@ -332,10 +320,10 @@ def test_a_recording_is_told_at_its_end_or_when_asked(
 ) -> None:
     """The moments before it give rates: what is not known at the first is known later."""
     change = ("--set", "policies.cpu_suppress.enable=true")
-    found = json.loads(asked(capsys, "--root", recording, *after, *change, "-o", "json"))
+    document = json.loads(run_trace(capsys, "--root", recording, *after, *change, "-o", "json"))
 
-    assert found["at"] == 1_000_100 + at
-    limit = policy(found, "cpu_suppress")["explanation"]["limit"]
+    assert document["at"] == 1_000_100 + at
+    limit = policy_of(document, "cpu_suppress")["explanation"]["limit"]
     assert limit.startswith("not set yet") is (at == 0)
 
 
@@ -355,7 +343,7 @@ def test_what_is_not_there_is_a_usage_error(
 ) -> None:
     """The error names the culprit and what there is."""
     assert cli.main(["trace", *words, *question]) == 2
-    said = capsys.readouterr().err
+    error = capsys.readouterr().err
 
-    assert culprit in said
-    assert fix in said
+    assert culprit in error
+    assert fix in error

@@ -56,7 +56,7 @@ class Deployed:
         """What ``deploy/`` says, but for what runs pods; and so many nodes."""
         documents = [*built(DEPLOY), *built(DEPLOY / "scheduler")]
         apart = ("Deployment", "DaemonSet", "ValidatingAdmissionPolicy")
-        for document in sorted(documents, key=lambda one: one["kind"] != "Namespace"):
+        for document in sorted(documents, key=lambda body: body["kind"] != "Namespace"):
             if not document["kind"].startswith(apart):
                 status, answer = k8s_lab.strict(self.admin, document, dry="")
                 assert status in (200, 201), answer

@@ -118,7 +118,7 @@ def token(cluster: Any, pod: Any | None) -> str:
 async def agent(cluster: Any, folder: Path, secret: str) -> AsyncIterator[objects.Objects]:
     """The API server as an agent reaches it."""
     ca = str(cluster.pki / "ca.crt")
-    found = {
+    kubeconfig = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "c",
@@ -129,7 +129,7 @@ async def agent(cluster: Any, folder: Path, secret: str) -> AsyncIterator[object
         "users": [{"name": "u", "user": {"token": secret}}],
     }
     file = folder / f"{hashlib.sha256(secret.encode()).hexdigest()}.kubeconfig"
-    file.write_text(json.dumps(found))
+    file.write_text(json.dumps(kubeconfig))
     kube = adapter.KubeStore(
         credentials.Credentials(credentials.CredentialSource(kubeconfig=str(file)))
     )
@@ -139,7 +139,7 @@ async def agent(cluster: Any, folder: Path, secret: str) -> AsyncIterator[object
         await kube.close()
 
 
-def said(verb: str, kind: kinds.Kind, body: dict[str, Any], sub: str = "") -> Write:
+def write_of(verb: str, kind: kinds.Kind, body: dict[str, Any], sub: str = "") -> Write:
     """A write about the object that a node's name names."""
 
     async def write(store: objects.Objects, node: str) -> object:
@@ -154,10 +154,10 @@ def said(verb: str, kind: kinds.Kind, body: dict[str, Any], sub: str = "") -> Wr
 async def event(store: objects.Objects, node: str, name: str = "") -> object:
     """In the name of a node."""
     about = object_event.Subject(kind=kinds.NODES, name=MINE)
-    told = object_event.Event(
+    reported = object_event.Event(
         subject=about, name_suffix=name or node, reason="R", action="A", message="n"
     )
-    return await store.create(kinds.EVENTS, object_event.body(told, node, 1e9))
+    return await store.create(kinds.EVENTS, object_event.body(reported, node, 1e9))
 
 
 async def series(store: objects.Objects, node: str) -> object:
@@ -185,17 +185,19 @@ CONDITION = {"type": "koordlet.io/Test", "status": "True", "reason": "R", "messa
 TAINT = {"key": "koordlet.io/memory-pressure", "effect": "NoSchedule"}
 #: By name, in an order in which what is patched has been created.
 WRITES: dict[str, Write] = {
-    "capacity": said("patch", kinds.NODES, {"status": {"capacity": {"x.io/y": "1"}}}, "status"),
-    "annotation": said(
+    "capacity": write_of("patch", kinds.NODES, {"status": {"capacity": {"x.io/y": "1"}}}, "status"),
+    "annotation": write_of(
         "patch", kinds.NODES, {"metadata": {"annotations": {"koordlet.io/x": "y"}}}, "status"
     ),
-    "taint": said("patch", kinds.NODES, {"spec": {"taints": [TAINT]}}),
-    "metric": said("create", kinds.NODE_METRICS, {"spec": {}}),
-    "metric status": said("patch", kinds.NODE_METRICS, {"status": {}}, "status"),
-    "zones": said("create", kinds.NODE_RESOURCE_TOPOLOGIES, {"topologyPolicies": [], "zones": []}),
-    "more zones": said("patch", kinds.NODE_RESOURCE_TOPOLOGIES, {"topologyPolicies": ["None"]}),
-    "device": said("create", kinds.DEVICES, {"spec": {"devices": []}}),
-    "more devices": said("patch", kinds.DEVICES, {"metadata": {"labels": {"a": "b"}}}),
+    "taint": write_of("patch", kinds.NODES, {"spec": {"taints": [TAINT]}}),
+    "metric": write_of("create", kinds.NODE_METRICS, {"spec": {}}),
+    "metric status": write_of("patch", kinds.NODE_METRICS, {"status": {}}, "status"),
+    "zones": write_of(
+        "create", kinds.NODE_RESOURCE_TOPOLOGIES, {"topologyPolicies": [], "zones": []}
+    ),
+    "more zones": write_of("patch", kinds.NODE_RESOURCE_TOPOLOGIES, {"topologyPolicies": ["None"]}),
+    "device": write_of("create", kinds.DEVICES, {"spec": {"devices": []}}),
+    "more devices": write_of("patch", kinds.DEVICES, {"metadata": {"labels": {"a": "b"}}}),
     "event": event,
     "series": series,
     "pod": mark,
@@ -220,18 +222,18 @@ def test_a_real_server_binds_each_write_to_its_node(
     secrets = [token(cluster, pod) for pod in pods]
 
     async def each() -> dict[str, tuple[str, ...]]:
-        found = {}
+        outcomes = {}
         async with (
             agent(cluster, tmp_path, secrets[0]) as mine,
             agent(cluster, tmp_path, secrets[1]) as other,
             agent(cluster, tmp_path, secrets[2]) as nobody,
         ):
             for name, write in WRITES.items():
-                answers = [await outcome(write, one, MINE) for one in (other, nobody, mine)]
-                found[name] = (*answers, await outcome(write, mine, OTHER))
+                answers = [await outcome(write, store, MINE) for store in (other, nobody, mine)]
+                outcomes[name] = (*answers, await outcome(write, mine, OTHER))
                 # What is patched next has to be there.
                 assert await outcome(write, other, OTHER) == "done", name
-        return found
+        return outcomes
 
     for name, (other, nobody, mine, about_other) in loop.run(each()).items():
         assert mine == "done", (name, mine)
@@ -250,17 +252,17 @@ def test_a_real_server_keeps_the_rest_of_a_node(
     )  # fmt: skip
     secret = token(cluster, pod_on(cluster, MINE, "keeps"))
     refused = {
-        "label": said("patch", kinds.NODES, {"metadata": {"labels": {"a": "b"}}}),
-        "label with the status": said(
+        "label": write_of("patch", kinds.NODES, {"metadata": {"labels": {"a": "b"}}}),
+        "label with the status": write_of(
             "patch", kinds.NODES, {"metadata": {"labels": {"a": "b"}}}, "status"
         ),
-        "cordon": said("patch", kinds.NODES, {"spec": {"unschedulable": True}}),
-        "others' taint": said("patch", kinds.NODES, {"spec": {"taints": [TAINT]}}),
+        "cordon": write_of("patch", kinds.NODES, {"spec": {"unschedulable": True}}),
+        "others' taint": write_of("patch", kinds.NODES, {"spec": {"taints": [TAINT]}}),
     }
 
     async def each() -> dict[str, str]:
         async with agent(cluster, tmp_path, secret) as mine:
-            own = said("patch", kinds.NODES, {"spec": {"taints": [foreign]}})
+            own = write_of("patch", kinds.NODES, {"spec": {"taints": [foreign]}})
             return {
                 **{name: await outcome(write, mine, MINE) for name, write in refused.items()},
                 "own taint": await outcome(own, mine, MINE),

@@ -42,7 +42,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with k8s_lab.cluster(folder / "k8s", nodes=1, audit=True) as cluster:
         with contextlib.closing(k8s_lab.Admin(cluster)) as admin:
             documents = [*built(DEPLOY)]
-            for document in sorted(documents, key=lambda one: one["kind"] != "Namespace"):
+            for document in sorted(documents, key=lambda body: body["kind"] != "Namespace"):
                 if document["kind"] not in ("Deployment", "DaemonSet"):
                     status, answer = k8s_lab.strict(admin, document, dry="")
                     assert status in (200, 201), answer

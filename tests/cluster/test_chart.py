@@ -51,7 +51,7 @@ class Cluster:
 
     def names(self) -> Names:
         """Every object of the cluster."""
-        found: Names = set()
+        listed: Names = set()
         groups = self.admin.need("GET", "/apis")["groups"]
         prefixes = ["/api/v1"] + [
             f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups
@@ -61,8 +61,8 @@ class Cluster:
                 if "list" in resource["verbs"] and resource["name"] not in _UNSTEADY:
                     for item in self._known(f"{prefix}/{resource['name']}").get("items", ()):
                         space = item["metadata"].get("namespace", "")
-                        found.add((resource["name"], space, item["metadata"]["name"]))
-        return found
+                        listed.add((resource["name"], space, item["metadata"]["name"]))
+        return listed
 
     def _known(self, path: str) -> dict[str, Any]:
         """A server does not serve a definition at once (429), nor forget it at once (404)."""

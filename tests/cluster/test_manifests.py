@@ -24,8 +24,12 @@ pytestmark = [pytest.mark.cluster, needs.program("kubectl")]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A control plane without nodes, with the namespaces that the manifests bring."""
-    every = (document for place in BUILT for document in built(place))
-    spaces = {one["metadata"]["name"]: one for one in every if one["kind"] == "Namespace"}
+    documents = (document for place in BUILT for document in built(place))
+    spaces = {
+        document["metadata"]["name"]: document
+        for document in documents
+        if document["kind"] == "Namespace"
+    }
     with k8s_lab.cluster(tmp_path_factory.mktemp("k8s")) as lab:
         k8s_lab.kubectl(lab, *APPLY, documents=list(spaces.values()))
         yield lab

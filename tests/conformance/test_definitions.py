@@ -178,7 +178,7 @@ def test_every_writer(config: Path, account: Path) -> None:
 
 def test_remarks_are_events(config: Path, account: Path) -> None:
     """With the agents' rights a broken object has its event, which is counted when it stays."""
-    now = test_remarking.seen("web")
+    now = test_remarking.view_of_broken("web")
     now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, wall=time.time()))
     clock = clocks.Clock(1000.0)
     row = remarking.EventObjects(clock)

@@ -18,14 +18,14 @@ DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 
 def documents(name: str) -> list[dict[str, Any]]:
     """All documents of one file."""
-    return [one for one in yaml.safe_load_all((DEPLOY / name).read_text()) if one]
+    return [document for document in yaml.safe_load_all((DEPLOY / name).read_text()) if document]
 
 
 def rules(name: str) -> Iterator[dict[str, Any]]:
     """Every rule of every role of a file."""
-    for one in documents(name):
-        if one["kind"] in {"Role", "ClusterRole"}:
-            yield from one["rules"]
+    for document in documents(name):
+        if document["kind"] in {"Role", "ClusterRole"}:
+            yield from document["rules"]
 
 
 def allowed(name: str) -> set[tuple[str, str, str]]:

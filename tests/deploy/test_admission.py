@@ -32,9 +32,9 @@ def covered() -> set[tuple[str, str, str]]:
 def test_every_write_is_bound() -> None:
     """Whatever a role or a component lets an agent write, a policy looks at, but for evictions."""
     granted = list(rules("daemonset.yaml"))
-    for one in built(DEPLOY / "overlays" / "taints"):
-        if one["kind"] == "ClusterRole":
-            granted += one["rules"]
+    for document in built(DEPLOY / "overlays" / "taints"):
+        if document["kind"] == "ClusterRole":
+            granted += document["rules"]
     writes = {
         (group, resource, verb)
         for rule in granted
@@ -54,7 +54,9 @@ def test_every_write_is_bound() -> None:
 
 def test_policies_are_in_force_and_about_the_agents() -> None:
     """Each has a binding that denies, fails closed, and is about the account that is deployed."""
-    (account,) = (one for one in documents("daemonset.yaml") if one["kind"] == "ServiceAccount")
+    (account,) = (
+        document for document in documents("daemonset.yaml") if document["kind"] == "ServiceAccount"
+    )
     where = account["metadata"]
     policies = {p["metadata"]["name"]: p["spec"] for p in POLICIES if "Binding" not in p["kind"]}
     bindings = {b["spec"]["policyName"]: b["spec"] for b in POLICIES if "Binding" in b["kind"]}
@@ -66,5 +68,5 @@ def test_policies_are_in_force_and_about_the_agents() -> None:
         assert policy["failurePolicy"] == "Fail"
         (condition,) = policy["matchConditions"]
         assert f'request.userInfo.username == "{ACCOUNT}"' == condition["expression"]
-    names = {one["metadata"]["name"] for one in built(DEPLOY / "agent")}
+    names = {document["metadata"]["name"] for document in built(DEPLOY / "agent")}
     assert policies.keys() <= names, "the agent's kustomization has them"

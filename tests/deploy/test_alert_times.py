@@ -144,24 +144,22 @@ CASES = {
 
 def series(name: str, shown: dict[str, str]) -> list[dict[str, str]]:
     """As promtool takes them, of an instance of that name."""
-    found = []
-    for one, values in shown.items():
-        metric, _, labels = one.rstrip("}").partition("{")
+    listed = []
+    for selector, values in shown.items():
+        metric, _, labels = selector.rstrip("}").partition("{")
         several = ",".join(part for part in (labels, f'instance="{name}"') if part)
         start, _, step = values.partition("+")
         spelled = f"{start}+{step or 0}x{_LONG}"
-        found.append({"series": f"{metric}{{{several}}}", "values": spelled})
-    return found
+        listed.append({"series": f"{metric}{{{several}}}", "values": spelled})
+    return listed
 
 
-def judged(
-    folder: Path, shown: dict[str, dict[str, str]], asked: dict[str, int]
-) -> tuple[int, str]:
-    """Status and words of promtool, which expects that nothing fires: what does, is told."""
+def judge(folder: Path, shown: dict[str, dict[str, str]], asked: dict[str, int]) -> tuple[int, str]:
+    """Run promtool, which expects that nothing fires; its status, and what it says of alerts."""
     expected = [
         {"eval_time": f"{at}m", "alertname": name, "exp_alerts": []} for name, at in asked.items()
     ]
-    every = [each for name, several in shown.items() for each in series(name, several)]
+    every = [row for name, several in shown.items() for row in series(name, several)]
     tests = [{"interval": "1m", "input_series": every, "alert_rule_test": expected}]
     rules = [str(file) for file in sorted(test_alerts.ALERTS.glob("*.yaml"))]
     file = folder / "tests.yaml"
@@ -172,35 +170,35 @@ def judged(
     return done.returncode, done.stdout + done.stderr
 
 
-ILL = {name: one.ill for name, one in CASES.items()}
+ILL = {name: case.ill for name, case in CASES.items()}
 
 
 def test_each_is_silent_until_its_time(tmp_path: Path) -> None:
     """At the minute before it."""
-    status, said = judged(tmp_path, ILL, {name: one.minute - 1 for name, one in CASES.items()})
+    status, output = judge(tmp_path, ILL, {name: case.minute - 1 for name, case in CASES.items()})
 
-    assert status == 0, said
+    assert status == 0, output
 
 
 def test_none_fires_while_all_is_well(tmp_path: Path) -> None:
     """However long that is."""
-    well = {name: one.well for name, one in CASES.items()}
-    status, said = judged(tmp_path, well, dict.fromkeys(CASES, _LONG))
+    well = {name: case.well for name, case in CASES.items()}
+    status, output = judge(tmp_path, well, dict.fromkeys(CASES, _LONG))
 
-    assert status == 0, said
+    assert status == 0, output
 
 
 def test_each_fires_at_its_time(tmp_path: Path) -> None:
     """Every one of them is told then; no alert has no case."""
-    _, said = judged(tmp_path, ILL, {name: one.minute for name, one in CASES.items()})
+    _, output = judge(tmp_path, ILL, {name: case.minute for name, case in CASES.items()})
 
-    told = set(re.findall(r"alertname: (\w+)", said))
-    assert told == CASES.keys() == {rule["alert"] for rule in test_alerts.EVERY}, said
+    fired = set(re.findall(r"alertname: (\w+)", output))
+    assert fired == CASES.keys() == {rule["alert"] for rule in test_alerts.EVERY}, output
 
 
 @pytest.mark.parametrize("minute", [1, 2])
 def test_no_scheduler_at_all(tmp_path: Path, minute: int) -> None:
     """Nobody who answers is nobody who leads."""
-    status, _ = judged(tmp_path, {"x": {"up": "1"}}, {"KoordletSchedulerNoLeader": minute})
+    status, _ = judge(tmp_path, {"x": {"up": "1"}}, {"KoordletSchedulerNoLeader": minute})
 
     assert status == (0 if minute == 1 else 1)

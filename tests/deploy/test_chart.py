@@ -27,7 +27,7 @@ Objects = dict[tuple[str, str], dict[str, Any]]
 
 def objects(documents: Any, *, without: tuple[str, ...] = ()) -> Objects:
     """By kind and name, in one form: a configuration as data, no pool, no namespace of its own."""
-    found: Objects = {}
+    by_name: Objects = {}
     for document in copy.deepcopy(list(documents)):
         name = (document["kind"], document["metadata"]["name"])
         if document["kind"] in ("Namespace", "CustomResourceDefinition", *without):
@@ -42,8 +42,8 @@ def objects(documents: Any, *, without: tuple[str, ...] = ()) -> Objects:
                 document["spec"]["template"]["metadata"]["labels"],
             ):
                 place.pop("koordlet.io/pool", None)
-        found[name] = document
-    return found
+        by_name[name] = document
+    return by_name
 
 
 def test_it_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:

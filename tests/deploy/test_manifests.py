@@ -34,22 +34,22 @@ UNITS = ("koordlet.service", "koordlet-restore.service")
 INSTALL = "-m pip install --no-deps --require-hashes -r"
 
 
-def one(kind: str) -> dict[str, Any]:
+def manifest(kind: str) -> dict[str, Any]:
     """The manifest of that kind."""
-    (found,) = (each for each in DOCUMENTS if each["kind"] == kind)
-    return found
+    (document,) = (document for document in DOCUMENTS if document["kind"] == kind)
+    return document
 
 
 def pod() -> dict[str, Any]:
     """The spec of the agent's pods."""
-    spec: dict[str, Any] = one("DaemonSet")["spec"]["template"]["spec"]
+    spec: dict[str, Any] = manifest("DaemonSet")["spec"]["template"]["spec"]
     return spec
 
 
 def container() -> dict[str, Any]:
     """The agent's container."""
-    (found,) = pod()["containers"]
-    return dict(found)
+    (agent,) = pod()["containers"]
+    return dict(agent)
 
 
 def variables() -> dict[str, str]:
@@ -63,12 +63,12 @@ def variables() -> dict[str, str]:
 def test_names_that_refer_to_each_other() -> None:
     """Account, role, binding, ConfigMap and labels are those that are defined here."""
     account, role, binding = (
-        one(k) for k in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
+        manifest(k) for k in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
     )
-    daemonset = one("DaemonSet")
+    daemonset = manifest("DaemonSet")
 
-    assert one("Namespace")["metadata"]["name"] == NAMESPACE
-    for each in (account, one("ConfigMap"), daemonset):
+    assert manifest("Namespace")["metadata"]["name"] == NAMESPACE
+    for each in (account, manifest("ConfigMap"), daemonset):
         assert each["metadata"]["namespace"] == NAMESPACE, each["kind"]
     assert role["metadata"]["name"] == binding["roleRef"]["name"]
     assert [("ServiceAccount", account["metadata"]["name"], NAMESPACE)] == [
@@ -81,7 +81,7 @@ def test_names_that_refer_to_each_other() -> None:
 
 def test_the_token_is_asked_for() -> None:
     """The account gives no token by itself; the agent's pods say that they want one."""
-    assert one("ServiceAccount")["automountServiceAccountToken"] is False
+    assert manifest("ServiceAccount")["automountServiceAccountToken"] is False
     assert pod()["automountServiceAccountToken"] is True
 
 
@@ -96,18 +96,18 @@ def test_mounts_have_volumes() -> None:
     for name, volume in volumes.items():
         if "hostPath" in volume:
             assert mounts[name] == volume["hostPath"]["path"], "the same path inside and outside"
-    assert one("ConfigMap")["metadata"]["name"] == volumes["config"]["configMap"]["name"]
-    (file,) = one("ConfigMap")["data"]
+    assert manifest("ConfigMap")["metadata"]["name"] == volumes["config"]["configMap"]["name"]
+    (file,) = manifest("ConfigMap")["data"]
     assert f"{mounts['config']}/{file}" == places.DEFAULT_PATH
 
 
 def test_the_configuration_is_valid() -> None:
     """File and environment together are a configuration without a warning."""
-    (text,) = one("ConfigMap")["data"].values()
-    found = loader.from_text(text, "config.yaml", variables(), {})
+    (text,) = manifest("ConfigMap")["data"].values()
+    loaded = loader.from_text(text, "config.yaml", variables(), {})
 
-    assert found.warnings == ()
-    assert (found.config.state.on_stop, found.config.node.name) == ("handover", "node-1")
+    assert loaded.warnings == ()
+    assert (loaded.config.state.on_stop, loaded.config.node.name) == ("handover", "node-1")
 
 
 def test_every_variable_is_known() -> None:
@@ -137,7 +137,7 @@ PROBES = {"startup": "/livez", "readiness": "/readyz", "liveness": "/livez"}
 
 def test_one_agent_at_a_time() -> None:
     """A second one on a node refuses to start, so a rollout must not begin with it."""
-    rolling = one("DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"]
+    rolling = manifest("DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"]
 
     assert rolling.get("maxSurge", 0) == 0, "the default of every API server"
 
@@ -218,10 +218,10 @@ def test_the_entrypoint_is_no_shell() -> None:
     assert words[0] == "/opt/koordlet/bin/python"
     assert container()["args"] == args
     assert args == [cli.parser("run").parse_args(args).command]
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, *words[1:], "run", "--help"], capture_output=True, text=True, check=False
     )
-    assert (told.returncode, told.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_image_has_the_command_of_the_documents(tmp_path: Path) -> None:
@@ -277,10 +277,10 @@ def commands(name: str) -> list[list[str]]:
 @pytest.mark.parametrize("name", UNITS)
 def test_units_run_commands_that_exist(name: str) -> None:
     """Each command line is one that the parser takes."""
-    found = [words for words in commands(name) if words[0] == "/opt/koordlet/bin/koordlet"]
+    runs = [words for words in commands(name) if words[0] == "/opt/koordlet/bin/koordlet"]
 
-    assert found
-    for words in found:
+    assert runs
+    for words in runs:
         parsed = cli.parser(words[1]).parse_args(words[1:])
         assert words[1] == parsed.command
 
@@ -329,11 +329,11 @@ def test_unit_variables_are_known() -> None:
 def test_the_example_configuration_is_valid() -> None:
     """It says what the defaults are; its commented part is valid, too."""
     text = (REPO / "systemd" / "config.yaml").read_text()
-    found = loader.from_text(text, "config.yaml", {}, {})
+    loaded = loader.from_text(text, "config.yaml", {}, {})
     workloads = re.sub(
         r"^#  ", "  ", text.replace("workloads: []", "workloads:"), flags=re.MULTILINE
     )
     used = loader.from_text(workloads, "config.yaml", {}, {})
 
-    assert ((), schema.defaults()) == (found.warnings, found.config)
-    assert [each.name for each in used.config.workloads] == ["web", "batch"]
+    assert ((), schema.defaults()) == (loaded.warnings, loaded.config)
+    assert [workload.name for workload in used.config.workloads] == ["web", "batch"]

@@ -16,19 +16,21 @@ _KNOWN = "all surfaces, and on v1 a workload with 11 900 groups: sets known, not
 
 def of_unit(name: str, key: str) -> int:
     """A limit of a unit in bytes."""
-    found = re.search(rf"^{key}=(\d+)M$", (REPO / "systemd" / name).read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) * _MIB
+    match = re.search(rf"^{key}=(\d+)M$", (REPO / "systemd" / name).read_text(), re.MULTILINE)
+    assert match is not None
+    return int(match[1]) * _MIB
 
 
 def of_daemonset() -> int:
     """The limit of the agent's container in bytes."""
     text = (REPO / "deploy" / "agent" / "daemonset.yaml").read_text()
-    (one,) = [each for each in yaml.safe_load_all(text) if each["kind"] == "DaemonSet"]
-    (box,) = one["spec"]["template"]["spec"]["containers"]
-    found = re.fullmatch(r"(\d+)Mi", box["resources"]["limits"]["memory"])
-    assert found is not None
-    return int(found[1]) * _MIB
+    (daemon_set,) = [
+        document for document in yaml.safe_load_all(text) if document["kind"] == "DaemonSet"
+    ]
+    (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
+    match = re.fullmatch(r"(\d+)Mi", container["resources"]["limits"]["memory"])
+    assert match is not None
+    return int(match[1]) * _MIB
 
 
 def measured() -> list[tuple[str, int]]:
@@ -45,7 +47,7 @@ def test_they_agree() -> None:
         of_unit("koordlet.service", "MemoryMax"),
         of_unit("koordlet-restore.service", "MemoryMax"),
     }
-    slow = {of_unit(f"{one}.service", "MemoryHigh") for one in ("koordlet", "koordlet-restore")}
+    slow = {of_unit(f"{unit}.service", "MemoryHigh") for unit in ("koordlet", "koordlet-restore")}
     guide = (REPO / "docs" / "operate.md").read_text()
 
     assert (len(limits), len(slow)) == (1, 1)

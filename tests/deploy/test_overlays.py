@@ -59,9 +59,9 @@ def kubectl_minor() -> int:
     return int(json.loads(done.stdout)["clientVersion"]["minor"].rstrip("+"))
 
 
-def by_name(found: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """By kind and name: kustomize has an order of its own."""
-    return {(one["kind"], one["metadata"]["name"]): one for one in found}
+def by_name(manifests: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Manifests by kind and name: kustomize has an order of its own."""
+    return {(document["kind"], document["metadata"]["name"]): document for document in manifests}
 
 
 @needs.program("kubectl")
@@ -75,7 +75,9 @@ def test_kubectl_builds_the_same(folder: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
 
     assert done.returncode == 0, done.stderr
-    assert by_name(one for one in yaml.safe_load_all(done.stdout) if one) == by_name(built(folder))
+    assert by_name(document for document in yaml.safe_load_all(done.stdout) if document) == by_name(
+        built(folder)
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,19 +96,19 @@ def test_components_go_together(ram: Path, chosen: tuple[str, ...]) -> None:
         "components": [f"../deploy/components/{name}" for name in chosen],
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(body))
-    found = tuple(kustomize.build(folder))
+    manifests = tuple(kustomize.build(folder))
 
-    checked(found)
+    check(manifests)
     plain = parts(built(DEPLOY / "agent"))
     for name in chosen:
         alone = built(overlay_of(name))
-        assert parts(alone) - plain <= parts(found)
-        assert by_name(alone).keys() <= by_name(found).keys()
+        assert parts(alone) - plain <= parts(manifests)
+        assert by_name(alone).keys() <= by_name(manifests).keys()
 
 
-def parts(found: tuple[dict[str, Any], ...]) -> set[tuple[str, str, str]]:
+def parts(manifests: tuple[dict[str, Any], ...]) -> set[tuple[str, str, str]]:
     """Variables, volumes, ports and first containers of the agent."""
-    pod, container = agent(found)
+    pod, container = agent(manifests)
     named = {
         (kind, each["name"], "")
         for kind, where in (("volumes", pod), ("initContainers", pod), ("ports", container))
@@ -121,41 +123,41 @@ def overlay_of(component: str) -> Path:
     return folder if (folder / "kustomization.yaml").exists() else folder / "agent"
 
 
-def one(found: tuple[dict[str, Any], ...], kind: str, name: str) -> dict[str, Any]:
+def manifest(manifests: tuple[dict[str, Any], ...], kind: str, name: str) -> dict[str, Any]:
     """The manifest of that kind and name."""
-    (it,) = (o for o in found if (o["kind"], o["metadata"]["name"]) == (kind, name))
-    return it
+    (only,) = (o for o in manifests if (o["kind"], o["metadata"]["name"]) == (kind, name))
+    return only
 
 
-def agent(found: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+def agent(manifests: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The agent's pod and its container."""
-    pod = one(found, "DaemonSet", "koordlet")["spec"]["template"]["spec"]
+    pod = manifest(manifests, "DaemonSet", "koordlet")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     return pod, container
 
 
 def variables(container: dict[str, Any]) -> dict[str, str]:
     """The environment as the kubelet makes it; what a cluster fills in has a made-up value."""
-    found: dict[str, str] = {}
+    known: dict[str, str] = {}
     for each in container["env"]:
         value = str(each.get("value", "192.0.2.7"))
-        for name, known in found.items():
-            value = value.replace(f"$({name})", known)
-        found[each["name"]] = value
-    return found
+        for name, text in known.items():
+            value = value.replace(f"$({name})", text)
+        known[each["name"]] = value
+    return known
 
 
 @pytest.mark.parametrize("folder", OVERLAYS, ids=lambda path: str(path.relative_to(DEPLOY)))
 def test_it_builds(folder: Path) -> None:
     """One agent whose variables are a configuration, mounts that have volumes, nothing twice."""
-    checked(built(folder))
+    check(built(folder))
 
 
-def checked(found: Iterable[dict[str, Any]]) -> None:
-    """That manifests are whole."""
-    found = tuple(found)
-    pod, container = agent(found)
-    names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in found]
+def check(manifests: Iterable[dict[str, Any]]) -> None:
+    """Check that manifests are whole."""
+    manifests = tuple(manifests)
+    pod, container = agent(manifests)
+    names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in manifests]
 
     assert len(names) == len(set(names))
     assert loader.from_text(None, "", variables(container), {}).warnings == ()
@@ -167,17 +169,17 @@ def checked(found: Iterable[dict[str, Any]]) -> None:
 
 def test_what_is_scraped_is_served() -> None:
     """Port, path, labels of both monitors are those of the agents; the probes are on loopback."""
-    found = built(SCRAPED)
-    pod, container = agent(found)
+    manifests = built(SCRAPED)
+    pod, container = agent(manifests)
     config = loader.from_text(None, "", variables(container), {}).config.report.http
     (port,) = container["ports"]
-    labels = one(found, "DaemonSet", "koordlet")["spec"]["template"]["metadata"]["labels"]
+    labels = manifest(manifests, "DaemonSet", "koordlet")["spec"]["template"]["metadata"]["labels"]
 
     assert f"192.0.2.7:{port['containerPort']}" == config.secure.address
-    service = one(found, "Service", "koordlet")
+    service = manifest(manifests, "Service", "koordlet")
     assert service["spec"]["selector"].items() <= labels.items()
     assert [port["name"]] == [each["targetPort"] for each in service["spec"]["ports"]]
-    monitor = one(found, "ServiceMonitor", "koordlet")["spec"]
+    monitor = manifest(manifests, "ServiceMonitor", "koordlet")["spec"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     other = next(o for o in documents("components/scraped/pod-monitor.yaml") if "spec" in o)["spec"]
     assert other["selector"]["matchLabels"].items() <= labels.items()
@@ -186,24 +188,24 @@ def test_what_is_scraped_is_served() -> None:
     for probe in ("startup", "readiness", "liveness"):
         asked = container[f"{probe}Probe"]["httpGet"]
         assert config.address == f"{asked['host']}:{asked['port']}"
-    (made,) = pod["initContainers"]
-    files = {Path(word).name for word in made["args"] if word.startswith("/tls/")}
+    (maker,) = pod["initContainers"]
+    files = {Path(word).name for word in maker["args"] if word.startswith("/tls/")}
     assert files == {Path(str(config.secure.certificate)).name, Path(str(config.secure.key)).name}
 
 
 def test_who_may_ask_and_who_may_scrape() -> None:
     """The agents may make both reviews, and nothing else; a scraper may get the metrics."""
-    found = built(SCRAPED)
-    rules = one(found, "ClusterRole", "koordlet-reviews")["rules"]
-    given = {
+    manifests = built(SCRAPED)
+    rules = manifest(manifests, "ClusterRole", "koordlet-reviews")["rules"]
+    granted = {
         (g, r, v) for o in rules for g in o["apiGroups"] for r in o["resources"] for v in o["verbs"]
     }
 
     wanted = (kinds.TOKEN_REVIEWS, kinds.SUBJECT_ACCESS_REVIEWS)
-    assert set().union(*(needed(kind, "create") for kind in wanted)) == given
-    binding = one(found, "ClusterRoleBinding", "koordlet-reviews")
-    assert agent(found)[0]["serviceAccountName"] == binding["subjects"][0]["name"]
-    (rule,) = one(found, "ClusterRole", "koordlet-metrics")["rules"]
+    assert set().union(*(needed(kind, "create") for kind in wanted)) == granted
+    binding = manifest(manifests, "ClusterRoleBinding", "koordlet-reviews")
+    assert agent(manifests)[0]["serviceAccountName"] == binding["subjects"][0]["name"]
+    (rule,) = manifest(manifests, "ClusterRole", "koordlet-metrics")["rules"]
     assert rule == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
 
 
@@ -211,8 +213,8 @@ def test_the_certificate_is_one_that_is_taken(ram: Path) -> None:
     """The words of the init container, run here: the agent's server takes what they make."""
     from koordlet.http import certificates
 
-    (made,) = agent(built(SCRAPED))[0]["initContainers"]
-    words = [word.replace("/tls/", f"{ram}/") for word in (*made["command"], *made["args"])]
+    (maker,) = agent(built(SCRAPED))[0]["initContainers"]
+    words = [word.replace("/tls/", f"{ram}/") for word in (*maker["command"], *maker["args"])]
     subprocess.run(words, check=True, capture_output=True, timeout=60)
 
     taken = certificates.context(ram / "tls.crt", ram / "tls.key")
@@ -222,13 +224,13 @@ def test_the_certificate_is_one_that_is_taken(ram: Path) -> None:
 
 def test_taints_bring_one_verb_and_their_switch() -> None:
     """The role may patch nodes beside what it could before; the agents have an effect to write."""
-    found = built(DEPLOY / "overlays" / "taints")
-    rules = one(found, "ClusterRole", "koordlet")["rules"]
-    before = one(built(DEPLOY / "agent"), "ClusterRole", "koordlet")["rules"]
+    manifests = built(DEPLOY / "overlays" / "taints")
+    rules = manifest(manifests, "ClusterRole", "koordlet")["rules"]
+    before = manifest(built(DEPLOY / "agent"), "ClusterRole", "koordlet")["rules"]
     (added,) = [rule for rule in rules if rule not in before]
 
     assert {"apiGroups": [""], "resources": [kinds.NODES.plural], "verbs": ["patch"]} == added
-    env = variables(agent(found)[1])
+    env = variables(agent(manifests)[1])
     name = "KOORDLET_REPORT__OBJECTS__TAINTS"
     assert env[name] == loader.from_text(None, "", env, {}).config.report.objects.taints
     # As the overlay itself says how to leave it.

@@ -27,19 +27,19 @@ DEADLY = ("startupProbe", "livenessProbe")
 READINESS = "readinessProbe"
 
 
-def paths(one: dict[str, Any]) -> dict[str, str]:
+def paths(spec: dict[str, Any]) -> dict[str, str]:
     """Probe of a container to the path that it asks for, in its own form of asking."""
-    found = {}
+    by_probe = {}
     for name in (*DEADLY, READINESS):
-        probe = one.get(name, {})
+        probe = spec.get(name, {})
         asked = re.search(
             r"127\.0\.0\.1:\d+(/\w+)", " ".join(probe.get("exec", {}).get("command", []))
         )
         if "httpGet" in probe:
-            found[name] = probe["httpGet"]["path"]
+            by_probe[name] = probe["httpGet"]["path"]
         elif asked:
-            found[name] = asked[1]
-    return found
+            by_probe[name] = asked[1]
+    return by_probe
 
 
 def status(table: routes.Routes, path: str) -> int:
@@ -68,10 +68,10 @@ def agent(now: view.ReportView | None, *, age: float = 0.5) -> dict[str, int]:
 def healthy(ram: Path) -> view.ReportView:
     """What an agent publishes that is well and ready."""
     site = test_interrupted.workloads("v1", ram)
-    with site.agent() as who:
-        who.one_pass(slow=True)
-        who.publisher.set_ready({})
-        now = who.publisher.view
+    with site.agent() as running:
+        running.one_pass(slow=True)
+        running.publisher.set_ready({})
+        now = running.publisher.view
         assert now is not None
         return now
 
@@ -79,13 +79,13 @@ def healthy(ram: Path) -> view.ReportView:
 def failing(now: view.ReportView, names: Iterable[str]) -> view.ReportView:
     """The same with these checks failing."""
     wrong = set(names)
-    checks = [dataclasses.replace(one, ok=one.name not in wrong) for one in now.checks]
+    checks = [dataclasses.replace(check, ok=check.name not in wrong) for check in now.checks]
     return dataclasses.replace(now, checks=tuple(checks))
 
 
 def test_no_check_kills_an_agent_that_works(healthy: view.ReportView) -> None:
     """Whichever fails, or all: ticks are fresh, so it lives and stays ready; people are told."""
-    names = [one.name for one in healthy.checks]
+    names = [check.name for check in healthy.checks]
     assert {"configuration", "surfaces", "audit", "disk", "worker", "writes"} <= set(names)
     for wrong in (*([name] for name in names), names):
         now = failing(healthy, wrong)
@@ -95,8 +95,8 @@ def test_no_check_kills_an_agent_that_works(healthy: view.ReportView) -> None:
 
 def test_an_agent_that_is_not_ready_lives(healthy: view.ReportView) -> None:
     """Without a first verified tick, or any configuration: no traffic and no kill."""
-    got = agent(dataclasses.replace(healthy, ready=False))
-    assert {**dict.fromkeys(DEADLY, 200), READINESS: 503} == got
+    statuses = agent(dataclasses.replace(healthy, ready=False))
+    assert {**dict.fromkeys(DEADLY, 200), READINESS: 503} == statuses
 
 
 @pytest.mark.parametrize(("age", "wanted"), [(14.0, 200), (16.0, 503)])
@@ -109,9 +109,9 @@ def test_ticks_that_do_not_come(healthy: view.ReportView, age: float, wanted: in
 def test_the_scheduler_s_probes(ram: Path) -> None:
     """One that waits for its turn lives; one that decides has to come round."""
     documents = yaml.safe_load_all((REPO / "deploy/scheduler.yaml").read_text())
-    (deployment,) = (one for one in documents if one["kind"] == "Deployment")
-    (found,) = deployment["spec"]["template"]["spec"]["containers"]
-    probes = paths(found)
+    (deployment,) = (document for document in documents if document["kind"] == "Deployment")
+    (scheduler,) = deployment["spec"]["template"]["spec"]["containers"]
+    probes = paths(scheduler)
     assert set(DEADLY) == set(probes), "two replicas, one of which decides: both are well"
 
     async def body() -> None:

@@ -24,8 +24,8 @@ PROMTOOL = shutil.which("promtool")
 pytestmark = needs.program("promtool")
 
 
-def judged(rules: Path) -> subprocess.CompletedProcess[str]:
-    """What promtool says of a file of rules."""
+def check_rules(rules: Path) -> subprocess.CompletedProcess[str]:
+    """Run promtool over a file of rules."""
     words = [str(PROMTOOL), "check", "rules", str(rules)]
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
 
@@ -37,35 +37,35 @@ def queries(part: Any) -> Iterator[str]:
             yield re.sub(r"\$\{?\w+\}?", "1m", part["expr"])
         part = list(part.values())
     if isinstance(part, list):
-        for one in part:
-            yield from queries(one)
+        for item in part:
+            yield from queries(item)
 
 
 @pytest.mark.parametrize("name", ["koordlet", "scheduler", "descheduler", "recording"])
 def test_alerts(name: str) -> None:
     """Syntax, functions and templates."""
-    found = judged(DEPLOY / "alerts" / f"{name}.yaml")
+    done = check_rules(DEPLOY / "alerts" / f"{name}.yaml")
 
-    assert found.returncode == 0, found.stderr
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", ["koordlet", "scheduler", "fleet"])
 def test_the_dashboard(tmp_path: Path, name: str) -> None:
     """Each query is an expression; one that is none is refused."""
     board = json.loads((DEPLOY / "dashboards" / f"{name}.json").read_text())
-    asked = sorted(set(queries(board)))
+    every = sorted(set(queries(board)))
     rules = tmp_path / "rules.yaml"
 
     def write(*several: str) -> None:
-        made = [{"record": f"q:{n}", "expr": one} for n, one in enumerate(several)]
-        rules.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": made}]}))
+        records = [{"record": f"q:{n}", "expr": query} for n, query in enumerate(several)]
+        rules.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": records}]}))
 
-    write(*asked)
-    good = judged(rules)
-    write(*asked, "rate(koordlet_ticks_total[5m]")
-    bad = judged(rules)
+    write(*every)
+    good = check_rules(rules)
+    write(*every, "rate(koordlet_ticks_total[5m]")
+    bad = check_rules(rules)
 
-    assert len(asked) > 5
+    assert len(every) > 5
     assert good.returncode == 0, good.stderr
     assert bad.returncode != 0
 
@@ -83,7 +83,7 @@ def test_names_and_helps_of_our_own_metrics() -> None:
             lines += [sample(f"{name}{part}", labels) for part in (families.SUM, families.COUNT)]
         else:
             lines.append(sample(name, labels))
-    complaints = checked("\n".join([*lines, ""]))
+    complaints = find_complaints("\n".join([*lines, ""]))
 
     assert complaints == {
         "koordlet_container_scaled_cfs_burst_us",
@@ -105,7 +105,7 @@ def sample(name: str, labels: dict[str, str]) -> str:
     return f"{name}{{{shown}}} 1" if shown else f"{name} 1"
 
 
-def checked(text: str) -> set[str]:
+def find_complaints(text: str) -> set[str]:
     """The metrics that promtool complains of."""
     words = [str(PROMTOOL), "check", "metrics"]
     done = subprocess.run(
@@ -119,5 +119,5 @@ def test_what_a_scheduler_exports(ram: Path) -> None:
     """It has a help for each family; nothing is complained of."""
     text = test_scheduler_queries.exported(ram)
 
-    assert checked(text) == set()
+    assert find_complaints(text) == set()
     assert "# HELP scheduler_pending_pods Pending pods by queue." in text

@@ -15,7 +15,7 @@ from koordlet import cli
 from koordlet.config import loader, schema
 from koordlet.kubeapi import kinds
 from tests.deploy.documents import DEPLOY, needed
-from tests.deploy.test_overlays import agent, built, one, variables
+from tests.deploy.test_overlays import agent, built, manifest, variables
 
 Documents = tuple[dict[str, Any], ...]
 REPORTING = DEPLOY / "overlays" / "reporting"
@@ -34,28 +34,28 @@ def agents() -> Documents:
     return built(REPORTING / "agent")
 
 
-def pod(found: Documents) -> tuple[dict[str, Any], dict[str, Any]]:
+def pod(manifests: Documents) -> tuple[dict[str, Any], dict[str, Any]]:
     """The scheduler's pod and its container."""
-    spec = one(found, "Deployment", "koordlet-scheduler")["spec"]["template"]["spec"]
+    spec = manifest(manifests, "Deployment", "koordlet-scheduler")["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     return spec, container
 
 
-def words(found: Documents) -> argparse.Namespace:
+def arguments(manifests: Documents) -> argparse.Namespace:
     """Its arguments, as our program takes them."""
-    return cli.parser("scheduler").parse_args(pod(found)[1]["args"])
+    return cli.parser("scheduler").parse_args(pod(manifests)[1]["args"])
 
 
-def said(found: Documents) -> schema.Config:
+def configuration(manifests: Documents) -> schema.Config:
     """The agent's configuration."""
-    return loader.from_text(None, "", variables(agent(found)[1]), {}).config
+    return loader.from_text(None, "", variables(agent(manifests)[1]), {}).config
 
 
 def test_tokens_of_the_agents_account_count(agents: Documents, scheduler: Documents) -> None:
     """The account that the scheduler takes is the one that the agents run as."""
     account = agent(agents)[0]["serviceAccountName"]
 
-    assert [f"{NAMESPACE}/{account}"] == words(scheduler).agent_account
+    assert [f"{NAMESPACE}/{account}"] == arguments(scheduler).agent_account
 
 
 def test_variables_of_the_schedulers_service_do_not_end_an_agent(
@@ -75,24 +75,24 @@ def test_variables_of_the_schedulers_service_do_not_end_an_agent(
     assert loader.from_text(None, "", {**given, **variables(container)}, {}).warnings == ()
 
 
-def secrets(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def secrets(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Where the secrets of a pod are mounted, and their volumes."""
-    (container,) = found["containers"]
+    (container,) = spec["containers"]
     where = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
-    return {where[each["name"]]: each["secret"] for each in found["volumes"] if "secret" in each}
+    return {where[each["name"]]: each["secret"] for each in spec["volumes"] if "secret" in each}
 
 
 def certificate(name: str) -> dict[str, Any]:
     """What cert-manager is asked for, by the secret that it fills."""
-    found = built(REPORTING / "certificates")
-    every = (each["spec"] for each in found if each["kind"] == "Certificate")
+    manifests = built(REPORTING / "certificates")
+    every = (each["spec"] for each in manifests if each["kind"] == "Certificate")
     (spec,) = (each for each in every if each["secretName"] == name)
     return dict(spec)
 
 
 def test_the_scheduler_starts_with_these_words(scheduler: Documents) -> None:
     """They are options of ours; the ports that they name are the container's and the Service's."""
-    args = words(scheduler)
+    args = arguments(scheduler)
     ports = {each["name"]: each["containerPort"] for each in pod(scheduler)[1]["ports"]}
 
     assert args.command == "scheduler"
@@ -100,13 +100,13 @@ def test_the_scheduler_starts_with_these_words(scheduler: Documents) -> None:
         args.listen,
         args.https,
     ]
-    service = one(scheduler, "Service", "koordlet-scheduler")["spec"]
+    service = manifest(scheduler, "Service", "koordlet-scheduler")["spec"]
     assert {(each["port"], ports[each["targetPort"]]) for each in service["ports"]} == {
         (number, number) for number in ports.values()
     }
-    labels = one(scheduler, "Deployment", "koordlet-scheduler")["spec"]["template"]["metadata"]
+    labels = manifest(scheduler, "Deployment", "koordlet-scheduler")["spec"]["template"]["metadata"]
     assert service["selector"].items() <= labels["labels"].items()
-    policy = one(scheduler, "NetworkPolicy", "koordlet-scheduler")["spec"]
+    policy = manifest(scheduler, "NetworkPolicy", "koordlet-scheduler")["spec"]
     assert policy["podSelector"]["matchLabels"].items() <= labels["labels"].items()
     (way,) = policy["ingress"]
     assert {(each["port"], each["protocol"]) for each in way["ports"]} == {
@@ -116,13 +116,13 @@ def test_the_scheduler_starts_with_these_words(scheduler: Documents) -> None:
 
 def test_the_agents_dial_it(scheduler: Documents, agents: Documents) -> None:
     """By the name and port of its Service, which its certificate bears, by the cluster's DNS."""
-    config = said(agents).report.scheduler
+    config = configuration(agents).report.scheduler
     host, _, port = str(config.address).rpartition(":")
-    service = one(scheduler, "Service", "koordlet-scheduler")
+    service = manifest(scheduler, "Service", "koordlet-scheduler")
     name = service["metadata"]["name"]
 
     assert f"{name}.{NAMESPACE}.svc" == host
-    assert port == words(scheduler).listen.rpartition(":")[2]
+    assert port == arguments(scheduler).listen.rpartition(":")[2]
     assert agent(agents)[0]["dnsPolicy"] == "ClusterFirstWithHostNet"
     (secret,) = secrets(pod(scheduler)[0]).values()
     assert host in certificate(secret["secretName"])["dnsNames"]
@@ -134,14 +134,14 @@ def test_certificates_are_where_they_are_looked_for(
 ) -> None:
     """Both sides mount the secret that cert-manager fills; the agents' may be missing."""
     spec = pod(scheduler)[0]
-    assert {words(scheduler).tls} == secrets(spec).keys()
-    found = said(agents).report.scheduler.tls
+    assert {arguments(scheduler).tls} == secrets(spec).keys()
+    tls = configuration(agents).report.scheduler.tls
     ((where, secret),) = secrets(agent(agents)[0]).items()
 
     assert (f"{where}/tls.crt", f"{where}/tls.key", f"{where}/ca.crt") == (
-        found.certificate,
-        found.key,
-        found.authority,
+        tls.certificate,
+        tls.key,
+        tls.authority,
     )
     assert secret["optional"] is True
     asked = certificate(secret["secretName"])
@@ -152,7 +152,7 @@ def test_certificates_are_where_they_are_looked_for(
 
 def test_the_agents_are_let_in(scheduler: Documents, agents: Documents) -> None:
     """Their certificate's name may report and nothing else; their token is made for this."""
-    args = words(scheduler)
+    args = arguments(scheduler)
     spec = agent(agents)[0]
     ((_, secret),) = secrets(spec).items()
     projected = [each for each in spec["volumes"] if "projected" in each]
@@ -162,20 +162,23 @@ def test_the_agents_are_let_in(scheduler: Documents, agents: Documents) -> None:
     assert [(certificate(secret["secretName"])["dnsNames"][0], ("report",))] == args.client
     token = source["serviceAccountToken"]
     assert args.audience == token["audience"]
-    assert f"{where[projected[0]['name']]}/{token['path']}" == said(agents).report.scheduler.token
+    assert (
+        f"{where[projected[0]['name']]}/{token['path']}"
+        == configuration(agents).report.scheduler.token
+    )
 
 
 def test_the_scheduler_may_ask(scheduler: Documents) -> None:
     """Both reviews, for its own account; a pod is read by the role that it has anyway."""
-    (rule, other) = one(scheduler, "ClusterRole", "koordlet-scheduler-reviews")["rules"]
-    given = {
+    (rule, other) = manifest(scheduler, "ClusterRole", "koordlet-scheduler-reviews")["rules"]
+    granted = {
         (g, r, v) for o in (rule, other) for g in o["apiGroups"]
         for r in o["resources"] for v in o["verbs"]
     }  # fmt: skip
     wanted = (kinds.TOKEN_REVIEWS, kinds.SUBJECT_ACCESS_REVIEWS)
 
-    assert set().union(*(needed(kind, "create") for kind in wanted)) == given
-    binding = one(scheduler, "ClusterRoleBinding", "koordlet-scheduler-reviews")
+    assert set().union(*(needed(kind, "create") for kind in wanted)) == granted
+    binding = manifest(scheduler, "ClusterRoleBinding", "koordlet-scheduler-reviews")
     (subject,) = binding["subjects"]
     assert pod(scheduler)[0]["serviceAccountName"] == subject["name"]
     assert binding["roleRef"]["name"] == "koordlet-scheduler-reviews"
@@ -183,8 +186,8 @@ def test_the_scheduler_may_ask(scheduler: Documents) -> None:
 
 def test_the_scheduler_is_scraped(scheduler: Documents) -> None:
     """Port, labels and the name in its certificate are those of the monitor."""
-    monitor = one(scheduler, "ServiceMonitor", "koordlet-scheduler")["spec"]
-    service = one(scheduler, "Service", "koordlet-scheduler")
+    monitor = manifest(scheduler, "ServiceMonitor", "koordlet-scheduler")["spec"]
+    service = manifest(scheduler, "Service", "koordlet-scheduler")
     (point,) = monitor["endpoints"]
 
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
@@ -192,16 +195,16 @@ def test_the_scheduler_is_scraped(scheduler: Documents) -> None:
     secret = point["tlsConfig"]["ca"]["secret"]["name"]
     assert {secret} == {each["secretName"] for each in secrets(pod(scheduler)[0]).values()}
     assert point["tlsConfig"]["serverName"] in certificate(secret)["dnsNames"]
-    (rule,) = one(scheduler, "ClusterRole", "koordlet-scheduler-metrics")["rules"]
+    (rule,) = manifest(scheduler, "ClusterRole", "koordlet-scheduler-metrics")["rules"]
     assert rule == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
 
 
 @pytest.mark.parametrize("folder", ["scheduler", "agent", "certificates"])
 def test_everything_is_ours(folder: str) -> None:
     """In our namespace, under our names, nothing twice."""
-    found = built(REPORTING / folder)
-    names = [(each["kind"], each["metadata"]["name"]) for each in found]
+    manifests = built(REPORTING / folder)
+    names = [(each["kind"], each["metadata"]["name"]) for each in manifests]
 
     assert len(names) == len(set(names))
-    spaces = {each["metadata"].get("namespace", NAMESPACE) for each in found}
+    spaces = {each["metadata"].get("namespace", NAMESPACE) for each in manifests}
     assert spaces <= {NAMESPACE, "kube-system"}

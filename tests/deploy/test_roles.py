@@ -42,7 +42,7 @@ def test_the_agents_role() -> None:
 
 def test_the_schedulers_role() -> None:
     """What it watches, what it decides, its lease and nothing of it elsewhere."""
-    found = allowed("scheduler.yaml")
+    granted = allowed("scheduler.yaml")
     watched = (
         *(kinds.NAMESPACES, kinds.NODES, kinds.PODS, kinds.SERVICES, kinds.CSI_NODES),
         *(kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
@@ -52,30 +52,30 @@ def test_the_schedulers_role() -> None:
         *(kinds.NODE_METRICS, kinds.NODE_RESOURCE_TOPOLOGIES, kinds.CLUSTER_NETWORK_TOPOLOGIES),
     )
     for kind in watched:
-        assert needed(kind, "list watch") <= found, kind
-    assert needed(kinds.RESERVATIONS, "get list watch") <= found
-    assert needed(kinds.PODS, "create", "binding") | needed(kinds.PODS, "patch delete") <= found
-    assert needed(kinds.RESERVATIONS, "patch", "status") <= found
+        assert needed(kind, "list watch") <= granted, kind
+    assert needed(kinds.RESERVATIONS, "get list watch") <= granted
+    assert needed(kinds.PODS, "create", "binding") | needed(kinds.PODS, "patch delete") <= granted
+    assert needed(kinds.RESERVATIONS, "patch", "status") <= granted
     for kind in (kinds.POD_GROUPS, kinds.NATIVE_POD_GROUPS):
-        assert needed(kind, "list watch") | needed(kind, "patch", "status") <= found
+        assert needed(kind, "list watch") | needed(kind, "patch", "status") <= granted
     # Koordinator's definition of PodGroups has no status subresource.
-    assert needed(kinds.POD_GROUPS, "patch") <= found
-    assert not needed(kinds.NATIVE_POD_GROUPS, "patch") & found
+    assert needed(kinds.POD_GROUPS, "patch") <= granted
+    assert not needed(kinds.NATIVE_POD_GROUPS, "patch") & granted
     quotas = needed(kinds.ELASTIC_QUOTAS, "list watch create patch")
-    assert quotas | needed(kinds.ELASTIC_QUOTAS, "patch", "status") <= found
-    assert needed(kinds.NAMESPACE_QUOTAS, "list watch patch") <= found
-    assert needed(kinds.NAMESPACE_QUOTAS, "patch", "status") <= found
-    assert needed(kinds.ELASTIC_QUOTA_PROFILES, "list watch") <= found
+    assert quotas | needed(kinds.ELASTIC_QUOTAS, "patch", "status") <= granted
+    assert needed(kinds.NAMESPACE_QUOTAS, "list watch patch") <= granted
+    assert needed(kinds.NAMESPACE_QUOTAS, "patch", "status") <= granted
+    assert needed(kinds.ELASTIC_QUOTA_PROFILES, "list watch") <= granted
     rates = needed(kinds.DISRUPTION_RATES, "list watch")
-    assert rates | needed(kinds.DISRUPTION_RATES, "patch", "status") <= found
-    assert needed(kinds.NODE_AVOIDANCES, "get list watch create patch delete") <= found
-    assert needed(kinds.PODS, "create", "eviction") <= found
+    assert rates | needed(kinds.DISRUPTION_RATES, "patch", "status") <= granted
+    assert needed(kinds.NODE_AVOIDANCES, "get list watch create patch delete") <= granted
+    assert needed(kinds.PODS, "create", "eviction") <= granted
     for kind in (kinds.DEVICE_CLASSES, kinds.RESOURCE_SLICES):
-        assert needed(kind, "list watch") <= found
-    assert needed(kinds.RESOURCE_CLAIMS, "get list watch patch") <= found
+        assert needed(kind, "list watch") <= granted
+    assert needed(kinds.RESOURCE_CLAIMS, "get list watch patch") <= granted
     for right in ("status", "binding"):
-        assert needed(kinds.RESOURCE_CLAIMS, "patch", right) <= found
-    assert needed(kinds.EVENTS, "create patch") <= found
+        assert needed(kinds.RESOURCE_CLAIMS, "patch", right) <= granted
+    assert needed(kinds.EVENTS, "create patch") <= granted
     leases = [rule for rule in rules("scheduler.yaml") if "leases" in rule["resources"]]
     assert [rule["verbs"] for rule in leases] == [["create"], ["get", "patch"]]
     assert leases[1]["resourceNames"] == ["koordlet-scheduler"]
@@ -84,10 +84,10 @@ def test_the_schedulers_role() -> None:
 @pytest.mark.parametrize("name", ["daemonset.yaml", "scheduler.yaml"])
 def test_no_role_is_wide(name: str) -> None:
     """No wildcard, no secret, no node proxy, no way to more rights; every rule has its reason."""
-    found = allowed(name)
+    granted = allowed(name)
 
-    assert not [one for one in found if "*" in one]
-    for group, resource, verb in found:
+    assert not [right for right in granted if "*" in right]
+    for group, resource, verb in granted:
         assert resource not in {"secrets", "nodes/proxy", "pods/exec", "serviceaccounts"}
         assert verb not in {"impersonate", "escalate", "deletecollection"}
         assert group != "rbac.authorization.k8s.io"
@@ -100,7 +100,7 @@ def test_the_lease_is_the_one_that_is_used() -> None:
     from koordlet.scheduler.loop import election
 
     terms = election.Terms()
-    roles = [one for one in documents("scheduler.yaml") if one["kind"] == "Role"]
+    roles = [document for document in documents("scheduler.yaml") if document["kind"] == "Role"]
 
     assert terms.namespace == roles[0]["metadata"]["namespace"]
     assert [terms.name] == roles[0]["rules"][1]["resourceNames"]
@@ -122,15 +122,15 @@ def test_overlays_fit(path: Any) -> None:
     """
     body = yaml.safe_load(path.read_text())
     for name in (*body.get("resources", ()), *body.get("components", ())):
-        found = (path.parent / name).resolve()
-        assert found.exists(), name
-        assert found not in path.resolve().parents, name
-        assert found.is_dir() or path.parent.resolve() in found.parents, name
+        place = (path.parent / name).resolve()
+        assert place.exists(), name
+        assert place not in path.resolve().parents, name
+        assert place.is_dir() or path.parent.resolve() in place.parents, name
     for patch in body.get("patches", ()):
         (target,) = (
-            one
-            for one in (*documents("daemonset.yaml"), *documents("scheduler.yaml"))
-            if (one["kind"], one["metadata"]["name"])
+            document
+            for document in (*documents("daemonset.yaml"), *documents("scheduler.yaml"))
+            if (document["kind"], document["metadata"]["name"])
             == (patch["target"]["kind"], patch["target"]["name"])
         )
         for step in yaml.safe_load(patch["patch"]):
@@ -165,7 +165,9 @@ def test_the_scheduler_is_deployed_as_it_starts() -> None:
     """Its arguments are a command line of ours; probes ask what is served."""
     from koordlet import cli
 
-    (deployment,) = (one for one in documents("scheduler.yaml") if one["kind"] == "Deployment")
+    (deployment,) = (
+        document for document in documents("scheduler.yaml") if document["kind"] == "Deployment"
+    )
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     parsed = cli.parser("scheduler").parse_args(container["args"])
 

@@ -38,13 +38,13 @@ def exported(folder: Path) -> str:
 
 def served(folder: Path) -> dict[str, set[str]]:
     """Names and labels of all series."""
-    found: dict[str, set[str]] = {}
+    series: dict[str, set[str]] = {}
     for name, labels in _SAMPLE.findall(exported(folder)):
-        found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
-    return found
+        series.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
+    return series
 
 
-def asked() -> Iterator[str]:
+def every_query() -> Iterator[str]:
     """Every query of the dashboard, every expression of the alerts."""
     board = json.loads(BOARD.read_text())
     yield from (each["expr"] for panel in board["panels"] for each in panel["targets"])
@@ -54,7 +54,7 @@ def asked() -> Iterator[str]:
 def test_every_query_is_answered(ram: Path) -> None:
     """Each name is a series that is served, and has each label that is asked for."""
     series = served(ram)
-    queries = list(asked())
+    queries = list(every_query())
 
     assert len(queries) > 15
     for query in queries:
@@ -63,7 +63,7 @@ def test_every_query_is_answered(ram: Path) -> None:
         assert set(names) <= series.keys(), query
         labels = _ADDED.union(*(series[name] for name in names))
         grouped = ",".join(re.findall(r"by \(([^)]*)\)", query))
-        used = {one.strip() for one in grouped.split(",") if one.strip()}
+        used = {label.strip() for label in grouped.split(",") if label.strip()}
         used.update(re.findall(r"[{,]\s*(\w+)(?:=|!=)", query))
         assert used <= labels, query
 

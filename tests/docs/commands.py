@@ -46,11 +46,11 @@ def lines_of(text: str) -> Iterator[str]:
 
 def words(line: str) -> list[str] | None:
     """The words after the program's name; ``None``: it is no command of ours."""
-    found = _PROGRAM.match(line)
-    if found is None:
+    match = _PROGRAM.match(line)
+    if match is None:
         return None
     # What follows two blanks, or an arrow into a file, is not the command's.
-    command = re.split(r"  +|\s\\?[>|#]", found[1])[0]
+    command = re.split(r"  +|\s\\?[>|#]", match[1])[0]
     if command.split()[0] not in cli.COMMANDS:
         return None
     return [MEANT.get(word, word) for word in shlex.split(command)]
@@ -58,10 +58,10 @@ def words(line: str) -> list[str] | None:
 
 def shown() -> dict[tuple[str, ...], str]:
     """Each command once, with the page that shows it first."""
-    found: dict[tuple[str, ...], str] = {}
+    first_pages: dict[tuple[str, ...], str] = {}
     for page in PAGES:
         for line in lines(page):
             these = words(line)
             if these:
-                found.setdefault(tuple(these), page.name)
-    return found
+                first_pages.setdefault(tuple(these), page.name)
+    return first_pages

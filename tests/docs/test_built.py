@@ -34,20 +34,20 @@ class Page(html.parser.HTMLParser):
         self.feed(path.read_text())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.anchors.update(given[one] for one in ("id", "name") if one in given)
-        if tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        if tag in _LOADED and _LOADED[tag] in given and given.get("rel") != "canonical":
-            self.loads.append(given[_LOADED[tag]])
+        values = {name: value or "" for name, value in attrs}
+        self.anchors.update(values[name] for name in ("id", "name") if name in values)
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        if tag in _LOADED and _LOADED[tag] in values and values.get("rel") != "canonical":
+            self.loads.append(values[_LOADED[tag]])
 
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, Page]:
     """All of them, by name."""
-    found = {one.name: Page(one) for one in sorted(SITE.glob("*.html"))}
-    assert found, "make docs builds the site first"
-    return found
+    by_name = {path.name: Page(path) for path in sorted(SITE.glob("*.html"))}
+    assert by_name, "make docs builds the site first"
+    return by_name
 
 
 def test_every_link_leads_somewhere(pages: dict[str, Page]) -> None:
@@ -69,16 +69,16 @@ def test_every_link_leads_somewhere(pages: dict[str, Page]) -> None:
 
 def test_nothing_is_loaded_from_elsewhere(pages: dict[str, Page]) -> None:
     """Neither by a page nor by a style: the site works without any network."""
-    loaded = [(name, one) for name, page in pages.items() for one in page.loads]
-    foreign = [(name, one) for name, one in loaded if urlsplit(one).netloc]
+    loaded = [(name, url) for name, page in pages.items() for url in page.loads]
+    foreign = [(name, url) for name, url in loaded if urlsplit(url).netloc]
     missing = [
-        (name, one)
-        for name, one in loaded
-        if not urlsplit(one).netloc
-        and not one.startswith("data:")
-        and not (SITE / urlsplit(one).path.lstrip("/")).is_file()
+        (name, url)
+        for name, url in loaded
+        if not urlsplit(url).netloc
+        and not url.startswith("data:")
+        and not (SITE / urlsplit(url).path.lstrip("/")).is_file()
     ]
-    styles = [one.name for one in SITE.rglob("*.css") if "//" in _urls(one.read_text())]
+    styles = [path.name for path in SITE.rglob("*.css") if "//" in _urls(path.read_text())]
 
     assert len(loaded) > len(pages)
     assert (foreign, missing, styles) == ([], [], [])
@@ -86,14 +86,14 @@ def test_nothing_is_loaded_from_elsewhere(pages: dict[str, Page]) -> None:
 
 def _urls(style: str) -> str:
     parts = style.split("url(")[1:]
-    return "\n".join(one.partition(")")[0] for one in parts if "data:" not in one[:8])
+    return "\n".join(part.partition(")")[0] for part in parts if "data:" not in part[:8])
 
 
 def test_every_page_is_built_and_reached(pages: dict[str, Page]) -> None:
     """Each document is a page, and the navigation of each page leads to all of them."""
     nav = yaml.safe_load((test_site.REPO / "mkdocs.yml").read_text())["nav"]
-    wanted = {one.removesuffix(".md") + ".html" for one in test_site.named(nav)}
+    wanted = {document.removesuffix(".md") + ".html" for document in test_site.named(nav)}
 
     assert pages.keys() - _THEMES == wanted
     for name in wanted:
-        assert wanted - {urlsplit(one).path for one in pages[name].links} <= {name}, name
+        assert wanted - {urlsplit(link).path for link in pages[name].links} <= {name}, name

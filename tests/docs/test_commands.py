@@ -49,7 +49,7 @@ UNSUITED = {
     "claim": "asks a scheduler: tests/cli/test_claims.py",
     "migration": "asks a descheduler: tests/scheduler/process/test_moves_pages.py",
 }
-RUN = [one for one in SHOWN if one[0] not in ELSEWHERE and not UNSUITED.keys() & set(one)]
+RUN = [words for words in SHOWN if words[0] not in ELSEWHERE and not UNSUITED.keys() & set(words)]
 #: Exit status by its first words, where that is not 0 on the recorded machine, with the reason.
 STATUS = {
     ("explain", "plan"): (1, "the pod fits as it is, and the only node cannot be emptied"),
@@ -66,21 +66,21 @@ BARE = {
 }
 
 
-def meant(given: tuple[str, ...]) -> list[str]:
+def meant(words: tuple[str, ...]) -> list[str]:
     """What is run for a command of a document."""
-    return [*given, "--help"] if given in BARE else list(given)
+    return [*words, "--help"] if words in BARE else list(words)
 
 
-@pytest.mark.parametrize("given", [one for one in SHOWN if one not in BARE], ids=" ".join)
-def test_its_options_exist(given: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("words", [words for words in SHOWN if words not in BARE], ids=" ".join)
+def test_its_options_exist(words: tuple[str, ...]) -> None:
     """The parser takes it as the document shows it."""
-    assert cli.parser(given[0]).parse_args(given).command == given[0]
+    assert cli.parser(words[0]).parse_args(words).command == words[0]
 
 
-def provide(given: tuple[str, ...]) -> None:
+def provide(words: tuple[str, ...]) -> None:
     """The files that documents speak of, here."""
-    for name in given:
-        if name.endswith((".tar.gz", ".tgz")) and given[0] != "record":
+    for name in words:
+        if name.endswith((".tar.gz", ".tgz")) and words[0] != "record":
             shutil.copy(MACHINE, name)
     for name in ("nodes.yaml", "reservation-demo.yaml", "pod-demo-0.yaml"):
         shutil.copy(FIXTURES / "reservations" / name, name)
@@ -90,9 +90,9 @@ def provide(given: tuple[str, ...]) -> None:
     Path("all.json").write_text(json.dumps({"kind": "List", "items": [clusters.node("n1"), pod]}))
 
 
-@pytest.mark.parametrize("given", RUN, ids=" ".join)
+@pytest.mark.parametrize("words", RUN, ids=" ".join)
 def test_it_runs(
-    given: tuple[str, ...],
+    words: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -100,24 +100,22 @@ def test_it_runs(
     """On a recorded machine, with the files that the document speaks of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KOORDLET_ROOT", str(MACHINE))
-    provide(given)
+    provide(words)
 
     try:
-        status = cli.main(meant(given))
+        status = cli.main(meant(words))
     except SystemExit as end:  # --help
         status = int(end.code or 0)
 
-    wanted = next(
-        (found for start, (found, _) in STATUS.items() if given[: len(start)] == start), 0
-    )
-    said = capsys.readouterr()
-    assert status == wanted, said.err
-    assert said.out or said.err
+    wanted = next((code for start, (code, _) in STATUS.items() if words[: len(start)] == start), 0)
+    printed = capsys.readouterr()
+    assert status == wanted, printed.err
+    assert printed.out or printed.err
 
 
 def test_every_reason_is_needed() -> None:
     """No command is left out that no document shows, and every document's page was read."""
     assert ELSEWHERE.keys() <= cli.COMMANDS.keys()
-    named = {given[0] for given in SHOWN}
+    named = {words[0] for words in SHOWN}
     assert ELSEWHERE.keys() <= named | {"get", "watch"}
     assert len(SHOWN) >= 30

@@ -46,13 +46,13 @@ _KINDS = (
     kinds.Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
     kinds.Kind("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False),
 )
-_DAEMON_SETS = next(one for one in _MORE if one.name == "DaemonSet")
+_DAEMON_SETS = next(kind for kind in _MORE if kind.name == "DaemonSet")
 _AGENTS = objects.Ref(_DAEMON_SETS, "koordlet", "koordlet-system")
 DEFINITIONS = {
     "apiVersion": "v1",
     "kind": "List",
     "items": [
-        yaml.safe_load(one.read_text()) for one in (commands.REPO / "deploy/crds").glob("*.yaml")
+        yaml.safe_load(path.read_text()) for path in (commands.REPO / "deploy/crds").glob("*.yaml")
     ],
 }
 #: Words to the reason why what has them is not run here.
@@ -71,19 +71,19 @@ BARE = {
 
 def shown() -> list[tuple[str, ...]]:
     """The words after kubectl, in the order of the pages; what spans two lines in one."""
-    found = []
+    listed = []
     for page in commands.PAGES:
         text = re.sub(r"\n *(?=KOORDLET_|kube-system)", " ", page.read_text())
         for line in commands.lines_of(text):
             last = line.split("| ")[-1]
             if last.startswith("kubectl "):
                 words = shlex.split(re.split(r"\s#", last)[0])[1:]
-                found.append(tuple("n1" if word == "NODE" else word for word in words))
-    return found
+                listed.append(tuple("n1" if word == "NODE" else word for word in words))
+    return listed
 
 
 SHOWN = shown()
-RUN = [one for one in SHOWN if one not in BARE and not NOT_RUN.keys() & set(one)]
+RUN = [words for words in SHOWN if words not in BARE and not NOT_RUN.keys() & set(words)]
 
 
 async def _controller(kubectl: test_kubectl.Kubectl) -> None:
@@ -100,7 +100,7 @@ def test_they_run(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(commands.REPO)
     monkeypatch.setenv("EDITOR", "true")
     monkeypatch.setenv("TMPDIR", str(ram))
-    said: dict[tuple[str, ...], str] = {}
+    outputs: dict[tuple[str, ...], str] = {}
 
     async def body() -> None:
         async with test_kubectl.opened(ram, *_KINDS) as kubectl:
@@ -114,18 +114,18 @@ def test_they_run(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                     await _controller(kubectl)
                 # This server has no OpenAPI, by which kubectl would look at fields before it asks.
                 more = ["--validate=false"] if {"apply", "edit"} & set(words) else []
-                given = DEFINITIONS if words[-1] == "-" else None
-                said[words] = await kubectl(*words, *more, body=given)
+                manifest = DEFINITIONS if words[-1] == "-" else None
+                outputs[words] = await kubectl(*words, *more, body=manifest)
 
     asyncio.run(body())
-    assert said.keys() == set(RUN)
-    words = "\n".join(said.values())
-    for one in ("successfully rolled out", "node/n1 labeled", "kind: NodeResourceTopology"):
-        assert one in words
+    assert outputs.keys() == set(RUN)
+    text = "\n".join(outputs.values())
+    for answer in ("successfully rolled out", "node/n1 labeled", "kind: NodeResourceTopology"):
+        assert answer in text
 
 
 def test_every_reason_is_needed() -> None:
     """Nothing is left out that no document shows, and enough is run."""
-    every = {word for one in SHOWN for word in one}
+    every = {word for words in SHOWN for word in words}
     assert NOT_RUN.keys() <= every
     assert len(RUN) >= 14

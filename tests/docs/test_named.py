@@ -29,9 +29,9 @@ MADE = {
     "koordinator.md", "metrics.md", "policies.md",
 }  # fmt: skip
 WRITTEN = [
-    one
-    for one in (*commands.PAGES, commands.REPO / "CHANGELOG.md", commands.REPO / "STYLE.md")
-    if one.name not in MADE
+    page
+    for page in (*commands.PAGES, commands.REPO / "CHANGELOG.md", commands.REPO / "STYLE.md")
+    if page.name not in MADE
 ]
 _ROOMS = ("koordlet", "tools", "deploy", "systemd", "tests", "fixtures", ".ci", "docs")
 _SOURCES = (".py", ".yaml", ".yml", ".json", ".proto", ".js", ".html", ".service", ".c", ".toml")
@@ -65,30 +65,32 @@ def spans(page: Path) -> Iterator[str]:
 
 def named(pattern: str | re.Pattern[str], *, whole: bool = False) -> dict[str, str]:
     """What looks so, with the page that names it first; ``whole``: a span that is nothing else."""
-    found: dict[str, str] = {}
+    pages: dict[str, str] = {}
     for page in WRITTEN:
         for span in spans(page):
             known = re.fullmatch(pattern, span) if whole else None
-            for one in re.finditer(pattern, span) if not whole else [known] if known else []:
-                found.setdefault(one[0], page.name)
-    return {name: page for name, page in found.items() if name not in FOREIGN}
+            for match in re.finditer(pattern, span) if not whole else [known] if known else []:
+                pages.setdefault(match[0], page.name)
+    return {name: page for name, page in pages.items() if name not in FOREIGN}
 
 
 @functools.cache
 def files() -> frozenset[str]:
     """Every file and folder of the checkout's rooms."""
-    every = (one for room in _ROOMS for one in (commands.REPO / room).rglob("*"))
-    found = [str(one.relative_to(commands.REPO)) for one in every if "__pycache__" not in one.parts]
-    return frozenset([*found, *(one.name for one in commands.REPO.iterdir())])
+    every = (path for room in _ROOMS for path in (commands.REPO / room).rglob("*"))
+    names = [
+        str(path.relative_to(commands.REPO)) for path in every if "__pycache__" not in path.parts
+    ]
+    return frozenset([*names, *(path.name for path in commands.REPO.iterdir())])
 
 
 @functools.cache
 def sources() -> str:
     """The text of all of them but of the pages."""
     return "\n".join(
-        (commands.REPO / one).read_text(errors="replace")
-        for one in sorted(files())
-        if one.endswith(_SOURCES) and not one.startswith(("docs/", "fixtures/", "tests/docs/"))
+        (commands.REPO / name).read_text(errors="replace")
+        for name in sorted(files())
+        if name.endswith(_SOURCES) and not name.startswith(("docs/", "fixtures/", "tests/docs/"))
     )
 
 
@@ -101,112 +103,119 @@ def words() -> frozenset[str]:
 @functools.cache
 def keys() -> frozenset[str]:
     """Every key of the configuration, every section, and their ends."""
-    found: set[str] = set()
-    for one in catalog.fields():
-        parts = one.path.split(".")
+    known: set[str] = set()
+    for field in catalog.fields():
+        parts = field.path.split(".")
         for end in range(1, len(parts) + 1):
-            found.update(".".join(parts[start:end]) for start in range(end))
-    return frozenset(found)
+            known.update(".".join(parts[start:end]) for start in range(end))
+    return frozenset(known)
 
 
 def test_files() -> None:
     """Paths into the checkout."""
     at = rf"(?:{'|'.join(map(re.escape, _ROOMS))})/[\w./*{{}},-]*\w/?"
-    asked = {one: page for one, page in named(at, whole=True).items() if "{" not in one}
+    mentioned = {path: page for path, page in named(at, whole=True).items() if "{" not in path}
     missing = {
-        one: page
-        for one, page in asked.items()
-        if one.rstrip("/") not in files() and not [*commands.REPO.glob(one)]
+        path: page
+        for path, page in mentioned.items()
+        if path.rstrip("/") not in files() and not [*commands.REPO.glob(path)]
     }
 
-    assert len(asked) >= 50
+    assert len(mentioned) >= 50
     assert missing == {}
 
 
 def test_dotted_names() -> None:
     """Keys, files of kernels, signals, events: the schema, checkout or code has each part."""
-    asked = named(_DOTTED, whole=True)
-    names = {Path(one).name for one in files()}
+    mentioned = named(_DOTTED, whole=True)
+    names = {Path(name).name for name in files()}
     missing = {
-        one: page
-        for one, page in asked.items()
-        if one not in keys() and one not in names and not set(one.split(".")) <= words()
+        name: page
+        for name, page in mentioned.items()
+        if name not in keys() and name not in names and not set(name.split(".")) <= words()
     }
 
-    assert len(asked) >= 80
+    assert len(mentioned) >= 80
     assert missing == {}
 
 
 def test_keys() -> None:
     """What begins like a section of the configuration is one of its keys."""
-    tops = {one.path.split(".")[0] for one in catalog.fields()} - {"scheduler", "cgroups"}
-    asked = {
-        one: page for one, page in named(_DOTTED, whole=True).items() if one.split(".")[0] in tops
+    tops = {field.path.split(".")[0] for field in catalog.fields()} - {"scheduler", "cgroups"}
+    mentioned = {
+        key: page for key, page in named(_DOTTED, whole=True).items() if key.split(".")[0] in tops
     }
 
-    assert len(asked) >= 30
-    assert {one: page for one, page in asked.items() if one not in keys()} == {}
+    assert len(mentioned) >= 30
+    assert {key: page for key, page in mentioned.items() if key not in keys()} == {}
 
 
 def test_variables() -> None:
     """Those that set a key, and those that tests and scripts read."""
-    variables = {one.variable for one in catalog.fields()}
-    asked = named(r"KOORDLET_[A-Z][A-Z_]*[A-Z]")
+    variables = {field.variable for field in catalog.fields()}
+    mentioned = named(r"KOORDLET_[A-Z][A-Z_]*[A-Z]")
 
-    assert len(asked) >= 4
-    for one, page in asked.items():
-        assert one in variables if "__" in one else one in sources(), page
+    assert len(mentioned) >= 4
+    for name, page in mentioned.items():
+        assert name in variables if "__" in name else name in sources(), page
 
 
 def test_metrics() -> None:
     """Of the agent and of the scheduler; a star stands for the rest of a name."""
-    known = {one.name for one in metrics.table()}
+    known = {family.name for family in metrics.table()}
     rooms = "scheduler|evictions|disruption|headroom|migration|move|descheduler"
     served = rf'"((?:scheduler|koordlet_(?:{rooms}))_[a-z_]+)"'
     known |= set(re.findall(served, sources()))
-    known |= {f"{one}_total" for one in known}
-    asked = named(r"\b(?:koordlet|scheduler)_[a-z0-9_]+\*?(?![\w.]*\.(?:py|yaml|json))")
+    known |= {f"{name}_total" for name in known}
+    mentioned = named(r"\b(?:koordlet|scheduler)_[a-z0-9_]+\*?(?![\w.]*\.(?:py|yaml|json))")
     ends = ("", "_bucket", "_sum", "_count")
     missing = {
-        one: page
-        for one, page in asked.items()
-        if not (one.endswith(("_", "*")) and any(it.startswith(one.rstrip("*")) for it in known))
-        and not any(one.removesuffix(end) in known for end in ends)
+        name: page
+        for name, page in mentioned.items()
+        if not (
+            name.endswith(("_", "*"))
+            and any(metric.startswith(name.rstrip("*")) for metric in known)
+        )
+        and not any(name.removesuffix(end) in known for end in ends)
     }
 
-    assert len(asked) >= 20
+    assert len(mentioned) >= 20
     assert missing == {}
 
 
 def test_conditions_and_kinds() -> None:
     """Words in capitals: conditions, reasons, kinds, plugins, fields."""
-    asked = named(_CAMEL, whole=True)
+    mentioned = named(_CAMEL, whole=True)
 
-    assert len(asked) >= 35
-    assert {one: page for one, page in asked.items() if one not in words()} == {}
+    assert len(mentioned) >= 35
+    assert {word: page for word, page in mentioned.items() if word not in words()} == {}
 
 
 def test_labels_and_annotations() -> None:
     """Ours and the peer's, by the name behind the slash."""
-    asked = named(r"[a-z.]*(?:koordinator\.sh|koordlet\.io)/[a-zA-Z][\w-]*\w")
+    mentioned = named(r"[a-z.]*(?:koordinator\.sh|koordlet\.io)/[a-zA-Z][\w-]*\w")
 
-    assert len(asked) >= 20
-    missing = {one for one in asked if one not in sources() and one.split("/")[1] not in sources()}
+    assert len(mentioned) >= 20
+    missing = {
+        label
+        for label in mentioned
+        if label not in sources() and label.split("/")[1] not in sources()
+    }
     assert missing == set()
 
 
 def test_options() -> None:
     """One that a page tells by itself is declared somewhere."""
-    asked = {re.split("[= ]", one)[0] for one in named(r"--[a-z][\w.-]*.*", whole=True)}
+    mentioned = {re.split("[= ]", option)[0] for option in named(r"--[a-z][\w.-]*.*", whole=True)}
 
-    assert len(asked) >= 15
+    assert len(mentioned) >= 15
     declared = set(re.findall(r'"(?:-\w, )?(--[a-z][\w.-]*)[" ]', sources()))
-    assert asked - OPTIONS.keys() - declared == set()
+    assert mentioned - OPTIONS.keys() - declared == set()
 
 
 def configurations() -> Iterator[tuple[str, str]]:
     """Blocks that are a configuration, or a part of one."""
-    tops = {one.path.split(".")[0] for one in catalog.fields()}
+    tops = {field.path.split(".")[0] for field in catalog.fields()}
     for page in WRITTEN:
         text = page.read_text()
         blocks = [body for language, body in _BLOCK.findall(text) if language == "yaml"]
@@ -215,10 +224,10 @@ def configurations() -> Iterator[tuple[str, str]]:
         )
         for body in blocks:
             try:
-                found = yaml.safe_load(body)
+                document = yaml.safe_load(body)
             except yaml.YAMLError:
                 continue
-            if isinstance(found, dict) and found.keys() - {"apiVersion", "kind"} <= tops:
+            if isinstance(document, dict) and document.keys() - {"apiVersion", "kind"} <= tops:
                 yield page.name, body
 
 
@@ -230,9 +239,9 @@ def test_configurations(page: str, body: str) -> None:
     """Whoever copies them gets no error."""
     head = "" if "apiVersion" in body else "apiVersion: koordlet.io/v1\nkind: Config\n"
 
-    found = loader.from_text(head + body, page, {}, {})
+    loaded = loader.from_text(head + body, page, {}, {})
 
-    assert any(origin.startswith(page) for origin in found.origins.values())
+    assert any(origin.startswith(page) for origin in loaded.origins.values())
     assert len(SHOWN) >= 6
 
 
@@ -249,14 +258,14 @@ def agent(tmp_path: Path) -> routes.Routes:
 
 def test_paths(agent: routes.Routes) -> None:
     """Of HTTP: the agent answers 200, or the scheduler or descheduler has the path."""
-    asked = {path for page in WRITTEN for span in spans(page) for path in _HTTP.findall(span)}
-    asked -= {"/api/v1/"}
+    mentioned = {path for page in WRITTEN for span in spans(page) for path in _HTTP.findall(span)}
+    mentioned -= {"/api/v1/"}
     process = commands.REPO / "koordlet/scheduler/process"
     served = ("pages.py", "descheduler.py", "moves_pages.py")
     scheduler = "".join((process / name).read_text() for name in served)
 
-    assert len(asked) >= 9
-    for path in asked:
+    assert len(mentioned) >= 9
+    for path in mentioned:
         target = path.replace("NS/NAME", "default/web")
         status = agent.answer(message.parse(b"GET", target.encode(), [])).status
         assert status == 200 or f'"{path}"' in scheduler or path == "/api/v1/events", path
@@ -285,4 +294,4 @@ def test_curl(agent: routes.Routes) -> None:
 def test_every_reason_is_needed() -> None:
     """No name of others is excused that no page has."""
     every = "\n".join(page.read_text() for page in WRITTEN)
-    assert [one for one in (*FOREIGN, *OPTIONS) if one not in every] == []
+    assert [name for name in (*FOREIGN, *OPTIONS) if name not in every] == []

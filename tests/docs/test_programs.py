@@ -22,13 +22,13 @@ _PROGRAM = re.compile(r"^(?:\$ )?([a-z][a-z-]+)((?: +[^ |#>]+)*)")
 
 def shown() -> dict[str, list[list[str]]]:
     """Program to the words after it, of every block and span that names one of them."""
-    found: dict[str, list[list[str]]] = {}
+    words_of: dict[str, list[list[str]]] = {}
     for page in commands.PAGES:
         for line in commands.lines(page):
-            known = _PROGRAM.match(line)
-            if known is not None and known[2]:
-                found.setdefault(known[1], []).append(known[2].split())
-    return found
+            match = _PROGRAM.match(line)
+            if match is not None and match[2]:
+                words_of.setdefault(match[1], []).append(match[2].split())
+    return words_of
 
 
 SHOWN = shown()
@@ -49,7 +49,7 @@ def test_modules_exist() -> None:
     named = {words[1] for words in SHOWN["python"] if words[0] == "-m"}
 
     assert len(named) >= 5
-    assert {one for one in named if importlib.util.find_spec(one) is None} == set()
+    assert {module for module in named if importlib.util.find_spec(module) is None} == set()
 
 
 def test_every_reason_is_needed() -> None:

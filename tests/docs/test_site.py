@@ -15,7 +15,7 @@ from tools.docs import policies
 
 REPO = Path(__file__).resolve().parents[2]
 DOCS = REPO / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *(REPO / one for one in ("README.md", "CONTRIBUTING.md"))])
+PAGES = sorted([*DOCS.glob("*.md"), *(REPO / name for name in ("README.md", "CONTRIBUTING.md"))])
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -24,11 +24,11 @@ def named(nav: object) -> Iterator[str]:
     if isinstance(nav, str):
         yield nav
     elif isinstance(nav, dict):
-        for one in nav.values():
-            yield from named(one)
+        for entry in nav.values():
+            yield from named(entry)
     elif isinstance(nav, list):
-        for one in nav:
-            yield from named(one)
+        for entry in nav:
+            yield from named(entry)
 
 
 def prose(page: Path) -> str:
@@ -39,17 +39,17 @@ def prose(page: Path) -> str:
 def anchors(page: Path) -> set[str]:
     """What a link may point at inside a page."""
     heads = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", one.lower()).strip().replace(" ", "-") for one in heads}
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
 def test_every_page_is_in_the_site() -> None:
     """Once, and no page is named that is not there."""
     nav = yaml.safe_load((REPO / "mkdocs.yml").read_text())["nav"]
 
-    assert sorted(named(nav)) == sorted(one.name for one in DOCS.glob("*.md"))
+    assert sorted(named(nav)) == sorted(path.name for path in DOCS.glob("*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda one: str(one.name))
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.name))
 def test_links(page: Path) -> None:
     """To files that are there, and to headings that they have."""
     for target in _LINK.findall(prose(page)):
@@ -62,21 +62,21 @@ def test_links(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "made"),
+    ("name", "render"),
     [
         ("api-grpc.md", grpc.page),
         ("api-objects.md", crds.page),
         ("policies.md", policies.page),
     ],
 )
-def test_generated_pages(name: str, made: Callable[[], str]) -> None:
+def test_generated_pages(name: str, render: Callable[[], str]) -> None:
     """They are what their sources say today; the head of each has the command that makes it."""
-    assert (DOCS / name).read_text() == made()
+    assert (DOCS / name).read_text() == render()
 
 
 def test_every_message_and_kind_is_there() -> None:
     """No service, message or custom resource is forgotten by its page."""
-    sources = "".join(one.read_text() for one in grpc.SOURCES.glob("*.proto"))
+    sources = "".join(path.read_text() for path in grpc.SOURCES.glob("*.proto"))
     page = grpc.page()
     for name in re.findall(r"^\s*(?:service|message|enum) (\w+)", sources, re.MULTILINE):
         assert re.search(rf"^### \w+ (\w+\.)?{name}$", page, re.MULTILINE), name

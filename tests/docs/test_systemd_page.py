@@ -60,12 +60,12 @@ def below(root: Path, line: str) -> list[str]:
 def test_install_and_uninstall(tmp_path: Path) -> None:
     """Line by line: a unit that is enabled in between, and nothing of ours afterwards."""
     (tmp_path / "etc/systemd/system").mkdir(parents=True)
-    for one in _FOLDERS:
-        (tmp_path / one).mkdir(parents=True)
+    for folder in _FOLDERS:
+        (tmp_path / folder).mkdir(parents=True)
     enabled = []
     for line in steps():
         if not line.startswith(_HERE):
-            assert any(line.startswith(one) for one in ELSEWHERE), line
+            assert any(line.startswith(start) for start in ELSEWHERE), line
             continue
         words = below(tmp_path, line)
         done = subprocess.run(
@@ -73,7 +73,7 @@ def test_install_and_uninstall(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, (line, done.stderr)
         if "enable" in words:
-            enabled = [one.name for one in tmp_path.rglob("*.wants/*")]
+            enabled = [link.name for link in tmp_path.rglob("*.wants/*")]
 
     assert enabled == ["koordlet.service"]
     assert list(tmp_path.rglob("*koordlet*")) == []
@@ -95,29 +95,31 @@ def test_drop_ins_are_what_the_pages_say() -> None:
 @needs.program("systemd-analyze")
 def test_the_exposure_is_as_the_page_says() -> None:
     """By systemd's own measure, without a running one."""
-    said = []
+    exposures = []
     for unit in ("koordlet.service", "koordlet-restore.service"):
         words = ["systemd-analyze", "security", "--no-pager", "--offline=yes", unit]
         done = subprocess.run(
             words, cwd=commands.REPO / "systemd", capture_output=True, text=True, check=False
         )
-        found = re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout)
-        if found is None:
+        match = re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout)
+        if match is None:
             needs.missing(f"this systemd cannot say so: {done.stderr[-200:]}")
-        said.append(found[1])
+        exposures.append(match[1])
 
     page = " ".join(PAGE.read_text().split())
-    assert f"says **{said[0]}** (0 is best, 10 worst), and {said[1]} for the helper" in page
+    assert (
+        f"says **{exposures[0]}** (0 is best, 10 worst), and {exposures[1]} for the helper" in page
+    )
 
 
 def test_verbs_are_run_in_a_machine() -> None:
     """Each that a document shows, but those with a reason."""
-    probes = "\n".join(one.read_text() for one in MACHINE.glob("*.py"))
+    probes = "\n".join(path.read_text() for path in MACHINE.glob("*.py"))
     shown = {
-        found[1]
+        match[1]
         for page in commands.PAGES
         for line in commands.lines(page)
-        if (found := re.match(r"(?:\S+\| )?systemctl (?:-\S+ )*([a-z-]+)", line))
+        if (match := re.match(r"(?:\S+\| )?systemctl (?:-\S+ )*([a-z-]+)", line))
     }
 
     assert len(shown) >= 8

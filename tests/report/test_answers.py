@@ -15,18 +15,22 @@ ROW = {"node/cpus": 8.0, "LSE/cpuCores": 1.0, "LSR/cpuCores": 0.0, "LS/cpuCores"
 ROW |= {"system/cpuCores": 0.5, "BE/cpuCores": 3.0, "LS/latencySeconds": 0.0042}
 
 
-def met(name: str, *, holds: bool | None) -> view.ReportView:
+def view_with_signal(name: str, *, met: bool | None) -> view.ReportView:
     """A view with one signal."""
-    signal = decision.Signal(name=name, observed="80Mi", threshold="100Mi", met=holds)
+    signal = decision.Signal(name=name, observed="80Mi", threshold="100Mi", met=met)
     return views.view(made=views.made_plan(signals=(signal,)))
 
 
 @pytest.mark.parametrize(
     ("now", "level", "words"),
     [
-        (met("memory.available", holds=False), "good", "none of 1 signals is met"),
-        (met("cpu.suppress", holds=True), "good", "none of 0 signals is met"),
-        (met("memory.available", holds=True), "bad", "memory.available is 80Mi, threshold 100Mi"),
+        (view_with_signal("memory.available", met=False), "good", "none of 1 signals is met"),
+        (view_with_signal("cpu.suppress", met=True), "good", "none of 0 signals is met"),
+        (
+            view_with_signal("memory.available", met=True),
+            "bad",
+            "memory.available is 80Mi, threshold 100Mi",
+        ),
         (views.view(mode="observe"), "warn", "only observes"),
         (
             views.view(checks=(view.Check(name="writes", ok=False, detail="x"),)),
@@ -40,24 +44,28 @@ def test_the_service_is_safe_only_where_nothing_is_wrong(
     now: view.ReportView, level: str, words: str
 ) -> None:
     """A met signal is a risk, but for the one by which best-effort work is held back."""
-    found = answers.service(now, ROW)
+    answer = answers.service(now, ROW)
 
-    assert found["level"] == level
-    assert words in str(found["detail"])
-    assert found["facts"] == [["p99 of requests", "4.2 ms"]]
+    assert answer["level"] == level
+    assert words in str(answer["detail"])
+    assert answer["facts"] == [["p99 of requests", "4.2 ms"]]
 
 
 def test_best_effort_work_is_compared_with_what_is_idle() -> None:
     """Idle is what neither services nor the system use."""
     limit = best_effort.Limit(policy="adaptive", actuator="x", milli=4000, reason="yields")
     now = views.view(made=views.made_plan(limit=limit))
-    found: dict[str, Any] = answers.best_effort(now, ROW)
+    answer: dict[str, Any] = answers.best_effort(now, ROW)
 
-    assert (found["headline"], found["used"], found["idle"]) == ("3.00 of 4.00 idle CPUs", 3.0, 4.0)
-    assert found["detail"] == "may use 4.00 CPUs: yields (adaptive)"
+    assert (answer["headline"], answer["used"], answer["idle"]) == (
+        "3.00 of 4.00 idle CPUs",
+        3.0,
+        4.0,
+    )
+    assert answer["detail"] == "may use 4.00 CPUs: yields (adaptive)"
     shadow = dataclasses.replace(now.plan, limit=best_effort.idle(limit, "mode is shadow"))
-    found = answers.best_effort(dataclasses.replace(now, plan=shadow), ROW)
-    assert found["detail"] == "not limited: mode is shadow"
+    answer = answers.best_effort(dataclasses.replace(now, plan=shadow), ROW)
+    assert answer["detail"] == "not limited: mode is shadow"
 
 
 def test_what_is_not_known_is_not_compared() -> None:
@@ -65,5 +73,5 @@ def test_what_is_not_known_is_not_compared() -> None:
     unknown = {name: value for name, value in ROW.items() if name != "system/cpuCores"}
 
     assert answers.best_effort(views.view(), unknown)["level"] == "unknown"
-    only = views.view(workloads=(views.workload("web"),))
-    assert answers.best_effort(only, ROW)["headline"] == "No best-effort work"
+    services = views.view(workloads=(views.workload("web"),))
+    assert answers.best_effort(services, ROW)["headline"] == "No best-effort work"

@@ -31,30 +31,30 @@ from tests.report.test_writing import (
     Counting,
     Racing,
     cluster,
+    node_view,
     offering,
     play,
     relabelled,
-    seen,
 )
 
 BATCH = (resources.BATCH_CPU, resources.BATCH_MEMORY)
 
 
-def owners(found: objects.Object, *path: str) -> set[tuple[str, str]]:
-    """Who owns a field, and how."""
-    return {(one.manager, one.operation) for one in holders.of(found, *path)}
+def owners(body: objects.Object, *path: str) -> set[tuple[str, str]]:
+    """Manager and operation of each owner of a field."""
+    return {(owner.manager, owner.operation) for owner in holders.of(body, *path)}
 
 
-async def other(store: objects.Objects, manager: str, cpu: str) -> None:
-    """Another program writes our resource, with a patch, as Koordinator's manager does it."""
+async def patch_batch_cpu(store: objects.Objects, manager: str, cpu: str) -> None:
+    """Write our resource as another program: with a patch, as Koordinator's manager does it."""
     assert isinstance(store, adapter.Store)
     body = {"status": {place: {BATCH[0]: cpu} for place in ("capacity", "allocatable")}}
     patch = objects.Strategic(body)
     await store.patch(NODE_REF, patch, subresource="status", manager=manager)
 
 
-async def beat(store: objects.Objects) -> None:
-    """The kubelet writes, as it does all the time."""
+async def write_as_kubelet(store: objects.Objects) -> None:
+    """Write a condition, as the kubelet does all the time."""
     assert isinstance(store, adapter.Store)
     body = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     await store.patch(NODE_REF, objects.Strategic(body), subresource="status", manager="kubelet")
@@ -64,18 +64,18 @@ def test_every_field_is_applied_by_us(ram: Path) -> None:
     """``managedFields`` says so of each object; the kubelet's part of the Node stays its own."""
 
     async def body(store: Counting) -> None:
-        await beat(store.store)
-        await rows.TopologyRow(MANNERS, Racing(1000.0)).bring(store, seen())
-        await rows.Metric(pasts.used_node()).bring(store, seen())
-        await rows.StatusRow(MANNERS, Racing(1000.0)).bring(store, offering(seen(), cpu=4000))
+        await write_as_kubelet(store.store)
+        await rows.TopologyRow(MANNERS, Racing(1000.0)).bring(store, node_view())
+        await rows.Metric(pasts.used_node()).bring(store, node_view())
+        await rows.StatusRow(MANNERS, Racing(1000.0)).bring(store, offering(node_view(), cpu=4000))
         ours = {("koordlet", "Apply")}
         nrt, node = await store.store.get(NRT), await store.store.get(NODE_REF)
         assert ours == owners(nrt, "zones") == owners(nrt, "metadata", "annotations", (
             topology_object.CPU_TOPOLOGY))  # fmt: skip
         assert ours == owners(await store.store.get(METRIC), "status", "updateTime")
         assert ours == owners(node, "status", "allocatable", BATCH[0])
-        mine = next(o for o in node["metadata"]["managedFields"] if o["operation"] == "Apply")
-        assert all("koordlet.io/" in key for key in mine["fieldsV1"]["f:status"]["f:conditions"])
+        entry = next(o for o in node["metadata"]["managedFields"] if o["operation"] == "Apply")
+        assert all("koordlet.io/" in key for key in entry["fieldsV1"]["f:status"]["f:conditions"])
 
     play(ram, body)
 
@@ -87,17 +87,17 @@ def test_what_is_ours_no_more_goes(ram: Path) -> None:
         row = rows.TopologyRow(MANNERS, Racing(1000.0))
         marked = {topology_object.SYSTEM_QOS: "{}", "foreign/mark": "1"}
         reference = {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "u"}
-        made = {"name": NODE, "annotations": marked, "ownerReferences": [reference]}
-        await store.store.create(NRT.kind, {"metadata": made, "zones": []})
+        created = {"name": NODE, "annotations": marked, "ownerReferences": [reference]}
+        await store.store.create(NRT.kind, {"metadata": created, "zones": []})
         await row.bring(store, relabelled())
-        found = objects.metadata(await store.store.get(NRT))
-        assert topology_object.SYSTEM_QOS not in found["annotations"]
-        assert found["annotations"]["foreign/mark"] == "1"
-        assert [reference] == found["ownerReferences"]
-        assert topology_object.NUMA_RESERVATION in found["labels"]
-        await row.bring(store, seen(revision=3))
-        found = objects.metadata(await store.store.get(NRT))
-        assert topology_object.NUMA_RESERVATION not in found["labels"]
+        metadata = objects.metadata(await store.store.get(NRT))
+        assert topology_object.SYSTEM_QOS not in metadata["annotations"]
+        assert metadata["annotations"]["foreign/mark"] == "1"
+        assert [reference] == metadata["ownerReferences"]
+        assert topology_object.NUMA_RESERVATION in metadata["labels"]
+        await row.bring(store, node_view(revision=3))
+        metadata = objects.metadata(await store.store.get(NRT))
+        assert topology_object.NUMA_RESERVATION not in metadata["labels"]
 
     play(ram, body)
 
@@ -107,17 +107,17 @@ def test_its_owner_stays(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         row = rows.TopologyRow(MANNERS, Racing(1000.0))
-        await row.bring(store, seen())
+        await row.bring(store, node_view())
         assert await row.bring(store, relabelled()) == 1
-        (one,) = (await store.store.get(NRT))["metadata"]["ownerReferences"]
-        assert one["name"] == NODE
+        (owner,) = (await store.store.get(NRT))["metadata"]["ownerReferences"]
+        assert owner["name"] == NODE
 
     play(ram, body)
 
 
 def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
-    """Said once; our conditions are written; when it is gone for long, the resources are taken."""
-    log.configure("warning", "json", stream=(said := io.StringIO()))
+    """Logged once; our conditions are written; once it is gone, the resources are taken."""
+    log.configure("warning", "json", stream=(log_text := io.StringIO()))
 
     async def body(store: Counting) -> None:
         clock, hour = clocks.Clock(1000.0), clocks.Clock(1000.0)
@@ -125,32 +125,32 @@ def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
         await store.store.open()
         await store.store.create(NODE_REF.kind, {"metadata": {"name": NODE}})
         row = rows.StatusRow(MANNERS, clock)
-        await row.bring(store, offering(seen(), cpu=4000))
+        await row.bring(store, offering(node_view(), cpu=4000))
         for second in range(100):
             hour.now += 10
             clock.now += 10
-            await other(store.store, "koord-manager", str(9000 + second))
-            await row.bring(store, offering(seen(), cpu=5000 + 1000 * second))
-        found = await store.store.get(NODE_REF)
-        assert found["status"]["allocatable"][BATCH[0]] == "9099"
-        assert "koordlet.io/Ready" in str(found["status"]["conditions"])
+            await patch_batch_cpu(store.store, "koord-manager", str(9000 + second))
+            await row.bring(store, offering(node_view(), cpu=5000 + 1000 * second))
+        node = await store.store.get(NODE_REF)
+        assert node["status"]["allocatable"][BATCH[0]] == "9099"
+        assert "koordlet.io/Ready" in str(node["status"]["conditions"])
         assert store.asked.count("patch") < 12, "not at each look"
         hour.now += holders.GONE_SECONDS
-        await beat(store.store)
+        await write_as_kubelet(store.store)
         clock.now += 301
-        assert await row.bring(store, offering(seen(), cpu=7000)) == 1
-        found = await store.store.get(NODE_REF)
-        assert found["status"]["allocatable"][BATCH[0]] == "7000"
-        assert owners(found, "status", "allocatable", BATCH[0]) == {("koordlet", "Apply")}
+        assert await row.bring(store, offering(node_view(), cpu=7000)) == 1
+        node = await store.store.get(NODE_REF)
+        assert node["status"]["allocatable"][BATCH[0]] == "7000"
+        assert owners(node, "status", "allocatable", BATCH[0]) == {("koordlet", "Apply")}
         await store.store.close()
 
     try:
         play(ram, body)
     finally:
         structlog.reset_defaults()
-    told = [json.loads(line) for line in said.getvalue().splitlines()]
-    (one,) = (each for each in told if each["event"] == "objects.contested")
-    assert one["managers"] == ["koord-manager"]
+    events = [json.loads(line) for line in log_text.getvalue().splitlines()]
+    (contested,) = (event for event in events if event["event"] == "objects.contested")
+    assert contested["managers"] == ["koord-manager"]
 
 
 def test_an_older_agents_own_fields_are_taken(ram: Path) -> None:
@@ -158,11 +158,11 @@ def test_an_older_agents_own_fields_are_taken(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         row = rows.StatusRow(MANNERS, Racing(1000.0))
-        await other(store.store, "koordlet", "4000")
-        assert await row.bring(store, offering(seen(), cpu=4000, memory=1 << 30)) == 1
-        assert await row.bring(store, offering(seen())) == 1
-        found = await store.store.get(NODE_REF)
-        assert not set(BATCH) & found["status"]["allocatable"].keys()
+        await patch_batch_cpu(store.store, "koordlet", "4000")
+        assert await row.bring(store, offering(node_view(), cpu=4000, memory=1 << 30)) == 1
+        assert await row.bring(store, offering(node_view())) == 1
+        node = await store.store.get(NODE_REF)
+        assert not set(BATCH) & node["status"]["allocatable"].keys()
 
     play(ram, body)
 
@@ -172,12 +172,12 @@ def test_a_promise_stays_while_nobody_decides(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         first = rows.StatusRow(MANNERS, Racing(1000.0))
-        await first.bring(store, offering(seen(), cpu=4000))
-        changed = dataclasses.replace(seen(), mode="observe")
+        await first.bring(store, offering(node_view(), cpu=4000))
+        changed = dataclasses.replace(node_view(), mode="observe")
         assert await rows.StatusRow(MANNERS, Racing(1000.0)).bring(store, changed) == 1
-        found = await store.store.get(NODE_REF)
-        assert found["status"]["allocatable"][BATCH[0]] == "4000"
-        assert node_status.PREFIX in str(found["status"]["conditions"])
+        node = await store.store.get(NODE_REF)
+        assert node["status"]["allocatable"][BATCH[0]] == "4000"
+        assert node_status.PREFIX in str(node["status"]["conditions"])
 
     play(ram, body)
 
@@ -191,10 +191,10 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("row", ANSWERS)
-def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, row: str) -> None:
+@pytest.mark.parametrize("refused", ANSWERS)
+def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, refused: str) -> None:
     """It is asked once, and again when the object is read again; everything is written."""
-    code, reason, message = ANSWERS[row]
+    code, reason, message = ANSWERS[refused]
     refusal = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
     answer = json.dumps({**refusal, "message": message}).encode()
 
@@ -206,10 +206,10 @@ def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, row: str) -> None
                 rows.Metric(pasts.used_node()),
                 rows.StatusRow(MANNERS, clock),
             )
-            for one in every:
+            for row in every:
                 fault = Fault(Manner.ANSWER, method="PATCH", status=code, body=answer)
                 serving.faults.add(fault)
-                await one.bring(client, offering(seen(), cpu=4000))
+                await row.bring(client, offering(node_view(), cpu=4000))
                 assert fault.times == 0
             assert (await store.get(NRT))["zones"]
             assert (await store.get(METRIC))["status"]["updateTime"]
@@ -238,8 +238,8 @@ def test_other_refusals_are_refusals(ram: Path) -> None:
     asyncio.run(asyncio.wait_for(body(), 30))
 
 
-def test_bare() -> None:
-    """What shall not be there is not named, and neither is what held nothing else."""
+def test_what_shall_not_be_there_is_not_named() -> None:
+    """Neither is what held nothing else."""
     ours = {"a": {"b": None}, "c": {"d": None, "e": 1}, "f": {}, "g": [None], "h": None}
 
     assert applying.bare(ours) == {"c": {"e": 1}, "f": {}, "g": [None]}
@@ -250,18 +250,20 @@ def test_at_the_end_nothing_of_ours_is_left_on_the_node(ram: Path, *, plain: boo
     """Resources and conditions go, applied or patched; the kubelet's, and what others own, stay."""
 
     async def body(store: Counting) -> None:
-        await beat(store.store)
+        await write_as_kubelet(store.store)
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         row._hand.plain = "no apply" if plain else ""
-        await row.bring(store, offering(seen(), cpu=4000))
-        there = await store.store.get(NODE_REF)
-        assert {"koordlet.io/Ready", "Ready"} <= {o["type"] for o in there["status"]["conditions"]}
-        await other(store.store, "koord-manager", "5000")
+        await row.bring(store, offering(node_view(), cpu=4000))
+        node = await store.store.get(NODE_REF)
+        assert {"koordlet.io/Ready", "Ready"} <= {
+            condition["type"] for condition in node["status"]["conditions"]
+        }
+        await patch_batch_cpu(store.store, "koord-manager", "5000")
         assert await tainting.withdraw(store, NODE, taints=False, status=True) == 1
 
-        there = await store.store.get(NODE_REF)
-        assert [one["type"] for one in there["status"]["conditions"]] == ["Ready"]
-        assert {BATCH[0]} == there["status"]["allocatable"].keys() & set(BATCH)
+        node = await store.store.get(NODE_REF)
+        assert [condition["type"] for condition in node["status"]["conditions"]] == ["Ready"]
+        assert {BATCH[0]} == node["status"]["allocatable"].keys() & set(BATCH)
         assert await tainting.withdraw(store, NODE, taints=False, status=True) == 0
 
     play(ram, body)

@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from koordlet.report import audit_json
 
 ANY = audit_json.AuditQuery()
@@ -13,9 +15,9 @@ ANY = audit_json.AuditQuery()
 
 def test_no_log_yet(tmp_path: Path) -> None:
     """A log that is not there has no records."""
-    found = audit_json.document(tmp_path / "audit.jsonl", ANY)
+    document = audit_json.document(tmp_path / "audit.jsonl", ANY)
 
-    assert (found["records"], found["truncated"]) == ([], False)
+    assert (document["records"], document["truncated"]) == ([], False)
 
 
 def test_damaged_lines(tmp_path: Path) -> None:
@@ -23,9 +25,9 @@ def test_damaged_lines(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     path.write_bytes(b'{"at":1}\nnonsense\n\xff\xfe\n[1]\n' + b"[" * 100_000 + b'\n{"at":2}\n{"at"')
 
-    found = audit_json.document(path, ANY)
+    document = audit_json.document(path, ANY)
 
-    assert (found["records"], found["damaged"]) == ([{"at": 2}, {"at": 1}], 4)
+    assert (document["records"], document["damaged"]) == ([{"at": 2}, {"at": 1}], 4)
 
 
 def test_goes_on_in_the_log_before(tmp_path: Path) -> None:
@@ -34,9 +36,9 @@ def test_goes_on_in_the_log_before(tmp_path: Path) -> None:
     path.write_text('{"at":3}\n', encoding="utf-8")
     (tmp_path / "audit.jsonl.1").write_text('{"at":1}\n{"at":2}\n', encoding="utf-8")
 
-    found = audit_json.document(path, audit_json.AuditQuery(limit=2))
+    document = audit_json.document(path, audit_json.AuditQuery(limit=2))
 
-    assert found["records"] == [{"at": 3}, {"at": 2}]
+    assert document["records"] == [{"at": 3}, {"at": 2}]
 
 
 def test_reading_is_bounded(tmp_path: Path) -> None:
@@ -46,28 +48,28 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
         for n in range(40_000):
             file.write(json.dumps({"at": n, "policy": "x", "reason": "r" * 40}) + "\n")
 
-    found = audit_json.document(path, audit_json.AuditQuery(policy="none"))
+    document = audit_json.document(path, audit_json.AuditQuery(policy="none"))
     newest = audit_json.document(path, audit_json.AuditQuery(limit=1))
 
     assert path.stat().st_size > 4 * audit_json.MAX_SCAN
-    assert (found["truncated"], found["damaged"]) == (True, 0)
-    assert ([one["at"] for one in records(newest)], newest["truncated"]) == ([39_999], False)
+    assert (document["truncated"], document["damaged"]) == (True, 0)
+    assert ([record["at"] for record in records(newest)], newest["truncated"]) == (
+        [39_999],
+        False,
+    )
 
 
 def test_log_that_is_a_pipe(tmp_path: Path) -> None:
-    """A pipe without a writer does not hold the loop."""
+    """A pipe without a writer is an error at once: it does not hold the loop."""
     path = tmp_path / "audit.jsonl"
     os.mkfifo(path)
 
-    try:
-        found = audit_json.document(path, ANY)
-    except OSError:
-        return
-    assert found["records"] == []
+    with pytest.raises(OSError, match="not seekable"):
+        audit_json.document(path, ANY)
 
 
-def records(found: dict[str, object]) -> list[dict[str, object]]:
-    """The records of an answer."""
-    kept = found["records"]
-    assert isinstance(kept, list)
-    return kept
+def records(document: dict[str, object]) -> list[dict[str, object]]:
+    """The records of a document."""
+    listed = document["records"]
+    assert isinstance(listed, list)
+    return listed

@@ -26,11 +26,11 @@ def tree(below: st.SearchStrategy[box_layout.Box]) -> st.SearchStrategy[box_layo
     return st.builds(box_layout.Box, kind=st.just("box"), sections=sections)
 
 
-def every(one: box_layout.PlacedBox) -> Iterator[box_layout.PlacedBox]:
+def boxes_of(box: box_layout.PlacedBox) -> Iterator[box_layout.PlacedBox]:
     """The box and all in it."""
-    yield one
-    for below in one.inside:
-        yield from every(below)
+    yield box
+    for below in box.inside:
+        yield from boxes_of(below)
 
 
 def within(inner: box_layout.BoxPosition, outer: box_layout.BoxPosition) -> bool:
@@ -44,27 +44,27 @@ def within(inner: box_layout.BoxPosition, outer: box_layout.BoxPosition) -> bool
     )
 
 
-def apart(one: box_layout.BoxPosition, other: box_layout.BoxPosition) -> bool:
+def apart(first: box_layout.BoxPosition, second: box_layout.BoxPosition) -> bool:
     """Whether two places share no point, rounding aside."""
     near = 1e-6
     return (
-        one.x + one.width <= other.x + near
-        or other.x + other.width <= one.x + near
-        or one.y + one.height <= other.y + near
-        or other.y + other.height <= one.y + near
+        first.x + first.width <= second.x + near
+        or second.x + second.width <= first.x + near
+        or first.y + first.height <= second.y + near
+        or second.y + second.height <= first.y + near
     )
 
 
 def check(placed: box_layout.PlacedBox) -> None:
     """All that must hold of any layout."""
-    for one in every(placed):
-        parts = [below.at for below in one.inside] + [at for at, _ in one.cells]
-        assert all(within(part, one.at) for part in parts)
+    for box in boxes_of(placed):
+        parts = [below.at for below in box.inside] + [at for at, _ in box.cells]
+        assert all(within(part, box.at) for part in parts)
         if len(parts) <= 64:
             assert all(apart(a, b) for a, b in combinations(parts, 2))
-        for x, y, line in one.label:
-            assert x + box_layout.width_of(line) <= one.at.x + one.at.width
-            assert one.at.y < y < one.at.y + one.at.height
+        for x, y, line in box.label:
+            assert x + box_layout.width_of(line) <= box.at.x + box.at.width
+            assert box.at.y < y < box.at.y + box.at.height
             assert all(part.y >= y for part in parts)
 
 

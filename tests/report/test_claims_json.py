@@ -12,7 +12,7 @@ from tests.kit import prepared_claims, views
 CACHE = prepared_claim.CacheShare(request="cache", device="cache-0", cache=0, ways=4, percent=20)
 
 
-def seen() -> view.ReportView:
+def view_with_claim() -> view.ReportView:
     """A node with a claim, its pod, and another pod."""
     claim = prepared_claims.claim("a", prepared_claims.cpus("0-3", 2), CACHE)
     user = prepared_claims.using("db", {"main": ("a/cpus",), "side": ()})
@@ -25,9 +25,9 @@ def seen() -> view.ReportView:
         uid=claim.uid,
     )
     base = views.view((user, prepared_claims.using("web", {"main": ()})))
-    made = dataclasses.replace(base.plan, ledger=ledger.Ledger(claims=(row,)))
+    plan = dataclasses.replace(base.plan, ledger=ledger.Ledger(claims=(row,)))
     snapshot = dataclasses.replace(base.snapshot, claims=(claim,))
-    return dataclasses.replace(base, plan=made, snapshot=snapshot)
+    return dataclasses.replace(base, plan=plan, snapshot=snapshot)
 
 
 def test_a_claim_with_its_devices_and_containers() -> None:
@@ -44,7 +44,7 @@ def test_a_claim_with_its_devices_and_containers() -> None:
         ],
         "usedBy": [{"pod": "t/db", "container": "main"}],
     }
-    now = seen()
+    now = view_with_claim()
     assert node_json.document(now, "1.0")["claims"] == [expected]
     user, other = now.snapshot.pods
     assert claims_json.of_pod(now, user) == [expected]
@@ -53,7 +53,7 @@ def test_a_claim_with_its_devices_and_containers() -> None:
 
 def test_a_pods_explanation_names_its_claims() -> None:
     """With amounts in words."""
-    document = node_json.pod(seen(), "t/db")
+    document = node_json.pod(view_with_claim(), "t/db")
     assert document is not None
     lines = list(explain_pod.lines(document))
 

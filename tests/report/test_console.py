@@ -49,8 +49,8 @@ def test_an_event() -> None:
 
     assert head == "event: state"
     assert rest == ["", ""]
-    found = json.loads(data.removeprefix("data: "))
-    assert found["workloads"][0]["key"] == "default/a\n\ndata: x"
+    state = json.loads(data.removeprefix("data: "))
+    assert state["workloads"][0]["key"] == "default/a\n\ndata: x"
     assert console.event(None, "1", recorders.recorder()) == b"event: starting\ndata: {}\n\n"
 
 
@@ -83,23 +83,22 @@ def test_the_comparison_of_a_demo_is_in_each_state() -> None:
     assert console.document(now, "1", recorded)["demo"] == comparing.document(now)
 
 
-def test_many_actions() -> None:
-    """The first ones are told, and how many there are."""
-    one = views.view()
-    steps = one.plan.steps * 500
+def test_many_actions_are_counted_and_the_first_hundred_shown() -> None:
+    """The first hundred are shown, and how many there are."""
+    steps = views.view().plan.steps * 500
     many = views.view(made=views.made_plan(steps=steps))
-    found: dict[str, Any] = console.document(many, "1", recorders.recorder())
+    document: dict[str, Any] = console.document(many, "1", recorders.recorder())
 
-    assert found["actionCount"] == 500
-    assert len(found["actions"]) == 100
+    assert document["actionCount"] == 500
+    assert len(document["actions"]) == 100
 
 
 def test_what_moves_through_the_network() -> None:
     """Of each workload and of each class, for whoever draws it; unknown is null."""
     now = views.view(workloads=(views.workload("a"),))
-    found = json.loads(json.dumps(console.document(now, "1", recorders.recorder())))
-    both = {"receivedBytesPerSecond": None, "sentBytesPerSecond": None}
+    document = json.loads(json.dumps(console.document(now, "1", recorders.recorder())))
+    unknown = {"receivedBytesPerSecond": None, "sentBytesPerSecond": None}
 
-    assert both == found["workloads"][0]["network"]
-    assert set(found["usage"]["shares"]) == {"LSE", "LSR", "LS", "BE", "system"}
-    assert all(both == one["network"] for one in found["usage"]["shares"].values())
+    assert unknown == document["workloads"][0]["network"]
+    assert set(document["usage"]["shares"]) == {"LSE", "LSR", "LS", "BE", "system"}
+    assert all(unknown == share["network"] for share in document["usage"]["shares"].values())

@@ -19,50 +19,50 @@ def answer(query: str, recorded: Any = RECORDED) -> dict[str, Any]:
     """The document that a query gets."""
     request = message.parse(b"GET", f"/api/v1/history?{query}".encode(), [])
     now = views.view()
-    made = history_json.document(recorded, now, history_json.query(request, now.snapshot.wall))
-    found: dict[str, Any] = json.loads(json.dumps(made))
-    return found
+    document = history_json.document(recorded, now, history_json.query(request, now.snapshot.wall))
+    loaded: dict[str, Any] = json.loads(json.dumps(document))
+    return loaded
 
 
 def test_without_a_query_the_last_five_minutes_of_everything() -> None:
     """Times are Unix seconds; the newest row is the newest moment."""
-    found = answer("")
+    document = answer("")
 
-    assert (found["version"], found["resolutionSeconds"]) == ("v1", 1)
-    assert set(found["series"]) == set(recorders.WAVES)
-    assert len(found["at"]) == len(found["series"]["LS/cpuCores"]) == 300
-    assert found["at"][-1] == round(views.WALL, 1)
-    assert found["at"][0] == pytest.approx(views.WALL - 299, abs=0.1)
+    assert (document["version"], document["resolutionSeconds"]) == ("v1", 1)
+    assert set(document["series"]) == set(recorders.WAVES)
+    assert len(document["at"]) == len(document["series"]["LS/cpuCores"]) == 300
+    assert document["at"][-1] == round(views.WALL, 1)
+    assert document["at"][0] == pytest.approx(views.WALL - 299, abs=0.1)
 
 
 def test_a_query_names_series_beginnings_and_a_moment() -> None:
     """Names are taken as they are, beginnings with all that follows; unknown ones are not there."""
-    found = answer("since=10s&series=LS/cpuCores,BE/,nobody/x")
+    document = answer("since=10s&series=LS/cpuCores,BE/,nobody/x")
 
-    assert set(found["series"]) == {
+    assert set(document["series"]) == {
         *("LS/cpuCores", "BE/cpuCores", "BE/limitCores"),
         *("BE/memoryBytes", "BE/cacheBytes"),
     }
-    assert len(found["at"]) == 10
-    assert all(isinstance(value, int) for value in found["series"]["BE/cacheBytes"])
-    assert found["series"]["LS/cpuCores"][-1] == round(found["series"]["LS/cpuCores"][-1], 4)
+    assert len(document["at"]) == 10
+    assert all(isinstance(value, int) for value in document["series"]["BE/cacheBytes"])
+    assert document["series"]["LS/cpuCores"][-1] == round(document["series"]["LS/cpuCores"][-1], 4)
 
 
 def test_minutes_are_means() -> None:
     """Five minutes were recorded; the mean of a whole wave is its middle."""
-    found = answer("resolution=1m&series=system/cpuCores")
+    document = answer("resolution=1m&series=system/cpuCores")
 
-    assert found["resolutionSeconds"] == 60
-    assert found["series"]["system/cpuCores"] == pytest.approx([0.4] * 5, abs=0.001)
+    assert document["resolutionSeconds"] == 60
+    assert document["series"]["system/cpuCores"] == pytest.approx([0.4] * 5, abs=0.001)
 
 
 def test_all_workloads_have_five_seconds() -> None:
     """A page draws a line for each row of its table with one question."""
     past = pasts.past(groups={"shop/web": {meter.CPU: 1.5}}, until=100.0, seconds=20)
-    found = answer("resolution=5s", recorders.recorder(past))
+    document = answer("resolution=5s", recorders.recorder(past))
 
-    assert found["at"] == [round(views.WALL - ago, 1) for ago in (15, 10, 5, 0)]
-    assert found["series"] == {"default/web/cpuCores": [1.5, 1.5, 1.5, 1.5]}
+    assert document["at"] == [round(views.WALL - ago, 1) for ago in (15, 10, 5, 0)]
+    assert document["series"] == {"default/web/cpuCores": [1.5, 1.5, 1.5, 1.5]}
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,16 @@ def test_an_answer_is_bounded() -> None:
 
 def test_marks_come_with_their_moment() -> None:
     """On the same clock as the samples; only those after the moment that was asked for."""
-    recorded = recorders.recorder()
-    recorded.publish(views.view())
-    found = answer("since=10s", recorded)["marks"]
+    clock = clocks.Clock(1000.0)
+    recorded = recorders.recorder(clock=clock)
+    for number in (1, 2):
+        recorded.publish(recorders.limited(number))
+        clock.now += 8
+    document = answer("since=10s", recorded)
+    row: Any = history_json.row(recorded, views.WALL)
 
-    assert found == []
-    row = history_json.row(recorded, views.WALL)
-    assert (row["at"], row["marks"]) == (round(views.WALL, 1), [])
+    moments = [round(views.WALL - ago, 1) for ago in (8, 16)]
+    assert [(mark["at"], mark["policy"]) for mark in document["marks"]] == [
+        (moments[0], "policy_2")
+    ]
+    assert (row["at"], [mark["at"] for mark in row["marks"]]) == (moments[0], moments)

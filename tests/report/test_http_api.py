@@ -37,8 +37,8 @@ class Agent:
 
     def json(self, target: str, **headers: str) -> dict[str, object]:
         """The document of a response."""
-        found: dict[str, object] = json.loads(self.get(target, **headers).body)
-        return found
+        document: dict[str, object] = json.loads(self.get(target, **headers).body)
+        return document
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def test_before_the_first_tick(agent: Agent, path: str) -> None:
 
 def test_cpus(agent: Agent) -> None:
     """Each CPU has one owner; a claim says whose it is and why, a pool which ones."""
-    found = agent.json("/api/v1/cpus")
-    owners, cpus = found["owners"], found["cpus"]
+    document = agent.json("/api/v1/cpus")
+    owners, cpus = document["owners"], document["cpus"]
     assert isinstance(cpus, list)
 
     assert owners == {"reserved": "0-1", "LS": "2-6", "offline": "7"}
@@ -89,22 +89,22 @@ def test_cpus(agent: Agent) -> None:
         cpus[2]["holder"],
         cpus[2]["siblings"],
     ) == (["LS"], None, "2-3")
-    assert [*range(8)] == [one["cpu"] for one in cpus]
+    assert [*range(8)] == [row["cpu"] for row in cpus]
 
 
 def test_one_workload(agent: Agent) -> None:
     """Class, group, what is to be done, by name or UID; a name of nobody is an answer, too."""
     for name in ("default/web", "uid-web"):
-        found = agent.json(f"/api/v1/pod?name={name}")
-        assert (found["name"], found["qosFrom"]) == ("web", "configuration")
-        assert found["cgroup"] == {
+        document = agent.json(f"/api/v1/pod?name={name}")
+        assert (document["name"], document["qosFrom"]) == ("web", "configuration")
+        assert document["cgroup"] == {
             "path": "shop/web",
             "exists": True,
             "cpus": "2-6",
             "effective": "2-6",
         }
-        assert isinstance(found["actions"], list)
-        assert [one["value"] for one in found["actions"]] == ["2-6"]
+        assert isinstance(document["actions"], list)
+        assert [action["value"] for action in document["actions"]] == ["2-6"]
     for target in ("/api/v1/pod?name=x", "/api/v1/pod"):
         assert agent.get(target).status == 404
 
@@ -121,7 +121,10 @@ def test_node(agent: Agent) -> None:
     ) == ("n1", "machine-1", "1.2.3", 1)
     workloads = node["workloads"]
     assert isinstance(workloads, list)
-    assert [(one["name"], one["qos"], one["cpus"], one["cpuCores"]) for one in workloads] == [
+    assert [
+        (workload["name"], workload["qos"], workload["cpus"], workload["cpuCores"])
+        for workload in workloads
+    ] == [
         ("web", "LS", "2-6", 1.5),
         ("batch", "BE", "2-6", None),
     ]
@@ -155,9 +158,9 @@ def test_topology_outlives_the_view(agent: Agent) -> None:
 
 def test_healthy(agent: Agent) -> None:
     """All checks well: 200 and one word."""
-    found = agent.get("/healthz")
+    response = agent.get("/healthz")
 
-    assert (found.status, found.body) == (200, b"ok\n")
+    assert (response.status, response.body) == (200, b"ok\n")
 
 
 def test_verbose(agent: Agent) -> None:
@@ -169,9 +172,9 @@ def test_unhealthy(agent: Agent) -> None:
     """One check that fails: 503, naming it and what is wrong, in one line."""
     agent.view = views.view(checks=(view.Check(name="writes", ok=False, detail="EBUSY\nx"),))
 
-    found = agent.get("/healthz")
+    response = agent.get("/healthz")
 
-    assert (found.status, found.body) == (503, b"[+]ticks ok\n[-]writes EBUSY x\nfailed\n")
+    assert (response.status, response.body) == (503, b"[+]ticks ok\n[-]writes EBUSY x\nfailed\n")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
@@ -179,18 +182,18 @@ def test_old_view_is_unhealthy(agent: Agent, path: str) -> None:
     """A view that is not replaced for long fails, although all in it is well."""
     agent.view = views.view(at=NOW - http_api.STALE_SECONDS - 1)
 
-    found = agent.get(path)
+    response = agent.get(path)
 
-    assert found.status == 503
-    assert b"[-]ticks the last tick is 16 s old" in found.body
+    assert response.status == 503
+    assert b"[-]ticks the last tick is 16 s old" in response.body
 
 
 def test_health_as_json(agent: Agent) -> None:
     """JSON where ``Accept`` asks for it."""
-    found = agent.json("/healthz", Accept="application/json")
+    document = agent.json("/healthz", Accept="application/json")
 
-    assert found["ok"] is True
-    assert found["checks"] == [
+    assert document["ok"] is True
+    assert document["checks"] == [
         {"name": name, "ok": True, "detail": ""} for name in ("ticks", "policies", "writes")
     ]
 
@@ -234,11 +237,11 @@ def test_metrics_can_be_switched_off() -> None:
 def test_the_page(agent: Agent, path: str) -> None:
     """Its files come with a policy that lets nothing else run, before the first tick, too."""
     agent.view = None
-    found = agent.get(path)
+    page = agent.get(path)
 
-    assert found.status == 200
-    assert found.headers["content-security-policy"].startswith("default-src 'none'; script-src 's")
-    assert b"<script>" not in found.body
+    assert page.status == 200
+    assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 's")
+    assert b"<script>" not in page.body
 
 
 def test_the_stream(agent: Agent) -> None:
@@ -254,12 +257,12 @@ def test_the_stream(agent: Agent) -> None:
     assert agent.get("/api/v1/events").status == 503
 
 
-def written(path: Path, *records: object) -> None:
+def write_log(path: Path, *records: object) -> None:
     """Lines of an audit log."""
-    path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
-def line(at: float, policy: str = "shared_pools", group: str = "shop/web") -> dict[str, object]:
+def record(at: float, policy: str = "shared_pools", group: str = "shop/web") -> dict[str, object]:
     """One audit record."""
     return {"at": at, "policy": policy, "group": group}
 
@@ -281,18 +284,18 @@ def line(at: float, policy: str = "shared_pools", group: str = "shop/web") -> di
 def test_audit(tmp_path: Path, query: str, times: list[int]) -> None:
     """The newest lines first, filtered by time, pod and policy."""
     path = tmp_path / "audit.jsonl"
-    written(
+    write_log(
         path,
-        line(1),
-        line(2, group="shop/web/container"),
-        line(3, policy="reserved_cpus", group=""),
-        line(4, group="shop/webmail"),
+        record(1),
+        record(2, group="shop/web/container"),
+        record(3, policy="reserved_cpus", group=""),
+        record(4, group="shop/webmail"),
     )
 
     records = Agent(path).json(f"/api/v1/audit{query}")["records"]
 
     assert isinstance(records, list)
-    assert times == [one["at"] for one in records]
+    assert times == [record["at"] for record in records]
 
 
 @pytest.mark.parametrize(
@@ -302,15 +305,15 @@ def test_audit(tmp_path: Path, query: str, times: list[int]) -> None:
 )  # fmt: skip
 def test_audit_questions_that_make_no_sense(agent: Agent, query: str) -> None:
     """A wrong question is 400 with the right form, not an empty answer."""
-    found = agent.get(f"/api/v1/audit?{query}")
+    response = agent.get(f"/api/v1/audit?{query}")
 
-    assert found.status == 400
-    assert "limit=1-1000" in json.loads(found.body)["error"]["fix"]
+    assert response.status == 400
+    assert "limit=1-1000" in json.loads(response.body)["error"]["fix"]
 
 
 def test_audit_that_cannot_be_read(tmp_path: Path) -> None:
     """A log that is a directory is our trouble, and named."""
-    found = Agent(tmp_path).get("/api/v1/audit")
+    response = Agent(tmp_path).get("/api/v1/audit")
 
-    assert found.status == 503
-    assert json.loads(found.body)["error"]["culprit"] == str(tmp_path)
+    assert response.status == 503
+    assert json.loads(response.body)["error"]["culprit"] == str(tmp_path)

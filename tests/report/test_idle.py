@@ -43,7 +43,7 @@ class Counting:
 def at(base: view.ReportView, second: int) -> view.ReportView:
     """The node at a second: its use moves a little all the time, its offer within the tolerance."""
     wobble = second % 7
-    used = {one.key: 0.5 + wobble / 100 for one in base.snapshot.pods}
+    used = {workload.key: 0.5 + wobble / 100 for workload in base.snapshot.pods}
     offer = best_effort.Offer(
         amounts={
             "kubernetes.io/batch-cpu": 20_000 + 10 * wobble,
@@ -84,7 +84,7 @@ def test_half_an_idle_hour(ram: Path) -> None:
                 rows.StatusRow(manners, clock),
             )
             base = dataclasses.replace(views.view(views.pods(2)), ready=True)
-            due = dict.fromkeys((one.name for one in every), 0.0)
+            due = dict.fromkeys((row.name for row in every), 0.0)
             for second in range(60 + SPAN):
                 now[0] = float(second)
                 if second == 60:

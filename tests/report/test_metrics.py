@@ -38,13 +38,13 @@ def parsed(body: bytes, form: metrics.TextFormat) -> Series:
         if form is metrics.TEXT
         else openmetrics_parser.text_string_to_metric_families
     )
-    found: Series = {}
+    series: Series = {}
     for family in parse(body.decode()):
         for sample in family.samples:
             key = (sample.name, tuple(sorted(sample.labels.items())))
-            assert key not in found, key
-            found[key] = float(sample.value)
-    return found
+            assert key not in series, key
+            series[key] = float(sample.value)
+    return series
 
 
 def value(series: Series, name: str, /, **labels: str) -> float | None:
@@ -96,16 +96,17 @@ def test_types_are_declared() -> None:
     """Counters are counters and gauges gauges to the scraper."""
     body = metrics.render(views.view(), "1", {}, metrics.OPENMETRICS) + metrics.OPENMETRICS.end
     parse: Callable[[str], Iterable[Metric]] = openmetrics_parser.text_string_to_metric_families
-    types = {one.name: one.type for one in parse(body.decode())}
+    types = {family.name: family.type for family in parse(body.decode())}
 
-    assert {one.name: one.type for one in metrics.table()} == types
+    assert {family.name: family.type for family in metrics.table()} == types
 
 
 def test_unknown_has_no_sample() -> None:
     """A workload whose use is not known yet has no series: zero would be a lie."""
     series = scraped(views.view())
 
-    assert value(series, "koordlet_workload_cpu_cores", namespace="default", name="web", qos="LS")
+    labels = {"namespace": "default", "name": "web", "qos": "LS"}
+    assert value(series, "koordlet_workload_cpu_cores", **labels) == 1.5
     assert not any("batch" in dict(labels).values() for _, labels in series)
 
 
@@ -137,7 +138,9 @@ def test_hostile_names(names: list[tuple[str, str]], form: metrics.TextFormat) -
         for n, (space, name) in enumerate(names)
     )
 
-    series = scraped(views.view(workloads, usage={one.key: 1.0 for one in workloads}), form)
+    series = scraped(
+        views.view(workloads, usage={workload.key: 1.0 for workload in workloads}), form
+    )
 
     shown = {
         (dict(labels)["namespace"], dict(labels)["name"])
@@ -152,20 +155,24 @@ def test_same_name_twice() -> None:
     """A pod that was made again under its name is one series."""
     twice = (views.workload("web"), views.workload("web"))
 
-    assert scraped(views.view(twice, usage={"default/web": 1.0}))
+    series = scraped(views.view(twice, usage={"default/web": 1.0}))
+
+    assert sum(name == "koordlet_workload_cpu_cores" for name, _ in series) == 1
 
 
-@pytest.mark.parametrize(("one", "other"), [("\udc80", "\udc81"), ("x" * 256, "x" * 257)])
-def test_names_that_are_shown_alike(one: str, other: str) -> None:
+@pytest.mark.parametrize(("first", "second"), [("\udc80", "\udc81"), ("x" * 256, "x" * 257)])
+def test_names_that_are_shown_alike(first: str, second: str) -> None:
     """Names that differ only in what cannot be shown are one series, not two of one name."""
-    both = (views.workload(one), views.workload(other))
+    workloads = (views.workload(first), views.workload(second))
 
-    assert scraped(views.view(both, usage={each.key: 1.0 for each in both}))
+    series = scraped(views.view(workloads, usage={workload.key: 1.0 for workload in workloads}))
+
+    assert sum(name == "koordlet_workload_cpu_cores" for name, _ in series) == 1
 
 
 def test_cut_at_the_bound() -> None:
     """Beyond its bound a family is cut, and a series says by how much."""
-    most = next(one.most for one in families.FAMILIES if one.name == "koordlet_condition")
+    most = next(family.most for family in families.FAMILIES if family.name == "koordlet_condition")
     conditions = tuple(
         decision.Condition(type="T", status=True, reason="r", subject=f"ns/{n}")
         for n in range(most + 5)
@@ -185,7 +192,7 @@ def test_lines_of_those_who_went_are_forgotten() -> None:
         help="t",
         labels=("name",),
         bound="one",
-        rows=lambda now: [((one.name,), 1.0) for one in now.snapshot.pods],
+        rows=lambda now: [((workload.name,), 1.0) for workload in now.snapshot.pods],
     )
 
     for turn in range(100):
@@ -207,12 +214,14 @@ def test_later_scrape_writes_what_a_first_one_would() -> None:
         (("a",), math.nan),
         (("a",), 5.0),
     ]
-    chosen = [one for one in usage_families.FAMILIES if one.name == "koordlet_workload_cpu_cores"]
+    chosen = [
+        family for family in usage_families.FAMILIES if family.name == "koordlet_workload_cpu_cores"
+    ]
     writer = metrics.MetricsWriter()
 
     for names, cores in moments:
         pods = tuple(map(views.workload, names))
-        now = views.view(pods, usage={one.key: cores + n for n, one in enumerate(pods)})
+        now = views.view(pods, usage={workload.key: cores + n for n, workload in enumerate(pods)})
         first = metrics.MetricsWriter().write(chosen, now, metrics.TEXT)
 
         assert writer.write(chosen, now, metrics.TEXT) == first
@@ -220,7 +229,9 @@ def test_later_scrape_writes_what_a_first_one_would() -> None:
 
 def test_every_family_has_a_bound() -> None:
     """A family with labels says in words how many series there can be."""
-    for one in metrics.table():
-        assert one.name.startswith("koordlet_")
-        assert one.help.endswith(".")
-        assert not one.labels or one.bound != "1" or one.labels in {("node",), ("version",)}
+    for family in metrics.table():
+        assert family.name.startswith("koordlet_")
+        assert family.help.endswith(".")
+        assert (
+            not family.labels or family.bound != "1" or family.labels in {("node",), ("version",)}
+        )

@@ -35,22 +35,24 @@ def full(subjects: Iterable[str], *tables: str) -> counters.Table:
     )
 
 
-def node(pods: int, boxes: int, cpus: int, nodes: int) -> view.ReportView:
+def node(pods: int, containers: int, cpus: int, nodes: int) -> view.ReportView:
     """A node on cgroup v2 whose counters are all known."""
     machine: topology.Topology = views.machine(cpus, nodes)
     workloads = tuple(
         replace(
-            one,
+            workload,
             kube_qos=qos.KubeQos.BURSTABLE,
             containers=tuple(
-                pod.Container(name=f"c{n}", id=f"{one.uid}{n}", group=f"{one.group}/c{n}")
-                for n in range(boxes)
+                pod.Container(name=f"c{n}", id=f"{workload.uid}{n}", group=f"{workload.group}/c{n}")
+                for n in range(containers)
             ),
         )
-        for one in views.pods(pods)
+        for workload in views.pods(pods)
     )
     groups = [
-        group for one in workloads for group in (one.group, *(b.group for b in one.containers))
+        group
+        for workload in workloads
+        for group in (workload.group, *(container.group for container in workload.containers))
     ]
     known = [group for group in groups if group is not None]
     used = counters.Usage(
@@ -62,9 +64,9 @@ def node(pods: int, boxes: int, cpus: int, nodes: int) -> view.ReportView:
         links=full(["eth0"], "links"),
         disks=full(["/", "/var/lib"], "disks"),
         shares=full(["LSE", "LSR", "LS", "BE", "system"], "shares"),
-        traffic=full([one.group for one in workloads if one.group], "traffic"),
+        traffic=full([workload.group for workload in workloads if workload.group], "traffic"),
     )
-    usage = {one.key: 1.0 for one in workloads}
+    usage = {workload.key: 1.0 for workload in workloads}
     return replace(views.view(workloads, shape=machine, usage=usage), used=used)
 
 
@@ -72,25 +74,25 @@ def counted(now: view.ReportView) -> Counter[str]:
     """Series by group."""
     text = metrics.render(now, "1", {}, metrics.TEXT).decode()
     groups = {family.name: family.group for family in metrics.table()}
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for line in text.splitlines():
         if line.startswith("#"):
             continue
         name = re.split(r"[{ ]", line)[0]
         stems = (name, re.sub(r"_(total|bucket|sum|count)$", "", name))
-        found[next(groups[stem] for stem in stems if stem in groups)] += 1
-    return found
+        counts[next(groups[stem] for stem in stems if stem in groups)] += 1
+    return counts
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_the_page_says_how_many_series_there_are(size: str) -> None:
     """Rounded to two digits, in the order of the page's columns."""
-    found = counted(node(*SIZES[size]))
+    counts = counted(node(*SIZES[size]))
     (row,) = (line for line in PAGE.splitlines() if line.startswith(f"| {size}:"))
-    told = [int(cell.replace(" ", "")) for cell in row.split("|")[2:-1]]
+    page_figures = [int(cell.replace(" ", "")) for cell in row.split("|")[2:-1]]
 
-    figures = [found.total(), found[""], *(found[group] for group in families.GROUPS)]
-    assert told == [int(float(f"{figure:.2g}")) for figure in figures]
+    figures = [counts.total(), counts[""], *(counts[group] for group in families.GROUPS)]
+    assert page_figures == [int(float(f"{figure:.2g}")) for figure in figures]
 
 
 def test_a_group_that_is_left_out_has_no_series() -> None:

@@ -21,7 +21,7 @@ from tests.kit import nameless, recorders, views
 
 def named(name: str) -> view.ReportView:
     """A node whose only workload, its container, a stranger and a condition are called so."""
-    one = dataclasses.replace(
+    workload = dataclasses.replace(
         views.workload(name),
         namespace=name,
         group=f"shop/{name}",
@@ -32,11 +32,11 @@ def named(name: str) -> view.ReportView:
         views.workload(name, qos.Qos.BE), uid="other", source="cgroups", group=f"far/{name}"
     )
     condition = decision.Condition(
-        type="MalformedPod", status=True, reason="Test", message=name, subject=one.key
+        type="MalformedPod", status=True, reason="Test", message=name, subject=workload.key
     )
-    made = views.view((one,), made=views.made_plan(conditions=(condition,)), ready=True)
-    seen = dataclasses.replace(made.snapshot, unmanaged=(stranger,))
-    return dataclasses.replace(made, snapshot=seen)
+    base = views.view((workload,), made=views.made_plan(conditions=(condition,)), ready=True)
+    snapshot = dataclasses.replace(base.snapshot, unmanaged=(stranger,))
+    return dataclasses.replace(base, snapshot=snapshot)
 
 
 @pytest.mark.parametrize("name", [*nameless.NAMES, nameless.REFUSED], ids=range(18))
@@ -54,14 +54,14 @@ def test_every_face(name: str) -> None:
     samples = {family.name for family in parser.text_string_to_metric_families(text)}
     assert "koordlet_workload_cpu_cores" in samples
 
-    it = feed.Feed("1")
-    it.publish(now)
-    assert feed_pb2.Node.FromString(it.node()).summary.name == "n1"
+    node_feed = feed.Feed("1")
+    node_feed.publish(now)
+    assert feed_pb2.Node.FromString(node_feed.node()).summary.name == "n1"
 
     out = io.StringIO()
     show = top_screen.Show(source="test")
     loaded = json.loads(json.dumps(document, default=str))
     console.Console(file=out, width=80, force_terminal=False).print(top_screen.screen(loaded, show))
-    shown = out.getvalue()
-    shown.encode()
-    assert not {letter for letter in shown if ord(letter) < 32 or ord(letter) == 127} - {"\n"}
+    drawn = out.getvalue()
+    drawn.encode()
+    assert not {letter for letter in drawn if ord(letter) < 32 or ord(letter) == 127} - {"\n"}

@@ -18,13 +18,13 @@ def test_unmanaged_containers_are_shown_apart() -> None:
         group="system.slice/docker-1.scope",
         containers=(pod.Container(name="1" * 12, id="1" * 64, runtime="docker"),),
     )  # fmt: skip
-    seen = dataclasses.replace(now.snapshot, unmanaged=(stranger,))
-    found = node_json.document(dataclasses.replace(now, snapshot=seen), koordlet.__version__)
+    snapshot = dataclasses.replace(now.snapshot, unmanaged=(stranger,))
+    document = node_json.document(dataclasses.replace(now, snapshot=snapshot), koordlet.__version__)
 
-    shown, workloads = found["unmanaged"], found["workloads"]
-    assert isinstance(shown, list)
+    unmanaged, workloads = document["unmanaged"], document["workloads"]
+    assert isinstance(unmanaged, list)
     assert isinstance(workloads, list)
     assert [(stranger.group, None, "docker")] == [
-        (one["cgroup"], one["qos"], one["runtime"]) for one in shown
+        (container["cgroup"], container["qos"], container["runtime"]) for container in unmanaged
     ]
-    assert stranger.name not in {one["name"] for one in workloads}
+    assert stranger.name not in {workload["name"] for workload in workloads}

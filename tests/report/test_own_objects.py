@@ -9,14 +9,14 @@ import pytest
 from koordlet.history import series
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.report import own_objects, rows
-from tests.report.test_writing import METRIC, NODE, NRT, Counting, Racing, play, seen
+from tests.report.test_writing import METRIC, NODE, NRT, Counting, Racing, node_view, play
 
 DEVICE = objects.Ref(kinds.DEVICES, NODE)
 
 
-async def reported(store: Counting) -> None:
-    """The node's three objects, as an agent writes them."""
-    now = seen()
+async def write_objects(store: Counting) -> None:
+    """Write the node's three objects, as an agent does."""
+    now = node_view()
     await rows.TopologyRow(rows.ReportTimes(), Racing()).bring(store.store, now)
     await rows.DeviceRow(rows.ReportTimes(), Racing()).bring(store.store, now)
     # Without a history nothing is known of the node's use: the object has no status.
@@ -27,7 +27,7 @@ def test_objects_of_koordlet_alone_are_deleted(ram: Path) -> None:
     """All three, by their revision; a second time there is nothing to do."""
 
     async def body(store: Counting) -> None:
-        await reported(store)
+        await write_objects(store)
 
         assert await own_objects.withdraw(store.store, NODE) == 3
         for ref in (METRIC, NRT, DEVICE):
@@ -42,7 +42,7 @@ def test_what_others_wrote_stays(ram: Path) -> None:
     """In a shared object koordlet's fields go; what only a namesake updated is left alone."""
 
     async def body(store: Counting) -> None:
-        await reported(store)
+        await write_objects(store)
         label = objects.Apply({"metadata": {"labels": {"theirs": "1"}}}, "somebody", force=True)
         await store.store.patch(NRT, label)
         await store.store.delete(DEVICE)

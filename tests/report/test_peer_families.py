@@ -28,71 +28,72 @@ def test_the_agents_own() -> None:
     )
     now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, node=node))
     for form in (metrics.TEXT, metrics.OPENMETRICS):
-        found = scraped(now, form)
+        series = scraped(now, form)
         status, reason = "koordlet_collect_node_cpu_info_status", "memory_evict/memory"
 
-        assert value(found, "koordlet_start_time", node="n1") == 1.5e9
-        assert value(found, status, node="n1", status="succeeded") == 7
-        assert value(found, status, node="n1", status="failed") == 1
-        assert value(found, "koordlet_pod_eviction", node="n1", reason=reason) == 3
+        assert value(series, "koordlet_start_time", node="n1") == 1.5e9
+        assert value(series, status, node="n1", status="succeeded") == 7
+        assert value(series, status, node="n1", status="failed") == 1
+        assert value(series, "koordlet_pod_eviction", node="n1", reason=reason) == 3
         allocatable = "koordlet_node_resource_allocatable"
-        assert value(found, allocatable, node="n1", resource="cpu", unit="core") == 7.5
+        assert value(series, allocatable, node="n1", resource="cpu", unit="core") == 7.5
         batch = {"resource": "kubernetes.io/batch-cpu", "unit": "integer"}
-        assert value(found, allocatable, node="n1", **batch) == 2500
+        assert value(series, allocatable, node="n1", **batch) == 2500
 
 
 def test_a_pool_has_a_series_for_each_cpu() -> None:
     """The CPUs of the LS pool, and no others."""
-    found = scraped(views.view())
+    series = scraped(views.view())
     cpus = views.view().plan.ledger.pool("LS")
 
     for cpu in range(8):
-        shown = value(found, "koordlet_cpuset_share_pool_info", node="n1", cpu=str(cpu))
-        assert (1 if cpu in cpus else None) == shown
+        sample = value(series, "koordlet_cpuset_share_pool_info", node="n1", cpu=str(cpu))
+        assert (1 if cpu in cpus else None) == sample
 
 
 def test_what_was_never_tried_is_not_counted() -> None:
     """No zero for a part of the machine that nobody asked for."""
-    found = {one.name: list(one.rows(views.view())) for one in peer_families.FAMILIES}
+    rows = {family.name: list(family.rows(views.view())) for family in peer_families.FAMILIES}
 
-    assert found["koordlet_collect_node_local_storage_info_status"] == []
+    assert rows["koordlet_collect_node_local_storage_info_status"] == []
 
 
 def test_limits_that_were_raised() -> None:
     """Of the containers that have one, in microseconds; of nobody while nothing was raised."""
     now = views.view()
-    box = pod.Container(name="main", id="c0ffee", runtime="containerd", group="shop/a/main")
-    one = dataclasses.replace(views.workload("a"), containers=(box,))
+    container = pod.Container(name="main", id="c0ffee", runtime="containerd", group="shop/a/main")
+    workload = dataclasses.replace(views.workload("a"), containers=(container,))
     now = dataclasses.replace(
         now,
-        snapshot=dataclasses.replace(now.snapshot, pods=(one,)),
+        snapshot=dataclasses.replace(now.snapshot, pods=(workload,)),
         scaled={("quota", "shop/a/main"): 240_000, ("burst", "shop/else"): 5},
     )
-    labels = {"node": "n1", "pod_namespace": one.namespace, "pod_name": one.name}
+    labels = {"node": "n1", "pod_namespace": workload.namespace, "pod_name": workload.name}
     labels |= {"container_id": "containerd://c0ffee", "container_name": "main"}
-    found, quota = scraped(now), "koordlet_container_scaled_cfs_quota_us"
+    series, quota = scraped(now), "koordlet_container_scaled_cfs_quota_us"
 
-    assert value(found, quota, **labels) == 240_000
-    assert value(found, quota.replace("quota", "burst"), **labels) is None
+    assert value(series, quota, **labels) == 240_000
+    assert value(series, quota.replace("quota", "burst"), **labels) is None
     assert value(scraped(dataclasses.replace(now, scaled={})), quota, **labels) is None
 
 
 def test_who_is_killed_first() -> None:
     """A container's score is that of the process that goes first; a group without any has none."""
-    boxes = tuple(
+    containers = tuple(
         pod.Container(name=name, id=name * 8, group=f"shop/a/{name}") for name in ("x", "y", "z")
     )
-    one = dataclasses.replace(views.workload("a"), containers=boxes)
-    seen = dataclasses.replace(
+    workload = dataclasses.replace(views.workload("a"), containers=containers)
+    snapshot = dataclasses.replace(
         views.view().snapshot,
-        pods=(one,),
+        pods=(workload,),
         oom_scores={"shop/a/x": {7: -997, 8: 3}, "shop/a/y": {}},
     )
-    found = scraped(dataclasses.replace(views.view(), snapshot=seen))
-    labels = {"node": "n1", "pod_uid": one.uid, "pod_name": "a", "pod_namespace": one.namespace}
+    series = scraped(dataclasses.replace(views.view(), snapshot=snapshot))
+    labels = {"node": "n1", "pod_uid": workload.uid, "pod_name": "a"}
+    labels["pod_namespace"] = workload.namespace
 
     assert [
-        value(found, "koordlet_container_oom_score_adj", **labels, container_name=name)
+        value(series, "koordlet_container_oom_score_adj", **labels, container_name=name)
         for name in ("x", "y", "z")
     ] == [3, None, None]
 
@@ -103,13 +104,13 @@ def test_answers_of_the_kubelet(form: metrics.TextFormat) -> None:
     took = spread.Spread.empty((0.001, 4.096)).with_one(0.5).with_one(5.0).with_one(0.001)
     now = dataclasses.replace(views.view(), took={("/pods", "200"): took})
     labels = {"node": "n1", "verb": "get", "path": "/pods/", "code": "200"}
-    found, name = scraped(now, form), "koordlet_kubelet_request_duration_seconds"
+    series, name = scraped(now, form), "koordlet_kubelet_request_duration_seconds"
 
     assert [
-        value(found, f"{name}_bucket", **labels, le=le) for le in ("0.001", "4.096", "+Inf")
+        value(series, f"{name}_bucket", **labels, le=le) for le in ("0.001", "4.096", "+Inf")
     ] == [1, 2, 3]
     assert (
-        value(found, f"{name}_sum", **labels),
-        value(found, f"{name}_count", **labels),
+        value(series, f"{name}_sum", **labels),
+        value(series, f"{name}_count", **labels),
     ) == (5.501, 3)
     assert not [key for key, _ in scraped(views.view(), form) if key.startswith(name)]

@@ -29,12 +29,12 @@ def row(monkeypatch: pytest.MonkeyPatch) -> Iterator[measured.Quantity]:
         field="memory_bytes",
         resource="swap",
     )
-    kept = (quantities.keyed, quantities.fields, quantities.resources)
+    cached = (quantities.keyed, quantities.fields, quantities.resources)
     monkeypatch.setattr(quantities, "QUANTITIES", (new,))
-    for function in kept:
+    for function in cached:
         function.cache_clear()
     yield new
-    for function in kept:
+    for function in cached:
         function.cache_clear()
 
 
@@ -59,13 +59,13 @@ def test_a_new_row_is_on_every_surface(row: measured.Quantity) -> None:
     now = views.view(used=used)
 
     lines, _ = metrics.MetricsWriter().write(usage_families.of(scopes.NODE), now, metrics.TEXT)
-    told = encode_usage.usage(now, []).node
+    amount = encode_usage.usage(now, []).node
     past = cast("series.History", OnlyNode())
     status = metric_object.node(now, past, metric_object.CollectPolicy())
 
     assert lines[2:] == ['koordlet_node_swap_bytes{kind="total"} 1048576']
     assert node_json.node_usage(now)["swap"] == {"totalBytes": 2**20}
-    assert told.memory_bytes == 2**20
+    assert amount.memory_bytes == 2**20
     assert status["nodeUsage"] == {"resources": {"swap": "1024"}}
 
 

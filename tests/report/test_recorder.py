@@ -63,12 +63,12 @@ def test_limit_offer_waiting_and_caches_are_recorded() -> None:
         resctrl.Usage(group="BE", domain="1", llc_bytes=20, total_rate=2.0),
         resctrl.Usage(group="BE/mon_groups/x", domain="1", llc_bytes=9),
     )
-    seen = dataclasses.replace(
+    snapshot = dataclasses.replace(
         now.snapshot,
         strain=strain.Strain(at=1.0, waiting=0.03),
         resctrl=resctrl.Resctrl(mount="/r", usage=usage),
     )
-    row = dict(recorder.samples(dataclasses.replace(now, snapshot=seen), latency=None))
+    row = dict(recorder.samples(dataclasses.replace(now, snapshot=snapshot), latency=None))
 
     assert {name: row[name] for name in row if name.startswith(("BE/", "LS/"))} == {
         "BE/limitCores": 2.5,
@@ -85,12 +85,12 @@ def test_limit_offer_waiting_and_caches_are_recorded() -> None:
 def test_passes_between_the_seconds_get_no_row() -> None:
     """A protective pass ten times a second does not fill an hour in six minutes."""
     clock = clocks.Clock(100.0)
-    made = recorders.recorder(clock=clock)
+    recorded = recorders.recorder(clock=clock)
     for at in (100.0, 100.1, 100.74, 100.76, 101.8):
         clock.now = at
-        made.publish(views.view(used=used()))
+        recorded.publish(views.view(used=used()))
 
-    assert made.seconds.samples(("node/cpuCores",)).at == [100.0, 100.76, 101.8]
+    assert recorded.seconds.samples(("node/cpuCores",)).at == [100.0, 100.76, 101.8]
 
 
 def test_a_minute_has_the_means_of_its_seconds_and_the_busiest_workloads() -> None:
@@ -98,14 +98,14 @@ def test_a_minute_has_the_means_of_its_seconds_and_the_busiest_workloads() -> No
     clock = clocks.Clock(0.0)
     busy = {meter.CPU: 1.5, meter.WORKING_SET: 2.0**20}
     past = pasts.past(groups={"shop/web": busy}, until=160.0, seconds=90)
-    made = recorders.recorder(past, clock=clock)
+    recorded = recorders.recorder(past, clock=clock)
     for second in range(62):
         clock.now = 100.0 + second
-        made.publish(views.view(used=used(float(second % 2)), at=clock.now))
+        recorded.publish(views.view(used=used(float(second % 2)), at=clock.now))
 
-    minutes = made.minutes.samples(("node/cpuCores",))
+    minutes = recorded.minutes.samples(("node/cpuCores",))
     assert (minutes.at, list(minutes.columns["node/cpuCores"])) == ([160.0], [0.5])
-    workloads = made.workloads.samples(made.workloads.names())
+    workloads = recorded.workloads.samples(recorded.workloads.names())
     assert {name: list(column) for name, column in workloads.columns.items()} == {
         "default/web/cpuCores": [pytest.approx(1.5)],
         "default/web/memoryBytes": [2.0**20],
@@ -115,9 +115,9 @@ def test_a_minute_has_the_means_of_its_seconds_and_the_busiest_workloads() -> No
 def test_recent_use_of_a_workload_is_told_on_the_recorders_clock() -> None:
     """Five seconds apart, the newest sample included, so that a page can draw it at once."""
     past = pasts.past(groups={"shop/web": {meter.CPU: 1.5}}, until=100.0, seconds=20)
-    made = recorders.recorder(past, clock=clocks.Clock(1100.0))
+    recorded = recorders.recorder(past, clock=clocks.Clock(1100.0))
 
-    samples = made.recent(views.view(at=100.0))
+    samples = recorded.recent(views.view(at=100.0))
 
     assert list(samples.at) == [1085.0, 1090.0, 1095.0, 1100.0]
     assert [list(column) for column in samples.columns.values()] == [[1.5] * 4]
@@ -129,20 +129,20 @@ def test_a_day_of_a_crowded_node_stays_within_the_budget() -> None:
     tracemalloc.start()
     try:
         clock = clocks.Clock(0.0)
-        made = recorders.recorder(series.History(), clock=clock)
+        recorded = recorders.recorder(series.History(), clock=clock)
         for minute in range(recorder.MINUTES + 60):
             clock.now += 60
             row = {f"subject {n + minute}/cpuCores": 1.0 for n in range(recorder.CAPACITY)}
-            made.row = row
-            made.seconds.take(clock.now, row)
-            made.minutes.take(clock.now, row)
+            recorded.row = row
+            recorded.seconds.take(clock.now, row)
+            recorded.minutes.take(clock.now, row)
             names = (f"team/pod-{n + minute:05}-with-a-long-name/cpuCores" for n in range(192))
-            made.workloads.take(clock.now, dict.fromkeys(names, 1.0))
-            made.marks.take(recorders.limited(minute), clock.now)
+            recorded.workloads.take(clock.now, dict.fromkeys(names, 1.0))
+            recorded.marks.take(recorders.limited(minute), clock.now)
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
     assert held < BUDGET_BYTES
-    assert len(made.marks.after(0.0)) > 200
+    assert len(recorded.marks.after(0.0)) > 200

@@ -20,37 +20,37 @@ def broken(name: str, *problems: str, source: str = "kubelet") -> pod.Pod:
 def test_one_remark_for_each_object_and_mistake() -> None:
     """Two mistakes of two pods are four remarks; the same mistake twice is one."""
     pods = (broken("a", "x", "y", "x"), broken("b", "y", "x"))
-    found = remarking.of(dataclasses.replace(SEEN, pods=pods))
+    remarks = remarking.of(dataclasses.replace(SEEN, pods=pods))
 
-    assert 4 == len({one.ref for one in found}) == len(found)
-    assert {one.subject.uid for one in found} == {"uid-a", "uid-b"}
+    assert 4 == len({remark.ref for remark in remarks}) == len(remarks)
+    assert {remark.subject.uid for remark in remarks} == {"uid-a", "uid-b"}
     again = remarking.of(dataclasses.replace(SEEN, pods=pods[::-1]))
-    assert {one.ref for one in again} == {one.ref for one in found}
+    assert {remark.ref for remark in again} == {remark.ref for remark in remarks}
 
 
 def test_a_pod_of_a_thousand_mistakes() -> None:
     """Eight are said, and how many more there are; the number is not part of the event's name."""
     many = [f"annotation {n:04}: no" for n in range(1000)]
-    found, fewer = (
+    remarks, fewer = (
         remarking.of(dataclasses.replace(SEEN, pods=(broken("a", *many[:count]),)))
         for count in (1000, 500)
     )
 
-    assert len(found) == 9
-    assert found[-1].message.startswith("992 more")
-    assert found[-1].ref == fewer[-1].ref
+    assert len(remarks) == 9
+    assert remarks[-1].message.startswith("992 more")
+    assert remarks[-1].ref == fewer[-1].ref
 
 
 def test_a_container_that_did_not_start() -> None:
     """One event for its pod, and the same one for the next attempt; none for one that starts."""
-    box = pod.Container(name="c", refused="cpuset.cpus: permission denied")
-    well = dataclasses.replace(views.workload("b"), source="kubelet")
-    ill = dataclasses.replace(views.workload("a"), source="kubelet", containers=(box,))
-    (told,) = remarking.of(dataclasses.replace(SEEN, pods=(ill, well)))
+    container = pod.Container(name="c", refused="cpuset.cpus: permission denied")
+    started = dataclasses.replace(views.workload("b"), source="kubelet")
+    failing = dataclasses.replace(views.workload("a"), source="kubelet", containers=(container,))
+    (remark,) = remarking.of(dataclasses.replace(SEEN, pods=(failing, started)))
 
-    assert (told.reason, told.subject.uid) == ("StartFailed", "uid-a")
-    assert "Container c did not start" in told.message
-    assert told.message.endswith("cpuset.cpus: permission denied")
+    assert (remark.reason, remark.subject.uid) == ("StartFailed", "uid-a")
+    assert "Container c did not start" in remark.message
+    assert remark.message.endswith("cpuset.cpus: permission denied")
 
 
 def test_workloads_of_files_are_no_objects() -> None:
@@ -68,13 +68,13 @@ def test_an_object_of_which_nothing_can_be_used() -> None:
         snapshot.Unread(kind="Pod", name="", namespace="shop", why="a Pod without metadata.name"),
         snapshot.Unread(kind="Secret", name="s", why="no"),
     )
-    found = remarking.of(dataclasses.replace(SEEN, unread=unread))
+    remarks = remarking.of(dataclasses.replace(SEEN, unread=unread))
 
     assert [
-        (one.subject.kind, one.subject.namespace, one.subject.name, one.subject.uid)
-        for one in found
+        (remark.subject.kind, remark.subject.namespace, remark.subject.name, remark.subject.uid)
+        for remark in remarks
     ] == [(kinds.PODS, "shop", "a", "ua"), (kinds.NODE_SLOS, "", "n1", "")]
-    assert found[0].message.startswith(
+    assert remarks[0].message.startswith(
         "cannot be read: TypeError: no; koordlet uses the last valid version"
     )
 
@@ -85,14 +85,14 @@ def test_other_objects() -> None:
     held = reservation.Reservation(name="r", uid="ur", problems=("p",))
     node = dataclasses.replace(SEEN.node, problems=("p",))
     now = dataclasses.replace(SEEN, slo=slo, reservations=(held,), node=node)
-    found = remarking.of(now, [("ReservedCPUsInvalid", "no CPUs left"), ("MemoryLimitHeld", "m")])
+    remarks = remarking.of(now, [("ReservedCPUsInvalid", "no CPUs left"), ("MemoryLimitHeld", "m")])
 
-    assert [one.subject.kind for one in found] == [
+    assert [remark.subject.kind for remark in remarks] == [
         kinds.NODE_SLOS,
         kinds.RESERVATIONS,
         kinds.NODES,
         kinds.NODES,
     ]
-    assert [one.message for one in found[2:]] == ["no CPUs left", "p"]
+    assert [remark.message for remark in remarks[2:]] == ["no CPUs left", "p"]
     by_map = dataclasses.replace(now, slo=dataclasses.replace(slo, source="slo-controller-config"))
     assert kinds.CONFIG_MAPS is remarking.of(by_map)[0].subject.kind

@@ -13,9 +13,9 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 def paths(points: list[picture.Point], title: str = "t") -> dict[str, str]:
     """The lines by name."""
-    made = ET.fromstring(picture.render(points, 2000, title))  # noqa: S314 -- made here
+    drawn = ET.fromstring(picture.render(points, 2000, title))  # noqa: S314 -- made here
     return {
-        str(one.findtext(f"{_SVG}title")): str(one.get("d")) for one in made.iter(f"{_SVG}path")
+        str(path.findtext(f"{_SVG}title")): str(path.get("d")) for path in drawn.iter(f"{_SVG}path")
     }
 
 
@@ -26,11 +26,11 @@ def test_what_is_not_known_breaks_a_line() -> None:
         picture.Point(at=2.0, node=None, limit=1000),
         picture.Point(at=3.0, node=2000, limit=-5),
     ]
-    found = paths(points)
+    lines = paths(points)
 
-    assert set(found) == {"node", "best-effort limit"}
-    assert found["node"] == "M60.0 340.0 M770.0 40.0"
-    assert found["best-effort limit"] == "M60.0 40.0 L415.0 190.0 L770.0 340.0"
+    assert set(lines) == {"node", "best-effort limit"}
+    assert lines["node"] == "M60.0 340.0 M770.0 40.0"
+    assert lines["best-effort limit"] == "M60.0 40.0 L415.0 190.0 L770.0 340.0"
 
 
 @pytest.mark.parametrize("points", [[], [picture.Point(at=5.0, node=1)]])

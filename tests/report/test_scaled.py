@@ -33,7 +33,7 @@ def test_what_was_written_last_counts() -> None:
     """Limit and burst of both cgroup versions; unlimited is no limit."""
     book = scaled.Scaled()
     book.passed([step("a", "200000"), step("a", "50000", knob.CPU_CFS_BURST)], {"a", "b"})
-    found = book.passed(
+    limits = book.passed(
         [
             step("a", "240000"),
             step("b", "150000 100000", knob.CPU_MAX),
@@ -43,13 +43,13 @@ def test_what_was_written_last_counts() -> None:
     )
 
     quotas = {("quota", "a"): 240_000, ("quota", "b"): 150_000}
-    assert {**quotas, ("burst", "a"): 50_000, ("burst", "b"): 9_000} == found
+    assert {**quotas, ("burst", "a"): 50_000, ("burst", "b"): 9_000} == limits
     unlimited = [step("b", "max 100000", knob.CPU_MAX), step("a", "-1")]
     assert set(book.passed(unlimited, {"a", "b"})) == {("burst", "a"), ("burst", "b")}
 
 
 @pytest.mark.parametrize(
-    "other",
+    "unrelated",
     [
         step("a", "1", policy="bound_quota"),
         step("a", "1", verdict=result.Verdict.REFUSED),
@@ -57,11 +57,11 @@ def test_what_was_written_last_counts() -> None:
         step("a", "1", knob.CPU_SHARES),
     ],
 )
-def test_what_says_nothing(other: result.Result) -> None:
+def test_what_says_nothing(unrelated: result.Result) -> None:
     """Other policies, refusals, values on the way, other files."""
     book = scaled.Scaled()
 
-    assert book.passed([step("a", "5000"), other], {"a"}) == {("quota", "a"): 5000}
+    assert book.passed([step("a", "5000"), unrelated], {"a"}) == {("quota", "a"): 5000}
 
 
 def test_what_is_put_back_or_gone_is_forgotten() -> None:

@@ -13,7 +13,7 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.model import prepared_claim
 from koordlet.report import slice_row, view
 from tests.kit import clocks
-from tests.report.test_writing import MANNERS, NODE, Counting, play, seen
+from tests.report.test_writing import MANNERS, NODE, Counting, node_view, play
 
 SLICE = objects.Ref(kinds.RESOURCE_SLICES, f"{NODE}-koordlet.cpu-0")
 
@@ -27,7 +27,7 @@ def offering(*cpus: int, driver: str = "koordlet.cpu", registration: float = 1) 
         for n, count in enumerate(cpus)
     )
     offer = prepared_claim.DeviceOffer(driver=driver, devices=devices)
-    now = seen(driver={prepared_claim.REGISTRATION: registration})
+    now = node_view(driver={prepared_claim.REGISTRATION: registration})
     return dataclasses.replace(now, plan=dataclasses.replace(now.plan, devices=offer))
 
 
@@ -42,7 +42,7 @@ def test_an_agent_that_offers_nothing_asks_nothing(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         row = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
-        assert await row.bring(store, seen()) == 0
+        assert await row.bring(store, node_view()) == 0
         assert store.asked == []
 
     play(ram, body)
@@ -65,14 +65,14 @@ def test_slices_are_written_once_a_change(ram: Path) -> None:
         store.asked.clear()
         assert await row.bring(store, offering(3, 2)) == 1
         assert store.asked == ["patch"]
-        made = await store.store.get(SLICE)
-        assert made["spec"]["pool"] == {
+        written = await store.store.get(SLICE)
+        assert written["spec"]["pool"] == {
             "name": NODE,
             "generation": 2,
             "resourceSliceCount": 1,
         }
-        assert made["spec"]["devices"][1]["capacity"]["cpu"]["value"] == "2"
-        assert made["metadata"]["ownerReferences"][0]["name"] == NODE
+        assert written["spec"]["devices"][1]["capacity"]["cpu"]["value"] == "2"
+        assert written["metadata"]["ownerReferences"][0]["name"] == NODE
 
     play(ram, body)
 
@@ -84,8 +84,8 @@ def test_an_agent_that_comes_after_another_writes_nothing(ram: Path) -> None:
         await slice_row.SliceRow(MANNERS, clocks.Clock(1000.0)).bring(store, offering(3))
         before = await store.store.get(SLICE)
         store.asked.clear()
-        after = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
-        assert await after.bring(store, offering(3)) == 0
+        successor = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
+        assert await successor.bring(store, offering(3)) == 0
         assert store.asked == ["list"]
         assert before == await store.store.get(SLICE)
 
@@ -185,10 +185,10 @@ def test_slices_go_when_nothing_is_offered_and_others_stay(ram: Path) -> None:
         await row.bring(store, offering(1))
         assert (await slices(store)).keys() == {"gpu", SLICE.name}
         clock.now += 20
-        await row.bring(store, seen())
+        await row.bring(store, node_view())
         assert (await slices(store)).keys() == {"gpu"}
         store.asked.clear()
-        assert await row.bring(store, seen()) == 0
+        assert await row.bring(store, node_view()) == 0
         assert store.asked == []
 
     play(ram, body)

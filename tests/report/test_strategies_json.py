@@ -41,25 +41,25 @@ NAME = "slo-controller-config"
 def test_origins() -> None:
     """The map, its node's strategy over its cluster's, defaults below; keys as Go matches them."""
     slo = sloconfig.decode(ARTICLE, {"pool": "a"})
-    found = {key: (value, origin) for key, value, origin in strategies_json.rows(slo)}
+    origins = {key: (value, origin) for key, value, origin in strategies_json.rows(slo)}
 
     threshold, be = "resourceUsedThresholdWithBE", "resourceQOSStrategy.beClass"
-    assert (True, slo.source) == found[f"{threshold}.enable"]
-    assert found[f"{threshold}.cpuSuppressThresholdPercent"] == (65, "default")
-    assert (20, slo.source) == found[f"{threshold}.cpuEvictBESatisfactionLowerPercent"]
-    assert (30, slo.source) == found[f"{be}.resctrlQOS.mbaPercent"]
-    assert found[f"{be}.resctrlQOS.catRangeEndPercent"] == (30, "default")
+    assert (True, slo.source) == origins[f"{threshold}.enable"]
+    assert origins[f"{threshold}.cpuSuppressThresholdPercent"] == (65, "default")
+    assert (20, slo.source) == origins[f"{threshold}.cpuEvictBESatisfactionLowerPercent"]
+    assert (30, slo.source) == origins[f"{be}.resctrlQOS.mbaPercent"]
+    assert origins[f"{be}.resctrlQOS.catRangeEndPercent"] == (30, "default")
     blocks = [{"name": "sda", "type": "device", "ioCfg": {"readBPS": 9}}]
-    assert (blocks, slo.source) == found[f"{be}.blkioQOS.blocks"]
-    assert "systemStrategy.watermarkScaleFactor" not in found
+    assert (blocks, slo.source) == origins[f"{be}.blkioQOS.blocks"]
+    assert "systemStrategy.watermarkScaleFactor" not in origins
 
 
 def test_the_document_is_json_and_says_what_is_wrong() -> None:
     """For programs: values, origins, problems."""
-    found = json.loads(json.dumps(strategies_json.document(sloconfig.decode(ARTICLE, {}))))
+    document = json.loads(json.dumps(strategies_json.document(sloconfig.decode(ARTICLE, {}))))
 
-    assert found["values"].keys() == found["origins"].keys()
-    assert any("watermarkScaleFactor" in one for one in found["problems"])
+    assert document["values"].keys() == document["origins"].keys()
+    assert any("watermarkScaleFactor" in problem for problem in document["problems"])
 
 
 def test_nobody_says_anything() -> None:

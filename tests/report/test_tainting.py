@@ -19,7 +19,7 @@ from koordlet.model import decision
 from koordlet.report import tainting, view
 from koordlet.workloads import nodes
 from tests.kit import clocks
-from tests.report.test_writing import CUSTOM, NODE, NODE_REF, Counting, cluster, play, seen
+from tests.report.test_writing import CUSTOM, NODE, NODE_REF, Counting, cluster, node_view, play
 
 MEMORY = {"key": "koordlet.io/memory-pressure", "effect": "NoSchedule"}
 FOREIGN = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
@@ -29,7 +29,7 @@ TIGHT = decision.Condition(type="WorkloadMemoryTight", status=True, reason="r")
 
 async def look(store: objects.Objects, *conditions: decision.Condition) -> view.ReportView:
     """A view with these conditions, of a Node as it stands there now."""
-    base = seen()
+    base = node_view()
     node = nodes.decode(dict(await store.get(NODE_REF)))
     snap = dataclasses.replace(base.snapshot, node=node)
     plan = dataclasses.replace(base.plan, conditions=conditions)
@@ -37,19 +37,19 @@ async def look(store: objects.Objects, *conditions: decision.Condition) -> view.
 
 
 async def taints(store: objects.Objects) -> list[dict[str, Any]]:
-    """Of the Node."""
-    found: list[dict[str, Any]] = (await store.get(NODE_REF)).get("spec", {}).get("taints", [])
-    return found
+    """The taints of the Node."""
+    listed: list[dict[str, Any]] = (await store.get(NODE_REF)).get("spec", {}).get("taints", [])
+    return listed
 
 
-async def foreign(store: objects.Objects, *more: dict[str, Any]) -> None:
-    """Somebody adds taints as a well-mannered client does."""
+async def add_taints(store: objects.Objects, *more: dict[str, Any]) -> None:
+    """Add taints as a well-mannered client does."""
     while True:
-        there = await store.get(NODE_REF)
-        listed = [*there.get("spec", {}).get("taints", []), *more]
+        node = await store.get(NODE_REF)
+        listed = [*node.get("spec", {}).get("taints", []), *more]
         body = {"spec": {"taints": listed}}
         try:
-            await store.patch(NODE_REF, objects.Merge(body, objects.revision(there)))
+            await store.patch(NODE_REF, objects.Merge(body, objects.revision(node)))
         except refusals.Conflict:
             continue
         return
@@ -61,7 +61,7 @@ def test_a_taint_comes_and_goes_with_its_condition(ram: Path) -> None:
     async def body(store: Counting) -> None:
         clock = clocks.Clock(1000.0)
         row = tainting.Taints("NoSchedule", clock)
-        await foreign(store.store, FOREIGN)
+        await add_taints(store.store, FOREIGN)
         assert await row.bring(store, await look(store.store, HELD, TIGHT)) == 1
         assert await taints(store.store) == [FOREIGN, MEMORY]
         store.asked.clear()
@@ -119,11 +119,11 @@ class Overtaken:
 
     async def get(self, ref: objects.Ref) -> objects.Object:
         """What stands there, and what will not stand there alone any more."""
-        found = await self._store.get(ref)
+        node = await self._store.get(ref)
         if len(self.added) < self.times:
             self.added.append({"key": f"other/{len(self.added)}", "effect": "NoExecute"})
-            await foreign(self._store, self.added[-1])
-        return found
+            await add_taints(self._store, self.added[-1])
+        return node
 
 
 def served(path: Path, body: Callable[[objects.Objects], Awaitable[None]]) -> None:
@@ -158,7 +158,7 @@ def test_two_writers_at_once_lose_nothing(ram: Path) -> None:
 
     async def body(client: objects.Objects) -> None:
         theirs = [{"key": f"other/{number}", "effect": "NoSchedule"} for number in range(12)]
-        writing = asyncio.create_task(_each(client, theirs))
+        writing = asyncio.create_task(_add_each(client, theirs))
         for turn in range(20):
             with contextlib.suppress(refusals.Conflict):
                 await tainting.lay(client, NODE, [] if turn % 2 else [MEMORY["key"]], "NoSchedule")
@@ -169,9 +169,9 @@ def test_two_writers_at_once_lose_nothing(ram: Path) -> None:
     served(ram, body)
 
 
-async def _each(client: objects.Objects, several: list[dict[str, Any]]) -> None:
-    for one in several:
-        await foreign(client, one)
+async def _add_each(client: objects.Objects, added: list[dict[str, Any]]) -> None:
+    for taint in added:
+        await add_taints(client, taint)
 
 
 def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("NODE_NAME", NODE)
 
     async def body(client: objects.Objects) -> None:
-        await foreign(client, FOREIGN, MEMORY)
+        await add_taints(client, FOREIGN, MEMORY)
         env = {
             "KOORDLET_KUBE__KUBECONFIG": str(ram / "kubeconfig"),
             "KOORDLET_REPORT__OBJECTS__TAINTS": "NoSchedule",
@@ -192,14 +192,14 @@ def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -
         assert again == restore.NOTHING
         monkeypatch.setenv("NODE_NAME", "gone")
         done = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
-        assert ([one.target for one in done.left], done.failed) == (["node/gone"], ())
+        assert ([skipped.target for skipped in done.left], done.failed) == (["node/gone"], ())
 
     served(ram, body)
     monkeypatch.setenv("NODE_NAME", NODE)
     env = {"KOORDLET_KUBE__KUBECONFIG": str(ram / "kubeconfig")}
     off = loader.from_text(None, "", env, {}).config
-    (told,) = restore.withdraw(off, root.LiveHost()).left
-    assert f"node/{NODE}" == told.target
+    (skipped,) = restore.withdraw(off, root.LiveHost()).left
+    assert f"node/{NODE}" == skipped.target
     nothing = loader.from_text(
         None, "", {**env, "KOORDLET_REPORT__OBJECTS__MODE": "off"}, {}
     ).config

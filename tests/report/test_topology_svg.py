@@ -24,22 +24,25 @@ def picture(machine: topology.Topology, owners: Mapping[int, str] | None = None)
 
 def texts(drawn: ET.Element) -> list[str]:
     """All that is written."""
-    return [one.text or "" for one in drawn.iter(f"{SVG}text")]
+    return [element.text or "" for element in drawn.iter(f"{SVG}text")]
 
 
-def cpus(drawn: ET.Element, wanted: str = "cpu") -> list[int]:
+def cpus(drawn: ET.Element, css_class: str = "cpu") -> list[int]:
     """The numbers of the CPUs that are drawn one by one with this class."""
     return sorted(
-        int(one[2].text or "")
-        for one in drawn.iter(f"{SVG}g")
-        if len(one) == 3 and wanted in one[1].get("class", "").split()
+        int(group[2].text or "")
+        for group in drawn.iter(f"{SVG}g")
+        if len(group) == 3 and css_class in group[1].get("class", "").split()
     )
 
 
-def squares(drawn: ET.Element, wanted: str = "cpu") -> int:
+def squares(drawn: ET.Element, css_class: str = "cpu") -> int:
     """How many CPUs are drawn as a square without a number."""
-    paths = [one for one in drawn.iter(f"{SVG}path") if wanted in one.get("class", "").split()]
-    return sum(one.get("d", "").count("M") for one in paths)
+    return sum(
+        path.get("d", "").count("M")
+        for path in drawn.iter(f"{SVG}path")
+        if css_class in path.get("class", "").split()
+    )
 
 
 @pytest.mark.parametrize("name", machines.SHAPES)
@@ -65,13 +68,13 @@ def test_large_machine_is_folded(count: int) -> None:
 
 def test_many_equal_l3_domains_are_one_box() -> None:
     """Where each core has an L3 of its own, a large machine shows how many there are."""
-    made = machines.Builder()
-    made.lists(possible="0-255", present="0-255", online="0-255")
+    builder = machines.Builder()
+    builder.lists(possible="0-255", present="0-255", online="0-255")
     for cpu in range(256):
-        made.cpu(cpu, (cpu,), range(256), core_id=cpu, physical_package_id=0)
-        made.cache(3, 3, "Unified", (cpu,), size="4096K")
+        builder.cpu(cpu, (cpu,), range(256), core_id=cpu, physical_package_id=0)
+        builder.cache(3, 3, "Unified", (cpu,), size="4096K")
 
-    drawn = picture(discover(made.files))
+    drawn = picture(discover(builder.files))
 
     assert "256 × L3, 4 MiB" in texts(drawn)  # noqa: RUF001
     assert squares(drawn) == 256
@@ -80,7 +83,7 @@ def test_many_equal_l3_domains_are_one_box() -> None:
 def test_levels_are_nested() -> None:
     """A CPU is in its core, in its L3, in its node, in its socket, in the machine."""
     drawn = picture(discover(machines.xeon_2s_smt2()))
-    path = next(way for way in ways(drawn, ()) if way[-1] == "12")
+    path = next(trail for trail in trails(drawn, ()) if trail[-1] == "12")
 
     assert path == (
         "GenuineIntel Example CPU x86_64",
@@ -92,15 +95,15 @@ def test_levels_are_nested() -> None:
     )
 
 
-def ways(here: ET.Element, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def trails(here: ET.Element, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """For each text, the first texts of the groups that hold it."""
-    own = [one.text or "" for one in here if one.tag == f"{SVG}text"]
+    own = [element.text or "" for element in here if element.tag == f"{SVG}text"]
     trail = (*above, own[0]) if own else above
     if own:
         yield trail
     for below in here:
         if below.tag == f"{SVG}g":
-            yield from ways(below, trail)
+            yield from trails(below, trail)
 
 
 def test_caches_and_memory_have_sizes() -> None:
@@ -114,7 +117,7 @@ def test_l2_of_several_cores_is_a_box() -> None:
     """Cores that share an L2 are in its box; cores with their own have it on their label."""
     drawn = picture(discover(machines.hybrid_pe()))
 
-    inside = {way[-1] for way in ways(drawn, ()) if "L2 2 MiB" in way[:-1]}
+    inside = {trail[-1] for trail in trails(drawn, ()) if "L2 2 MiB" in trail[:-1]}
 
     assert inside == {"4", "5", "6", "7", "core 2", "core 3", "core 4", "core 5"}
 
@@ -169,10 +172,10 @@ def test_devices_hang_on_their_node() -> None:
         devices=(device("0000:01:00.0", 1, name="eth0"), device("0000:02:00.0", None)),
     )
 
-    found = {way[-1]: way[-2] for way in ways(picture(machine), ()) if len(way) > 1}
+    holders = {trail[-1]: trail[-2] for trail in trails(picture(machine), ()) if len(trail) > 1}
 
-    assert found["network eth0"] == "NUMA node 1"
-    assert found["network"] == "GenuineIntel Example CPU x86_64"
+    assert holders["network eth0"] == "NUMA node 1"
+    assert holders["network"] == "GenuineIntel Example CPU x86_64"
 
 
 def test_many_devices_are_counted() -> None:
@@ -223,8 +226,8 @@ def test_title_and_description() -> None:
     """Who cannot see the picture is told the same in words."""
     drawn = picture(discover(machines.power_smt4()))
 
-    assert [f"{SVG}title", f"{SVG}desc"] == [one.tag for one in drawn[:2]]
-    assert " ".join(one.get("id", "") for one in drawn[:2]) == drawn.get("aria-labelledby")
+    assert [f"{SVG}title", f"{SVG}desc"] == [element.tag for element in drawn[:2]]
+    assert " ".join(element.get("id", "") for element in drawn[:2]) == drawn.get("aria-labelledby")
     assert "Socket 0 has 1 core, 4 CPUs: 0-3." in (drawn[1].text or "")
     assert "NUMA node 8: 8 GiB, CPUs 8-9,12-15." in (drawn[1].text or "")
     assert "Offline: 10-11." in (drawn[1].text or "")
@@ -251,11 +254,11 @@ def test_empty_machine_has_a_picture() -> None:
 def test_unknown_places_are_question_marks() -> None:
     """CPUs of unknown socket, node and L3 are in boxes that say so."""
     cpus_ = (topology.Cpu(cpu=0, core=0, socket=0, node=0, l3=0), topology.Cpu(cpu=1))
-    both = cpuset.CPUSet.of((0, 1))
+    online = cpuset.CPUSet.of((0, 1))
     machine = topology.Topology(
-        cpus=cpus_, present=both, online=both, nodes=(topology.Node(node=0),)
+        cpus=cpus_, present=online, online=online, nodes=(topology.Node(node=0),)
     )
 
-    path = next(way for way in ways(picture(machine), ()) if way[-1] == "1")
+    path = next(trail for trail in trails(picture(machine), ()) if trail[-1] == "1")
 
     assert path[1:] == ("socket ?: 1 CPU", "NUMA node ?", "L3 ?", "core ?", "1")

@@ -42,6 +42,6 @@ def test_a_choice_takes_a_policy_and_a_group_with_those_inside(
     choice: trace_json.Choice, *, shown: bool
 ) -> None:
     """Both have to fit where both are given."""
-    one = action.WriteFile(target="/t", value="1", policy="p", reason="r", group="a/b")
+    write = action.WriteFile(target="/t", value="1", policy="p", reason="r", group="a/b")
 
-    assert choice.has(one) is shown
+    assert choice.has(write) is shown

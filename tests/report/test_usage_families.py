@@ -17,9 +17,9 @@ from tests.report import test_metrics
 def table(values: Mapping[meter.Meter, float], names: Iterable[str]) -> counters.Table:
     """The same values for each of these subjects, whatever they are counted as."""
     columns = {dataclasses.replace(what, counter=False): n for what, n in values.items()}
-    made, listed = space.Space(), list(names)
-    made.take(counting.reading(0, {c: [n] * len(listed) for c, n in columns.items()}, names=listed))
-    families = made.table()
+    kept, listed = space.Space(), list(names)
+    kept.take(counting.reading(0, {c: [n] * len(listed) for c, n in columns.items()}, names=listed))
+    families = kept.table()
     back = dict(zip(columns, values, strict=True))
     return counters.Table(
         slots=families.slots,
@@ -48,7 +48,7 @@ POD = dataclasses.replace(
 APP = dataclasses.replace(views.workload("nginx"), priority=9500)
 
 
-def shown() -> view.ReportView:
+def busy_view() -> view.ReportView:
     """One pod with one container, and one host application, that use something."""
     psi = {what: float(n) for n, what in enumerate(meter.PRESSURE_CPU.meters, 1)}
     psi |= dict.fromkeys(meter.PRESSURE_MEMORY.some, 9.0)
@@ -73,7 +73,7 @@ def shown() -> view.ReportView:
 @pytest.mark.parametrize("form", test_metrics.FORMS)
 def test_our_names(form: metrics.TextFormat) -> None:
     """Workloads, containers, CPUs, interfaces, shares, and the reading itself."""
-    series = test_metrics.scraped(shown(), form)
+    series = test_metrics.scraped(busy_view(), form)
     ours = {"namespace": "default", "name": "p", "qos": "LS"}
     inside = {"namespace": "default", "pod": "p", "container": "c"}
     expected: list[tuple[str, dict[str, str], float]] = [
@@ -94,7 +94,7 @@ def test_our_names(form: metrics.TextFormat) -> None:
 @pytest.mark.parametrize("form", test_metrics.FORMS)
 def test_the_peers_names(form: metrics.TextFormat) -> None:
     """Names, labels and units are those of dashboards that exist."""
-    series = test_metrics.scraped(shown(), form)
+    series = test_metrics.scraped(busy_view(), form)
     node, core = {"node": "n1"}, {"resource": "cpu", "unit": "core"}
     of_pod = {"pod_uid": "uid-p", "pod_name": "p", "pod_namespace": "default"}
     of_container = {"container_id": "cri-o://0123", "container_name": "c", **of_pod}

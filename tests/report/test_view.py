@@ -19,18 +19,18 @@ _LIMITS = ("koordlet_best_effort_limit_cores{", "koordlet_be_suppress_cpu_cores{
 
 def planned(mode: plan.Mode, limit: best_effort.Limit = LIMIT) -> plan.Plan:
     """The plan of one policy that says a limit and an offer."""
-    said = decision.Decision(next_state=None, limit=limit, offer=OFFER)
-    outcome = chain.Outcome(stem="adaptive", mode=mode, decision=said)  # type: ignore[arg-type]
+    decided = decision.Decision(next_state=None, limit=limit, offer=OFFER)
+    outcome = chain.Outcome(stem="adaptive", mode=mode, decision=decided)  # type: ignore[arg-type]
     now = moments.bare()
     done = chain.Round(outcomes=(outcome,), ledger=now.ledger)
     there = present.Present(texts={})
     return planner.draft(done, planner.desired(done.outcomes), now, there, {}).plan
 
 
-def shown(limit: best_effort.Limit | None, mode: str = "enforce") -> view.ReportView:
+def view_of_limit(limit: best_effort.Limit | None, mode: str = "enforce") -> view.ReportView:
     """A view with this limit."""
-    found = views.view()
-    return dataclasses.replace(found, mode=mode, plan=dataclasses.replace(found.plan, limit=limit))
+    base = views.view()
+    return dataclasses.replace(base, mode=mode, plan=dataclasses.replace(base.plan, limit=limit))
 
 
 def wrote(verdict: result.Verdict, knob_name: str, policy: str = "adaptive") -> result.Result:
@@ -42,8 +42,8 @@ def wrote(verdict: result.Verdict, knob_name: str, policy: str = "adaptive") -> 
     return result.Result(target=write.target, verdict=verdict, detail="EINVAL", step=step)
 
 
-def exposed(now: view.ReportView) -> str:
-    """What Prometheus is told."""
+def scrape(now: view.ReportView) -> str:
+    """The metrics, as Prometheus gets them."""
     return metrics.render(now, "1", {}, metrics.TEXT).decode()
 
 
@@ -61,22 +61,22 @@ def test_the_mode_of_the_policy_decides() -> None:
 def test_a_limit_that_no_group_can_be_held_to() -> None:
     """Weights alone are no limit."""
     for actuator in ("", "weights"):
-        found = planned(plan.Mode.ENFORCE, dataclasses.replace(LIMIT, actuator=actuator)).limit
-        assert found is not None
-        assert found.idle == "no cgroup can enforce it"
+        limit = planned(plan.Mode.ENFORCE, dataclasses.replace(LIMIT, actuator=actuator)).limit
+        assert limit is not None
+        assert limit.idle == "no cgroup can enforce it"
 
 
 def test_an_agent_that_observes_has_no_limit() -> None:
     """The same limit, and why it holds nobody."""
-    made = plan.shadowed(plan.Plan(limit=LIMIT))
+    observed = plan.shadowed(plan.Plan(limit=LIMIT))
 
-    assert made.limit is not None
-    assert made.limit.idle == "the agent only observes"
+    assert observed.limit is not None
+    assert observed.limit.idle == "the agent only observes"
     assert plan.shadowed(plan.Plan()).limit is None
 
 
 @pytest.mark.parametrize(
-    ("one", "holds"),
+    ("written", "holds"),
     [
         pytest.param(wrote(result.Verdict.DONE, knob.CPU_CFS_QUOTA.name), True, id="done"),
         pytest.param(wrote(result.Verdict.REFUSED, knob.CPU_CFS_QUOTA.name), False, id="refused"),
@@ -86,36 +86,36 @@ def test_an_agent_that_observes_has_no_limit() -> None:
         pytest.param(wrote(result.Verdict.REFUSED, knob.CPU_CFS_QUOTA.name, "x"), True, id="other"),
     ],
 )
-def test_a_refused_file(one: result.Result, *, holds: bool) -> None:
+def test_a_refused_file(written: result.Result, *, holds: bool) -> None:
     """A limit whose own set or quota is not written is not in force, and says which file."""
-    found = view.limit(LIMIT, [one])
+    limit = view.limit(LIMIT, [written])
 
-    assert found is not None
-    assert (found.idle == "") is holds
-    assert holds or found.idle == "/c/job/cpu.max was not written: EINVAL"
-    assert view.limit(None, [one]) is None
+    assert limit is not None
+    assert (limit.idle == "") is holds
+    assert holds or limit.idle == "/c/job/cpu.max was not written: EINVAL"
+    assert view.limit(None, [written]) is None
 
 
-def test_every_surface_shows_one_in_force() -> None:
+def test_every_surface_shows_a_limit_in_force() -> None:
     """API, page, metrics: its number, and no banner."""
-    now = shown(LIMIT)
+    now = view_of_limit(LIMIT)
     document = node_json.document(now, "1")
     best = document["bestEffort"]
 
     assert isinstance(best, dict)
     assert (best["policy"], best["limitCores"], best["wouldBe"]) == ("adaptive", 3.0, None)
     assert document["banner"] == console.document(now, "1", recorders.recorder())["banner"] == []
-    assert all(one in exposed(now) for one in _LIMITS)
+    assert all(family in scrape(now) for family in _LIMITS)
 
 
-def test_no_surface_shows_one_that_is_not() -> None:
+def test_no_surface_shows_a_limit_that_is_not_in_force() -> None:
     """The number is beside the point, with the reason; the metrics have none."""
-    now = shown(best_effort.idle(LIMIT, "policies.adaptive.mode is shadow"))
+    now = view_of_limit(best_effort.idle(LIMIT, "policies.adaptive.mode is shadow"))
     document = node_json.document(now, "1")
     best = document["bestEffort"]
 
     assert isinstance(best, dict)
-    assert [best[one] for one in ("policy", "actuator", "limitCores", "cpus")] == [None] * 4
+    assert [best[key] for key in ("policy", "actuator", "limitCores", "cpus")] == [None] * 4
     assert best["wouldBe"]["limitCores"] == 3.0
     assert best["wouldBe"]["why"] == "policies.adaptive.mode is shadow"
     assert document["banner"] == console.document(now, "1", recorders.recorder())["banner"]
@@ -125,17 +125,17 @@ def test_no_surface_shows_one_that_is_not() -> None:
         "Best-effort work is not limited: policies.adaptive.mode is shadow"
         " (adaptive would allow 3.00 CPUs)."
     )
-    assert not any(one in exposed(now) for one in _LIMITS)
+    assert not any(family in scrape(now) for family in _LIMITS)
 
 
-def test_the_banner_of_the_others() -> None:
+def test_the_banner_of_an_observing_agent_and_of_a_rollback() -> None:
     """An agent that observes, and a step that the guard took back."""
-    assert list(view.banner(shown(None, mode="observe"))) == [
+    assert list(view.banner(view_of_limit(None, mode="observe"))) == [
         "This agent only observes and changes nothing."
     ]
     back = decision.Condition(
         type="PolicyRolledBack", status=True, reason="Guard", subject="cpu_burst", message="it hurt"
     )
-    now = shown(LIMIT)
+    now = view_of_limit(LIMIT)
     now = dataclasses.replace(now, plan=dataclasses.replace(now.plan, conditions=(back,)))
     assert list(view.banner(now)) == ["A change by cpu_burst was undone: it hurt."]

@@ -62,8 +62,8 @@ class Counting:
         return getattr(self.store, name)
 
 
-def seen(**changes: Any) -> view.ReportView:
-    """This node."""
+def node_view(**changes: Any) -> view.ReportView:
+    """A view of this node."""
     base = views.view(views.pods(2))
     node = dataclasses.replace(base.snapshot.node, name=NODE)
     snap = dataclasses.replace(base.snapshot, node=node)
@@ -72,15 +72,15 @@ def seen(**changes: Any) -> view.ReportView:
 
 def relabelled() -> view.ReportView:
     """The same after somebody labelled the node."""
-    base = seen(revision=2)
+    base = node_view(revision=2)
     node = dataclasses.replace(base.snapshot.node, labels={NUMA_RESERVATION: "true"})
     return dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, node=node))
 
 
 def offering(now: view.ReportView, **amounts: int) -> view.ReportView:
-    """The same with an offer."""
-    given = {f"kubernetes.io/batch-{name}": amount for name, amount in amounts.items()}
-    offer = best_effort.Offer(amounts=given)
+    """The same view with an offer of batch resources."""
+    batch = {f"kubernetes.io/batch-{name}": amount for name, amount in amounts.items()}
+    offer = best_effort.Offer(amounts=batch)
     return dataclasses.replace(now, plan=dataclasses.replace(now.plan, offer=offer))
 
 
@@ -105,19 +105,19 @@ def test_a_topology_is_made_once(ram: Path) -> None:
     async def body(store: Counting) -> None:
         clock = clocks.Clock(1000.0)
         row = rows.TopologyRow(MANNERS, clock)
-        assert await row.bring(store, seen()) == 0
-        made = await store.store.get(NRT)
-        assert made["zones"][0]["name"] == "node-0"
-        assert made["metadata"]["ownerReferences"][0]["name"] == NODE
+        assert await row.bring(store, node_view()) == 0
+        topology = await store.store.get(NRT)
+        assert topology["zones"][0]["name"] == "node-0"
+        assert topology["metadata"]["ownerReferences"][0]["name"] == NODE
         store.asked.clear()
         for _ in range(50):
             clock.now += 3
-            await row.bring(store, seen())
+            await row.bring(store, node_view())
         assert store.asked == []
         clock.now += 300
-        assert await row.bring(store, seen()) == 0
+        assert await row.bring(store, node_view()) == 0
         assert store.asked == ["get"]
-        assert objects.revision(made) == objects.revision(await store.store.get(NRT))
+        assert objects.revision(topology) == objects.revision(await store.store.get(NRT))
 
     play(ram, body)
 
@@ -128,7 +128,7 @@ def test_a_change_is_written_at_once(ram: Path) -> None:
     async def body(store: Counting) -> None:
         clock = clocks.Clock(1000.0)
         row = rows.TopologyRow(MANNERS, clock)
-        await row.bring(store, seen())
+        await row.bring(store, node_view())
         zone = {
             "name": "node-0",
             "type": "Node",
@@ -142,10 +142,10 @@ def test_a_change_is_written_at_once(ram: Path) -> None:
             await row.bring(store, relabelled())
         clock.now += 10
         assert await row.bring(store, relabelled()) == 1
-        found = await store.store.get(NRT)
-        assert found["metadata"]["annotations"]["mine"] == "1"
-        assert {r["name"] for r in found["zones"][0]["resources"]} == {"v/nic", "cpu", "memory"}
-        assert len(found["zones"]) == 2
+        topology = await store.store.get(NRT)
+        assert topology["metadata"]["annotations"]["mine"] == "1"
+        assert {r["name"] for r in topology["zones"][0]["resources"]} == {"v/nic", "cpu", "memory"}
+        assert len(topology["zones"]) == 2
 
     play(ram, body)
 
@@ -158,7 +158,7 @@ def test_a_value_that_flips_stays_in_its_budget(ram: Path) -> None:
         row = rows.TopologyRow(MANNERS, clock)
         for second in range(120):
             clock.now += 1
-            await row.bring(store, seen(revision=second))
+            await row.bring(store, node_view(revision=second))
         assert store.asked.count("patch") <= 14
 
     play(ram, body)
@@ -169,21 +169,21 @@ def test_metric_is_patched_each_interval(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         row = rows.Metric(pasts.used_node())
-        assert await row.bring(store, seen()) == 1
+        assert await row.bring(store, node_view()) == 1
         store.asked.clear()
-        assert await row.bring(store, seen()) == 1
+        assert await row.bring(store, node_view()) == 1
         assert store.asked == ["patch"]
         wish = {"metricCollectPolicy": {"reportIntervalSeconds": 90}}
         await store.store.patch(METRIC, objects.Merge({"spec": wish}))
-        await row.bring(store, seen())
+        await row.bring(store, node_view())
         assert row.period == 90.0
-        found = await store.store.get(METRIC)
-        assert wish == found["spec"]
-        assert "updateTime" in found["status"]
+        metric = await store.store.get(METRIC)
+        assert wish == metric["spec"]
+        assert "updateTime" in metric["status"]
         await store.store.delete(METRIC)
         with pytest.raises(refusals.Conflict):
-            await row.bring(store, seen())
-        assert await row.bring(store, seen()) == 1
+            await row.bring(store, node_view())
+        assert await row.bring(store, node_view()) == 1
 
     play(ram, body)
 
@@ -199,10 +199,10 @@ def test_the_nodes_status(ram: Path) -> None:
         )
         clock = clocks.Clock(1000.0)
         row = rows.StatusRow(MANNERS, clock)
-        assert await row.bring(store, offering(seen(), cpu=4000)) == 1
-        found = await store.store.get(NODE_REF)
-        assert found["status"]["capacity"] == {"cpu": "8", resources.BATCH_CPU: "4000"}
-        assert {one["type"] for one in found["status"]["conditions"]} == {
+        assert await row.bring(store, offering(node_view(), cpu=4000)) == 1
+        node = await store.store.get(NODE_REF)
+        assert node["status"]["capacity"] == {"cpu": "8", resources.BATCH_CPU: "4000"}
+        assert {condition["type"] for condition in node["status"]["conditions"]} == {
             "Ready",
             "koordlet.io/Ready",
             "koordlet.io/PoolTooSmall",
@@ -210,10 +210,10 @@ def test_the_nodes_status(ram: Path) -> None:
         store.asked.clear()
         for _ in range(200):
             clock.now += 1
-            await row.bring(store, offering(seen(), cpu=4100))
+            await row.bring(store, offering(node_view(), cpu=4100))
         assert store.asked == []
         clock.now += 100
-        assert await row.bring(store, offering(seen(), cpu=4100)) == 0
+        assert await row.bring(store, offering(node_view(), cpu=4100)) == 0
         assert store.asked == ["get"]
 
     play(ram, body)
@@ -224,18 +224,18 @@ def test_devices_of_others_stay(ram: Path) -> None:
 
     async def body(store: Counting) -> None:
         ref = objects.Ref(kinds.DEVICES, NODE)
-        other = {"type": "fpga", "id": "x", "minor": 0}
-        gone = {"type": "gpu", "id": "gone", "minor": 0}
-        spec = {"devices": [gone, other]}
+        foreign = {"type": "fpga", "id": "x", "minor": 0}
+        vanished = {"type": "gpu", "id": "gone", "minor": 0}
+        spec = {"devices": [vanished, foreign]}
         label = "node.koordinator.sh/gpu-"
         labels = {f"{label}model": "gone", f"{label}partition-policy": "theirs"}
         metadata = {"name": NODE, "labels": labels}
         await store.store.create(kinds.DEVICES, {"metadata": metadata, "spec": spec})
-        assert await rows.DeviceRow(MANNERS, clocks.Clock(1000.0)).bring(store, seen()) == 1
-        found = await store.store.get(ref)
-        assert [other] == found["spec"]["devices"]
-        assert f"{label}model" not in found["metadata"]["labels"]
-        assert found["metadata"]["labels"][f"{label}partition-policy"] == "theirs"
+        assert await rows.DeviceRow(MANNERS, clocks.Clock(1000.0)).bring(store, node_view()) == 1
+        device = await store.store.get(ref)
+        assert [foreign] == device["spec"]["devices"]
+        assert f"{label}model" not in device["metadata"]["labels"]
+        assert device["metadata"]["labels"][f"{label}partition-policy"] == "theirs"
 
     play(ram, body)
 
@@ -289,40 +289,40 @@ def test_an_older_definition_is_adapted_to(ram: Path) -> None:
     async def body() -> None:
         old = kinds.NODE_RESOURCE_TOPOLOGIES
         async with cluster(ram, [old]) as (_, client, store):
-            await rows.TopologyRow(MANNERS, clocks.Clock(1000.0)).bring(client, seen())
+            await rows.TopologyRow(MANNERS, clocks.Clock(1000.0)).bring(client, node_view())
             assert (await store.get(objects.Ref(old, NODE)))["zones"]
 
     asyncio.run(asyncio.wait_for(body(), 30))
 
 
-def _fails(it: writing.Writers, name: str) -> bool:
-    return it.health[name].failures > 5
+def _keeps_failing(running: writing.Writers, name: str) -> bool:
+    return running.health[name].failures > 5
 
 
 def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
-    """The others are written; the missing ones are tried again, and said once."""
-    log.configure("warning", "json", stream=(said := io.StringIO()))
+    """The others are written; the missing ones are tried again, and logged once."""
+    log.configure("warning", "json", stream=(log_text := io.StringIO()))
 
     async def body() -> None:
         async with cluster(ram, [NRT.kind]) as (_, client, store):
-            it = writers(client, seen(), slow=0.02, clock=Racing(1000.0))
-            it.start()
+            running = writers(client, node_view(), slow=0.02, clock=Racing(1000.0))
+            running.start()
             try:
                 served = ("NodeResourceTopology", "Node status")
-                await deadline.comes(lambda: all(it.health[name].ok for name in served))
+                await deadline.comes(lambda: all(running.health[name].ok for name in served))
                 for name in ("NodeMetric", "Device"):
-                    await deadline.comes(functools.partial(_fails, it, name))
+                    await deadline.comes(functools.partial(_keeps_failing, running, name))
             finally:
-                await it.stop()
-            assert not it.health["NodeMetric"].ok
+                await running.stop()
+            assert not running.health["NodeMetric"].ok
             assert (await store.get(NRT))["zones"]
 
     try:
         asyncio.run(asyncio.wait_for(body(), 30))
     finally:
         structlog.reset_defaults()
-    told = [json.loads(line).get("kind") for line in said.getvalue().splitlines()]
-    assert [told.count(name) for name in ("NodeMetric", "Device")] == [1, 1]
+    logged = [json.loads(line).get("kind") for line in log_text.getvalue().splitlines()]
+    assert [logged.count(name) for name in ("NodeMetric", "Device")] == [1, 1]
 
 
 FAULTS: dict[str, dict[str, Any]] = {
@@ -345,13 +345,13 @@ def test_everything_converges_after_failures(ram: Path, row: str) -> None:
         async with cluster(ram, CUSTOM) as (serving, client, store):
             await store.create(kinds.NODE_METRICS, {"metadata": {"name": NODE}})
             serving.faults.add(Fault(**FAULTS[row], times=12))
-            it = writers(client, seen(), slow=0.02, clock=Racing(1000.0))
-            it.start()
+            running = writers(client, node_view(), slow=0.02, clock=Racing(1000.0))
+            running.start()
             try:
-                await deadline.comes(lambda: all(one.ok for one in it.health.values()))
+                await deadline.comes(lambda: all(health.ok for health in running.health.values()))
                 await deadline.comes(lambda: serving.faults.next("", "", watch=False) is None)
             finally:
-                await it.stop()
+                await running.stop()
             assert "status" in await store.get(METRIC)
             assert (await store.get(NRT))["zones"]
 

@@ -23,9 +23,9 @@ FOLDERS = (
     *(
         f"tests/{name}"
         for name in (
-            *("agent", "apply", "bench", "browser", "client", "config", "conformance", "demo"),
-            *("history", "host", "http", "kit", "kube", "kubeapi", "model", "oracle", "policy"),
-            *("rpc", "state", "tools"),
+            *("agent", "apply", "bench", "browser", "cli", "client", "cluster", "config"),
+            *("conformance", "demo", "deploy", "docs", "history", "host", "http", "kit", "kube"),
+            *("kubeapi", "model", "oracle", "policy", "report", "rpc", "state", "tools"),
         )
     ),
 )

@@ -16,14 +16,14 @@ from tests.kit import structural as kit
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "crds"
 EXAMPLES = Path(__file__).parents[3] / "fixtures" / "cluster" / "objects"
-DOCUMENTS = {one["metadata"]["name"]: one for one in definitions.documents()}
+DOCUMENTS = {document["metadata"]["name"]: document for document in definitions.documents()}
 
 
 def _schemas() -> list[Any]:
     return [
         pytest.param(version["schema"]["openAPIV3Schema"], id=f"{name}/{version['name']}")
-        for name, one in DOCUMENTS.items()
-        for version in one["spec"]["versions"]
+        for name, document in DOCUMENTS.items()
+        for version in document["spec"]["versions"]
     ]
 
 
@@ -72,11 +72,14 @@ def test_reservations_print_as_the_peers_do() -> None:
 def test_for_older_servers_without_what_they_refuse(capsys: pytest.CaptureFixture[str]) -> None:
     """``selectableFields`` came with 1.30; nothing else is left out."""
     assert cli.main(["crds", "--before-1.30"]) == 0
-    printed = {one["metadata"]["name"]: one for one in yaml.safe_load_all(capsys.readouterr().out)}
+    printed = {
+        document["metadata"]["name"]: document
+        for document in yaml.safe_load_all(capsys.readouterr().out)
+    }
 
     assert printed.keys() == DOCUMENTS.keys()
-    for name, one in DOCUMENTS.items():
-        for new in one["spec"]["versions"]:
+    for name, document in DOCUMENTS.items():
+        for new in document["spec"]["versions"]:
             plain = {key: value for key, value in new.items() if key != "selectableFields"}
             assert plain in printed[name]["spec"]["versions"]
 
@@ -85,7 +88,7 @@ def test_what_is_shipped_is_what_is_printed() -> None:
     """``deploy/crds`` holds one file for each kind, as ``koordlet crds`` prints it now."""
     shipped = {path.stem: path.read_text() for path in SHIPPED.glob("*.yaml")}
 
-    assert {name: crds.text(one) for name, one in DOCUMENTS.items()} == shipped, (
+    assert {name: crds.text(document) for name, document in DOCUMENTS.items()} == shipped, (
         "koordlet crds --directory deploy/crds"
     )
     assert [yaml.safe_load(text) for text in shipped.values()] == [
@@ -96,9 +99,9 @@ def test_what_is_shipped_is_what_is_printed() -> None:
 def examples() -> list[Any]:
     """Objects as kubectl prints them, of the peers' documentation."""
     return [
-        pytest.param(one, id=f"{path.stem}-{number}")
+        pytest.param(body, id=f"{path.stem}-{number}")
         for path in sorted(EXAMPLES.glob("*.yaml"))
-        for number, one in enumerate(yaml.safe_load_all(path.read_text()))
+        for number, body in enumerate(yaml.safe_load_all(path.read_text()))
     ]
 
 
@@ -107,9 +110,9 @@ def test_examples_are_accepted(body: dict[str, Any]) -> None:
     """Each example passes its schema, loses nothing, and is an object of its model."""
     group, _, version = body["apiVersion"].partition("/")
     row = next(
-        one
-        for one in definitions.DEFINITIONS
-        if (one.kind.group, one.kind.name) == (group, body["kind"])
+        definition
+        for definition in definitions.DEFINITIONS
+        if (definition.kind.group, definition.kind.name) == (group, body["kind"])
     )
     kept = kit.admitted(definitions.document(row), version, body)
 
@@ -119,7 +122,7 @@ def test_examples_are_accepted(body: dict[str, Any]) -> None:
     )
     assert _covers(kept, body)
     fields = {
-        key: one for key, one in body.items() if key not in {"apiVersion", "kind", "metadata"}
+        key: part for key, part in body.items() if key not in {"apiVersion", "kind", "metadata"}
     }
     row.model.model_validate(fields)
 
@@ -127,7 +130,7 @@ def test_examples_are_accepted(body: dict[str, Any]) -> None:
 def _covers(kept: Any, body: Any) -> bool:
     """Whether everything of the one is in the other."""
     if isinstance(body, dict):
-        return all(name in kept and _covers(kept[name], one) for name, one in body.items())
+        return all(name in kept and _covers(kept[name], part) for name, part in body.items())
     if isinstance(body, list):
         return len(kept) == len(body) and all(map(_covers, kept, body))
     return bool(kept == body)

@@ -15,22 +15,22 @@ def entry(manager: str, time: str, fields: Any = None) -> dict[str, Any]:
     return {"manager": manager, "operation": "Update", "time": time, "fieldsV1": owned}
 
 
-def made(*entries: Any) -> dict[str, Any]:
-    """An object with these."""
+def object_with(*entries: Any) -> dict[str, Any]:
+    """An object whose fields these managers own."""
     return {"metadata": {"managedFields": list(entries)}}
 
 
 def test_who_still_writes() -> None:
     """Whoever was last heard of long before the newest write of anybody is gone."""
-    there = made(
+    there = object_with(
         entry("old", "2026-11-21T10:00:00Z"),
         entry("new", "2026-11-21T10:10:01Z"),
         entry("kubelet", "2026-11-21T10:15:00Z", {"f:status": {"f:capacity": {}}}),
     )
     path = ("status", "capacity", "x/y")
 
-    assert [one.manager for one in holders.of(there, *path)] == ["old", "new"]
-    assert [one.manager for one in holders.writing(there, *path)] == ["new"]
+    assert [owner.manager for owner in holders.of(there, *path)] == ["old", "new"]
+    assert [owner.manager for owner in holders.writing(there, *path)] == ["new"]
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_who_still_writes() -> None:
         {},
         {"metadata": None},
         {"metadata": {"managedFields": {}}},
-        made(None, 1, {}, {"fieldsV1": 1}),
-        made(entry("m", "x", {"f:status": None})),
+        object_with(None, 1, {}, {"fieldsV1": 1}),
+        object_with(entry("m", "x", {"f:status": None})),
     ],
 )
 def test_what_cannot_be_read_is_nobodys(broken: dict[str, Any]) -> None:
@@ -50,6 +50,7 @@ def test_what_cannot_be_read_is_nobodys(broken: dict[str, Any]) -> None:
 
 def test_a_time_that_cannot_be_read_is_now() -> None:
     """Who is not known to be gone is there."""
-    there = made(entry("a", "yesterday"), entry("b", "2026-11-21T10:15:00Z"))
+    there = object_with(entry("a", "yesterday"), entry("b", "2026-11-21T10:15:00Z"))
 
-    assert [o.manager for o in holders.writing(there, "status", "capacity", "x/y")] == ["a", "b"]
+    writing = holders.writing(there, "status", "capacity", "x/y")
+    assert [owner.manager for owner in writing] == ["a", "b"]

@@ -20,10 +20,10 @@ AT = 1000.0
 
 def past(seconds: int = 320) -> series.History:
     """A node at 1.5 cores and 1 GiB, one pod at 100 m and 10 MiB, second by second."""
-    made = series.History()
+    history = series.History()
     for second in range(seconds):
         at = AT - seconds + 1 + second
-        made.take(
+        history.take(
             {
                 "node": reading(at, {"": 0}, meter.CPU, 1.5 * at, meter.WORKING_SET, 1 << 30),
                 "groups": reading(
@@ -31,8 +31,8 @@ def past(seconds: int = 320) -> series.History:
                 ),
             }
         )
-        made.share(reading(at, {}), PODS)
-    return made
+        history.share(reading(at, {}), PODS)
+    return history
 
 
 def reading(at: float, slots: dict[str, int], *values: Any) -> counters.Reading:
@@ -54,8 +54,8 @@ PODS = tuple(
 )
 
 
-def seen() -> view.ReportView:
-    """A view at the end of that."""
+def used_view() -> view.ReportView:
+    """A view at the end of that history."""
     base = views.view(PODS)
     return dataclasses.replace(
         base,
@@ -66,7 +66,7 @@ def seen() -> view.ReportView:
 
 def status(known: series.History) -> dict[str, Any]:
     """The whole status."""
-    now, want = seen(), metric_object.CollectPolicy()
+    now, want = used_view(), metric_object.CollectPolicy()
     return metric_object.status(
         now,
         metric_object.node(now, known, want),
@@ -75,7 +75,7 @@ def status(known: series.History) -> dict[str, Any]:
     )
 
 
-def test_what_is_said() -> None:
+def test_use_is_reported_in_the_peers_units() -> None:
     """Averages and quantiles in the peer's units; a pod without samples is left out."""
     written = status(past())
     usage = written["nodeMetric"]
@@ -99,10 +99,10 @@ def test_what_is_said() -> None:
     assert "prodPeakMetric" not in written
 
 
-def _near(found: dict[str, str]) -> dict[str, str]:
+def _near(amounts: dict[str, str]) -> dict[str, str]:
     """Rates of floats are truncated: 99.999 m is 99 m."""
-    milli = int(found["cpu"].removesuffix("m"))
-    return {**found, "cpu": f"{round(milli + 0.5, -1):.0f}m"}
+    milli = int(amounts["cpu"].removesuffix("m"))
+    return {**amounts, "cpu": f"{round(milli + 0.5, -1):.0f}m"}
 
 
 def test_a_cold_start_is_an_empty_map() -> None:

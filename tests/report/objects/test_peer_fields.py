@@ -150,13 +150,13 @@ ANNOTATIONS: dict[str, dict[str, Check]] = {
 def leaves(value: Any, at: str, known: set[str]) -> Iterator[tuple[str, Any]]:
     """Path and value of each field, with the stars of the table."""
     if isinstance(value, Mapping):
-        for name, one in value.items():
+        for name, item in value.items():
             where = f"{at}.{name}" if at else name
             star = f"{at}.*" if at else "*"
-            yield from leaves(one, star if star in known else where, known)
+            yield from leaves(item, star if star in known else where, known)
     elif isinstance(value, list):
-        for one in value:
-            yield from leaves(one, f"{at}[]", known)
+        for item in value:
+            yield from leaves(item, f"{at}[]", known)
     else:
         yield at, value
 
@@ -164,17 +164,19 @@ def leaves(value: Any, at: str, known: set[str]) -> Iterator[tuple[str, Any]]:
 def problems(table: Mapping[str, Check], body: Any) -> list[str]:
     """What a program of the peers would not understand, or would miss."""
     rows = {path.removeprefix("!"): check for path, check in table.items()}
-    found = list(leaves(body, "", set(rows)))
-    wrong = [f"{path}: nobody declares it" for path, _ in found if path not in rows]
-    wrong += [f"{path}: {one!r}" for path, one in found if path in rows and not rows[path](one)]
-    there = {path for path, _ in found}
+    fields = list(leaves(body, "", set(rows)))
+    wrong = [f"{path}: nobody declares it" for path, _ in fields if path not in rows]
+    wrong += [
+        f"{path}: {value!r}" for path, value in fields if path in rows and not rows[path](value)
+    ]
+    there = {path for path, _ in fields}
     needed = {path[1:] for path in table if path.startswith("!")}
     return wrong + [f"{path}: missing" for path in sorted(needed - there)]
 
 
 def with_gpu() -> view.ReportView:
     """A node that has one, and a network card for RDMA."""
-    seen = test_topology_object.seen()
+    base = test_topology_object.node_view()
     gpu = topology.Device(
         address="0000:3b:00.0", device_class="0x030200", kind="gpu", driver="nvidia", node=1
     )
@@ -188,20 +190,20 @@ def with_gpu() -> view.ReportView:
     )  # fmt: skip
     function = dataclasses.replace(card, address="0000:5e:00.1", functions=(), virtual=True)
     devices = (gpu, card, function)
-    machine = dataclasses.replace(seen.snapshot.topology, devices=devices)
-    return dataclasses.replace(seen, snapshot=dataclasses.replace(seen.snapshot, topology=machine))
+    machine = dataclasses.replace(base.snapshot.topology, devices=devices)
+    return dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, topology=machine))
 
 
 def test_the_topology() -> None:
     """Every field, in both views of what is available."""
-    for how in topology_object.AvailableView:
-        body = topology_object.render(test_topology_object.seen(), how)
+    for available in topology_object.AvailableView:
+        body = topology_object.render(test_topology_object.node_view(), available)
         assert problems(TOPOLOGY, body) == []
 
 
 def test_annotations() -> None:
     """All that are written are theirs or ours by name, and each decodes."""
-    body = topology_object.render(test_topology_object.seen())
+    body = topology_object.render(test_topology_object.node_view())
     written = body["metadata"]["annotations"]
     plain = {"topology.node.k8s.io/fingerprint"}
 
@@ -237,11 +239,11 @@ def test_the_device() -> None:
     assert (
         card["type"], card["id"], card["resources"]
     ) == ("rdma", "0000:5e:00.0", {"koordinator.sh/rdma": "100"})  # fmt: skip
-    assert [one["busID"] for one in card["vfGroups"][0]["vfs"]] == ["0000:5e:00.1", "0000:5e:00.2"]
+    assert [vf["busID"] for vf in card["vfGroups"][0]["vfs"]] == ["0000:5e:00.1", "0000:5e:00.2"]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "problem"),
     [
         ({"zones": [{"Name": "node-0"}]}, "nobody declares it"),
         ({"topologyPolicies": ["single-numa-node"]}, "topologyPolicies[]"),
@@ -249,8 +251,8 @@ def test_the_device() -> None:
         ({"zones": [{"name": "node-0", "costs": [{"name": "node-0", "value": "10"}]}]}, "'10'"),
     ],
 )
-def test_the_tables_find_faults(change: dict[str, Any], said: str) -> None:
+def test_the_tables_find_faults(change: dict[str, Any], problem: str) -> None:
     """Another spelling, another type, something left out."""
-    body = {**topology_object.render(test_topology_object.seen()), **change}
+    body = {**topology_object.render(test_topology_object.node_view()), **change}
 
-    assert any(said in line for line in problems(TOPOLOGY, body))
+    assert any(problem in line for line in problems(TOPOLOGY, body))

@@ -23,17 +23,17 @@ def device(name: str, **capacity: Capacity) -> prepared_claim.OfferedDevice:
 def rendered(*devices: prepared_claim.OfferedDevice, node: str = "n1") -> list[dict[str, object]]:
     """The slices, of a valid generation."""
     offer = prepared_claim.DeviceOffer(driver="koordlet.cpu", devices=devices)
-    made = resource_slices.render(node, offer)
-    for body in made:
+    bodies = resource_slices.render(node, offer)
+    for body in bodies:
         spec = {**body["spec"], "pool": {**body["spec"]["pool"], "generation": 1}}
         kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
         assert validation.faults({**kind, **body, "spec": spec}) == []
-    return made
+    return bodies
 
 
 def test_a_device_with_its_attributes_and_amounts() -> None:
     """Whole cores from the smallest on; one group each; a range without room is one value."""
-    [made] = rendered(
+    [body] = rendered(
         device(
             "numa-0",
             cpu=Capacity(value=6, least=2, step=2),
@@ -42,7 +42,7 @@ def test_a_device_with_its_attributes_and_amounts() -> None:
         )
     )
 
-    assert made["spec"] == {
+    assert body["spec"] == {
         "driver": "koordlet.cpu",
         "nodeName": "n1",
         "pool": {"name": "n1", "resourceSliceCount": 1},
@@ -80,11 +80,11 @@ def test_a_device_with_its_attributes_and_amounts() -> None:
 
 def test_many_devices_are_several_slices_of_one_pool() -> None:
     """300 cores: 128, 128, 44, in order."""
-    made = rendered(*(device(f"core-{n}", cpu=Capacity(value=1)) for n in range(300)))
+    bodies = rendered(*(device(f"core-{n}", cpu=Capacity(value=1)) for n in range(300)))
 
-    sizes = [len(body["spec"]["devices"]) for body in made]  # type: ignore[index]
-    counts = {body["spec"]["pool"]["resourceSliceCount"] for body in made}  # type: ignore[index]
-    names = {body["metadata"]["name"] for body in made}  # type: ignore[index]
+    sizes = [len(body["spec"]["devices"]) for body in bodies]  # type: ignore[index]
+    counts = {body["spec"]["pool"]["resourceSliceCount"] for body in bodies}  # type: ignore[index]
+    names = {body["metadata"]["name"] for body in bodies}  # type: ignore[index]
     assert (sizes, counts, len(names)) == ([128, 128, 44], {3}, 3)
 
 
@@ -93,8 +93,8 @@ def test_a_long_name_of_a_node_is_cut() -> None:
     names = []
     for last in "ab":
         node = ".".join(["a" * 63] * 3 + ["b" * 58 + last])
-        [made] = rendered(device("numa-0", cpu=Capacity(value=1)), node=node)
-        names.append(made["metadata"]["name"])  # type: ignore[index]
+        [body] = rendered(device("numa-0", cpu=Capacity(value=1)), node=node)
+        names.append(body["metadata"]["name"])  # type: ignore[index]
 
     assert max(map(len, names)) <= 253
     assert len(set(names)) == 2
@@ -103,8 +103,8 @@ def test_a_long_name_of_a_node_is_cut() -> None:
 def test_generations_and_whose_slices_they_are() -> None:
     """The highest of the slices that stand there; others' slices are others'."""
     there = [{"spec": {"pool": {"generation": n}}} for n in (3, 7)]
-    [made] = rendered(device("numa-0", cpu=Capacity(value=1)))
+    [body] = rendered(device("numa-0", cpu=Capacity(value=1)))
 
     assert (resource_slices.generation(there), resource_slices.generation([])) == (7, 0)
-    assert resource_slices.ours(made)
+    assert resource_slices.ours(body)
     assert not resource_slices.ours({"metadata": {"name": "other"}})

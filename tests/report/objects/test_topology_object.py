@@ -15,11 +15,11 @@ from koordlet.report.objects import topology_object
 from tests.kit import structural, views
 
 
-def seen(**changes: Any) -> view.ReportView:
+def node_view(**changes: Any) -> view.ReportView:
     """A small machine: CPUs 0-1 reserved, 2 held by an LSE pod, 4 by the kubelet."""
     base = views.view(views.pods(2))
     node = dataclasses.replace(base.snapshot.node, name="node-a", **changes.pop("node", {}))
-    said = kubelet.Kubelet(
+    configured = kubelet.Kubelet(
         configuration=kubelet.Configuration(
             cpu_manager_policy="static",
             topology_manager_policy="single-numa-node",
@@ -35,7 +35,7 @@ def seen(**changes: Any) -> view.ReportView:
     book = ledger.Ledger(claims, base.plan.ledger.pools)
     return dataclasses.replace(
         base,
-        snapshot=dataclasses.replace(base.snapshot, node=node, kubelet=said),
+        snapshot=dataclasses.replace(base.snapshot, node=node, kubelet=configured),
         plan=dataclasses.replace(base.plan, ledger=book, **changes),
     )
 
@@ -48,13 +48,12 @@ def claim(owner: ledger.Owner, cpus: str, holder: str, **more: Any) -> ledger.Cl
 
 def resource(body: dict[str, Any], zone: int, name: str) -> dict[str, str]:
     """One resource of a zone."""
-    found = body["zones"][zone]["resources"]
-    return next(one for one in found if one["name"] == name)
+    return next(row for row in body["zones"][zone]["resources"] if row["name"] == name)
 
 
 def test_zones() -> None:
     """In the order of numbers, with costs; what is held alone is not available."""
-    body = topology_object.render(seen())
+    body = topology_object.render(node_view())
 
     assert [zone["name"] for zone in body["zones"]] == ["node-0", "node-1"]
     assert body["zones"][0]["costs"] == [
@@ -70,7 +69,7 @@ def test_zones() -> None:
 
 def test_the_peers_view() -> None:
     """Capacity, allocatable and available are one; the node's own reservation is spread."""
-    body = topology_object.render(seen(), topology_object.AvailableView.PEER)
+    body = topology_object.render(node_view(), topology_object.AvailableView.PEER)
     assert tuple(resource(body, 0, "cpu").values())[1:] == ("4", "4", "4")
 
     kept = {
@@ -78,15 +77,15 @@ def test_the_peers_view() -> None:
         "capacity": {"cpu": 7000},
         "allocatable": {"cpu": 5001},
     }
-    body = topology_object.render(seen(node=kept), topology_object.AvailableView.PEER)
+    body = topology_object.render(node_view(node=kept), topology_object.AvailableView.PEER)
     assert tuple(resource(body, 0, "cpu").values())[1:] == ("4", "3", "3")
     assert body["metadata"]["labels"][topology_object.NUMA_RESERVATION] == "true"
 
 
 def test_annotations() -> None:
     """Shape and spelling of every annotation that the peer's scheduler reads."""
-    found = topology_object.render(seen())["metadata"]["annotations"]
-    read = {key: json.loads(text) for key, text in found.items() if text[0] in '{["n'}
+    annotations = topology_object.render(node_view())["metadata"]["annotations"]
+    read = {key: json.loads(text) for key, text in annotations.items() if text[0] in '{["n'}
     prefix = "node.koordinator.sh/"
 
     assert read[f"{prefix}cpu-topology"]["detail"][0] == {
@@ -111,22 +110,22 @@ def test_annotations() -> None:
         "policy": "static",
         "reservedCPUs": "0",
     }
-    assert found["topology.node.k8s.io/fingerprint"].startswith("pfp0v001")
-    assert f"{prefix}system-qos-resource" not in found
+    assert annotations["topology.node.k8s.io/fingerprint"].startswith("pfp0v001")
+    assert f"{prefix}system-qos-resource" not in annotations
 
 
 def test_an_empty_list_of_allocations_is_null() -> None:
     """As the peer writes it."""
-    now = dataclasses.replace(seen(), plan=views.made_plan())
-    found = topology_object.render(now)["metadata"]["annotations"]
+    now = dataclasses.replace(node_view(), plan=views.made_plan())
+    annotations = topology_object.render(now)["metadata"]["annotations"]
 
-    assert found[topology_object.POD_ALLOCS] == "null"
+    assert annotations[topology_object.POD_ALLOCS] == "null"
 
 
 def test_zones_of_an_offer() -> None:
     """Batch resources stand beside the others."""
     offer = best_effort.Offer(zones={1: {resources.BATCH_CPU: 1500}})
-    body = topology_object.render(seen(offer=offer))
+    body = topology_object.render(node_view(offer=offer))
 
     assert resource(body, 1, resources.BATCH_CPU)["available"] == "1500"
 
@@ -134,7 +133,7 @@ def test_zones_of_an_offer() -> None:
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
 def test_it_passes_the_schema(version: str) -> None:
     """A server keeps every field, and it is an object of the model."""
-    body = topology_object.render(seen())
+    body = topology_object.render(node_view())
     row = definitions.find("noderesourcetopologies")
     kept = structural.admitted(definitions.document(row), version, body)
 
@@ -145,7 +144,7 @@ def test_it_passes_the_schema(version: str) -> None:
 
 def test_foreign_content_stays() -> None:
     """Annotations, resources, attributes of others; zones that are not here go."""
-    ours = topology_object.render(seen())
+    ours = topology_object.render(node_view())
     there = {
         "metadata": {
             "labels": {"x": "y"},
@@ -167,7 +166,7 @@ def test_foreign_content_stays() -> None:
     }
     body = topology_object.laid_over(there, ours)
 
-    assert {one["name"] for one in body["zones"][0]["resources"]} == {"vendor/nic", "cpu", "memory"}
+    assert {row["name"] for row in body["zones"][0]["resources"]} == {"vendor/nic", "cpu", "memory"}
     assert (resource(body, 0, "cpu")["capacity"], body["zones"][0]["parent"]) == ("4", "socket-0")
     assert [zone["name"] for zone in body["zones"]] == ["node-0", "node-1"]
     assert {"name": "vendor", "value": "1"} in body["attributes"]
