@@ -35,7 +35,6 @@ def test_pods_of_a_real_kubelet_on_cgroup_v2(runtime: str) -> None:
         words = ["python3", "tests/vm/probes/kubelet_node.py", runtime, PROGRAMS, PACKAGES, LAB]
         done = guest.run(words, env=fetched.environment(400), timeout=1500).check()
     seen: dict[str, Any] = json.loads(done.stdout)
-    import pathlib
 
     first = {"own": "4-5", "web": "1-3,6-7", "batch": "1-7"}
     assert [seen["first"], *seen["starts"]["cpus"], seen["again"]] == [first] * 3, seen["log"]
