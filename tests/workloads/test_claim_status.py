@@ -32,16 +32,16 @@ OFFER = prepared_claim.DeviceOffer(
 )
 
 
-def decoded(body: Any, uid: str = "claim-a") -> prepared_claim.PreparedClaim:
+def decode(body: Any, uid: str = "claim-a") -> prepared_claim.PreparedClaim:
     """The claim as this node has it."""
     node = prepared_claims.NODE
     return claim_status.decode(body, uid=uid, node=node, offer=OFFER, wall=5.0)
 
 
-def refused(body: Any, uid: str = "claim-a") -> str:
+def refuse(body: Any, uid: str = "claim-a") -> str:
     """Why it cannot be prepared."""
     with pytest.raises(claim_status.ClaimError) as caught:
-        decoded(body, uid)
+        decode(body, uid)
     assert "claim t/a" in str(caught.value)
     return str(caught.value)
 
@@ -56,23 +56,23 @@ def test_amounts_of_each_device() -> None:
         {**result("numa-0", cpu="1"), "pool": "n2"},
         {**result("numa-0", "look", cpu="1"), "adminAccess": True},
     )
-    made = decoded(body)
+    claim = decode(body)
 
-    assert made.cpus == (
+    assert claim.cpus == (
         prepared_claim.CpuShare(request="cpus", device="numa-0", within=CPUS, count=2),
     )
-    assert made.caches == (
+    assert claim.caches == (
         prepared_claim.CacheShare(request="cache/wide", device="cache-7", cache=7, ways=4),
     )
-    assert (made.uid, made.holder, made.since) == ("claim-a", "claim/t/a", 5.0)
+    assert (claim.uid, claim.holder, claim.since) == ("claim-a", "claim/t/a", 5.0)
     assert claim_status.users(body) == ("uid-p",)
-    assert made.of("t", ("a/cache",), made.caches)
-    assert not made.of("t", ("a/cache",), made.cpus)
+    assert claim.of("t", ("a/cache",), claim.caches)
+    assert not claim.of("t", ("a/cache",), claim.cpus)
 
 
 def test_a_scheduler_that_counts_nothing_gives_a_whole_device() -> None:
     """Before Kubernetes counts shares a claim has the device alone."""
-    assert decoded(status("a", result("numa-0"))).count == 3
+    assert decode(status("a", result("numa-0"))).count == 3
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_scheduler_that_counts_nothing_gives_a_whole_device() -> None:
 )
 def test_what_cannot_be_prepared_is_named(body: Any, why: str) -> None:
     """With the claim, and what to do about it."""
-    assert why in refused(body)
+    assert why in refuse(body)
 
 
 def test_a_claim_of_the_same_name_is_another_one() -> None:
     """The kubelet asked for one that is gone."""
-    assert "it was made anew" in refused(status("a", result("numa-0", cpu="1")), "claim-old")
+    assert "it was made anew" in refuse(status("a", result("numa-0", cpu="1")), "claim-old")

@@ -17,14 +17,14 @@ def read(annotation: str | None = None, **labels: str) -> tuple[dict[str, Any], 
     problems: list[str] = []
     notes = {} if annotation is None else {colocation.ANNOTATION: annotation}
     keys = {PREFIX + key.replace("_", "-"): text for key, text in labels.items()}
-    found = colocation.of_node(keys, notes, problems)
+    strategy = colocation.of_node(keys, notes, problems)
     names = strategies.Colocation.__dataclass_fields__
-    said = {name: getattr(found, name) for name in names} if found is not None else {}
-    return {name: value for name, value in said.items() if value is not None}, problems
+    values = {name: getattr(strategy, name) for name in names} if strategy is not None else {}
+    return {name: value for name, value in values.items() if value is not None}, problems
 
 
 @pytest.mark.parametrize(
-    ("annotation", "labels", "said"),
+    ("annotation", "labels", "expected"),
     [
         (None, {}, {}),
         (
@@ -51,24 +51,24 @@ def read(annotation: str | None = None, **labels: str) -> tuple[dict[str, Any], 
     ],
 )
 def test_labels_lie_over_the_annotation(
-    annotation: str | None, labels: dict[str, str], said: dict[str, Any]
+    annotation: str | None, labels: dict[str, str], expected: dict[str, Any]
 ) -> None:
     """Field by field, without a word where all of it makes sense."""
-    assert (said, []) == read(annotation, **labels)
+    assert (expected, []) == read(annotation, **labels)
 
 
 @pytest.mark.parametrize("text", ["", "-0.1", "x", "nan", "inf", "1e300", "1_0", "0.5%"])
 def test_a_label_that_is_no_part_costs_itself(text: str) -> None:
     """The annotation shows through, and one problem names the label."""
-    said, problems = read('{"cpuReclaimThresholdPercent": 70}', cpu_reclaim_ratio=text)
+    strategy, problems = read('{"cpuReclaimThresholdPercent": 70}', cpu_reclaim_ratio=text)
 
-    assert said == {"cpu_reclaim_threshold_percent": 70}
+    assert strategy == {"cpu_reclaim_threshold_percent": 70}
     assert len(problems) == 1
     assert f"label {PREFIX}cpu-reclaim-ratio: expected a fraction such as 0.6" in problems[0]
 
 
 @pytest.mark.parametrize(
-    ("annotation", "said"),
+    ("annotation", "expected"),
     [
         ("x", {}),
         ("7", {}),
@@ -77,25 +77,25 @@ def test_a_label_that_is_no_part_costs_itself(text: str) -> None:
         ('{"cpuReclaimThresholdPercnt": 7}', {}),
     ],
 )
-def test_what_an_annotation_says_wrongly_costs_itself(annotation: str, said: object) -> None:
+def test_what_an_annotation_says_wrongly_costs_itself(annotation: str, expected: object) -> None:
     """One problem names annotation and field."""
-    found, problems = read(annotation)
+    strategy, problems = read(annotation)
 
-    assert said == found
+    assert expected == strategy
     assert len(problems) == 1
     assert problems[0].startswith(f"annotation {colocation.ANNOTATION}: ")
 
 
 def test_the_map_knows_the_static_mode() -> None:
     """Its three fields are read, not read past."""
-    said = '{"midReclaimMode": "static", "midStaticCPUReservedPercent": 20, "extensions": {}}'
-    found = sloconfig.decode({colocation.KEY: said}, {})
+    text = '{"midReclaimMode": "static", "midStaticCPUReservedPercent": 20, "extensions": {}}'
+    slo = sloconfig.decode({colocation.KEY: text}, {})
 
     assert (
-        found.problems,
-        found.colocation.mid_reclaim_mode,
-        found.colocation.mid_static_cpu_reserved_percent,
-        found.colocation.mid_static_memory_reserved_percent,
+        slo.problems,
+        slo.colocation.mid_reclaim_mode,
+        slo.colocation.mid_static_cpu_reserved_percent,
+        slo.colocation.mid_static_memory_reserved_percent,
     ) == ((), "static", 20, 0)
 
 
@@ -109,9 +109,9 @@ def test_a_node_brings_its_own_strategy() -> None:
             "labels": {PREFIX + "cpu-reclaim-ratio": "x"},
         },
     }
-    found = nodes.decode(body)
+    node = nodes.decode(body)
     collected = manifests.collect([body], "file")
 
-    assert strategies.Colocation(enable=True) == found.colocation
-    assert len(found.problems) == 1
-    assert any("cpu-reclaim-ratio" in one for one in collected.warnings)
+    assert strategies.Colocation(enable=True) == node.colocation
+    assert len(node.problems) == 1
+    assert any("cpu-reclaim-ratio" in warning for warning in collected.warnings)

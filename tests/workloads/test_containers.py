@@ -21,7 +21,7 @@ def tree(*paths: str) -> tuple[set[str], Callable[[str], Iterable[str]]]:
     }
 
     def children(path: str) -> Iterable[str]:
-        return sorted(one for one in every if one.rpartition("/")[0] == path)
+        return sorted(group for group in every if group.rpartition("/")[0] == path)
 
     return every, children
 
@@ -29,11 +29,11 @@ def tree(*paths: str) -> tuple[set[str], Callable[[str], Iterable[str]]]:
 def test_a_pod_is_where_its_containers_are() -> None:
     """After a change of driver the old tree stays behind, empty."""
     for full, empty in ((OLD, NEW), (NEW, OLD)):
-        seen = containers.find(tree(f"{full}/{ONE}", f"{full}/{TWO}", empty)[0])
+        scan = containers.find(tree(f"{full}/{ONE}", f"{full}/{TWO}", empty)[0])
 
-        assert {"aa-1": full} == {uid: one.group for uid, one in seen.pods.items()}
-        assert {ONE, TWO} == {one.id for one in seen.pods["aa-1"].containers}
-        assert len(seen.trees) == 2
+        assert {"aa-1": full} == {uid: below.group for uid, below in scan.pods.items()}
+        assert {ONE, TWO} == {container.id for container in scan.pods["aa-1"].containers}
+        assert len(scan.trees) == 2
 
 
 def test_the_walk_stays_out_of_containers() -> None:
@@ -46,7 +46,7 @@ def test_the_walk_stays_out_of_containers() -> None:
 
     assert f"{OLD}/{ONE}/inside" not in walked
     assert every - {f"{OLD}/{ONE}/inside", f"{OLD}/{ONE}/inside/deep"} == walked
-    assert sorted(one.root.split("/")[0] for one in containers.trees(children)) == [
+    assert sorted(below.root.split("/")[0] for below in containers.trees(children)) == [
         "docker",
         "kubepods",
     ]
@@ -54,22 +54,23 @@ def test_the_walk_stays_out_of_containers() -> None:
 
 def test_what_nobody_declared() -> None:
     """What is in no declared group and has no declared id; a pause container is its pod's."""
-    seen = containers.find(tree(f"{OLD}/{ONE}", f"{OLD}/{TWO}", ALONE)[0])
+    scan = containers.find(tree(f"{OLD}/{ONE}", f"{OLD}/{TWO}", ALONE)[0])
     declared = moments.workload("a", group=OLD, containers=(pod.Container(name="c", id=ONE),))
     by_id = moments.workload("d", group=None, containers=(pod.Container(name="d", id=THREE),))
 
-    assert [one.group for one in containers.unmanaged(seen, [declared])] == [ALONE]
-    assert not containers.unmanaged(seen, [declared, by_id])
-    assert len(containers.unmanaged(seen, [])) == 3
+    [stranger] = containers.unmanaged(scan, [declared])
+    assert stranger.group == ALONE
+    assert not containers.unmanaged(scan, [declared, by_id])
+    assert len(containers.unmanaged(scan, [])) == 3
 
 
 def test_containers_below_a_pod() -> None:
     """Ids of the children, without monitors and strangers; what crun nests is where they live."""
-    scopes = [f"a/crio-{one}.scope" for one in (ONE, TWO)]
+    scopes = [f"a/crio-{identity}.scope" for identity in (ONE, TWO)]
     nested = f"{scopes[1]}/container"
     _, children = tree(
         scopes[0], nested, f"a/crio-conmon-{ONE}.scope", "a/other", f"a/{THREE}/container"
     )
-    found = containers.below("a", children)
+    groups = containers.below("a", children)
 
-    assert {ONE: scopes[0], TWO: nested, THREE: f"a/{THREE}"} == found
+    assert {ONE: scopes[0], TWO: nested, THREE: f"a/{THREE}"} == groups

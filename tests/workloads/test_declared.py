@@ -34,10 +34,10 @@ GROUPS = (
 @pytest.fixture
 def host() -> KernelHost:
     """A machine with groups of every kind."""
-    made = Machine("0-1", cgroup="v2")
+    machine = Machine("0-1", cgroup="v2")
     for path in GROUPS:
-        made.mkdir(made.at(f"/sys/fs/cgroup/{path}"))
-    return made
+        machine.mkdir(machine.at(f"/sys/fs/cgroup/{path}"))
+    return machine
 
 
 def finder(host: KernelHost) -> declared.Declared:
@@ -46,10 +46,10 @@ def finder(host: KernelHost) -> declared.Declared:
     return declared.Declared(layout, tree.CgroupReader(host, layout))
 
 
-def found(host: KernelHost, match: str, kube: qos.KubeQos | None = None) -> str | None:
+def find(host: KernelHost, match: str, kube: qos.KubeQos | None = None) -> str | None:
     """The group of a match."""
-    one = moments.workload("w", match=match, group="stale", kube_qos=kube)
-    return finder(host).find([one], search=True)[0].group
+    workload = moments.workload("w", match=match, group="stale", kube_qos=kube)
+    return finder(host).find([workload], search=True)[0].group
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def found(host: KernelHost, match: str, kube: qos.KubeQos | None = None) -> str 
 )
 def test_paths_and_units(host: KernelHost, match: str, group: str | None) -> None:
     """A path is itself when it exists; a unit is looked for in slices only; nothing leads out."""
-    assert group == found(host, match)
+    assert group == find(host, match)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_pods_under_both_drivers(
     host: KernelHost, uid: str, kube: qos.KubeQos | None, group: str | None
 ) -> None:
     """A pod is found under either cgroup driver's name, in the tree of its class."""
-    assert group == found(host, f"pod={uid}", kube)
+    assert group == find(host, f"pod={uid}", kube)
 
 
 def test_units_that_come_and_go(host: KernelHost) -> None:
@@ -98,13 +98,13 @@ def test_units_that_come_and_go(host: KernelHost) -> None:
         moments.workload("a", match="unit=nginx.service"),
         moments.workload("b", match="unit=late.service"),
     ]
-    first = [one.group for one in finding.find(pods, search=True)]
+    first = [workload.group for workload in finding.find(pods, search=True)]
     host.mkdir(host.at("/sys/fs/cgroup/system.slice/late.service"))
     passes.read_all([])
-    without = [one.group for one in finding.find(pods, search=False)]
+    without = [workload.group for workload in finding.find(pods, search=False)]
     host.rmdir(host.at("/sys/fs/cgroup/system.slice/nginx.service"))
     passes.read_all([])
-    after = [one.group for one in finding.find(pods, search=True)]
+    after = [workload.group for workload in finding.find(pods, search=True)]
 
     nginx, late = "system.slice/nginx.service", "system.slice/late.service"
     assert ([nginx, None], [nginx, None], [None, late]) == (first, without, after)
@@ -112,14 +112,14 @@ def test_units_that_come_and_go(host: KernelHost) -> None:
 
 def machine(*groups: str) -> KernelHost:
     """A machine with these groups and those above them."""
-    made = Machine("0-1", cgroup="v2")
+    kernel = Machine("0-1", cgroup="v2")
     for path in groups:
         steps = path.split("/")
         for number in range(len(steps)):
-            where = made.at("/sys/fs/cgroup/" + "/".join(steps[: number + 1]))
+            where = kernel.at("/sys/fs/cgroup/" + "/".join(steps[: number + 1]))
             if not Path(where).is_dir():
-                made.mkdir(where)
-    return made
+                kernel.mkdir(where)
+    return kernel
 
 
 KIND = "kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podabc_1.slice"
@@ -129,48 +129,58 @@ ID = "a" * 64
 @pytest.mark.parametrize("group", [KIND, f"docker/{ID}/{KIND}", "kubelet/kubepods/podabc-1"])
 def test_pods_below_a_root_of_the_kubelets_own(group: str) -> None:
     """The kubelet's tree is found wherever it is, once searching is allowed."""
-    where = finder(machine(group, "kubepods"))
-    one = moments.workload("w", match="pod=abc-1", kube_qos=qos.KubeQos.GUARANTEED)
+    finding = finder(machine(group, "kubepods"))
+    workload = moments.workload("w", match="pod=abc-1", kube_qos=qos.KubeQos.GUARANTEED)
 
-    assert where.find([one], search=False)[0].group is None
-    assert group == where.find([one], search=True)[0].group
-    assert group == where.find([one], search=False)[0].group
+    assert finding.find([workload], search=False)[0].group is None
+    assert group == finding.find([workload], search=True)[0].group
+    assert group == finding.find([workload], search=False)[0].group
 
 
 def test_a_container_that_the_runtime_told_of() -> None:
     """It counts until a source lists its id, and no longer than its group is there."""
-    box, told = pod.Container(name="c"), {("abc-1", "c"): ID}
-    one = moments.workload(
-        "w", uid="abc-1", match="pod=abc-1", kube_qos=qos.KubeQos.GUARANTEED, containers=(box,)
+    container, announced = pod.Container(name="c"), {("abc-1", "c"): ID}
+    workload = moments.workload(
+        "w",
+        uid="abc-1",
+        match="pod=abc-1",
+        kube_qos=qos.KubeQos.GUARANTEED,
+        containers=(container,),
     )
-    there = f"kubepods/podabc-1/{ID}"
-    finding = finder(machine(there))
-    listed = replace(one, containers=(replace(box, id=ID),))
-    old = replace(one, containers=(replace(box, id="b" * 64),))
-    found = [
-        finding.find([each], search=True, begun=begun)[0].containers[0].group
-        for each, begun in ((one, None), (one, told), (old, told), (listed, None), (old, None))
+    group = f"kubepods/podabc-1/{ID}"
+    finding = finder(machine(group))
+    listed = replace(workload, containers=(replace(container, id=ID),))
+    old = replace(workload, containers=(replace(container, id="b" * 64),))
+    groups = [
+        finding.find([state], search=True, begun=begun)[0].containers[0].group
+        for state, begun in (
+            (workload, None),
+            (workload, announced),
+            (old, announced),
+            (listed, None),
+            (old, None),
+        )
     ]
 
-    assert [None, there, there, there, None] == found
+    assert [None, group, group, group, None] == groups
 
 
 def test_the_groups_of_containers() -> None:
     """A container is found by its id below its pod; one that is gone has no group."""
     there = f"kubepods/podabc-1/{ID}"
-    boxes = tuple(pod.Container(name=name, id=name * 64, group="stale") for name in ("a", "b"))
-    one = moments.workload(
-        "w", match="pod=abc-1", kube_qos=qos.KubeQos.GUARANTEED, containers=boxes
+    containers = tuple(pod.Container(name=name, id=name * 64, group="stale") for name in ("a", "b"))
+    workload = moments.workload(
+        "w", match="pod=abc-1", kube_qos=qos.KubeQos.GUARANTEED, containers=containers
     )
-    found = finder(machine(there)).find([one], search=True)[0]
+    running = finder(machine(there)).find([workload], search=True)[0]
 
-    assert [there, None] == [box.group for box in found.containers]
+    assert [there, None] == [container.group for container in running.containers]
 
 
 @pytest.mark.parametrize("key", ["hash", "mirror"])
 def test_an_annotation_leads_to_nobody_elses_group(key: str) -> None:
     """A static pod is known by its hash already; anybody may write one onto a pod of his own."""
-    one = moments.workload(
+    workload = moments.workload(
         "w",
         match="pod=abc-1",
         kube_qos=qos.KubeQos.BURSTABLE,
@@ -178,7 +188,7 @@ def test_an_annotation_leads_to_nobody_elses_group(key: str) -> None:
     )
     path = f"kubepods/burstable/pod{'f' * 32}"
 
-    assert finder(machine(path)).find([one], search=True)[0].group is None
+    assert finder(machine(path)).find([workload], search=True)[0].group is None
 
 
 def test_a_workload_that_is_where_it_was_is_the_same_object(host: KernelHost) -> None:
@@ -190,6 +200,6 @@ def test_a_workload_that_is_where_it_was_is_the_same_object(host: KernelHost) ->
     look.reader.rescan()
     gone = look.find(pods, search=True)
 
-    assert all(one is other for one, other in zip(first, again, strict=True))
+    assert all(before is after for before, after in zip(first, again, strict=True))
     assert (gone[0].group, first[0].group) == (None, "web/nginx")
     assert gone[1] is first[1]

@@ -42,13 +42,13 @@ LONGEST = 700
 Door = Callable[[bytes, list[str]], object]
 
 
-def _said(decode: Callable[[Any], Any]) -> Door:
+def _with_problems(decode: Callable[[Any], Any]) -> Door:
     """A decoder of an answer whose value has its problems."""
 
     def door(data: bytes, problems: list[str]) -> object:
-        found = decode(shapes.parse_bytes(data))
-        problems += found.problems
-        return found
+        value = decode(shapes.parse_bytes(data))
+        problems += value.problems
+        return value
 
     return door
 
@@ -58,20 +58,20 @@ def _object(kind: kinds.Kind, decode: Callable[[Any], Any]) -> Door:
 
     def door(data: bytes, problems: list[str]) -> object:
         listed = b'{"metadata": {"resourceVersion": "1"}, "items": [%s]}' % data
-        found = None
+        value = None
         for raw in decoding.split(listed, "test")[1]:
             body = decoding.item(raw, kind, decoding.RepairLog())
-            found = None if body is None else decode(body)
-            problems += getattr(found, "problems", ())
-        return found
+            value = None if body is None else decode(body)
+            problems += getattr(value, "problems", ())
+        return value
 
     return door
 
 
 def _manifest(data: bytes, problems: list[str]) -> object:
-    found = manifests.collect(manifests.parse(data.decode(), "file"), "file")
-    problems += found.warnings
-    return found
+    collected = manifests.collect(manifests.parse(data.decode(), "file"), "file")
+    problems += collected.warnings
+    return collected
 
 
 def _map(body: Any) -> object:
@@ -132,8 +132,8 @@ DOORS: dict[str, tuple[Door, bytes]] = {
         kubelet_pods.PodListDecoder("kubelet").decode,
         (FIXTURES / "pods.json").read_bytes(),
     ),
-    "kubelet configz": (_said(configz.decode), (FIXTURES / "configz.json").read_bytes()),
-    "kubelet stats": (_said(summary.decode), (FIXTURES / "summary.json").read_bytes()),
+    "kubelet configz": (_with_problems(configz.decode), (FIXTURES / "configz.json").read_bytes()),
+    "kubelet stats": (_with_problems(summary.decode), (FIXTURES / "summary.json").read_bytes()),
     "cpu checkpoint": (
         lambda data, _: manager_states.cpus(data.decode()),
         (FIXTURES / "cpu_manager_state").read_bytes(),
@@ -200,10 +200,10 @@ def pass_through(name: str, data: bytes) -> list[str]:
 
 def judge(problems: list[str]) -> None:
     """What a log, an event and a page of ours can show."""
-    for one in problems:
-        assert len(one) <= LONGEST, one[:200]
-        assert not any(ord(letter) < 32 for letter in one.replace("\n", " ")), one
-        json.dumps(one)
+    for problem in problems:
+        assert len(problem) <= LONGEST, problem[:200]
+        assert not any(ord(letter) < 32 for letter in problem.replace("\n", " ")), problem
+        json.dumps(problem)
 
 
 def places(body: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -45,7 +45,7 @@ class World:
 
     def names(self) -> list[str]:
         """Who is declared."""
-        return [one.name for one in self.all.value]
+        return [workload.name for workload in self.all.value]
 
 
 @pytest.fixture
@@ -136,9 +136,9 @@ def test_what_does_not_count(world: World) -> None:
     world.poll(2)
 
     assert world.names() == []
-    said = "\n".join(world.all.problems)
-    assert "folder.yaml" in said
-    assert "default/web has no koordlet.io/match" in said
+    problems = "\n".join(world.all.problems)
+    assert "folder.yaml" in problems
+    assert "default/web has no koordlet.io/match" in problems
 
 
 def test_one_name_in_two_files(world: World) -> None:
@@ -147,7 +147,7 @@ def test_one_name_in_two_files(world: World) -> None:
     world.write("a.yaml", WEB)
     world.poll()
 
-    assert [one.qos for one in world.all.value] == [qos.Qos.LSR]
+    assert [workload.qos for workload in world.all.value] == [qos.Qos.LSR]
     assert any("default/web is in two files" in why for why in world.all.problems)
 
 

@@ -29,42 +29,42 @@ POD = {"kind": "Pod", **pods.pod()}
 def test_everything_in_one_file(tmp_path: Path, form: str) -> None:
     """A List in JSON, or documents in YAML; the NodeSLO wins over the ConfigMap."""
     objects = [POD, NODE, SLO, METRIC, CONFIG]
-    where = tmp_path / "objects"
-    where.write_text(
+    path = tmp_path / "objects"
+    path.write_text(
         json.dumps({"kind": "List", "items": objects})
         if form == "json"
         else yaml.safe_dump_all(objects)
     )
-    found = manifests.load(str(where))
+    loaded = manifests.load(str(path))
 
-    assert [one.key for one in found.pods] == ["shop/web-1"]
-    assert found.node is not None
-    assert found.slo is not None
-    assert found.metric is not None
-    assert (found.node.name, found.slo.source) == ("n1", "NodeSLO")
-    assert found.metric.pods == {"a/b": {"cpu": 100}}
+    assert [pod.key for pod in loaded.pods] == ["shop/web-1"]
+    assert loaded.node is not None
+    assert loaded.slo is not None
+    assert loaded.metric is not None
+    assert (loaded.node.name, loaded.slo.source) == ("n1", "NodeSLO")
+    assert loaded.metric.pods == {"a/b": {"cpu": 100}}
 
 
 def test_the_config_map_alone() -> None:
     """It counts where there is no NodeSLO; another ConfigMap is not used."""
-    found = manifests.collect([CONFIG, {"kind": "ConfigMap"}], "f")
+    collected = manifests.collect([CONFIG, {"kind": "ConfigMap"}], "f")
 
-    assert found.slo is not None
+    assert collected.slo is not None
     assert (
-        found.slo.threshold.cpu_suppress_threshold_percent,
-        found.slo.threshold.memory_evict_threshold_percent,
+        collected.slo.threshold.cpu_suppress_threshold_percent,
+        collected.slo.threshold.memory_evict_threshold_percent,
     ) == (60, 80)
-    assert found.warnings == ("f: 1 of kind ConfigMap not used",)
+    assert collected.warnings == ("f: 1 of kind ConfigMap not used",)
 
 
 def test_one_uid_twice() -> None:
     """The later document counts; a pod that has ended holds nothing."""
     ended = {"kind": "Pod", **pods.pod(2, status__phase="Succeeded")}
     again = {"kind": "Pod", **pods.pod(1, metadata__name="other")}
-    found = manifests.collect([POD, again, ended], "f")
+    collected = manifests.collect([POD, again, ended], "f")
 
-    assert [one.key for one in found.pods] == ["shop/other"]
-    assert len(found.warnings) == 1
+    assert [pod.key for pod in collected.pods] == ["shop/other"]
+    assert len(collected.warnings) == 1
 
 
 def test_what_is_no_object_is_an_error_with_its_place() -> None:
@@ -76,10 +76,10 @@ def test_what_is_no_object_is_an_error_with_its_place() -> None:
 @pytest.mark.parametrize("item", [3, None, [], {"kind": "Pod"}, {"kind": "Pod", "metadata": {}}])
 def test_an_item_that_cannot_be_used_costs_itself(item: object) -> None:
     """A warning says which one; the pod behind it counts."""
-    found = manifests.collect([{"kind": "List", "items": [item, POD]}], "f")
+    collected = manifests.collect([{"kind": "List", "items": [item, POD]}], "f")
 
-    assert [one.key for one in found.pods] == ["shop/web-1"]
-    (warning,) = found.warnings
+    assert [pod.key for pod in collected.pods] == ["shop/web-1"]
+    (warning,) = collected.warnings
     assert warning.startswith("f: document 1: items[0]: ")
     assert warning.endswith("it is ignored")
 

@@ -14,7 +14,7 @@ BODY = {"metadata": {"name": "web", "uid": "u1", "annotations": {"koordlet.io/ma
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "match"),
     [
         ("unit=nginx.service", "unit=nginx.service"),
         (" cgroup=web/nginx ", "cgroup=web/nginx"),
@@ -24,9 +24,9 @@ BODY = {"metadata": {"name": "web", "uid": "u1", "annotations": {"koordlet.io/ma
         (" ", ""),
     ],
 )
-def test_spellings(text: str, found: str) -> None:
+def test_spellings(text: str, match: str) -> None:
     """JSON and the short one mean the same; nothing is no match."""
-    assert found == matching.parse(text)
+    assert match == matching.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -42,17 +42,17 @@ def test_what_is_no_match(text: str) -> None:
 def test_any_text(text: str) -> None:
     """It is a match, nothing, or refused: never anything else."""
     try:
-        found = matching.parse(text)
+        match = matching.parse(text)
     except ValueError:
         return
-    assert not found or found.startswith(("unit=", "cgroup="))
+    assert not match or match.startswith(("unit=", "cgroup="))
 
 
 @pytest.mark.parametrize("source", ["kubelet", "cluster"])
 def test_pods_of_a_cluster_name_nobody_elses_cgroup(source: str) -> None:
     """The annotation counts in manifests of the operator's only; elsewhere it is a problem."""
-    found = poddecode.from_object(BODY, source, "here")
+    decoded = poddecode.from_object(BODY, source, "here")
 
-    assert found.match == "pod=u1"
-    assert any(matching.ANNOTATION in why for why in found.problems)
+    assert decoded.match == "pod=u1"
+    assert any(matching.ANNOTATION in why for why in decoded.problems)
     assert poddecode.from_object(BODY, "manifest", "here").match == "unit=a.b"

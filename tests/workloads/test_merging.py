@@ -10,13 +10,13 @@ from koordlet.model import cpuset, kubelet, pod, qos
 from koordlet.workloads import merging
 
 
-def one(source: str, uid: str = "u", **fields: Any) -> pod.Pod:
+def pod_from(source: str, uid: str = "u", **fields: Any) -> pod.Pod:
     """A pod as a source tells it."""
-    made: dict[str, Any] = {"namespace": "a", "name": uid, "qos": qos.Qos.LS, **fields}
-    return pod.Pod(uid=uid, source=source, **made)
+    values: dict[str, Any] = {"namespace": "a", "name": uid, "qos": qos.Qos.LS, **fields}
+    return pod.Pod(uid=uid, source=source, **values)
 
 
-def said(*pods: pod.Pod, fresh: bool = True) -> merging.Said:
+def answer(*pods: pod.Pod, fresh: bool = True) -> merging.Said:
     """An answer."""
     return merging.Said(pods=pods, fresh=fresh)
 
@@ -24,22 +24,24 @@ def said(*pods: pod.Pod, fresh: bool = True) -> merging.Said:
 def test_the_kubelet_says_what_happens_and_the_api_server_what_is_wanted() -> None:
     """Phase and containers of the one, labels and class of the other."""
     running = (pod.Container(name="c", id="1", running=True),)
-    runs = one("kubelet", phase=pod.Phase.RUNNING, containers=running)
-    wants = one("cluster", phase=pod.Phase.PENDING, qos=qos.Qos.BE, labels={"a": "b"}, deleting=5.0)
-    (found,) = merging.merge(said(runs), said(wants))
+    runs = pod_from("kubelet", phase=pod.Phase.RUNNING, containers=running)
+    wants = pod_from(
+        "cluster", phase=pod.Phase.PENDING, qos=qos.Qos.BE, labels={"a": "b"}, deleting=5.0
+    )
+    (merged,) = merging.merge(answer(runs), answer(wants))
 
-    assert (pod.Phase.RUNNING, running) == (found.phase, found.containers)
-    assert (found.qos, found.labels, found.deleting) == (qos.Qos.BE, {"a": "b"}, 5.0)
-    assert not found.stale
+    assert (pod.Phase.RUNNING, running) == (merged.phase, merged.containers)
+    assert (merged.qos, merged.labels, merged.deleting) == (qos.Qos.BE, {"a": "b"}, 5.0)
+    assert not merged.stale
 
 
 def test_an_api_server_that_is_not_believed_any_more_loses() -> None:
     """The kubelet's copy is at least as new."""
-    (found,) = merging.merge(
-        said(one("kubelet")), said(one("cluster", qos=qos.Qos.BE), fresh=False)
+    (merged,) = merging.merge(
+        answer(pod_from("kubelet")), answer(pod_from("cluster", qos=qos.Qos.BE), fresh=False)
     )
 
-    assert (found.qos, found.stale) == (qos.Qos.LS, False)
+    assert (merged.qos, merged.stale) == (qos.Qos.LS, False)
 
 
 @pytest.mark.parametrize(
@@ -54,17 +56,17 @@ def test_a_pod_that_the_kubelet_does_not_list(
     runs_fresh: object, phase: pod.Phase, stale: object
 ) -> None:
     """It counts; but one that ran before is stale, because a kubelet that starts lists nobody."""
-    wants = said(one("cluster", phase=phase))
-    (listed,) = merging.merge(said(fresh=bool(runs_fresh)), wants)
+    wants = answer(pod_from("cluster", phase=phase))
+    (listed,) = merging.merge(answer(fresh=bool(runs_fresh)), wants)
 
     assert listed.stale is bool(stale)
 
 
 def test_a_pod_that_began_to_run_after_the_kubelet_was_asked_counts() -> None:
     """Its absence from an older list says nothing; one that ran before that list is stale."""
-    pods = (one("cluster", uid, phase=pod.Phase.RUNNING) for uid in ("new", "old"))
+    pods = (pod_from("cluster", uid, phase=pod.Phase.RUNNING) for uid in ("new", "old"))
     wants = merging.Said(pods=tuple(pods), fresh=True, begun=frozenset({"new"}))
-    merged = merging.merge(said(), wants)
+    merged = merging.merge(answer(), wants)
 
     assert [(listed.uid, listed.stale) for listed in merged] == [("new", False), ("old", True)]
 
@@ -74,30 +76,32 @@ def test_a_pod_that_began_to_run_after_the_kubelet_was_asked_counts() -> None:
 def test_a_pod_that_says_that_it_is_another(phase: pod.Phase, fresh: object) -> None:
     """Whoever mirrors somebody else's UID decides nothing about him, and gets nothing of his."""
     asked: dict[str, Any] = {"qos": qos.Qos.BE, "phase": phase, "static": True, "name": "false"}
-    true, false = one("cluster", qos=qos.Qos.LSR), one("cluster", **asked)
-    kubelets = said(one("kubelet", qos=qos.Qos.LSR), fresh=bool(fresh))
+    true, false = pod_from("cluster", qos=qos.Qos.LSR), pod_from("cluster", **asked)
+    kubelets = answer(pod_from("kubelet", qos=qos.Qos.LSR), fresh=bool(fresh))
 
-    for wants in (said(true, false), said(false, true), said(false)):
-        (found,) = merging.merge(kubelets, wants)
-        assert (found.name, found.qos) == ("u", qos.Qos.LSR)
-    for wants in (said(true, false), said(false, true)):
-        (found,) = merging.merge(None, wants)
-        assert (found.name, found.qos) == ("u", qos.Qos.LSR)
+    for wants in (answer(true, false), answer(false, true), answer(false)):
+        (merged,) = merging.merge(kubelets, wants)
+        assert (merged.name, merged.qos) == ("u", qos.Qos.LSR)
+    for wants in (answer(true, false), answer(false, true)):
+        (merged,) = merging.merge(None, wants)
+        assert (merged.name, merged.qos) == ("u", qos.Qos.LSR)
 
 
 def test_pods_that_nobody_vouches_for_are_stale_and_stay() -> None:
     """Whatever sources there are."""
-    old = said(one("kubelet"), fresh=False)
+    old = answer(pod_from("kubelet"), fresh=False)
 
     assert [each.stale for each in merging.merge(old, None)] == [True]
     assert [each.stale for each in merging.merge(None, old)] == [True]
-    assert [each.stale for each in merging.merge(old, said(one("cluster"), fresh=False))] == [True]
+    assert [
+        each.stale for each in merging.merge(old, answer(pod_from("cluster"), fresh=False))
+    ] == [True]
     assert merging.merge(None, None) == ()
 
 
 def test_pods_that_have_ended_are_left_out() -> None:
     """They hold nothing."""
-    assert merging.merge(said(one("kubelet", phase=pod.Phase.FAILED)), None) == ()
+    assert merging.merge(answer(pod_from("kubelet", phase=pod.Phase.FAILED)), None) == ()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ def test_cpus_that_the_kubelet_holds(
 ) -> None:
     """They are the pod's, unless a scheduler or its label says otherwise."""
     held = kubelet.CpuState(policy="static", entries={"u": {"c": cpuset.CPUSet.parse("4-5")}})
-    (found,) = merging.merge(said(one("kubelet", **fields)), None, held)
+    (merged,) = merging.merge(answer(pod_from("kubelet", **fields)), None, held)
 
-    assert cpus == (None if found.cpus is None else str(found.cpus))
-    assert owned is found.kubelet_owned
+    assert cpus == (None if merged.cpus is None else str(merged.cpus))
+    assert owned is merged.kubelet_owned

@@ -23,28 +23,28 @@ OBJECT: dict[str, Any] = {
 
 def test_what_it_says() -> None:
     """What does not fit is left out and said."""
-    found = nodes.decode(OBJECT)
+    node = nodes.decode(OBJECT)
 
-    assert (found.name, found.labels, found.annotations) == ("n1", {"a": "b"}, {"c": "d", "e": "1"})
-    assert found.capacity == {"cpu": 4000, "memory": 8 << 30, "kubernetes.io/batch-cpu": 1500}
-    assert found.allocatable == {"cpu": 3500}
-    assert found.conditions == {"Ready": True, "MemoryPressure": False}
-    assert len(found.problems) == 2
+    assert (node.name, node.labels, node.annotations) == ("n1", {"a": "b"}, {"c": "d", "e": "1"})
+    assert node.capacity == {"cpu": 4000, "memory": 8 << 30, "kubernetes.io/batch-cpu": 1500}
+    assert node.allocatable == {"cpu": 3500}
+    assert node.conditions == {"Ready": True, "MemoryPressure": False}
+    assert len(node.problems) == 2
 
 
 def test_what_was_amplified() -> None:
     """The peer's manager keeps what was allocatable before; what is no list of amounts is said."""
     name = node_annotations.RAW_ALLOCATABLE
 
-    def said(text: str) -> snapshot.NodeInfo:
+    def decode(text: str) -> snapshot.NodeInfo:
         return nodes.decode({"metadata": {"annotations": {name: text}}})
 
-    assert said('{"cpu":"4","memory":"8Gi"}').raw_allocatable == {"cpu": 4000, "memory": 8 << 30}
+    assert decode('{"cpu":"4","memory":"8Gi"}').raw_allocatable == {"cpu": 4000, "memory": 8 << 30}
     assert (
-        (found := said('{"cpu":"4","memory":"x"}')).raw_allocatable,
-        len(found.problems),
+        (node := decode('{"cpu":"4","memory":"x"}')).raw_allocatable,
+        len(node.problems),
     ) == ({"cpu": 4000}, 1)
-    assert ((found := said("{")).raw_allocatable, len(found.problems)) == ({}, 1)
+    assert ((node := decode("{")).raw_allocatable, len(node.problems)) == ({}, 1)
     assert nodes.decode(OBJECT).raw_allocatable == {}
 
 

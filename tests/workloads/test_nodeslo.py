@@ -42,19 +42,19 @@ OBJECT: dict[str, Any] = {
 
 def test_what_is_said_lies_over_the_defaults() -> None:
     """Fields that are not said have the peer's values."""
-    found = slo.decode(OBJECT)
+    decoded = slo.decode(OBJECT)
 
     assert (
-        found.threshold.enable,
-        found.threshold.cpu_suppress_threshold_percent,
-        found.threshold.memory_evict_threshold_percent,
+        decoded.threshold.enable,
+        decoded.threshold.cpu_suppress_threshold_percent,
+        decoded.threshold.memory_evict_threshold_percent,
     ) == (True, 60, 70)
     assert (
-        found.cpu_burst.policy,
-        found.cpu_burst.cpu_burst_percent,
-        found.cpu_burst.share_pool_threshold_percent,
+        decoded.cpu_burst.policy,
+        decoded.cpu_burst.cpu_burst_percent,
+        decoded.cpu_burst.share_pool_threshold_percent,
     ) == ("auto", 1000, 40)
-    best_effort = found.classes["BE"]
+    best_effort = decoded.classes["BE"]
     assert (
         best_effort.cpu.group_identity,
         best_effort.resctrl.cat_range_end_percent,
@@ -63,32 +63,32 @@ def test_what_is_said_lies_over_the_defaults() -> None:
     assert strategies.Share(percent=30) == best_effort.network.ingress_limit
     assert strategies.Share(bits=10**9) == best_effort.network.egress_limit
     assert (
-        found.cpu_policy,
-        found.network_policy,
-        found.system.total_network_bandwidth,
+        decoded.cpu_policy,
+        decoded.network_policy,
+        decoded.system.total_network_bandwidth,
     ) == ("coreSched", "tc", 10 << 30)
-    assert (found.source, found.revision) == ("NodeSLO", "7")
+    assert (decoded.source, decoded.revision) == ("NodeSLO", "7")
 
 
 def test_a_section_that_is_off_is_neutral() -> None:
     """Its fields do not count, of these three classes."""
-    found = slo.decode(OBJECT)
+    decoded = slo.decode(OBJECT)
 
-    assert nodeslo.NEUTRAL.memory == found.classes["LS"].memory
-    assert nodeslo.NEUTRAL.cpu == found.classes["LSR"].cpu
+    assert nodeslo.NEUTRAL.memory == decoded.classes["LS"].memory
+    assert nodeslo.NEUTRAL.cpu == decoded.classes["LSR"].cpu
 
 
 def test_host_applications_have_a_place() -> None:
     """By class where they name none; one that leads out of the tree is left out and said."""
-    found = slo.decode(OBJECT)
+    decoded = slo.decode(OBJECT)
 
     assert (
         nodeslo.HostApplication(
             name="a", group="host-latency-sensitive/a", qos=qos.Qos.LS, band=qos.Band.PROD
         ),
         nodeslo.HostApplication(name="b", group="kubepods/besteffort/b", qos=qos.Qos.BE),
-    ) == found.applications
-    assert list(found.problems) == [
+    ) == decoded.applications
+    assert list(decoded.problems) == [
         "NodeSLO n1: hostApplications: [2]: '../etc' is not a plain cgroup path"
     ]
 
@@ -96,25 +96,25 @@ def test_host_applications_have_a_place() -> None:
 @pytest.mark.parametrize("body", [{}, {"spec": None}, {"spec": {}}])
 def test_nothing_said_is_all_defaults(body: dict[str, Any]) -> None:
     """Which switch everything off."""
-    found = slo.decode(body)
+    decoded = slo.decode(body)
 
-    assert nodeslo.DEFAULTS.threshold == found.threshold
-    assert nodeslo.DEFAULTS.classes == found.classes
-    assert not found.threshold.enable
+    assert nodeslo.DEFAULTS.threshold == decoded.threshold
+    assert nodeslo.DEFAULTS.classes == decoded.classes
+    assert not decoded.threshold.enable
 
 
 @pytest.mark.parametrize("spec", ["x", [], 3])
 def test_another_version_is_read_for_what_it_has(spec: object) -> None:
     """A spec of another shape is all defaults, and said; what limits is on."""
-    found = slo.decode({"spec": spec})
+    decoded = slo.decode({"spec": spec})
 
-    assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == found.threshold
-    assert len(found.problems) == 1
+    assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == decoded.threshold
+    assert len(decoded.problems) == 1
 
 
 def test_one_wrong_field_costs_itself() -> None:
     """Its default is in force; its neighbour counts."""
-    found = slo.decode(
+    decoded = slo.decode(
         {
             "spec": {
                 "resourceUsedThresholdWithBE": {
@@ -126,17 +126,20 @@ def test_one_wrong_field_costs_itself() -> None:
         }
     )
 
-    assert (found.threshold.enable, found.threshold.cpu_suppress_threshold_percent) == (True, 65)
-    assert len(found.problems) == 2
+    assert (decoded.threshold.enable, decoded.threshold.cpu_suppress_threshold_percent) == (
+        True,
+        65,
+    )
+    assert len(decoded.problems) == 2
 
 
 @given(body=pods.broken(OBJECT))
 def test_no_object_raises(body: Any) -> None:
     """However it is broken, there is a whole strategy."""
-    found = slo.decode(body)
+    decoded = slo.decode(body)
 
-    assert found.threshold.memory_evict_threshold_percent is not None
-    assert set(nodeslo.CLASSES) == set(found.classes)
+    assert decoded.threshold.memory_evict_threshold_percent is not None
+    assert set(nodeslo.CLASSES) == set(decoded.classes)
 
 
 @pytest.mark.parametrize(
@@ -146,11 +149,11 @@ def test_thresholds_have_bounds(value: object, kept: int) -> None:
     """What is out of bounds costs itself: the default is in force, the neighbours stand."""
     body = {"enable": True, "cpuSuppressThresholdPercent": value, "cpuSuppressMinPercent": 7}
     problems: list[str] = []
-    made = slo.spec({"resourceUsedThresholdWithBE": body}, "n1", problems)
+    decoded = slo.spec({"resourceUsedThresholdWithBE": body}, "n1", problems)
 
     assert (True, kept, 7) == (
-        made.threshold.enable,
-        made.threshold.cpu_suppress_threshold_percent,
-        made.threshold.cpu_suppress_min_percent,
+        decoded.threshold.enable,
+        decoded.threshold.cpu_suppress_threshold_percent,
+        decoded.threshold.cpu_suppress_min_percent,
     )
-    assert (kept == 65) == any("cpuSuppressThresholdPercent" in one for one in problems)
+    assert (kept == 65) == any("cpuSuppressThresholdPercent" in problem for problem in problems)

@@ -20,17 +20,25 @@ def decode(body: dict[str, Any]) -> pod.Pod:
 
 def test_a_plain_pod() -> None:
     """Identity, classes, priority, phase, amounts and the container are all there."""
-    one = decode(pods.pod())
+    decoded = decode(pods.pod())
 
-    assert (one.key, one.node, one.source) == ("shop/web-1", "n1", "kubelet")
-    assert (one.qos, one.raw_qos, one.kube_qos) == (qos.Qos.LS, qos.Qos.LS, qos.KubeQos.BURSTABLE)
-    assert (one.priority, one.band, one.phase) == (9100, qos.Band.PROD, pod.Phase.RUNNING)
-    assert one.requests == {"cpu": 500, "memory": 256 << 20}
-    assert one.limits == {"cpu": 1000, "memory": 512 << 20}
-    (container,) = one.containers
+    assert (decoded.key, decoded.node, decoded.source) == ("shop/web-1", "n1", "kubelet")
+    assert (decoded.qos, decoded.raw_qos, decoded.kube_qos) == (
+        qos.Qos.LS,
+        qos.Qos.LS,
+        qos.KubeQos.BURSTABLE,
+    )
+    assert (decoded.priority, decoded.band, decoded.phase) == (
+        9100,
+        qos.Band.PROD,
+        pod.Phase.RUNNING,
+    )
+    assert decoded.requests == {"cpu": 500, "memory": 256 << 20}
+    assert decoded.limits == {"cpu": 1000, "memory": 512 << 20}
+    (container,) = decoded.containers
     assert (container.runtime, container.id, container.running) == ("containerd", "ab" * 32, True)
-    assert one.created == 1767225600.0
-    assert one.problems == ()
+    assert decoded.created == 1767225600.0
+    assert decoded.problems == ()
 
 
 def test_objects_and_bytes_say_the_same() -> None:
@@ -62,32 +70,32 @@ def test_a_static_pod_has_the_uid_of_its_manifest(
     changes: dict[str, Any], expected: tuple[str, bool]
 ) -> None:
     """Mirror and original are one pod, known by what names its cgroup."""
-    one = decode(pods.pod(**changes))
+    decoded = decode(pods.pod(**changes))
 
-    assert (one.uid, one.static) == expected
+    assert (decoded.uid, decoded.static) == expected
 
 
 def test_a_hash_that_the_api_server_tells_is_nobodys() -> None:
     """Anybody may write it; what calls itself a mirror and is none, the kubelet deletes."""
     notes = {"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "hash"}
     body = pods.pod(metadata__annotations=notes, metadata__uid="u")
-    one = poddecode.from_object(body, "cluster", "here")
+    decoded = poddecode.from_object(body, "cluster", "here")
 
-    assert (one.uid, one.static) == ("u", False)
+    assert (decoded.uid, decoded.static) == ("u", False)
 
 
 def test_a_pod_without_containers_or_status_is_pending() -> None:
     """What a pod does not say is unknown, not wrong."""
-    one = decode({"metadata": {"name": "bare", "uid": "u"}})
+    decoded = decode({"metadata": {"name": "bare", "uid": "u"}})
 
     assert (
-        one.phase,
-        one.containers,
-        one.requests,
-        one.problems,
+        decoded.phase,
+        decoded.containers,
+        decoded.requests,
+        decoded.problems,
     ) == (pod.Phase.PENDING, (), {}, ())
-    assert qos.Qos.BE is one.qos
-    assert one.raw_qos is None
+    assert qos.Qos.BE is decoded.qos
+    assert decoded.raw_qos is None
 
 
 @pytest.mark.parametrize(
@@ -120,16 +128,16 @@ def test_a_resize_counts_the_larger_until_it_is_infeasible(
         "resources": {"requests": {"cpu": "800m"}, "limits": {"cpu": "1"}},
     }
     body["status"] |= resize
-    one = decode(body)
+    decoded = decode(body)
 
-    assert cpu == one.requests["cpu"]
-    assert one.limits["cpu"] == 1000
+    assert cpu == decoded.requests["cpu"]
+    assert decoded.limits["cpu"] == 1000
 
 
 def test_init_sidecar_and_ephemeral_containers_are_told_apart() -> None:
     """An init container that stays is a sidecar; an ephemeral one asks for nothing."""
     asks = {"resources": {"requests": {"cpu": "1"}}}
-    one = decode(
+    decoded = decode(
         pods.pod(
             spec__initContainers=[
                 {"name": "a", **asks},
@@ -139,14 +147,14 @@ def test_init_sidecar_and_ephemeral_containers_are_told_apart() -> None:
         )
     )
 
-    kinds = {container.name: container.kind for container in one.containers}
+    kinds = {container.name: container.kind for container in decoded.containers}
     assert kinds == {
         "a": pod.Kind.INIT,
         "b": pod.Kind.SIDECAR,
         "nginx": pod.Kind.REGULAR,
         "debug": pod.Kind.EPHEMERAL,
     }
-    assert one.requests["cpu"] == 1500
+    assert decoded.requests["cpu"] == 1500
 
 
 def test_batch_resources_come_from_spec_or_annotation() -> None:
@@ -156,9 +164,9 @@ def test_batch_resources_come_from_spec_or_annotation() -> None:
         '{"containers":{"nginx":{"requests":{"kubernetes.io/batch-memory":"1Gi"}}}}',
     )
     body["spec"]["containers"][0]["resources"] = {"requests": {"koordinator.sh/batch-cpu": 1500}}
-    one = decode(body)
+    decoded = decode(body)
 
-    assert one.requests == {resources.BATCH_CPU: 1500, resources.BATCH_MEMORY: 1 << 30}
+    assert decoded.requests == {resources.BATCH_CPU: 1500, resources.BATCH_MEMORY: 1 << 30}
 
 
 def test_what_does_not_fit_is_said_and_the_rest_stays() -> None:
@@ -167,12 +175,12 @@ def test_what_does_not_fit_is_said_and_the_rest_stays() -> None:
         spec__priority="high", metadata__labels={"a": 1, "koordinator.sh/qosClass": "X"}
     )
     body["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "lots"
-    one = decode(body)
+    decoded = decode(body)
 
-    assert one.limits == {"memory": 512 << 20}
-    assert one.priority is None
-    assert one.labels["a"] == "1"
-    joined = "\n".join(one.problems)
+    assert decoded.limits == {"memory": 512 << 20}
+    assert decoded.priority is None
+    assert decoded.labels["a"] == "1"
+    joined = "\n".join(decoded.problems)
     for culprit in ("$.spec.priority", "label a", "'X' is not a QoS class", "lots"):
         assert culprit in joined
 
@@ -188,28 +196,30 @@ def test_a_pod_without_a_name_is_refused(body: object) -> None:
 def test_a_list_without_any_cpu_grants_none(text: str) -> None:
     """It is as if it were missing: an empty grant would be refused, and nothing chosen here."""
     key = "scheduling.koordinator.sh/resource-status"
-    one = decode(pods.annotated(key, f'{{"cpuset":"{text}"}}'))
+    decoded = decode(pods.annotated(key, f'{{"cpuset":"{text}"}}'))
 
-    assert one.cpus is None
-    assert one.problems == ()
+    assert decoded.cpus is None
+    assert decoded.problems == ()
 
 
 def test_the_grant_of_a_scheduler_is_the_pods_cpus() -> None:
     """``resource-status`` names them."""
-    one = decode(pods.annotated("scheduling.koordinator.sh/resource-status", '{"cpuset":"0-3"}'))
+    decoded = decode(
+        pods.annotated("scheduling.koordinator.sh/resource-status", '{"cpuset":"0-3"}')
+    )
 
-    assert cpuset.CPUSet.parse("0-3") == one.cpus
+    assert cpuset.CPUSet.parse("0-3") == decoded.cpus
 
 
 @given(body=pods.broken())
 def test_no_pod_raises_anything_but_a_value_error(body: Any) -> None:
     """However a pod is broken, it is decoded with problems, or refused."""
     try:
-        one = poddecode.from_object(body, "kubelet", "here")
+        decoded = poddecode.from_object(body, "kubelet", "here")
     except ValueError:
         return
-    assert all(value >= 0 for value in (*one.requests.values(), *one.limits.values()))
-    assert one.name
+    assert all(value >= 0 for value in (*decoded.requests.values(), *decoded.limits.values()))
+    assert decoded.name
 
 
 @pytest.mark.parametrize(
@@ -228,10 +238,10 @@ def test_addresses(status: dict[str, Any], expected: tuple[str, ...], problems: 
     body = pods.pod()
     body["status"].update(status)
     body["spec"]["hostNetwork"] = True
-    one = decode(body)
+    decoded = decode(body)
 
-    assert (expected, True) == (one.addresses, one.host_network)
-    assert problems == len(one.problems)
+    assert (expected, True) == (decoded.addresses, decoded.host_network)
+    assert problems == len(decoded.problems)
 
 
 def test_containers_name_the_objects_of_their_claims() -> None:
@@ -243,8 +253,8 @@ def test_containers_name_the_objects_of_their_claims() -> None:
         {"name": "late", "resourceClaimTemplateName": "t"},
     ]
     body["status"]["resourceClaimStatuses"] = [{"name": "made", "resourceClaimName": "web-1-x"}]
-    [box] = body["spec"]["containers"]
-    box["resources"]["claims"] = [
+    [container] = body["spec"]["containers"]
+    container["resources"]["claims"] = [
         {"name": "own"},
         {"name": "made", "request": "cpus"},
         {"name": "late"},
@@ -257,9 +267,9 @@ def test_containers_name_the_objects_of_their_claims() -> None:
 def test_containers_have_the_requests_of_their_extended_resources() -> None:
     """A device class serves them: the scheduler's claim, and which of its requests are whose."""
     body = pods.pod()
-    [box] = body["spec"]["containers"]
+    [container] = body["spec"]["containers"]
     mappings = [
-        {"containerName": box["name"], "resourceName": "example.com/x", "requestName": "r-0"},
+        {"containerName": container["name"], "resourceName": "example.com/x", "requestName": "r-0"},
         {"containerName": "other", "resourceName": "example.com/x", "requestName": "r-1"},
     ]
     body["status"]["extendedResourceClaimStatus"] = {

@@ -17,7 +17,7 @@ RUNC = (
 )
 
 
-def refused(state: dict[str, Any], last: dict[str, Any] | None = None) -> str:
+def refusal(state: dict[str, Any], last: dict[str, Any] | None = None) -> str:
     """What is made of a status."""
     return refused_starts.of(podwire.ContainerStatus(name="c", state=state, last_state=last))
 
@@ -25,24 +25,24 @@ def refused(state: dict[str, Any], last: dict[str, Any] | None = None) -> str:
 @pytest.mark.parametrize("reason", ["RunContainerError", "CreateContainerError"])
 def test_while_it_waits_for_the_next_attempt(reason: str) -> None:
     """The reason is there, without the number of the attempt."""
-    said = refused({"waiting": {"reason": reason, "message": RUNC}})
+    message = refusal({"waiting": {"reason": reason, "message": RUNC}})
 
-    assert said.startswith("failed to create shim task: ")
-    assert said.endswith("/…/cpuset.cpus: permission denied")
+    assert message.startswith("failed to create shim task: ")
+    assert message.endswith("/…/cpuset.cpus: permission denied")
 
 
 def test_during_a_back_off() -> None:
     """What happened last is in the state of before."""
     last = {"terminated": {"reason": "StartError", "message": RUNC, "exitCode": 128}}
 
-    assert "cpuset.cpus" in refused({"waiting": {"reason": "CrashLoopBackOff"}}, last)
+    assert "cpuset.cpus" in refusal({"waiting": {"reason": "CrashLoopBackOff"}}, last)
 
 
 def test_memory_that_was_too_little_for_the_runtime() -> None:
     """It says so itself."""
     text = "container init was OOM-killed (memory limit too low?)"
 
-    assert text == refused({"terminated": {"reason": "StartError", "message": text}})
+    assert text == refusal({"terminated": {"reason": "StartError", "message": text}})
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_memory_that_was_too_little_for_the_runtime() -> None:
 )
 def test_what_is_no_such_start(state: dict[str, Any]) -> None:
     """Whatever else fails, or runs, or is damaged."""
-    assert refused(state) == ""
+    assert refusal(state) == ""
 
 
 def test_who_runs_again_is_well() -> None:
     """What was before counts no more."""
     last = {"terminated": {"reason": "StartError", "message": RUNC}}
 
-    assert refused({"running": {}}, last) == ""
+    assert refusal({"running": {}}, last) == ""
     assert refused_starts.of(None) == ""

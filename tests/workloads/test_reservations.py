@@ -15,7 +15,7 @@ from koordlet.workloads import reservations
 def test_a_reservation() -> None:
     """Name, phase and node; its owners as they are."""
     owner = {"labelSelector": {"matchLabels": {"app": "web"}}}
-    found = reservations.decode(
+    decoded = reservations.decode(
         {
             "metadata": {"name": "spare", "uid": "u1"},
             "spec": {"owners": [owner]},
@@ -23,7 +23,7 @@ def test_a_reservation() -> None:
         }
     )
 
-    assert found == reservation.Reservation(
+    assert decoded == reservation.Reservation(
         name="spare", uid="u1", phase="Available", node="n1", owners=(owner,)
     )
 
@@ -40,11 +40,11 @@ def test_a_reservation() -> None:
 )
 def test_parts_of_a_wrong_type(rest: dict[str, Any]) -> None:
     """They are as if they were not there; where no part of them can be read that is said."""
-    found = reservations.decode({"metadata": {"name": "r"}, **rest})
+    decoded = reservations.decode({"metadata": {"name": "r"}, **rest})
 
     wrong = [name for name, part in rest.items() if part is not None and not isinstance(part, dict)]
-    assert wrong == [one.partition(":")[0] for one in found.problems]
-    assert dataclasses.replace(found, problems=()) == reservation.Reservation(name="r")
+    assert wrong == [problem.partition(":")[0] for problem in decoded.problems]
+    assert dataclasses.replace(decoded, problems=()) == reservation.Reservation(name="r")
 
 
 def test_cpus_by_number_and_for_a_unit() -> None:
@@ -57,17 +57,21 @@ def test_cpus_by_number_and_for_a_unit() -> None:
         "metadata": {"name": "db", "uid": "u", "annotations": notes},
         "status": {"phase": "Available", "nodeName": "n", "allocatable": {"cpu": "2"}},
     }
-    found = reservations.decode(body)
-    assert (str(found.cpus), found.cpu_count, found.match) == ("2-3", 2, "unit=db.service")
+    decoded = reservations.decode(body)
+    assert (str(decoded.cpus), decoded.cpu_count, decoded.match) == ("2-3", 2, "unit=db.service")
 
-    [one] = reservations.workloads([found])
-    assert (one.key, one.match, str(one.cpus)) == ("reservation/db", "unit=db.service", "2-3")
-    assert one.requests == {"cpu": 2000}
-    assert one.raw_qos is qos.Qos.LSE
+    [workload] = reservations.workloads([decoded])
+    assert (workload.key, workload.match, str(workload.cpus)) == (
+        "reservation/db",
+        "unit=db.service",
+        "2-3",
+    )
+    assert workload.requests == {"cpu": 2000}
+    assert workload.raw_qos is qos.Qos.LSE
 
     del notes["scheduling.koordinator.sh/resource-status"]
-    [one] = reservations.workloads([reservations.decode(body)])
-    assert (one.cpus, one.cpu_count) == (None, 2)
+    [workload] = reservations.workloads([reservations.decode(body)])
+    assert (workload.cpus, workload.cpu_count) == (None, 2)
     body["status"]["phase"] = "Failed"
     assert reservations.workloads([reservations.decode(body)]) == ()
 
@@ -77,30 +81,30 @@ def test_used_up_is_not_yet_handed_over() -> None:
     ready = {"type": "Ready", "reason": "Succeeded", "lastProbeTime": "2026-01-01T00:00:00Z"}
     owner = {"namespace": "d", "name": "web", "uid": "u"}
     status = {"phase": "Succeeded", "conditions": [None, ready], "currentOwners": [owner, 3]}
-    found = reservations.decode({"metadata": {"name": "r"}, "status": status})
+    decoded = reservations.decode({"metadata": {"name": "r"}, "status": status})
     at = moment.parse("2026-01-01T00:00:00Z")
 
-    assert (found.drawn_by, found.used_at) == (("u",), at)
-    asked = [(at + 1, ()), (at + 1, ("u",)), (at + 61, ()), (at - 1, ())]
-    assert [found.arriving(wall, there) for wall, there in asked] == [True, False, False, False]
+    assert (decoded.drawn_by, decoded.used_at) == (("u",), at)
+    moments = [(at + 1, ()), (at + 1, ("u",)), (at + 61, ()), (at - 1, ())]
+    assert [decoded.arriving(wall, uids) for wall, uids in moments] == [True, False, False, False]
     ready["lastProbeTime"] = "noon"
     assert reservations.decode({"metadata": {}, "status": status}).used_at == 0.0
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "problem"),
     [
         ("scheduling.koordinator.sh/resource-status", '{"cpuset":"7-2"}', "resource-status"),
         ("scheduling.koordinator.sh/resource-status", "{", "not JSON"),
         ("koordlet.io/match", '{"pid":"1"}', "neither one unit nor one cgroup"),
     ],
 )
-def test_annotations_that_make_no_sense(key: str, value: str, said: str) -> None:
+def test_annotations_that_make_no_sense(key: str, value: str, problem: str) -> None:
     """They cost themselves, and are said."""
-    found = reservations.decode({"metadata": {"name": "r", "annotations": {key: value}}})
+    decoded = reservations.decode({"metadata": {"name": "r", "annotations": {key: value}}})
 
-    assert (found.cpus, found.match) == (None, "")
-    assert said in found.problems[0]
+    assert (decoded.cpus, decoded.match) == (None, "")
+    assert problem in decoded.problems[0]
 
 
 def test_memory_is_asked_for_and_kept() -> None:
@@ -109,8 +113,8 @@ def test_memory_is_asked_for_and_kept() -> None:
         "metadata": {"name": "db", "annotations": {"koordlet.io/match": '{"cgroup":"db"}'}},
         "status": {"phase": "Available", "nodeName": "n", "allocatable": {"memory": "64Mi"}},
     }
-    [one] = reservations.workloads([reservations.decode(body)])
+    [workload] = reservations.workloads([reservations.decode(body)])
 
-    assert one.requests == {"memory": 64 << 20}
-    assert one.wishes.memory_qos is not None
-    assert memory_qos.protection(one.wishes.memory_qos, 64 << 20).min == 64 << 20
+    assert workload.requests == {"memory": 64 << 20}
+    assert workload.wishes.memory_qos is not None
+    assert memory_qos.protection(workload.wishes.memory_qos, 64 << 20).min == 64 << 20

@@ -30,15 +30,15 @@ def test_the_first_selector_that_matches_overlays(
     labels: dict[str, str], cpu: int, memory: int
 ) -> None:
     """Node over cluster over defaults."""
-    found = sloconfig.decode({"resource-threshold-config": json.dumps(THRESHOLD)}, labels)
+    slo = sloconfig.decode({"resource-threshold-config": json.dumps(THRESHOLD)}, labels)
 
     assert (True, cpu, memory) == (
-        found.threshold.enable,
-        found.threshold.cpu_suppress_threshold_percent,
-        found.threshold.memory_evict_threshold_percent,
+        slo.threshold.enable,
+        slo.threshold.cpu_suppress_threshold_percent,
+        slo.threshold.memory_evict_threshold_percent,
     )
-    assert found.problems == ()
-    assert found.source == sloconfig.NAME
+    assert slo.problems == ()
+    assert slo.source == sloconfig.NAME
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ def test_expressions(expression: dict[str, object], matches: object) -> None:
             }
         ],
     }
-    found = sloconfig.decode({colocation.KEY: json.dumps(config)}, {"pool": "a"})
+    slo = sloconfig.decode({colocation.KEY: json.dumps(config)}, {"pool": "a"})
 
-    assert (40 if matches else 50) == found.colocation.cpu_reclaim_threshold_percent
-    assert found.problems == ()
+    assert (40 if matches else 50) == slo.colocation.cpu_reclaim_threshold_percent
+    assert slo.problems == ()
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_expressions(expression: dict[str, object], matches: object) -> None:
 )
 def test_a_broken_key_costs_itself(text: str) -> None:
     """Its section has the defaults, of which none is off that limits; the other keys count."""
-    found = sloconfig.decode(
+    slo = sloconfig.decode(
         {
             "resource-threshold-config": text,
             "cpu-burst-config": '{"clusterStrategy":{"policy":"auto"}}',
@@ -86,11 +86,11 @@ def test_a_broken_key_costs_itself(text: str) -> None:
         {},
     )
 
-    assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == found.threshold
-    assert found.cpu_burst.policy == "auto"
-    assert [one.startswith("slo-controller-config: resource-th") for one in found.problems] == [
-        True
-    ]
+    assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == slo.threshold
+    assert slo.cpu_burst.policy == "auto"
+    assert [
+        problem.startswith("slo-controller-config: resource-th") for problem in slo.problems
+    ] == [True]
 
 
 def test_host_applications_of_a_node() -> None:
@@ -99,16 +99,18 @@ def test_host_applications_of_a_node() -> None:
         "applications": [{"name": "a", "qos": "LS"}],
         "nodeConfigs": [{"nodeSelector": {}, "applications": [{"name": "b", "qos": "BE"}]}],
     }
-    found = sloconfig.decode({"host-application-config": json.dumps(config)}, {})
+    slo = sloconfig.decode({"host-application-config": json.dumps(config)}, {})
 
-    assert [one.group for one in found.applications] == ["host-best-effort/b"]
+    assert [application.group for application in slo.applications] == ["host-best-effort/b"]
 
 
 @pytest.mark.parametrize("data", ["nonsense", [1], 5])
 def test_a_map_without_a_map(data: object) -> None:
     """The defaults are in force, and it is said; a map without any data is no mistake."""
-    found = sloconfig.decode(data, {})
+    slo = sloconfig.decode(data, {})
 
-    assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == found.threshold
-    assert [one.startswith("slo-controller-config: data: exp") for one in found.problems] == [True]
+    assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == slo.threshold
+    assert [problem.startswith("slo-controller-config: data: exp") for problem in slo.problems] == [
+        True
+    ]
     assert sloconfig.decode(None, {}).problems == ()

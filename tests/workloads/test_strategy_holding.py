@@ -25,16 +25,16 @@ GOOD: dict[str, Any] = {
 
 def read(spec: object, before: nodeslo.NodeSlo | None = None) -> nodeslo.NodeSlo:
     """A NodeSLO with this spec, after another one."""
-    said = None if before is None else before.spec
-    return slo.decode({"metadata": {"name": "n1"}, "spec": spec}, before=said)
+    spec_before = None if before is None else before.spec
+    return slo.decode({"metadata": {"name": "n1"}, "spec": spec}, before=spec_before)
 
 
 def spoiled(path: str, value: object) -> dict[str, Any]:
     """The good spec with something else in a place."""
     body: dict[str, Any] = json.loads(json.dumps(GOOD))
-    *way, last = path.split(".")
+    *path_above, last = path.split(".")
     inner = body
-    for key in way:
+    for key in path_above:
         inner = inner[key]
     inner[last] = value
     return body
@@ -61,10 +61,10 @@ def test_what_limits_holds_its_last_valid_value(path: str, value: object) -> Non
     first = read(spoiled(path, value), good)
     again = read(spoiled(path, value), first)
 
-    for found in (first, again):
-        assert (good.threshold, good.classes) == (found.threshold, found.classes)
-        assert len(found.problems) == 1
-        assert found.unread
+    for held in (first, again):
+        assert (good.threshold, good.classes) == (held.threshold, held.classes)
+        assert len(held.problems) == 1
+        assert held.unread
     assert frozenset() == read(GOOD, again).unread
 
 
@@ -73,12 +73,12 @@ def test_neighbours_of_what_holds_are_the_new_ones() -> None:
     body = {
         SECTION: {"enable": True, "cpuSuppressThresholdPercent": -3, "cpuSuppressMinPercent": 9}
     }
-    found = read(body, read(GOOD)).threshold
+    threshold = read(body, read(GOOD)).threshold
 
     assert (
-        found.cpu_suppress_threshold_percent,
-        found.cpu_suppress_min_percent,
-        found.cpu_suppress_policy,
+        threshold.cpu_suppress_threshold_percent,
+        threshold.cpu_suppress_min_percent,
+        threshold.cpu_suppress_policy,
     ) == (40, 9, "cpuset")
 
 
@@ -102,16 +102,16 @@ def test_a_map_that_lost_a_bracket_limits_as_before() -> None:
     }
     good = sloconfig.decode(body, {})
     torn = {key: text[:-1] for key, text in body.items()}
-    found = sloconfig.decode(torn, {}, before=good.spec)
+    held = sloconfig.decode(torn, {}, before=good.spec)
 
-    assert (good.threshold, good.colocation) == (found.threshold, found.colocation)
-    assert len(found.problems) == 2
-    assert {(SECTION,), ("colocation-config",)} == found.unread
+    assert (good.threshold, good.colocation) == (held.threshold, held.colocation)
+    assert len(held.problems) == 2
+    assert {(SECTION,), ("colocation-config",)} == held.unread
 
 
 def test_one_bad_application_does_not_hide_a_new_one() -> None:
     """Each of the list is one."""
     old = read({"hostApplications": [{"name": "a"}]})
-    found = read({"hostApplications": [{"name": "/"}, {"name": "b"}]}, old)
+    held = read({"hostApplications": [{"name": "/"}, {"name": "b"}]}, old)
 
-    assert [one.name for one in found.applications] == ["b"]
+    assert [application.name for application in held.applications] == ["b"]

@@ -18,19 +18,19 @@ ALONE = f"system.slice/docker-{THREE}.scope"
 @pytest.fixture
 def host() -> KernelHost:
     """A pod of two containers, and a container of its own."""
-    made = Machine("0-1", cgroup="v2")
+    machine = Machine("0-1", cgroup="v2")
     for path in (
         *("kubepods", "kubepods/burstable", POD, f"{POD}/{ONE}", f"{POD}/{TWO}"),
         *("system.slice", ALONE, f"{ALONE}/inside"),
     ):
-        made.mkdir(made.at(f"/sys/fs/cgroup/{path}"))
-    return made
+        machine.mkdir(machine.at(f"/sys/fs/cgroup/{path}"))
+    return machine
 
 
 def look(host: KernelHost, finder: unmanaged.Finder, *declared: pod.Pod) -> list[str | None]:
     """Groups of what is unmanaged then."""
     finder.look(hierarchies.discover(host), declared)
-    return [one.group for one in finder.pods]
+    return [stranger.group for stranger in finder.pods]
 
 
 def test_what_nobody_declared_is_found(host: KernelHost) -> None:
@@ -38,12 +38,12 @@ def test_what_nobody_declared_is_found(host: KernelHost) -> None:
     finder = unmanaged.Finder(host)
 
     assert look(host, finder) == [POD, ALONE]
-    assert [(len(one.containers), one.kube_qos) for one in finder.pods] == [
+    assert [(len(stranger.containers), stranger.kube_qos) for stranger in finder.pods] == [
         (2, qos.KubeQos.BURSTABLE),
         (1, None),
     ]
-    assert {unmanaged.SOURCE} == {one.source for one in finder.pods}
-    assert ["aa-1", THREE[:12]] == [one.name for one in finder.pods]
+    assert {unmanaged.SOURCE} == {stranger.source for stranger in finder.pods}
+    assert ["aa-1", THREE[:12]] == [stranger.name for stranger in finder.pods]
 
 
 def test_what_is_declared_is_not_unmanaged(host: KernelHost) -> None:

@@ -26,6 +26,7 @@ FOLDERS = (
             *("agent", "apply", "bench", "browser", "cli", "client", "cluster", "config"),
             *("conformance", "demo", "deploy", "docs", "history", "host", "http", "kit", "kube"),
             *("kubeapi", "model", "oracle", "policy", "report", "rpc", "state", "tools"),
+            *(f"workloads/{name}" for name in ("annotations", "kubelet", "nri")),
         )
     ),
 )

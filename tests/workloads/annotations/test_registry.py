@@ -62,9 +62,9 @@ def test_a_good_annotation(key: str) -> None:
     """Its value is in its field, without a problem."""
     body, expected = GOOD[key]
     problems: list[str] = []
-    found = registry.decode({}, {key: json.dumps(body)}, problems)
+    decoded = registry.decode({}, {key: json.dumps(body)}, problems)
 
-    assert getattr(found, registry.DECODERS[key][0]) == expected
+    assert getattr(decoded, registry.DECODERS[key][0]) == expected
     assert problems == []
 
 
@@ -73,11 +73,11 @@ def test_a_good_annotation(key: str) -> None:
 def test_a_broken_annotation_is_no_wish_and_one_problem(key: str, text: str) -> None:
     """The problem names the annotation; the others are decoded."""
     problems: list[str] = []
-    found = registry.decode({registry.EVICTION_ENABLED: "true"}, {key: text}, problems)
+    decoded = registry.decode({registry.EVICTION_ENABLED: "true"}, {key: text}, problems)
 
-    assert getattr(found, registry.DECODERS[key][0]) is None
-    assert found.eviction.enabled
-    assert [one.startswith(f"annotation {key}: ") for one in problems] == [True]
+    assert getattr(decoded, registry.DECODERS[key][0]) is None
+    assert decoded.eviction.enabled
+    assert [problem.startswith(f"annotation {key}: ") for problem in problems] == [True]
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_a_broken_annotation_is_no_wish_and_one_problem(key: str, text: str) -> 
 def test_a_field_that_does_not_fit_costs_itself(key: str, body: Any, problem: str) -> None:
     """The path of the field is in the problem; the rest of the value is there."""
     problems: list[str] = []
-    found = registry.decode({}, {key: json.dumps(body)}, problems)
+    decoded = registry.decode({}, {key: json.dumps(body)}, problems)
 
-    assert getattr(found, registry.DECODERS[key][0]) is not None
+    assert getattr(decoded, registry.DECODERS[key][0]) is not None
     assert problem in problems[0]
 
 
@@ -163,8 +163,8 @@ def test_core_sharing() -> None:
 def test_no_annotation_raises(key: str, data: st.DataObject, raw: str | None) -> None:
     """However an annotation is broken, it costs only itself, and says the same again."""
     text = json.dumps(data.draw(pods.broken(GOOD[key][0]))) if raw is None else raw
-    said: list[list[str]] = [[], []]
-    first, again = (registry.decode({}, {key: text}, problems) for problems in said)
+    both: list[list[str]] = [[], []]
+    first, again = (registry.decode({}, {key: text}, problems) for problems in both)
 
     assert first == again
-    assert said[0] == said[1]
+    assert both[0] == both[1]

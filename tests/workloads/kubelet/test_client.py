@@ -28,29 +28,29 @@ Use = Callable[[server.Kubelet, client.KubeletEndpoint], Awaitable[None]]
 def meet(authority: pki.Authority, tmp_path: Path, use: Use) -> None:
     """A kubelet, and where a client finds it."""
 
-    async def both() -> None:
-        one = server.Kubelet(authority.serving())
-        await one.start()
+    async def run() -> None:
+        kubelet = server.Kubelet(authority.serving())
+        await kubelet.start()
         token = tmp_path / "token"
         token.write_text("secret\n")
         where = client.KubeletEndpoint(
-            host="127.0.0.1", port=one.port, ca=str(authority.certificate), token=str(token)
+            host="127.0.0.1", port=kubelet.port, ca=str(authority.certificate), token=str(token)
         )
         try:
-            await use(one, where)
+            await use(kubelet, where)
         finally:
-            await one.stop()
+            await kubelet.stop()
 
-    asyncio.run(both())
+    asyncio.run(run())
 
 
 def test_an_answer(authority: pki.Authority, tmp_path: Path) -> None:
     """The body, with the token shown and the certificate checked."""
 
-    async def use(one: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async def use(kubelet: server.Kubelet, where: client.KubeletEndpoint) -> None:
         body = await client.KubeletClient(where).get("/pods")
 
-        assert (one.folder / "pods.json").read_bytes() == body
+        assert (kubelet.folder / "pods.json").read_bytes() == body
 
     meet(authority, tmp_path, use)
 
@@ -58,18 +58,18 @@ def test_an_answer(authority: pki.Authority, tmp_path: Path) -> None:
 def test_how_long_answers_took(authority: pki.Authority, tmp_path: Path) -> None:
     """By path and status, whatever came of it; what was no answer is counted as such."""
 
-    async def use(one: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async def use(kubelet: server.Kubelet, where: client.KubeletEndpoint) -> None:
         clock = itertools.count(0.0, 0.5)
         asker = client.KubeletClient(where, clock.__next__)
         await asker.get("/pods")
         await asker.get("/pods")
         with pytest.raises(client.Unreachable, match="404"):
             await asker.get("/nowhere")
-        await one.stop()
+        await kubelet.stop()
         with pytest.raises(client.Unreachable):
             await asker.get("/pods")
 
-        assert {key: found.counts[-1] for key, found in asker.took.items()} == {
+        assert {key: spread.counts[-1] for key, spread in asker.took.items()} == {
             ("/pods", "200"): 2,
             ("/nowhere", "404"): 1,
             ("/pods", "<error>"): 1,
@@ -82,10 +82,10 @@ def test_how_long_answers_took(authority: pki.Authority, tmp_path: Path) -> None
 def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
     """The new one is shown with the next request."""
 
-    async def use(one: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async def use(kubelet: server.Kubelet, where: client.KubeletEndpoint) -> None:
         asker = client.KubeletClient(where)
         await asker.get("/pods")
-        one.token = "rotated"  # noqa: S105 - of a test's kubelet
+        kubelet.token = "rotated"  # noqa: S105 - of a test's kubelet
         with pytest.raises(client.Unreachable, match="returned 401"):
             await asker.get("/pods")
         (tmp_path / "token").write_text("rotated")
@@ -112,14 +112,14 @@ def test_an_ill_kubelet(
 ) -> None:
     """What is wrong, and with whom; never more than the limits."""
 
-    async def use(one: server.Kubelet, where: client.KubeletEndpoint) -> None:
-        one.manner = manner
+    async def use(kubelet: server.Kubelet, where: client.KubeletEndpoint) -> None:
+        kubelet.manner = manner
         seconds = 0.2 if manner in (server.Manner.HANG, server.Manner.DRIP) else 20.0
         asker = client.KubeletClient(replace(where, seconds=seconds, max_bytes=4 << 20))
         with pytest.raises(client.Unreachable, match=why) as caught:
             await asker.get("/pods")
-        assert f"https://127.0.0.1:{one.port}/pods" in caught.value.culprit
-        one.manner = server.Manner.WELL
+        assert f"https://127.0.0.1:{kubelet.port}/pods" in caught.value.culprit
+        kubelet.manner = server.Manner.WELL
 
         assert await asker.get("/configz")
 
@@ -170,14 +170,14 @@ def test_a_certificate_that_the_kubelet_made_for_itself(
 
     async def use(_: server.Kubelet, where: client.KubeletEndpoint) -> None:
         tls, file = own_certificate(tmp_path, name)
-        one = server.Kubelet(tls)
-        await one.start()
+        kubelet = server.Kubelet(tls)
+        await kubelet.start()
         names = ("127.0.0.1", "node-1", "host-1")
-        mine = replace(where, port=one.port, own=str(file), names=names)
+        mine = replace(where, port=kubelet.port, own=str(file), names=names)
         try:
             asker = client.KubeletClient(mine)
             assert all(await asyncio.gather(*(asker.get("/pods") for _ in range(3))))
-            assert one.seen == ["/pods"] * 3
+            assert kubelet.seen == ["/pods"] * 3
             kept = file.read_bytes()
             file.unlink()
             with pytest.raises(client.Unreachable, match="TLS verification failed"):
@@ -185,7 +185,7 @@ def test_a_certificate_that_the_kubelet_made_for_itself(
             file.write_bytes(kept)
             assert await asker.get("/pods")
         finally:
-            await one.stop()
+            await kubelet.stop()
 
     meet(authority, tmp_path, use)
 
@@ -195,9 +195,9 @@ def test_a_certificate_of_nobody_known(authority: pki.Authority, tmp_path: Path)
 
     async def use(_: server.Kubelet, where: client.KubeletEndpoint) -> None:
         tls, file = own_certificate(tmp_path, "elsewhere")
-        one = server.Kubelet(tls)
-        await one.start()
-        mine = replace(where, port=one.port, own=str(file), names=("127.0.0.1", "node-1"))
+        kubelet = server.Kubelet(tls)
+        await kubelet.start()
+        mine = replace(where, port=kubelet.port, own=str(file), names=("127.0.0.1", "node-1"))
         try:
             for text in (file.read_text(), "-----BEGIN CERTIFICATE-----\n"):
                 file.write_text(text)
@@ -205,9 +205,9 @@ def test_a_certificate_of_nobody_known(authority: pki.Authority, tmp_path: Path)
                     await client.KubeletClient(mine).get("/pods")
                 for word in ("kubelet.caFile", "kubelet.serverName", str(file), where.ca, "node-1"):
                     assert word in caught.value.fix
-            assert one.seen == []
+            assert kubelet.seen == []
         finally:
-            await one.stop()
+            await kubelet.stop()
 
     meet(authority, tmp_path, use)
 

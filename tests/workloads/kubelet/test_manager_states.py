@@ -19,13 +19,13 @@ POD = "0b6a7f0e-6a1e-4c1f-9f3f-000000000005"
 
 def test_checksums_that_kubelets_have_computed() -> None:
     """Three files of the kubelet's own tests and documentation."""
-    two = {"pod": {"container1": "4-6", "container2": "1-3"}}
+    entries = {"pod": {"container1": "4-6", "container2": "1-3"}}
     table = dict(zip(manager_states._TABLE, (2048, 512, 1536, 512, 1024), strict=True))
     node = manager_states.NodeMemory(assignments=0, memory={"memory": table}, cells=())
     block = kubelet.MemoryBlock(nodes=(0,), type="memory", size=512)
 
     assert manager_states.fnv1a(manager_states.cpu_dump("none", "4-6", {})) == 354655845
-    assert manager_states.fnv1a(manager_states.cpu_dump("none", "1-3", two)) == 3610638499
+    assert manager_states.fnv1a(manager_states.cpu_dump("none", "1-3", entries)) == 3610638499
     assert (
         manager_states.fnv1a(
             manager_states.memory_dump("static", {0: node}, {"pod": {"container1": (block,)}})
@@ -66,16 +66,16 @@ def test_a_half_written_or_damaged_file_is_refused(text: str) -> None:
 
 def test_older_spelling_and_no_checksum_are_accepted() -> None:
     """As the kubelet accepts them."""
-    found = manager_states.cpus('{"policyName":"none","defaultCPUSet":"0-3"}')
+    state = manager_states.cpus('{"policyName":"none","defaultCPUSet":"0-3"}')
 
-    assert cpuset.CPUSet.parse("0-3") == found.default
+    assert cpuset.CPUSet.parse("0-3") == state.default
 
 
 def test_cpus_of_whole_pods() -> None:
     """The later format names them beside the containers."""
-    found = manager_states.cpus('{"policyName":"static","podEntries":{"u":{"cpuSet":"4-5"}}}')
+    state = manager_states.cpus('{"policyName":"static","podEntries":{"u":{"cpuSet":"4-5"}}}')
 
-    assert cpuset.CPUSet.parse("4-5") == found.of_pod("u")
+    assert cpuset.CPUSet.parse("4-5") == state.of_pod("u")
 
 
 @given(at=st.integers(0, len(MEMORY) - 1), digit=st.integers(0, 9))
@@ -83,10 +83,10 @@ def test_no_change_of_a_digit_goes_unseen(at: int, digit: int) -> None:
     """A file with another number is refused, or says the same."""
     changed = MEMORY[:at] + str(digit) + MEMORY[at + 1 :]
     try:
-        found = manager_states.memory(changed)
+        state = manager_states.memory(changed)
     except ValueError:
         return
-    assert manager_states.memory(MEMORY) == found or "checksum" not in json.loads(changed)
+    assert manager_states.memory(MEMORY) == state or "checksum" not in json.loads(changed)
 
 
 def test_a_node_full_of_pods() -> None:

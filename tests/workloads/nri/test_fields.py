@@ -13,29 +13,29 @@ _numbers = st.integers(-(1 << 63), (1 << 63) - 1)
 _pairs = st.tuples(st.integers(1, 1 << 20), st.one_of(_numbers, st.text(), st.binary()))
 
 
-@given(st.lists(_pairs, unique_by=lambda one: one[0]))
+@given(st.lists(_pairs, unique_by=lambda pair: pair[0]))
 def test_what_is_written_is_read(pairs: list[tuple[int, int | str | bytes]]) -> None:
     """Every number and text comes back from its field."""
-    said = fields.decode(fields.encode(*pairs))
+    message = fields.decode(fields.encode(*pairs))
 
-    assert {field for field, _ in pairs} == said.keys()
+    assert {field for field, _ in pairs} == message.keys()
     for field, value in pairs:
         if isinstance(value, int):
-            assert value == fields.number(said, field)
+            assert value == fields.number(message, field)
         elif isinstance(value, bytes):
-            assert value == fields.raw(said, field)
+            assert value == fields.raw(message, field)
         else:
-            assert value.encode(errors="replace").decode() == fields.text(said, field)
+            assert value.encode(errors="replace").decode() == fields.text(message, field)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes(data: bytes) -> None:
     """Bytes are a message or are refused as none."""
     try:
-        said = fields.decode(data)
+        message = fields.decode(data)
     except fields.FieldFormatError:
         return
-    assert all(field > 0 for field in said)
+    assert all(field > 0 for field in message)
 
 
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=8)))
@@ -44,10 +44,11 @@ def test_the_other_implementation_agrees(table: dict[str, str]) -> None:
     theirs = struct_pb2.Struct()
     theirs.update(table)
     ours = fields.decode(theirs.SerializeToString())
-    found = {
-        fields.text(one, 1): fields.text(fields.inside(one, 2), 3) for one in fields.each(ours, 1)
+    read = {
+        fields.text(entry, 1): fields.text(fields.inside(entry, 2), 3)
+        for entry in fields.each(ours, 1)
     }
-    assert table == found
+    assert table == read
 
     back = struct_pb2.Struct()
     back.ParseFromString(
@@ -78,9 +79,13 @@ def test_what_is_no_message(data: bytes, why: str) -> None:
 
 def test_a_field_of_another_type_is_not_there() -> None:
     """A number where a text is looked for, and the other way round."""
-    said = fields.decode(fields.encode((1, 5), (2, "five")))
+    message = fields.decode(fields.encode((1, 5), (2, "five")))
 
-    assert (fields.text(said, 1), fields.number(said, 2), fields.inside(said, 1)) == ("", 0, {})
+    assert (fields.text(message, 1), fields.number(message, 2), fields.inside(message, 1)) == (
+        "",
+        0,
+        {},
+    )
 
 
 def test_fixed_width_fields_are_passed_over() -> None:

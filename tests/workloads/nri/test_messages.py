@@ -22,7 +22,7 @@ def test_pods_and_containers() -> None:
         cgroup_parent="/kubepods/podu1",
         cpu_shares=2048,
     )
-    box = messages.NriContainer(
+    container = messages.NriContainer(
         id="c1",
         pod="s1",
         name="main",
@@ -35,17 +35,17 @@ def test_pods_and_containers() -> None:
     )
 
     assert pod == messages.pod(fields.decode(nri.pod(pod)))
-    assert box == messages.container(fields.decode(nri.container(box)))
+    assert container == messages.container(fields.decode(nri.container(container)))
 
 
 def test_only_what_changes_is_said() -> None:
     """No field is sent that nobody wants changed: another plugin may want it."""
     assert messages.adjust(adjustment.Adjustment(reasons={"p": "nothing"})) == b""
-    said = fields.inside(
+    resources = fields.inside(
         fields.decode(messages.adjust(adjustment.Adjustment(cpus=CPUS("1-2")))), 1, 6, 2
     )
-    assert list(said) == [2]
-    assert fields.inside(said, 2) == {6: [b"1-2"]}
+    assert list(resources) == [2]
+    assert fields.inside(resources, 2) == {6: [b"1-2"]}
 
 
 def test_every_field() -> None:
@@ -59,15 +59,15 @@ def test_every_field() -> None:
         resctrl_class="LS",
         unified={"memory.high": "max"},
     )
-    said = fields.inside(fields.decode(messages.adjust(wanted)), 1, 6, 2)
-    cpu = fields.inside(said, 2)
+    resources = fields.inside(fields.decode(messages.adjust(wanted)), 1, 6, 2)
+    cpu = fields.inside(resources, 2)
     numbers = [fields.number(fields.inside(cpu, field), 1) for field in (1, 2, 3)]
 
     assert numbers == [2, 150_000, 100_000]
     assert (fields.text(cpu, 6), fields.text(cpu, 7)) == ("0", "1")
-    assert fields.number(fields.inside(said, 1, 1), 1) == -1
-    assert fields.text(fields.inside(said, 5), 1) == "LS"
-    assert fields.texts(said, 6) == {"memory.high": "max"}
+    assert fields.number(fields.inside(resources, 1, 1), 1) == -1
+    assert fields.text(fields.inside(resources, 5), 1) == "LS"
+    assert fields.texts(resources, 6) == {"memory.high": "max"}
     unlimited = fields.decode(messages.adjust(adjustment.Adjustment(cpu_milli=-1)))
     assert fields.number(fields.inside(unlimited, 1, 6, 2, 2, 2), 1) == -1
 
@@ -75,10 +75,10 @@ def test_every_field() -> None:
 def test_an_update() -> None:
     """It names the container; whether it may fail is said."""
     wanted = adjustment.Adjustment(cpus=CPUS("3"))
-    said = fields.decode(messages.update("c1", wanted, may_fail=True))
+    update = fields.decode(messages.update("c1", wanted, may_fail=True))
 
-    assert (fields.text(said, 1), fields.number(said, 3)) == ("c1", 1)
-    assert fields.text(fields.inside(said, 2, 1, 2), 6) == "3"
+    assert (fields.text(update, 1), fields.number(update, 3)) == ("c1", 1)
+    assert fields.text(fields.inside(update, 2, 1, 2), 6) == "3"
     assert fields.number(fields.decode(messages.update("c1", wanted)), 3) == 0
 
 

@@ -16,14 +16,14 @@ _frames = st.lists(st.tuples(st.integers(0, (1 << 32) - 1), st.binary(max_size=5
 @given(_frames, st.lists(st.integers(0, 400)))
 def test_any_cut(frames: list[tuple[int, bytes]], cuts: list[int]) -> None:
     """Pieces of any size make the frames that were sent."""
-    stream = b"".join(mux.frame(*one) for one in frames)
+    stream = b"".join(mux.frame(*sent) for sent in frames)
     cutter, at = mux.Cutter(), 0
-    found: list[tuple[int, bytes]] = []
+    received: list[tuple[int, bytes]] = []
     for cut in [*sorted(cuts), len(stream)]:
-        found += cutter.feed(stream[at:cut])
+        received += cutter.feed(stream[at:cut])
         at = max(at, min(cut, len(stream)))
 
-    assert frames == found
+    assert frames == received
 
 
 @given(st.lists(st.binary(max_size=64), max_size=10))

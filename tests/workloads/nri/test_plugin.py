@@ -18,7 +18,7 @@ from koordlet.workloads.nri import fields, messages, mux, plugin, session, ttrpc
 from koordlet.workloads.nri.messages import NriEvent
 from tests.kit import deadline, nri
 
-ONE = adjustment.Adjustment(cpus=cpuset.CPUSet.parse("1"))
+CPU_1 = adjustment.Adjustment(cpus=cpuset.CPUSet.parse("1"))
 _T = TypeVar("_T")
 
 
@@ -36,7 +36,7 @@ class Desk:
         self.events.append(heard)
         if self.error is not None:
             raise self.error
-        return ONE
+        return CPU_1
 
     def on_timeout(self, heard: session.Heard) -> None:
         """Keep it."""
@@ -92,30 +92,30 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     desk, loop, ahead = Desk(), Loop(), [0.0]
     path = tmp_path / "nri.sock"
     with nri.runtime(path) as runtime:
-        one = plugin.NriPlugin(
+        connecting = plugin.NriPlugin(
             plugin.NriSettings(socket=str(path), deadline=0.05, quiet=60.0),
             desk,
             loop,
             clock=lambda: time.monotonic() + ahead[0],
         )
-        one.start()
+        connecting.start()
         try:
-            yield Scene(runtime, one, desk, loop, ahead)
+            yield Scene(runtime, connecting, desk, loop, ahead)
         finally:
-            one.stop()
+            connecting.stop()
     assert "nri" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_container_is_adjusted(scene: Scene) -> None:
     """What the agent says is what the runtime is answered, and the agent hears what follows."""
     peer = scene.up()
-    box = messages.NriContainer(id="c", name="main")
+    container = messages.NriContainer(id="c", name="main")
 
-    assert nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER, None, box)) == "1"
+    assert nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER, None, container)) == "1"
     for event in (NriEvent.START_CONTAINER, NriEvent.POST_START_CONTAINER, NriEvent.STOP_CONTAINER):
-        assert peer.happens(event, None, box).payload == b""
+        assert peer.happens(event, None, container).payload == b""
     deadline.until(lambda: len(scene.desk.events) == 4, "all were heard")
-    assert {one.container.id for one in scene.desk.events} == {"c"}
+    assert {heard.container.id for heard in scene.desk.events} == {"c"}
     assert scene.plugin.status.runtime == "containerd 1.7.24~ds1"
 
 
@@ -147,7 +147,7 @@ def test_it_comes_back(scene: Scene) -> None:
     peer.introduce([messages.NriPod(id="s", name="web")])
     deadline.until(lambda: scene.plugin.status.connections == 2, "it is connected again")
 
-    assert tuple(one.name for one in scene.desk.pods[-1]) == ("web",)
+    assert tuple(pod.name for pod in scene.desk.pods[-1]) == ("web",)
     assert nri.cpus(peer.happens(NriEvent.CREATE_CONTAINER)) == "1"
 
 
@@ -176,22 +176,22 @@ def test_a_silent_connection_is_renewed(tmp_path: Path, *, introduced: bool, why
     path, at = tmp_path / "nri.sock", [0.0]
     hasty = plugin.NriSettings(socket=str(path), quiet=1.0, introduction=1.0, look=0.01)
     with nri.runtime(path) as runtime:
-        one = plugin.NriPlugin(hasty, Desk(), Loop(), clock=lambda: at[0])
-        one.start()
+        connecting = plugin.NriPlugin(hasty, Desk(), Loop(), clock=lambda: at[0])
+        connecting.start()
         try:
             peer = runtime.accept()
             peer.registered()
             if introduced:
                 peer.call("Configure", b"")
                 peer.call("Synchronize", b"")
-                deadline.until(lambda: one.status.connected, "it is connected")
+                deadline.until(lambda: connecting.status.connected, "it is connected")
             # Past both limits, and short of what only a stopped process explains.
             at[0] += 1.5
             assert hung_up(peer)
-            deadline.until(lambda: why in one.status.problem, "it is said")
+            deadline.until(lambda: why in connecting.status.problem, "it is said")
             runtime.accept().registered()
         finally:
-            one.stop()
+            connecting.stop()
 
 
 def test_a_process_that_stood_still_renews(scene: Scene) -> None:
@@ -212,14 +212,14 @@ def test_containers_that_it_was_not_told_of(scene: Scene) -> None:
 
 def test_updates(scene: Scene) -> None:
     """They go to the runtime while it is there; the last word of a container counts."""
-    assert not scene.plugin.update("c", ONE)
+    assert not scene.plugin.update("c", CPU_1)
     peer = scene.up()
-    assert scene.plugin.update("c", ONE)
-    one = peer.next(mux.RUNTIME)
-    assert isinstance(one, ttrpc.TtrpcRequest)
-    assert one.method == "UpdateContainers"
-    assert [fields.text(e, 1) for e in fields.each(fields.decode(one.payload), 1)] == ["c"]
-    bad = ttrpc.TtrpcResponse(one.stream, b"", 2, "NRI update of some containers failed")
+    assert scene.plugin.update("c", CPU_1)
+    request = peer.next(mux.RUNTIME)
+    assert isinstance(request, ttrpc.TtrpcRequest)
+    assert request.method == "UpdateContainers"
+    assert [fields.text(e, 1) for e in fields.each(fields.decode(request.payload), 1)] == ["c"]
+    bad = ttrpc.TtrpcResponse(request.stream, b"", 2, "NRI update of some containers failed")
     peer.wire.sendall(ttrpc.write(mux.RUNTIME, bad))
     deadline.until(lambda: scene.plugin.status.failed == 1, "it is counted")
     assert scene.plugin.status.connected
@@ -228,7 +228,7 @@ def test_updates(scene: Scene) -> None:
 def test_one_batch_of_updates_waits_for_the_other(scene: Scene) -> None:
     """The runtime does what it is asked at once in any order: the older word would be the last."""
     peer = scene.up()
-    scene.plugin.update("c", ONE)
+    scene.plugin.update("c", CPU_1)
     first = peer.next(mux.RUNTIME)
     assert isinstance(first, ttrpc.TtrpcRequest)
     for cpus in ("2", "3"):
@@ -246,14 +246,14 @@ def test_one_batch_of_updates_waits_for_the_other(scene: Scene) -> None:
 def test_what_was_asked_last_is_done(scene: Scene) -> None:
     """A plugin that stops waits until the runtime has done what it was asked for."""
     peer = scene.up()
-    scene.plugin.update("c", ONE)
+    scene.plugin.update("c", CPU_1)
     stopping = threading.Thread(target=scene.plugin.stop)
     stopping.start()
-    one = peer.next(mux.RUNTIME)
-    assert isinstance(one, ttrpc.TtrpcRequest)
-    assert one.method == "UpdateContainers"
+    request = peer.next(mux.RUNTIME)
+    assert isinstance(request, ttrpc.TtrpcRequest)
+    assert request.method == "UpdateContainers"
     assert peer.happens(NriEvent.START_CONTAINER).payload == b""
-    peer.wire.sendall(ttrpc.write(mux.RUNTIME, ttrpc.TtrpcResponse(one.stream, b"")))
+    peer.wire.sendall(ttrpc.write(mux.RUNTIME, ttrpc.TtrpcResponse(request.stream, b"")))
     stopping.join(deadline.PATIENCE)
     assert hung_up(peer)
     assert not stopping.is_alive()
@@ -269,8 +269,8 @@ def test_nonsense_ends_the_connection_and_nothing_else(scene: Scene) -> None:
 
 def test_nobody_listens(tmp_path: Path) -> None:
     """It is said, tried again, and ends when told to."""
-    one = plugin.NriPlugin(plugin.NriSettings(socket=str(tmp_path / "none")), Desk(), Loop())
-    one.start()
-    deadline.until(lambda: "No such file" in one.status.problem, "it is said")
-    one.stop()
-    assert not one.status.connected
+    connecting = plugin.NriPlugin(plugin.NriSettings(socket=str(tmp_path / "none")), Desk(), Loop())
+    connecting.start()
+    deadline.until(lambda: "No such file" in connecting.status.problem, "it is said")
+    connecting.stop()
+    assert not connecting.status.connected

@@ -23,15 +23,15 @@ _responses = st.builds(
 def test_both_ways(sent: list[ttrpc.TtrpcRequest | ttrpc.TtrpcResponse]) -> None:
     """What is written is read, each header and each body in a frame of its own."""
     cutter, reader = mux.Cutter(), ttrpc.TtrpcReader()
-    found: list[ttrpc.Message] = []
-    for one in sent:
-        frames = list(cutter.feed(ttrpc.write(mux.PLUGIN, one)))
+    received: list[ttrpc.Message] = []
+    for message in sent:
+        frames = list(cutter.feed(ttrpc.write(mux.PLUGIN, message)))
         assert len(frames[0][1]) == 10
         assert len(frames) <= 2
         for _, content in frames:
-            found += reader.feed(content)
+            received += reader.feed(content)
 
-    assert sent == found
+    assert sent == received
 
 
 @given(st.lists(st.binary(max_size=64), max_size=10))
@@ -40,8 +40,10 @@ def test_any_bytes(pieces: list[bytes]) -> None:
     reader = ttrpc.TtrpcReader()
     with contextlib.suppress(mux.BrokenError):
         for piece in pieces:
-            for one in reader.feed(piece):
-                assert isinstance(one, ttrpc.TtrpcRequest | ttrpc.TtrpcResponse | ttrpc.Unreadable)
+            for message in reader.feed(piece):
+                assert isinstance(
+                    message, ttrpc.TtrpcRequest | ttrpc.TtrpcResponse | ttrpc.Unreadable
+                )
 
 
 def test_a_large_answer_is_two_frames() -> None:
@@ -57,14 +59,14 @@ def test_a_large_answer_is_two_frames() -> None:
 def test_unreadable_bodies(kind: int, body: bytes, *, request_: bool) -> None:
     """Their stream is known, so that they can be answered."""
     data = len(body).to_bytes(4, "big") + b"\0\0\0\7" + bytes((kind, 0)) + body
-    (one,) = ttrpc.TtrpcReader().feed(data)
+    (unreadable,) = ttrpc.TtrpcReader().feed(data)
 
-    assert isinstance(one, ttrpc.Unreadable)
-    assert (7, request_) == (one.stream, one.request)
+    assert isinstance(unreadable, ttrpc.Unreadable)
+    assert (7, request_) == (unreadable.stream, unreadable.request)
 
 
 def test_a_message_without_a_body() -> None:
     """An empty answer is complete with its header."""
-    (one,) = ttrpc.TtrpcReader().feed(b"\0\0\0\0\0\0\0\5\2\0")
+    (message,) = ttrpc.TtrpcReader().feed(b"\0\0\0\0\0\0\0\5\2\0")
 
-    assert ttrpc.TtrpcResponse(5, b"") == one
+    assert ttrpc.TtrpcResponse(5, b"") == message
