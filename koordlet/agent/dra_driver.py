@@ -125,8 +125,7 @@ class DraDriver:
         if name != serving:
             self._work = asyncio.create_task(self._guard(self._serve(name)))
         elif name and self._doubtful:
-            doubtful, self._doubtful = self._doubtful, frozenset()
-            self._work = asyncio.create_task(self._guard(self._reconcile(doubtful)))
+            self._work = asyncio.create_task(self._guard(self._reconcile()))
 
     async def _guard(self, work: Awaitable[None]) -> None:
         """Do something beside the passes; what fails costs itself, and is tried again."""
@@ -264,6 +263,8 @@ class DraDriver:
     async def unprepare(self, ref: dra_plugin.ClaimRef) -> None:
         """Give back what a claim has; nothing where it has nothing."""
         async with self._lock:
+            # The server may still say that its pod uses it.
+            self._doubtful -= {(ref.namespace, ref.name)}
             if ref.uid in self._claims:
                 self._hold({uid: kept for uid, kept in self._claims.items() if uid != ref.uid})
                 self._unprepared += 1
@@ -339,9 +340,10 @@ class DraDriver:
 
     # After another agent --------------------------------------------------------------------------
 
-    async def _reconcile(self, doubtful: frozenset[tuple[str, str]]) -> None:
+    async def _reconcile(self) -> None:
         """Compare claims with the API server (rule 3)."""
         async with self._lock:
+            doubtful, self._doubtful = self._doubtful, frozenset()
             claims = dict(self._claims)
             for namespace, name in sorted(doubtful):
                 try:
@@ -360,12 +362,12 @@ class DraDriver:
                 self._hold(claims)
 
     def _named(self) -> frozenset[tuple[str, str]]:
-        """The claims that are held, and those of running pods."""
+        """The claims that are held, and those of pods that run and shall go on."""
         held = frozenset((claim.namespace, claim.name) for claim in self._claims.values())
-        running = (p for p in self._sources.newest.pods if p.phase is pod.Phase.RUNNING)
         return held | {
             (listed.namespace, used.partition("/")[0])
-            for listed in running
+            for listed in self._sources.newest.pods
+            if listed.phase is pod.Phase.RUNNING and listed.deleting is None
             for box in listed.containers
             for used in box.claims
         }

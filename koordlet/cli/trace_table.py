@@ -83,7 +83,7 @@ def _read(document: Document) -> Iterator[str]:
         if pod["cgroup"] is None:
             yield f"  ! {pod['workload']} is not running: {pod['match'] or 'no cgroup is known'}"
         if pod["stale"]:
-            yield f"  ! {pod['workload']} may be out of date: {pod['source']} does not answer"
+            yield f"  ! {pod['workload']} may be out of date: no source has listed it lately"
         yield from (f"  ! {pod['workload']}: {problem}" for problem in _texts(pod, "problems"))
     for source in documents.rows(document, "sources"):
         yield f"  source     {source['name']}: {_health(source)}"

@@ -131,6 +131,26 @@ def test_claims_are_compared_with_the_server_after_a_start(ram: Path) -> None:
     play(ram, body)
 
 
+def test_a_claim_that_is_unprepared_before_it_is_compared_is_not_held_again(ram: Path) -> None:
+    """The kubelet ends a pod while an agent starts; the server says that it uses the claim."""
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, replace(using("a"), deleting=5.0)))
+        await make(scene, status("a", result("numa-1", cpu="2")))
+        async with scene.agent() as driver:
+            ref = dra_plugin.ClaimRef("t", "a", scene.uids["a"])
+            await driver.prepare(ref)
+            driver.registered("")
+            await driver.unprepare(ref)
+            await scene.passes()
+            assert driver.counted()["claims"] == 0
+            driver.registered("")
+            await scene.passes()
+            assert driver.counted()["claims"] == 0
+
+    play(ram, body)
+
+
 def test_a_static_policy_ends_the_offer_and_not_the_claims(ram: Path) -> None:
     """No new claim is prepared; the one that is keeps its CPUs, can end, and then nobody serves."""
 

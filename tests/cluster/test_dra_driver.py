@@ -1,8 +1,7 @@
 """The agent as a DRA driver on a real node: kube-scheduler allocates, the kubelet has it prepared.
 
 Covers: containerd and CRI-O with NRI; slices as the server takes them; health of devices; extended
-resources; kills of agent, kubelet and runtime between the steps, and of the agent before each of
-its changes; the static CPU policy.
+resources; kills of agent, kubelet and runtime between the steps; the static CPU policy.
 Does not cover: cache ways and several NUMA nodes (``tests.vm.test_claims``).
 """
 
@@ -20,7 +19,7 @@ import pytest
 from tests.cluster.deployed import AuditLog
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
-from tests.kit import agents, deadline, doomed, installed, kubelet_node, live, needs
+from tests.kit import agents, deadline, installed, kubelet_node, live, needs
 from tests.kit.kubelet_node import settled
 
 pytestmark = pytest.mark.cluster
@@ -231,49 +230,6 @@ def test_claims_outlive_kills_of_agent_kubelet_and_runtime(
         settled(node, {"ls": "0-1"})
         ended(node, "held", "ls")
         assert agent.ends(signal.SIGTERM) == 0
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("verb", ["prepare", "unprepare"])
-@pytest.mark.parametrize("node", [CONTAINERD], indirect=True)
-def test_killed_before_any_change_of_a_claim_the_next_agent_ends_it(
-    node: kubelet_node.Node, place: Path, verb: str
-) -> None:
-    """Before each change of files, groups and checkpoint that preparing or unpreparing makes.
-
-    The next agent gives the claim its CPU, or takes it back, whatever was done already.
-    """
-    site, words = agent_of(node, place)
-    order, name = place / "order", ""
-    end = ["0", "1"] if verb == "prepare" else ["0-1"]
-    node.start("ls", "LS", requests={"memory": "8Mi"})
-    for change in range(1, 40):
-        with doomed.running(site, order, *words) as agent:
-            agent.until("READY=1")
-            deadline.until(lambda: slices(node), "a slice")
-            if name and verb == "prepare":
-                settled(node, {name: "0", "ls": "1"})
-                node.delete(name)
-            deadline.until(lambda: node.boxes().keys() == {"ls"}, "the pod before is gone")
-            settled(node, {"ls": "0-1"})
-            name = f"{verb}-{change}"
-            claim(node, name, 1)
-            if verb == "prepare":
-                doomed.doom(order, change)
-                start(node, name, name)
-            else:
-                start(node, name, name)
-                settled(node, {name: "0", "ls": "1"})
-                doomed.doom(order, change)
-                node.delete(name)
-            deadline.until(
-                lambda: agent.dead or sorted(node.cpus().values()) == end, f"change {change}"
-            )
-            if not agent.dead:
-                break
-    order.unlink()
-    ended(node, *node.boxes())
-    assert change > 4
 
 
 def kill(node: kubelet_node.Node, name: str) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
+from typing import cast
 
 from koordlet.agent import lifecycle
 from koordlet.apply import copies, kinds
@@ -169,9 +170,9 @@ class StartCheck:
         units, layout = tick.observation.units, tick.observer.layout
         # A runtime with the systemd driver gave it to the unit, which would write it again.
         routed = units.route(layout, write) if units.manages(layout) else write
-        assert isinstance(routed, kinds.FILES)
+        file = cast("kinds.FileAction", routed)
         at = tick.clock().wall
-        copies.adopt(tick.host, self.agent.book, routed, original, unix_time=at, stays=True)
+        copies.adopt(tick.host, self.agent.book, file, original, unix_time=at, stays=True)
         if setting.row is knob.CPUSET_CPUS:
             cpus = parsed(original) or tick.observer.topology.online
             tick.announcements.on_adopt(group, cpus)
