@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from koordlet.model import moment
 from tests.cluster.deployed import PODS, SPACE, Deployed, pod
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
@@ -26,9 +28,14 @@ pytestmark = pytest.mark.cluster
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/koordlet-descheduler"
 MERGE = "application/merge-patch+json"
 POLICY = descheduling.policy({"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5}})
+LOAD = descheduling.policy({"LowNodeLoad": {
+    "lowThresholds": {"cpu": 20}, "highThresholds": {"cpu": 50},
+    "anomalyCondition": {"consecutiveAbnormalities": 1},
+}})  # fmt: skip
 
 
 class Machine:
@@ -36,10 +43,9 @@ class Machine:
 
     def __init__(self, deployed: Deployed, kubeconfig: Path, folder: Path) -> None:
         self.admin = deployed.admin
-        policy = folder / "policy.json"
-        policy.write_text(json.dumps(POLICY))
+        self._policy = folder / "policy.json"
         self._words = [sys.executable, "-m", "koordlet", "descheduler", "--once", "-o", "json"]
-        self._words += ["--kubeconfig", str(kubeconfig), "--config", str(policy)]
+        self._words += ["--kubeconfig", str(kubeconfig), "--config", str(self._policy)]
 
     def workload(self, name: str, restarts: int) -> None:
         """A ReplicaSet of one pod that is up; nothing replaces it where nothing runs pods."""
@@ -68,8 +74,17 @@ class Machine:
         return [body["metadata"]["name"] for body in listing["items"]
                 if "deletionTimestamp" not in body["metadata"]]  # fmt: skip
 
-    def round(self, *words: str) -> tuple[dict[str, Any], str]:
+    def use(self, node: str, cpu: str, *, at: float) -> None:
+        """The NodeMetric of a node, as an agent wrote it then."""
+        self.admin.need("POST", METRICS, {"metadata": {"name": node}, "spec": {}})
+        usage = {"resources": {"cpu": cpu, "memory": "1Gi"}}
+        status = {"updateTime": moment.spell(at),
+                  "nodeMetric": {"nodeUsage": usage, "systemUsage": usage}}  # fmt: skip
+        self.admin.need("PATCH", f"{METRICS}/{node}/status", {"status": status}, MERGE)
+
+    def round(self, *words: str, policy: Body = POLICY) -> tuple[dict[str, Any], str]:
         """One round: its result, and the log."""
+        self._policy.write_text(json.dumps(policy))
         done = subprocess.run(
             [*self._words, *words], capture_output=True, text=True, check=False, timeout=120
         )
@@ -121,6 +136,26 @@ def test_the_deployed_role_is_enough_for_a_round_and_a_budget_is_kept(machine: M
     events = machine.admin.need("GET", EVENTS)["items"]
     (event,) = (each for each in events if each.get("reason") == "Moved")
     assert "containers restarted 9 times" in event["note"]
+
+
+def test_a_node_whose_metric_is_an_hour_old_is_left_alone_and_the_round_says_so(
+    machine: Machine,
+) -> None:
+    """However full it was; a new report makes it too full."""
+    now = time.time()
+    machine.workload("hot", 0)
+    machine.use("n0", "3900m", at=now - 3600)
+    machine.use("n1", "100m", at=now)
+    document, _ = machine.round("--dry-run", policy=LOAD)
+    assert document["moves"] == []
+    assert [each["note"] for each in document["notes"]] == [
+        "pool __default_node_pool__: node n0: left alone without a report that is new enough",
+        "pool __default_node_pool__: all nodes are under target utilization",
+    ]
+    patch = {"status": {"updateTime": moment.spell(time.time())}}
+    machine.admin.need("PATCH", f"{METRICS}/n0/status", patch, MERGE)
+    document, _ = machine.round("--dry-run", policy=LOAD)
+    assert {move["from"] for move in document["moves"]} == {"n0"}
 
 
 def test_a_pod_that_nobody_would_create_again_stays(machine: Machine) -> None:
