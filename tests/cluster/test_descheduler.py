@@ -148,14 +148,14 @@ def test_a_node_whose_metric_is_an_hour_old_is_left_alone_and_the_round_says_so(
     machine.use("n1", "100m", at=now)
     document, _ = machine.round("--dry-run", policy=LOAD)
     assert document["moves"] == []
-    assert [each["note"] for each in document["notes"]] == [
+    assert [each["message"] for each in document["notes"]] == [
         "pool __default_node_pool__: node n0: left alone without a report that is new enough",
         "pool __default_node_pool__: all nodes are under target utilization",
     ]
     patch = {"status": {"updateTime": moment.spell(time.time())}}
     machine.admin.need("PATCH", f"{METRICS}/n0/status", patch, MERGE)
     document, _ = machine.round("--dry-run", policy=LOAD)
-    assert {move["from"] for move in document["moves"]} == {"n0"}
+    assert {move["node"] for move in document["moves"]} == {"n0"}
 
 
 def test_a_pod_that_nobody_would_create_again_stays(machine: Machine) -> None:
