@@ -74,12 +74,15 @@ class Machine:
         return [body["metadata"]["name"] for body in listing["items"]
                 if "deletionTimestamp" not in body["metadata"]]  # fmt: skip
 
-    def use(self, node: str, cpu: str, *, at: float) -> None:
-        """The NodeMetric of a node, as an agent wrote it then."""
-        self.admin.need("POST", METRICS, {"metadata": {"name": node}, "spec": {}})
-        usage = {"resources": {"cpu": cpu, "memory": "1Gi"}}
-        status = {"updateTime": moment.spell(at),
-                  "nodeMetric": {"nodeUsage": usage, "systemUsage": usage}}  # fmt: skip
+    def use(self, node: str, *pods: str, system: str, at: float) -> None:
+        """The NodeMetric of a node, as an agent wrote it then: each pod used 1.5 CPUs."""
+        usage = {"resources": {"cpu": "1500m", "memory": "1Gi"}}
+        measured = [{"namespace": "default", "name": pod, "podUsage": usage} for pod in pods]
+        beside = {"resources": {"cpu": system, "memory": "1Gi"}}
+        status = {"updateTime": moment.spell(at), "podsMetric": measured,
+                  "nodeMetric": {"nodeUsage": beside, "systemUsage": beside}}  # fmt: skip
+        if node not in {body["metadata"]["name"] for body in self.admin.items(METRICS)}:
+            self.admin.need("POST", METRICS, {"metadata": {"name": node}, "spec": {}})
         self.admin.need("PATCH", f"{METRICS}/{node}/status", {"status": status}, MERGE)
 
     def round(self, *words: str, policy: Body = POLICY) -> tuple[dict[str, Any], str]:
@@ -141,21 +144,21 @@ def test_the_deployed_role_is_enough_for_a_round_and_a_budget_is_kept(machine: M
 def test_a_node_whose_metric_is_an_hour_old_is_left_alone_and_the_round_says_so(
     machine: Machine,
 ) -> None:
-    """However full it was; a new report makes it too full."""
+    """However full it was: with 2.5 of 4 CPUs it is too full once the report is new."""
     now = time.time()
     machine.workload("hot", 0)
-    machine.use("n0", "3900m", at=now - 3600)
-    machine.use("n1", "100m", at=now)
+    (hot,) = machine.pods("hot")
+    machine.use("n0", hot, system="1", at=now - 3600)
+    machine.use("n1", system="100m", at=now)
     document, _ = machine.round("--dry-run", policy=LOAD)
     assert document["moves"] == []
     assert [each["message"] for each in document["notes"]] == [
         "pool __default_node_pool__: node n0: left alone without a report that is new enough",
         "pool __default_node_pool__: all nodes are under target utilization",
     ]
-    patch = {"status": {"updateTime": moment.spell(time.time())}}
-    machine.admin.need("PATCH", f"{METRICS}/n0/status", patch, MERGE)
+    machine.use("n0", hot, system="1", at=time.time())
     document, _ = machine.round("--dry-run", policy=LOAD)
-    assert {move["node"] for move in document["moves"]} == {"n0"}
+    assert [move["pod"] for move in document["moves"]] == [f"default/{hot}"]
 
 
 def test_a_pod_that_nobody_would_create_again_stays(machine: Machine) -> None:
