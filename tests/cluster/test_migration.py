@@ -119,6 +119,7 @@ def test_killed_again_and_again_it_ends_right(machine: Machine, tmp_path: Path) 
     assert machine.held() == []
 
 
+@pytest.mark.soak
 @needs.program("kubectl")
 def test_a_job_of_kubectl_gives_its_room_back_where_it_is_deleted_or_its_pod_loses_its_owner(
     machine: Machine,

@@ -24,8 +24,7 @@ from koordlet.scheduler.rescheduling import plan_flow
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
-from koordlet.scheduler.reservation.spec import OwnerPattern, ReservationOwner
-from koordlet.scheduler.reservation.spec import Phase as RoomPhase
+from koordlet.scheduler.reservation import spec
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import descheduling
 from tests.kit.crowded_cluster import (
@@ -195,11 +194,10 @@ class Walk(Crowd):
     def _do(self, job: MigrationJob, action: flow.Action) -> None:
         match action:
             case flow.MakeReservation():
-                owner = OwnerPattern("default", name=app(job.pod.name), kind="ReplicaSet")
-                expires = self.now + 2 * TTL
+                owner = spec.OwnerPattern("default", name=app(job.pod.name), kind="ReplicaSet")
+                owners = (spec.ReservationOwner(controller=owner),)
                 made = JobReservation(name=job.uid, uid=job.uid, job=job.name, closed=True,
-                                      owners=(ReservationOwner(controller=owner),),
-                                      expires=expires)  # fmt: skip
+                                      owners=owners, expires=self.now + 2 * TTL)  # fmt: skip
                 self.rooms.setdefault(job.uid, made)
                 self.jobs[job.name] = dataclasses.replace(job, reservation=job.uid)
             case flow.OpenReservation(held):
@@ -253,7 +251,7 @@ class Walk(Crowd):
             theirs = held.controller == ("default", "ReplicaSet", app(pod.name)) and not held.closed
             if (own or theirs) and held.node and held.owner is None and not held.phase.over:
                 pod.node, pod.draws_on = held.node, held.uid
-                self._change(held.name, owner=ref, phase=RoomPhase.SUCCEEDED)
+                self._change(held.name, owner=ref, phase=spec.Phase.SUCCEEDED)
                 return
         several = [node for node in NODES if self.free(node) >= self.size(pod.name)]
         if several:
@@ -268,7 +266,7 @@ class Walk(Crowd):
         if not held.job and any(place.node == node for place in places):
             return  # those who leave leave their room to one of them
         if self.free(node) >= self._holds(held):
-            self._change(held.name, node=node, phase=RoomPhase.AVAILABLE)
+            self._change(held.name, node=node, phase=spec.Phase.AVAILABLE)
 
     def _clean(self) -> None:
         """Leftovers go, what expires has expired, plans that are over are forgotten."""
@@ -277,7 +275,7 @@ class Walk(Crowd):
             del self.rooms[held.name]
         for held in list(self.rooms.values()):
             if held.expires is not None and self.now >= held.expires and not held.phase.over:
-                self._change(held.name, phase=RoomPhase.FAILED)
+                self._change(held.name, phase=spec.Phase.FAILED)
         for plan in list(self.plans.values()):
             place = self.rooms.get(plan_flow.place_name(plan))
             jobs = [job for job in self.jobs.values() if job.plan == plan.uid]

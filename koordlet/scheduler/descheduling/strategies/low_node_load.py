@@ -71,6 +71,24 @@ class LowNodeLoad:
             if kept:
                 scene.note(f"pool {pool.name}: no pod leaves {_kept(kept)}")
 
+    def _reported(
+        self, scene: rounds.Scene, pool: load_settings.NodePool, rows: Sequence[int]
+    ) -> list[NodeLoad]:
+        """What the nodes use of which that is known; a note has those that are left out."""
+        loads, unknown = [], []
+        for row in rows:
+            load = node_load.read(scene.state, pool, row, self.settings.expiration_seconds)
+            if load is None:
+                unknown.append(scene.state.node(row).name)
+            else:
+                loads.append(load)
+        if not loads:
+            scene.note(f"pool {pool.name}: no node has a report that is new enough")
+        elif unknown:
+            why = "left alone without a report that is new enough"
+            scene.note(f"pool {pool.name}: node {_first(unknown)}: {why}")
+        return loads
+
     def _pool(
         self,
         scene: rounds.Scene,
@@ -78,14 +96,8 @@ class LowNodeLoad:
         rows: Sequence[int],
         kept: dict[str, Counter[str]],
     ) -> rounds.Intents:
-        oldest = self.settings.expiration_seconds
-        loads = [
-            load
-            for row in rows
-            if (load := node_load.read(scene.state, pool, row, oldest)) is not None
-        ]
+        loads = self._reported(scene, pool, rows)
         if not loads:
-            scene.note(f"pool {pool.name}: no node has a report that is new enough")
             return
         node_load.bound(pool, loads)
         classes: dict[LoadClass, list[NodeLoad]] = {each: [] for each in LoadClass}
@@ -273,10 +285,14 @@ def _order(
 
 def _kept(kept: Mapping[str, Counter[str]]) -> str:
     """Nodes that no pod leaves, and why."""
-    more = f" and {len(kept) - 1} more" if len(kept) > 1 else ""
     why = sum(kept.values(), Counter[str]())
     pods = ", ".join(f"{count} {what}" for what, count in why.items())
-    return f"node {next(iter(kept))}{more}: {pods or 'none may be evicted'}"
+    return f"node {_first(list(kept))}: {pods or 'none may be evicted'}"
+
+
+def _first(names: Sequence[str]) -> str:
+    """One of several nodes, and how many more."""
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
 def _reason(source: NodeLoad, *, prod: bool) -> str:

@@ -112,10 +112,10 @@ def test_a_report_that_is_too_old_or_missing_leaves_its_node_out() -> None:
     """Nothing is decided on numbers of three minutes ago, and the note says it."""
     bodies = three()
     bodies[7] = metric("n1", "1", age=180, p0="1", p1="6")
-    assert (
-        note(bodies, **AT_ONCE)
-        == "pool __default_node_pool__: all nodes are under target utilization"
-    )
+    assert [text for *_, text in Rounds(bodies, **AT_ONCE).play().notes] == [
+        "pool __default_node_pool__: node n1: left alone without a report that is new enough",
+        "pool __default_node_pool__: all nodes are under target utilization",
+    ]
     without = [body for body in three() if body["kind"] != "NodeMetric"]
     assert "no node has a report" in note(without, **AT_ONCE)
     forever = {**AT_ONCE, "nodeMetricExpirationSeconds": None}
