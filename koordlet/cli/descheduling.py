@@ -73,7 +73,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
             f"{rank['pod']} on {rank['node']} gets deletion cost {rank['deletionCost']}:"
             f" {rank['reason']}" + (" (only shown)" if rank["shadow"] else "")
         )
-    for each in document["avoided"]:
+    for each in document.get("avoided", ()):  # older ones have no such list
         removed = ", ".join(each["removes"])
         text.append(
             f"the workload of {each['pod']} avoids {each['node']} for"

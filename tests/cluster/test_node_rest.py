@@ -56,7 +56,9 @@ def rejected(node: kubelet_node.Node, folder: Path) -> list[list[str]]:
         node.delete(name)
     dump, policy = folder / "all.json", folder / "policy.json"
     dump.write_text(json.dumps({"kind": "List", "items": items}))
-    policy.write_text(json.dumps(descheduling.policy({"PoorService": {}})))
+    # Of the peers' two dialects the one that looks at a cluster of one node.
+    dialect = {"kind": "DeschedulerConfiguration"}
+    policy.write_text(json.dumps({**descheduling.policy({"PoorService": {}}), **dialect}))
     words = [sys.executable, "-m", "koordlet", "sim", str(dump), "--deschedule", str(policy)]
     done = subprocess.run([*words, "-o", "json"], capture_output=True, text=True, check=True)
     return [each["removes"] for each in json.loads(done.stdout)["avoided"]]

@@ -163,7 +163,7 @@ def test_variables() -> None:
 def test_metrics() -> None:
     """Of the agent and of the scheduler; a star stands for the rest of a name."""
     known = {family.name for family in metrics.table()}
-    rooms = "scheduler|evictions|disruption|headroom|migration|move|descheduler"
+    rooms = "scheduler|evictions|disruption|headroom|migration|move|descheduler|webhook"
     served = rf'"((?:scheduler|koordlet_(?:{rooms}))_[a-z_]+)"'
     known |= set(re.findall(served, sources()))
     known |= {f"{name}_total" for name in known}

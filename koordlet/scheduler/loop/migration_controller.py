@@ -103,7 +103,7 @@ class MigrationController:
             creator=self._instance,
             policy=proposal.resident.traits.policy or evictor.policy,
             grace_seconds=evictor.grace(self._grace_seconds),
-            avoid_seconds=proposal.avoid_seconds,
+            avoid_seconds=proposal.avoid_seconds or None,
         )
         try:
             made = await self._store.create(kinds.POD_MIGRATION_JOBS, body)

@@ -40,6 +40,8 @@ from koordlet.scheduler.rescheduling import plan_check
 #: Seconds after a refused eviction, or a failed request, before the next.
 PAUSE = 5.0
 _MINUTE = 60.0
+#: For so long a workload avoids the node that a pod of it was moved away from, unless its job says.
+_AVOID_SECONDS = 3600.0
 #: Who evicts in the name of a strategy, and why, as the limiter knows them; and by hand.
 COMPONENT, CAUSE, BY_HAND = "descheduler", "Descheduled", "Migrated"
 
@@ -208,6 +210,7 @@ class JobWriter:
             return False
         known = memory.traits or PodTraits()
         moved_by = mover(job.by, self._settings, acts=True, follows=bool(job.leader))
+        usual = 0.0 if moved_by.planned else _AVOID_SECONDS
         result = await self._watched.evictions.evict(
             evictions.EvictionRequest(
                 pod=pod,
@@ -215,7 +218,7 @@ class JobWriter:
                 cause=cause(job),
                 reason=job.reason or f'migration job "{job.name}"',
                 plan=job.leader or job.name,
-                avoid_seconds=0.0 if moved_by.planned else job.avoid_seconds,
+                avoid_seconds=usual if job.avoid_seconds is None else job.avoid_seconds,
                 front=True,
                 policy=job.policy or known.policy or self._settings.policy,
                 grace_seconds=job.grace_seconds,

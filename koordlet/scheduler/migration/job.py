@@ -33,8 +33,8 @@ WORKLOAD, SOURCE = "koordlet.io/workload", "koordlet.io/source-node"
 PLAN, WAITS = "koordlet.io/move-plan", "koordlet.io/waits-for-plan"
 #: Ours: ``"true"`` moves the whole gang of the pod; the job that leads, on those that follow.
 GANG, LEADER = "koordlet.io/migrate-gang", "koordlet.io/gang-leader"
-#: Ours: for how many seconds the workload avoids the node that its pod left; else an hour.
-AVOIDS, _AVOID_SECONDS = "koordlet.io/avoid-seconds", 3600.0
+#: Ours: for so long the pod's workload avoids the node that it left, ``2h``.
+AVOID = "koordlet.io/avoid"
 #: Conditions that others ask for, too (``flow``).
 SCHEDULED, EVICTION = "ReservationScheduled", "Eviction"
 #: Whoever asks for a job by hand, as the limiter knows it.
@@ -131,7 +131,8 @@ class MigrationJob:
     by: str = BY_HAND
     workload: str = ""
     source: str = ""
-    avoid_seconds: float = _AVOID_SECONDS
+    #: Seconds for which its workload avoids the node that it left; ``None``: as long as usual.
+    avoid_seconds: float | None = None
     #: The UID of its plan, and whether that has yet to let it evict.
     plan: str = ""
     waits: bool = False
@@ -191,7 +192,7 @@ def decode(body: Body) -> MigrationJob:
         created=wire.instant(meta.get("creationTimestamp"), "metadata.creationTimestamp") or 0.0,
         pod=_pod(wire.mapping(spec, "podRef")),
         mode=mode,
-        ttl=_ttl(spec),
+        ttl=_seconds(spec.get("ttl"), "spec.ttl") or None,
         paused=wire.flag(spec, "paused"),
         aborts=notes.get(ABORT) == "true" or meta.get("deletionTimestamp") is not None,
         reservation=wire.text(wire.mapping(options, "reservationRef"), "name"),
@@ -202,7 +203,7 @@ def decode(body: Body) -> MigrationJob:
         by=str(notes.get(TRIGGER) or BY_HAND),
         workload=str(notes.get(WORKLOAD) or ""),
         source=str(notes.get(SOURCE) or ""),
-        avoid_seconds=_avoid_seconds(notes),
+        avoid_seconds=_seconds(notes.get(AVOID), f"annotation {AVOID}"),
         plan=str(notes.get(PLAN) or ""),
         waits=notes.get(WAITS) == "true",
         whole_gang=notes.get(GANG) == "true",
@@ -215,18 +216,13 @@ def _pod(body: Body) -> PodRef:
     return PodRef(*wire.texts(body, "namespace", "name", "uid"))
 
 
-def _avoid_seconds(notes: Body) -> float:
-    text = str(notes.get(AVOIDS) or "")
-    return float(text) if text.isdecimal() else _AVOID_SECONDS
-
-
-def _ttl(spec: Body) -> float | None:
-    if spec.get("ttl") is None:
+def _seconds(spelled: object, where: str) -> float | None:
+    if spelled is None:
         return None
     try:
-        return max(0.0, moment.duration(spec["ttl"])) or None
+        return max(0.0, moment.duration(spelled))
     except ValueError as error:
-        raise BadObjectError(f"spec.ttl: {error}") from error
+        raise BadObjectError(f"{where}: {error}") from error
 
 
 def _status(status: Body) -> JobStatus:
@@ -258,7 +254,7 @@ def request(
     gang: bool = False,
     leader: str = "",
     plan: str = "",
-    avoid_seconds: float = 0.0,
+    avoid_seconds: float | None = None,
 ) -> dict[str, Any]:
     """A new job for a store; ``node``: room is held there and nowhere else.
 
@@ -267,7 +263,7 @@ def request(
     """
     notes = {REASON: reason, TRIGGER: by, CREATED_BY: creator, LEADER: leader}
     notes |= {GANG: "true"} if gang else {}
-    notes |= {AVOIDS: f"{avoid_seconds:.0f}"} if avoid_seconds else {}
+    notes |= {} if avoid_seconds is None else {AVOID: duration.text(avoid_seconds)}
     notes |= {PLAN: plan, WAITS: "true"} if plan else {}
     spec: dict[str, Any] = {"mode": mode, "podRef": {k: v for k, v in pod.body().items() if v}}
     if ttl_seconds:
@@ -293,7 +289,7 @@ def following(leader: MigrationJob, pod: PodRef) -> dict[str, Any]:
     """The job of another member of a gang; made again, it has the same name."""
     body = request(
         pod, reason=leader.reason, by=leader.by, policy=leader.policy,
-        grace_seconds=leader.grace_seconds, leader=leader.name,
+        grace_seconds=leader.grace_seconds, leader=leader.name, avoid_seconds=leader.avoid_seconds,
     )  # fmt: skip
     meta = body["metadata"]
     del meta["generateName"]

@@ -26,7 +26,7 @@ def samples(strain: Sequence[float], **used: Sequence[float]) -> Samples:
     )
 
 
-def told(several: Samples) -> list[tuple[str, str]]:
+def named(several: Samples) -> list[tuple[str, str]]:
     """Type and pod of each condition."""
     return [(each.type, each.subject) for each in interference.conditions(several)]
 
@@ -60,9 +60,9 @@ def test_whose_use_goes_with_the_strain_is_suspected() -> None:
     hog = [3.0 if each > 0 else 0.0 for each in strain]
     several = samples(strain, web=[1.0] * 10, steady=[4.0] * 10, hog=hog)
     assert interference.suspect(several, "web") == "hog"
-    assert told(several) == [("LatencySensitiveSlowed", "web"), ("DisturbsNeighbours", "hog")]
+    assert named(several) == [("LatencySensitiveSlowed", "web"), ("DisturbsNeighbours", "hog")]
     small = samples(strain, web=[1.0] * 10, steady=[4.0] * 10, hog=[cpus / 10 for cpus in hog])
-    assert told(small) == [("LatencySensitiveSlowed", "web")]
+    assert named(small) == [("LatencySensitiveSlowed", "web")]
     against = [4.0 if each < 0 else 0.0 for each in strain]
     assert interference.suspect(samples(strain, hog=against), "web") == ""
 

@@ -25,7 +25,7 @@ REPORTED = (
 def test_the_suspect_of_a_report_leaves_after_five_minutes(ram: Path) -> None:
     """Conditions travel with their pods; the one that is slowed stays."""
     several = [plain.message(feed_pb2.Condition, each) for each in REPORTED]
-    told = feed_pb2.Node(conditions=feed_pb2.Conditions(conditions=several))
+    state = feed_pb2.Node(conditions=feed_pb2.Conditions(conditions=several))
     clock = [1000.0]
     body = descheduling.policy(
         {"Interference": {"dryRun": False}}, leaderElection={"leaderElect": False}
@@ -52,7 +52,7 @@ def test_the_suspect_of_a_report_leaves_after_five_minutes(ram: Path) -> None:
             gone = []
             for seconds in (0.0, 299.0, 1.0):
                 clock[0] += seconds
-                loop.report(ingest.decoded("n1", told))
+                loop.report(ingest.decoded("n1", state))
                 result = await made.round()
                 gone.append([each.resident.pod.name for each in result.evicted])
             assert gone == [[], [], ["job"]]

@@ -10,7 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from koordlet.kubeapi import kinds, objects, refusals
+import pytest
+
+from koordlet.kubeapi import kinds, node_avoidances, objects, refusals
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.loop import descheduler
@@ -29,7 +31,7 @@ BUDGET = {
 }
 CLOSED = {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2, "expectedPods": 2,
           "observedGeneration": 1}  # fmt: skip
-KINDS = (kinds.RESERVATIONS, JOBS)
+KINDS = (kinds.RESERVATIONS, JOBS, kinds.NODE_AVOIDANCES)
 
 
 def settings(**arguments: Any) -> configuration.DeschedulerSettings:
@@ -277,6 +279,27 @@ def test_a_job_goes_on_where_another_process_left_it(ram: Path) -> None:
     schedulers.run(body())
 
 
+@pytest.mark.parametrize(("asks", "seconds"), [(7200.0, [7200.0]), (None, [3600.0]), (0.0, [])])
+def test_the_workload_avoids_the_node_for_as_long_as_its_job_says(
+    ram: Path, asks: float | None, seconds: list[float]
+) -> None:
+    """An hour where it says nothing."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=False) as cluster:
+            name = await cluster.ask(avoid_seconds=asks)
+            await cluster.asked("web-1")
+            await cluster.gone("web-1")
+            await cluster.up(await cluster.world.pod("web-3", meta=OWNER, cpu="1"))
+            await cluster.job(name, "Succeeded")
+            listing = await objects.collect(cluster.world.store.list(kinds.NODE_AVOIDANCES))
+            several = map(node_avoidances.node_avoidance, listing.items)
+            lengths = [entry.until - entry.since for known in several for entry in known.entries]
+            assert lengths == seconds
+
+    schedulers.run(body())
+
+
 def test_a_strategy_moves_its_pod_by_a_job_and_chooses_it_once(ram: Path) -> None:
     """The job says which strategy wants it, and why; ``--once`` waits for it."""
 
@@ -309,8 +332,7 @@ def test_a_strategy_moves_its_pod_by_a_job_and_chooses_it_once(ram: Path) -> Non
             notes = body["metadata"]["annotations"]
             assert notes[job.TRIGGER] == "descheduler/RemovePodsHavingTooManyRestarts"
             assert notes[job.REASON] == "containers restarted 9 times, at most 4"
-            assert notes[job.AVOIDS] == "3600"
-            assert body["spec"]["ttl"] == "5m0s"
+            assert (body["spec"]["ttl"], notes[job.AVOID]) == ("5m0s", "1h0m0s")
             await cluster.gone("web-1")
             await cluster.up(await cluster.world.pod("web-3", meta=OWNER, cpu="1"))
             await task

@@ -24,12 +24,12 @@ def test_a_new_job_reads_as_it_was_meant() -> None:
     """All that is asked for, under the peer's names; the definition takes it."""
     made = job.request(
         REF, ttl_seconds=300, reason="hot", by="descheduler/X", policy="Delete", grace_seconds=5,
-        node="n2", avoid_seconds=7200.0,
+        node="n2", avoid_seconds=5400,
     )  # fmt: skip
     known = job.decode({**made, "metadata": {**made["metadata"], "name": "web-1-abc"}})
     assert (known.pod, known.mode, known.ttl) == (REF, "ReservationFirst", 300.0)
     assert (known.reason, known.by, known.policy) == ("hot", "descheduler/X", "Delete")
-    assert (known.grace_seconds, known.avoid_seconds) == (5, 7200.0)
+    assert (known.grace_seconds, known.avoid_seconds) == (5, 5400.0)
     assert known.template["spec"]["template"]["spec"]["nodeName"] == "n2"
     assert made["metadata"]["annotations"]["koordinator.sh/evict-trigger"] == "descheduler/X"
 
@@ -56,6 +56,13 @@ def test_a_job_that_cannot_be_read_says_which_field(spec: dict[str, Any], words:
     known = job.read(body(**spec))
     assert words in known.fault
     assert (known.name, known.active) == ("j", True)
+
+
+def test_a_time_that_a_job_cannot_mean_is_named() -> None:
+    """Of an annotation as of a field."""
+    made = body()
+    made["metadata"]["annotations"] = {job.AVOID: "long"}
+    assert f"annotation {job.AVOID}" in job.read(made).fault
 
 
 def test_the_definition_has_the_columns_of_the_peer() -> None:

@@ -88,7 +88,7 @@ class Interference:
         names = ", ".join(sorted(each.pod.key for each in slowed)) or "neighbours"
         for resident in sorted(filter(self._settings.wants, several), key=cost):
             is_suspect = resident in due
-            reason = f"it may slow {names} since {LASTS / 60:.0f} minutes at least"
+            reason = f"it may have slowed {names} for {LASTS / 60:.0f} minutes"
             if not is_suspect:
                 reason = f"{', '.join(sorted(each.pod.key for each in due))} may slow it"
             answer = yield rounds.Intent(resident, reason, shadow=shadow, avoid_seconds=_AVOIDS)

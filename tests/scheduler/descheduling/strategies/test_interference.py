@@ -89,23 +89,23 @@ def test_else_the_cheapest_move_of_both_sides() -> None:
 def test_only_after_five_minutes_in_each_round() -> None:
     """Until then the agent's own means are at work; a round without it begins anew."""
     made = Rounds(labelled("web", "LS"), labelled("job", "BE"))
-    told, calm = report(("web",), ("job",)), report((), ())
-    several = [(0, told), (4, told), (5, calm), (6, told), (10, told), (11, told)]
+    blamed, calm = report(("web",), ("job",)), report((), ())
+    several = [(0, blamed), (4, blamed), (5, calm), (6, blamed), (10, blamed), (11, blamed)]
     assert [len(made.play(*each).evicted) for each in several] == [0, 0, 0, 0, 0, 1]
     assert made.play(12, {}).evicted == [], "its agent is silent"
-    (note,) = made.play(13, told).notes
+    (note,) = made.play(13, blamed).notes
     assert note[2] == "1 pods are suspected, for less than 5 minutes"
 
 
 def test_it_only_shows_unless_it_is_told_to_act_and_heeds_its_selectors() -> None:
     """Shadow first; a workload that is not in view stays."""
     bodies = labelled("web", "LS"), labelled("job", "BE")
-    told = report(("web",), ("job",))
+    blamed = report(("web",), ("job",))
     selector = {"podSelectors": [{"selector": {"matchLabels": {"app": "other"}}}]}
     for args, expected in (({}, [True]), ({"dryRun": False}, [False]), (selector, [])):
         made = Rounds(*bodies, args=args)
-        made.play(0, told)
-        assert [each.shadow for each in made.play(5, told).evicted] == expected
+        made.play(0, blamed)
+        assert [each.shadow for each in made.play(5, blamed).evicted] == expected
 
 
 def test_a_pod_that_stays_lets_the_next_one_go() -> None:
