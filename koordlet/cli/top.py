@@ -1,7 +1,8 @@
 """``koordlet top``: what runs here and what it uses, live.
 
-Covers: options, keys, drawing once a second, the terminal as it was before.
-Does not cover: the screen (``cli.top_screen``), where it comes from (``cli.node_source``).
+Covers: options, what each key does, drawing once a second.
+Does not cover: the screen (``cli.top_screen``), where it comes from (``cli.node_source``), the
+terminal (``cli.top_terminal``).
 """
 
 from __future__ import annotations
@@ -9,14 +10,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import os
 import re
 import select
-import signal
 import sys
-import termios
 import time
-import tty
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -31,6 +28,7 @@ from koordlet.cli import (
     top_cpus,
     top_replay,
     top_screen,
+    top_terminal,
     top_workloads,
 )
 from koordlet.model import errors
@@ -68,11 +66,8 @@ _SIDEWAYS = {
 #: The wheel as xterm sends it (1000 and 1006), up and down; and a click, with column and line.
 _WHEEL = re.compile(r"\x1b\[<(64|65);\d+;\d+M")
 _CLICK = re.compile(r"\x1b\[<0;(\d+);(\d+)M")
-_MOUSE_ON, _MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 #: Looks that are remembered: two for each sign of the widest terminal.
 _REMEMBERED = 800
-#: A key that sends several characters begins with Escape: it is one key, known or not.
-_KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
 #: Seconds after which a screen is drawn again at the latest.
 _REDRAWN = 1.0
 
@@ -186,9 +181,7 @@ class _Session:
                 history = tuple(top_cpus.past(recorded, self._every))
                 self._show = dataclasses.replace(self._show, history=history)
         with (
-            _ended_politely(),
-            _keys() as descriptor,
-            _mouse(self._terminal),
+            top_terminal.opened(self._terminal) as descriptor,
             live.Live(console=self._terminal, screen=True, auto_refresh=False) as drawn,
         ):
             due = time.monotonic()
@@ -201,7 +194,7 @@ class _Session:
                 # Not longer: the terminal may have another size by now.
                 pause = min(_REDRAWN, max(0, due - time.monotonic()))
                 ready, _, _ = select.select([descriptor], [], [], pause)
-                if ready and not all(map(self._press, _split(os.read(descriptor, 64)))):
+                if ready and not all(map(self._press, top_terminal.keys(descriptor))):
                     return
 
     def _look(self) -> None:
@@ -355,46 +348,3 @@ def _typed(show: top_screen.Show, key: str) -> top_screen.Show:
     if key in _BACKSPACE:
         return dataclasses.replace(show, filter=show.filter[:-1])
     return dataclasses.replace(show, filter=show.filter + key) if key.isprintable() else show
-
-
-def _split(data: bytes) -> list[str]:
-    """Keys in what was typed; an arrow is three characters."""
-    # Nothing at all: the terminal is gone.
-    return _KEY.findall(data.decode("utf-8", "replace")) or ["q"]
-
-
-@contextlib.contextmanager
-def _ended_politely() -> Iterator[None]:
-    """SIGTERM leaves through the front door: the terminal of whoever is ended stays usable."""
-
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextlib.contextmanager
-def _mouse(terminal: console.Console) -> Iterator[None]:
-    """The wheel moves; the terminal selects text as before, afterwards."""
-    terminal.file.write(_MOUSE_ON)
-    try:
-        yield
-    finally:
-        terminal.file.write(_MOUSE_OFF)
-        terminal.file.flush()
-
-
-@contextlib.contextmanager
-def _keys() -> Iterator[int]:
-    """The keyboard without lines and echo; as it was before, afterwards."""
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    try:
-        tty.setcbreak(descriptor)
-        yield descriptor
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -222,8 +222,7 @@ def opened(browser: Browser, address: str) -> Iterator[Page]:
     made.on("console", lambda message: complaints.append(message.text))
     made.on("pageerror", lambda error: complaints.append(str(error)))
     made.on("dialog", lambda dialog: complaints.append(dialog.message))
-    made.goto(f"http://{address}/")
-    made.wait_for_selector("body[data-ready=yes]")
+    looking.load(made, address)
     yield made
     context.close()
     # That an agent went away is the browser's own line, and what some tests are about.
@@ -323,6 +322,10 @@ def cluster(ram: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster_page(browser: Browser, cluster: Cluster) -> Iterator[Page]:
-    """The page, drawn; whatever it complains about fails the test."""
+    """The page, with all that the cluster has; whatever it complains about fails the test."""
     with opened(browser, cluster.address) as page:
+        looking.expect_text(page, "#listed", "2 of 2 nodes")
+        looking.expect_text(page, "#reservations", "room Available")
+        looking.expect_text(page, "#decisions", "d/web → n")
+        looking.expect_text(page, "#queues", "1 unschedulable")
         yield page

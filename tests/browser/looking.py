@@ -22,12 +22,18 @@ HOSTILE = (
 )
 
 
-def expect_text(page: Page, selector: str, words: str, within: float = 20_000) -> None:
+def load(page: Page, address: str, fragment: str = "") -> None:
+    """The page at an address, anew, until it has drawn its first state."""
+    page.goto("about:blank")
+    page.goto(f"http://{address}/{fragment}")
+    page.wait_for_selector("body[data-ready=yes]")
+
+
+def expect_text(page: Page, selector: str, words: str) -> None:
     """Wait until an element says something."""
     page.wait_for_function(
         "([one, words]) => document.querySelector(one).textContent.includes(words)",
         arg=[selector, words],
-        timeout=within,
     )
 
 

@@ -43,8 +43,10 @@ def test_gangs_are_a_table_that_says_why_each_waits(cluster_page: Page, cluster:
     cluster.gang("done", 1)
     looking.expect_text(cluster_page, "#gangs", "d/done")
     assert cluster_page.locator("#together").is_visible()
+    looking.expect_text(cluster_page, "#gangs", "Scheduled")
     cluster.gang("late", 3)
     looking.expect_text(cluster_page, "#gang-count", "2 gangs, 1 waiting.")
+    looking.expect_text(cluster_page, "#gangs", "d/late-0: gangGroup")
     first, second = (row.split() for row in cluster_page.locator("#gangs tr").all_inner_texts())
 
     assert first[:3] == ["d/late", "0/3", "Pending"]
@@ -119,12 +121,10 @@ def test_moves_are_a_round_plans_and_a_timeline(cluster_page: Page) -> None:
 
 
 def test_what_changes_is_seen(cluster_page: Page, cluster: Cluster) -> None:
-    """A node that comes lets a waiting pod go there, within two seconds and without loading."""
-    looking.expect_text(cluster_page, "#pending", "d/big")
-
+    """A node that comes lets a waiting pod go there, without loading."""
     cluster.node("large", cpu="96")
 
-    looking.expect_text(cluster_page, "#rows", "large", 2000)
+    looking.expect_text(cluster_page, "#rows", "large")
     looking.expect_text(cluster_page, "#decisions", "d/big → large")
     looking.expect_text(cluster_page, "#queues", "The queues are empty.")
 
@@ -134,6 +134,8 @@ def test_by_keys_alone(cluster_page: Page) -> None:
     keyboard = cluster_page.keyboard
     keyboard.press("Tab")
     assert "Skip" in cluster_page.evaluate("document.activeElement.textContent")
+    skipped = "(document.activeElement.click(), document.activeElement.id)"
+    assert cluster_page.evaluate(skipped) == "heat"
     cluster_page.locator("#heat-map").focus()
     keyboard.press("ArrowRight")
     looking.expect_text(cluster_page, "#pointed", "n1; CPU")
@@ -180,9 +182,11 @@ def test_the_heat_map_is_grouped_by_zone(cluster_page: Page, cluster: Cluster) -
     keyboard = cluster_page.keyboard
     keyboard.press("Home")
     looking.expect_text(cluster_page, "#pointed", "b0; zone east-9; CPU")
-    cluster_page.evaluate("heat.columns = 2")  # two rows and one; three rows, the last of one
+    # Two columns: two rows and one; three rows, the last of one.
     walks = "[[0, 1], [1, 1], [2, 1], [3, -1], [4, -1], [6, 1], [7, 1], [9, -1], [9, 1], [1, -1]]"
-    went = cluster_page.evaluate(f"{walks}.map(([n, way]) => beside(n, way))")
+    went = cluster_page.evaluate(
+        f"() => {{ heat.columns = 2; return {walks}.map(([n, way]) => beside(n, way)); }}"
+    )
     assert went == [2, 2, 3, 2, 2, 7, 8, 7, 9, 0]
     cluster_page.reload()
     cluster_page.wait_for_selector("body[data-ready=yes]")

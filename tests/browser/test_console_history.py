@@ -25,13 +25,6 @@ def samples(page: Page, name: str, question: str = "cpu") -> list[float | None]:
     return values
 
 
-def again(page: Page, address: str, fragment: str = "") -> None:
-    """The page, loaded anew."""
-    page.goto("about:blank")
-    page.goto(f"http://{address}/{fragment}")
-    page.wait_for_selector("body[data-ready=yes]")
-
-
 def test_a_reload_loses_nothing(page: Page, console: conftest.Console) -> None:
     """Quarter of an hour is there at once, and after it what came while the page was open."""
     before = samples(page, "LS/cpuCores")
@@ -40,7 +33,7 @@ def test_a_reload_loses_nothing(page: Page, console: conftest.Console) -> None:
     looking.expect_text(page, "#chart", "LS 7.25")
     assert samples(page, "LS/cpuCores")[-2:] == [before[-1], 7.25]
 
-    again(page, console.address)
+    looking.load(page, console.address)
 
     looking.expect_text(page, "#chart", "LS 7.25")
     assert samples(page, "LS/cpuCores")[-2:] == [before[-1], 7.25]
@@ -79,7 +72,7 @@ def test_the_cursor_is_shared_and_zoom_has_an_address(
     assert label.startswith("CPU use by class, ")
     asked = page.evaluate("[Math.round(timeline.from()), Math.round(timeline.to())]")
 
-    again(page, console.address, page.evaluate("location.hash"))
+    looking.load(page, console.address, page.evaluate("location.hash"))
 
     assert page.evaluate("timeline.zoomed") == asked
     page.keyboard.press("Escape")
@@ -106,7 +99,7 @@ def test_spans_longer_than_an_hour_have_minutes(page: Page, console: conftest.Co
     page.keyboard.press("[")
     page.wait_for_function("() => samplesOf('cpu').resolution === '1s'")
 
-    again(page, console.address)
+    looking.load(page, console.address)
 
     assert page.evaluate("timeline.span") == 3600
 
@@ -175,18 +168,18 @@ def test_a_workload_has_a_line_and_its_own_charts(page: Page, console: conftest.
     looking.expect_text(page, "#detail", "class LS, from configuration")
     looking.expect_text(page, "#detail", "CPU use 1.50")
     assert "pod=default%2Fweb" in page.evaluate("location.hash")
-    again(page, console.address, page.evaluate("location.hash"))
+    looking.load(page, console.address, page.evaluate("location.hash"))
     looking.expect_text(page, "#detail", "CPU use 1.50")
     assert page.evaluate("trends.get('default/web').length") > 1
     page.locator("#detail button[aria-label='Close this workload']").click()
     assert page.locator("#detail").is_hidden()
-    again(page, console.address, "#pod=nobody/here")
+    looking.load(page, console.address, "#pod=nobody/here")
     looking.expect_text(page, "#detail", "The agent knows no workload of this name now")
 
 
 def test_addresses_of_cpus_panels_and_moments(page: Page, console: conftest.Console) -> None:
     """Each is shown as if the reader had gone there."""
-    again(page, console.address, f"#cpu=3&panel=health&at={int(views.WALL) - 600}")
+    looking.load(page, console.address, f"#cpu=3&panel=health&at={int(views.WALL) - 600}")
 
     looking.expect_text(page, "#why", "CPU 3 ")
     assert page.evaluate("timeline.cursor") == int(views.WALL) - 600
@@ -199,7 +192,7 @@ def test_theme_folding_and_density_are_remembered(page: Page, console: conftest.
     page.click("#health .fold")
     page.click("#density")
 
-    again(page, console.address)
+    looking.load(page, console.address)
 
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert page.locator("#checks").is_hidden()

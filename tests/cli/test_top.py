@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
-from koordlet.cli import node_source, top, top_screen
+from koordlet.cli import node_source, top, top_screen, top_terminal
 from koordlet.report import documents, node_json
 from tests.kit import large_machines, machines, views
 from tests.report import test_usage_families
@@ -110,7 +110,7 @@ def test_misuse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 def after(keys: str, show: top_screen.Show | None = None) -> top_screen.Show:
     """What is shown after these keys, none of which quits."""
     now = show or top_screen.Show()
-    for key in top._split(keys.encode()):
+    for key in top_terminal.split(keys.encode()):
         found = top.pressed(now, key)
         assert found is not None
         now = found
@@ -213,4 +213,4 @@ def test_whatever_there_is_enter_explains_it_or_does_nothing(
 
 def test_a_terminal_that_is_gone() -> None:
     """Nothing to read any more is the end."""
-    assert [top.pressed(top_screen.Show(), key) for key in top._split(b"")] == [None]
+    assert [top.pressed(top_screen.Show(), key) for key in top_terminal.split(b"")] == [None]

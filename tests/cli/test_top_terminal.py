@@ -13,6 +13,8 @@ import sys
 import termios
 import typing
 from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -24,7 +26,14 @@ _MACHINE = live.PROJECT / "fixtures" / "sysfs" / "epyc-ccd.tar.gz"
 class Terminal:
     """A terminal with ``koordlet top`` of a recorded machine in it."""
 
-    def __init__(self, *words: str, rows: int = 24, columns: int = 80, **env: str) -> None:
+    def __init__(
+        self,
+        *words: str,
+        rows: int = 24,
+        columns: int = 80,
+        stderr: IO[bytes] | None = None,
+        **env: str,
+    ) -> None:
         self._master, slave = pty.openpty()
         self._slave = slave
         self.size(rows, columns)
@@ -36,7 +45,7 @@ class Terminal:
             [sys.executable, "-m", "koordlet", "top", "--root", str(_MACHINE), *words],
             stdin=slave,
             stdout=slave,
-            stderr=slave,
+            stderr=slave if stderr is None else stderr,
             cwd=live.PROJECT,
             env=whole,
             start_new_session=True,
@@ -71,12 +80,16 @@ class Terminal:
         """Whether the terminal is as it was."""
         return termios.tcgetattr(self._slave) == self.before
 
+    def go_away(self) -> None:
+        """Be closed, as a window; what runs in it is told nothing, as a process of no session."""
+        os.close(self._master)
+        os.close(self._slave)
+
     def close(self) -> None:
         """End it, whatever it does."""
         self.process.kill()
         self.process.wait()
-        os.close(self._master)
-        os.close(self._slave)
+        self.go_away()
 
 
 @pytest.fixture
@@ -139,7 +152,8 @@ def test_a_terminal_that_cannot_go_back(opened: typing.Callable[..., Terminal]) 
 
 
 @pytest.mark.parametrize(
-    ("how", "status"), [(b"q", 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)]
+    ("how", "status"),
+    [(b"q", 0), (signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)],
 )
 def test_the_terminal_is_as_it_was(
     opened: typing.Callable[..., Terminal], how: bytes | signal.Signals, status: int
@@ -156,3 +170,15 @@ def test_the_terminal_is_as_it_was(
     assert "\x1b[?1049l" in one.text
     assert "Traceback" not in one.text
     assert one.as_before
+
+
+def test_a_terminal_that_goes_away(tmp_path: Path) -> None:
+    """It ends as if the terminal had hung up, and complains to nobody."""
+    complaints = tmp_path / "complaints"
+    with complaints.open("wb") as errors:
+        terminal = Terminal(stderr=errors)
+        terminal.until("sort")
+        terminal.go_away()
+
+        assert terminal.process.wait(timeout=60) == 128 + signal.SIGHUP
+    assert complaints.read_text() == ""

@@ -33,6 +33,12 @@ function goTo(id) {
   target.scrollIntoView({ block: id.startsWith("chart-") ? "center" : "start" });
 }
 
+// At once: the address would lead there a moment later, when the next key has gone elsewhere.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  goTo(event.target.hash.slice("#panel=".length));
+});
+
 // Folding ------------------------------------------------------------------------------------------
 
 const folded = new Map(Object.entries(recall("folded", {})));

@@ -10,7 +10,7 @@ async function fetchRest(state) {
   if (shape !== seen.revision) {
     seen.topology = await ask("/api/v1/topology");
     seen.revision = shape;
-    buildMap();
+    keepFocus(at("map"), "cpu", buildMap);
   }
   if (state.counters.writes !== seen.writes) {
     seen.writes = state.counters.writes;
@@ -21,14 +21,15 @@ async function fetchRest(state) {
     } catch (error) { seen.audit = []; }
   }
 }
-// Another agent, or the first state: what was recorded is read anew, and the address is followed.
+// Another agent, or the first state: what was recorded is read anew. The first one leads to where the address says.
 async function beginEpoch(state) {
+  const first = !seen.epoch;
   seen.epoch = state.epoch;
   timeline.start = state.startedAt;
   forgetSamples();
   appendRow(state.history);
   await fillTrends();
-  readAddress();
+  if (first) readAddress();
 }
 async function drawState(state) {
   await fetchRest(state);

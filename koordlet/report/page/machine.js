@@ -85,7 +85,9 @@ function buildMap() {
     map.append(titled("socket", socket === null ? "offline or unknown" : `socket ${socket}`, nodes));
   }
   const first = seen.chosen !== null && cellOf(seen.chosen) ? seen.chosen : cpus.length ? cpus[0].cpu : null;
-  if (first !== null) cellOf(first).tabIndex = 0;
+  if (first === null) return;
+  cellOf(first).tabIndex = 0;
+  cellOf(first).setAttribute("aria-pressed", String(first === seen.chosen));
 }
 function cell(cpu) {
   const box = make("button", { type: "button", class: "cpu", tabindex: -1, "data-cpu": cpu.cpu, "aria-pressed": "false" },

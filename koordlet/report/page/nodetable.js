@@ -53,7 +53,7 @@ function drawHead() {
   }));
 }
 function drawRows() {
-  const frame = at("node-table"), focus = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.node : undefined;
+  const frame = at("node-table");
   if (!grid.rows.length) {
     at("rows").replaceChildren(make("tr", {}, make("td", { colspan: COLUMNS.length, class: "soft" }, nodes.wanted ? "No node matches." : "No nodes.")));
     return;
@@ -67,13 +67,9 @@ function drawRows() {
     return make("tr", { "aria-hidden": "true", class: "spacer" }, cell);
   };
   const seen = grid.rows.slice(first, first + count), after = grid.rows.length - first - seen.length;
-  at("rows").replaceChildren(...(first ? [spacer(first)] : []), ...seen.map((node, n) =>
+  keepFocus(at("rows"), "node", () => at("rows").replaceChildren(...(first ? [spacer(first)] : []), ...seen.map((node, n) =>
     make("tr", { "aria-rowindex": first + n + 2, "aria-selected": node.name === nodes.chosen ? "true" : null }, ...COLUMNS.map(({ cell }) => cell(node)))),
-  ...(after > 0 ? [spacer(after)] : []));
-  if (focus !== undefined) {
-    const again = [...at("rows").querySelectorAll(".open")].find((button) => button.dataset.node === focus);
-    if (again) again.focus({ preventScroll: true });
-  }
+  ...(after > 0 ? [spacer(after)] : [])));
 }
 function askRows() {
   if (grid.waiting) return;

@@ -15,6 +15,15 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
+// Draws a place anew. Who was on an element of it is then on the one that has the same `data-…`: on its successor.
+function keepFocus(place, name, draw) {
+  const held = place.contains(document.activeElement) ? document.activeElement.dataset[name] : undefined;
+  draw();
+  if (held === undefined || place.contains(document.activeElement)) return;
+  const successor = [...place.querySelectorAll(`[data-${name}]`)].find((element) => element.dataset[name] === held);
+  if (successor) successor.focus({ preventScroll: true });
+}
+
 // Words --------------------------------------------------------------------------------------------
 
 function cpusIn(text) {

@@ -42,6 +42,7 @@ pageKeys(() => {
   return { Escape: () => { closeWorkload(); timeline.zoom(null, null); },
     "[": () => timeline.setSpan(SPANS[Math.max(0, index - 1)][1]), "]": () => timeline.setSpan(SPANS[Math.min(SPANS.length - 1, index + 1)][1]) };
 });
-addEventListener("hashchange", () => { readAddress(); timeline.changed("range"); });
+// Before the first state there is nothing to go to; it reads the address.
+addEventListener("hashchange", () => { if (seen.state) { readAddress(); timeline.changed("range"); } });
 addEventListener("opened", () => timeline.changed("open"));
 addEventListener("dense", () => timeline.redraw());

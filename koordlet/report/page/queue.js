@@ -8,23 +8,17 @@ function drawQueue(state) {
   const groups = state.groups.map((group) => {
     const key = `${group.queue} ${group.why}`, open = unfolded.has(key) ? unfolded.get(key) : state.groups.length < 4 && group.count < 6;
     const more = group.count - group.pods.length;
-    const details = make("details", { open }, make("summary", {}, make("b", { class: "count" }, String(group.count)),
+    const details = make("details", { open }, make("summary", { "data-key": key }, make("b", { class: "count" }, String(group.count)),
       ` ${group.why || "waiting for its turn"} `, make("span", { class: "soft" }, `${group.queue}, longest ${span(group.longestSeconds)}; requests ${amounts(group.requests) || "nothing"}`)),
     make("ul", {}, ...group.pods.map((pod) => make("li", {}, make("b", {}, pod.pod), make("span", { class: "soft" },
       ` ${pod.reservation ? "a reservation, " : ""}priority ${pod.priority}, ${counted(pod.attempts, "attempt")} in ${span(pod.waitingSeconds)}${
         pod.nominated ? `, nominated to ${pod.nominated}` : ""}; requests ${amounts(pod.requests) || "nothing"}`))),
     more > 0 ? make("li", { class: "soft" }, `and ${more} more`) : null));
     details.addEventListener("toggle", () => unfolded.set(key, details.open));
-    return make("li", { "data-key": key }, details);
+    return make("li", {}, details);
   });
   const more = state.groupCount - groups.length;
   if (more > 0) groups.push(make("li", { class: "soft" }, `and ${counted(more, "smaller group")}`));
-  // A group that is being read keeps its focus.
-  const focus = document.activeElement && document.activeElement.matches("#pending summary") ? document.activeElement.closest("[data-key]").dataset.key : null;
-  at("pending").replaceChildren(...groups);
-  if (focus !== null) {
-    const again = groups.find((group) => group.dataset.key === focus);
-    if (again) again.querySelector("summary").focus({ preventScroll: true });
-  }
+  keepFocus(at("pending"), "key", () => at("pending").replaceChildren(...groups));
   foldEmpty("waiting", !state.groupCount);
 }

@@ -44,7 +44,7 @@ function drawWorkloads() {
   if (!shown.length) shown.push(make("tr", {}, make("td", { colspan: COLUMNS.length, class: "soft" },
     wanted ? "No workload matches." : `No workload is declared${seen.state.unmanaged ? `; ${seen.state.unmanaged} undeclared cgroups run` : ""}.`)));
   const body = at("rows"), same = body.children.length === shown.length && shown.every((row, n) => body.children[n] === row);
-  if (!same) body.replaceChildren(...shown);
+  if (!same) keepFocus(body, "workload", () => body.replaceChildren(...shown));
   at("more").textContent = all.length > MOST_ROWS ? `${all.length - MOST_ROWS} more: filter, or sort by another column.` : "";
   for (const workload of all.slice(0, MOST_ROWS)) spark(drawn.get(workload.uid || workload.key).canvas, trends.get(workload.key) || [], `${workload.qos.toLowerCase()}-line`);
 }
@@ -52,7 +52,7 @@ function workloadRow(workload) {
   const id = workload.uid || workload.key;
   let row = drawn.get(id);
   if (!row) {
-    const open = make("button", { type: "button", class: "open" }, workload.key);
+    const open = make("button", { type: "button", class: "open", "data-workload": workload.key }, workload.key);
     open.addEventListener("click", () => openWorkload(workload.key));
     const canvas = make("canvas", { class: "spark", "aria-hidden": "true" });
     row = make("tr", {}, make("td", {}, open), make("td", {}, make("span", { class: `badge ${style(workload.qos)}` }, workload.qos)), make("td"),

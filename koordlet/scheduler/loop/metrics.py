@@ -40,6 +40,9 @@ _HELP = {
     "koordlet_scheduler_node_avoidance_entries": "Live entries of the nodes' avoid lists.",
     "koordlet_scheduler_quota_refusals_total": "Pods that a quota did not admit.",
     "koordlet_scheduler_quota_revoked_pods_total": "Pods that a quota called back.",
+    "koordlet_webhook_faults_total": "Profiles that new pods had to go without.",
+    "koordlet_webhook_profiles": "ClusterColocationProfiles that new pods are compared with.",
+    "koordlet_webhook_reviews_total": "New pods that API servers asked about, by result.",
     "leader_election_master_status": "1 if this process leads, 0 if another one does.",
     "scheduler_cache_size": "Nodes, pods, assumed pods and reporting nodes in the cache.",
     "scheduler_elastic_quota_status": "Amounts of a quota by resource and field.",
@@ -193,14 +196,14 @@ class SchedulerMetrics:
         """Everything in Prometheus' text format."""
         parts = [
             *self._families(),
-            *_plain("scheduler_preemption_attempts_total", "counter", {(): self.preemptions}),
-            *_plain("koordlet_scheduler_fronted_pods_total", "counter", {(): self.fronted}),
+            *family("scheduler_preemption_attempts_total", "counter", {(): self.preemptions}),
+            *family("koordlet_scheduler_fronted_pods_total", "counter", {(): self.fronted}),
         ]
         by_name: dict[str, dict[_Labels, float]] = {}
         for (name, labels), value in gauges.items():
             by_name.setdefault(name, {})[labels] = value
         for name, values in by_name.items():
-            parts += _plain(name, "gauge", values)
+            parts += family(name, "gauge", values)
         return "\n".join([*parts, ""])
 
     def _families(self) -> Iterator[str]:
@@ -256,10 +259,11 @@ class SchedulerMetrics:
             values = {
                 tuple(zip(keys, key, strict=True)): count for key, count in sorted(counts.items())
             }
-            yield from _plain(name, "counter", values)
+            yield from family(name, "counter", values)
 
 
-def _plain(name: str, kind: str, values: Mapping[Any, float]) -> Iterator[str]:
+def family(name: str, kind: str, values: Mapping[Any, float]) -> Iterator[str]:
+    """The lines of a counter or a gauge, by labels."""
     yield from _head(name, kind)
     for labels, value in values.items():
         yield _sample(name, labels, value)

@@ -1,7 +1,8 @@
 """The mutating webhook as a process: ClusterColocationProfiles for the new pods of a cluster.
 
-Covers: what it watches, HTTPS, the answer to an API server. Does not cover: what profiles do
-(``scheduler.colocation``), options (``cli.webhook``), its registration (``deploy/webhook``).
+Covers: what it watches, HTTPS, the answer to an API server, its metrics. Does not cover: what
+profiles do (``scheduler.colocation``), options (``cli.webhook``), its registration
+(``deploy/webhook``).
 
 Rules:
 1. Every replica answers: it decides nothing that another one would have to know.
@@ -15,6 +16,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 
 from koordlet import log
@@ -22,6 +24,7 @@ from koordlet.http import authorisation, certificates, limits, message, routes, 
 from koordlet.kubeapi import informer, kinds, objects, shapes
 from koordlet.model.record import dataclass
 from koordlet.scheduler.colocation import mutation, profile, review
+from koordlet.scheduler.loop import metrics
 from koordlet.scheduler.process import cluster_process
 
 #: etcd takes no object above 1.5 MiB; all connections' bodies together are half of the memory
@@ -53,6 +56,8 @@ class ColocationWebhook:
         self._namespaces = informer.Informer(store, kinds.NAMESPACES, lambda body: body)
         self._priorities = informer.Informer(store, kinds.PRIORITY_CLASSES, lambda body: body)
         self._ready = False
+        #: Pods that were asked about, by result; profiles that one of them went without.
+        self._reviews, self._faults = Counter[str](), 0
 
     async def run(self) -> None:
         """Keep the caches until cancelled."""
@@ -72,6 +77,7 @@ class ColocationWebhook:
                 ("POST", "/mutate", self._mutate),
                 ("GET", "/livez", lambda _: message.text("ok\n")),
                 ("GET", "/readyz", self._readiness),
+                ("GET", "/metrics", self._metrics),
             ]
         )
 
@@ -90,15 +96,27 @@ class ColocationWebhook:
         why = self._profiles.health.error or "waiting for the API server"
         return message.text(f"{why}\n", status=503)
 
+    def _metrics(self, _request: message.HttpRequest) -> message.HttpResponse:
+        reviews = {(("result", result),): count for result, count in sorted(self._reviews.items())}
+        lines = (
+            *metrics.family("koordlet_webhook_reviews_total", "counter", reviews),
+            *metrics.family("koordlet_webhook_faults_total", "counter", {(): self._faults}),
+            *metrics.family("koordlet_webhook_profiles", "gauge", {(): len(self._profiles)}),
+        )
+        return message.text("\n".join((*lines, "")))
+
     def _mutate(self, request: message.HttpRequest) -> message.HttpResponse:
         if not self._ready:
+            self._reviews["not_ready"] += 1
             return message.error(503, "busy", "not everything is listed yet", fix="ask again")
         try:
             asked = review.request(shapes.parse_bytes(request.body))
         except ValueError as error:
+            self._reviews["malformed"] += 1
             return message.error(400, "malformed", str(error)[:300])
         pod = review.pod(asked)
         made = None if pod is None else self._colocated(asked, pod)
+        self._reviews["changed" if made is not None and made.profiles else "unchanged"] += 1
         return message.document(review.answer(asked, pod, made))
 
     def _colocated(self, asked: review.Body, pod: review.Body) -> mutation.ColocatedPod:
@@ -110,6 +128,7 @@ class ColocationWebhook:
             self._priorities.get,
             review.identity(asked, pod),
         )
+        self._faults += len(made.faults)
         for fault in made.faults:
             self._repeats.say(log.get().warning, "colocation.left_out", fault, detail=fault)
         return made

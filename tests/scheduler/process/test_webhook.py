@@ -137,6 +137,15 @@ def test_a_pod_of_a_selected_namespace_is_changed_and_faults_are_told(ram: Path)
                     assert (status, json.loads(answer)["response"]["allowed"]) == (200, True)
                 assert (await webhook.ask("/mutate"))[0] == 405
 
+                status, text = await webhook.ask("/metrics")
+                assert [line for line in text.decode().splitlines() if line[0] != "#"] == [
+                    'koordlet_webhook_reviews_total{result="changed"} 3',
+                    'koordlet_webhook_reviews_total{result="malformed"} 2',
+                    'koordlet_webhook_reviews_total{result="unchanged"} 2',
+                    "koordlet_webhook_faults_total 3",
+                    "koordlet_webhook_profiles 3",
+                ]
+
     schedulers.run(body())
 
 
