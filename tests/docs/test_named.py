@@ -161,7 +161,7 @@ def test_variables() -> None:
 def test_metrics() -> None:
     """Of the agent and of the scheduler; a star stands for the rest of a name."""
     known = {one.name for one in metrics.table()}
-    rooms = "scheduler|evictions|disruption|headroom|migration|move|descheduler"
+    rooms = "scheduler|evictions|disruption|headroom|migration|move|descheduler|webhook"
     served = rf'"((?:scheduler|koordlet_(?:{rooms}))_[a-z_]+)"'
     known |= set(re.findall(served, sources()))
     known |= {f"{one}_total" for one in known}
