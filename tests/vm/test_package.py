@@ -2,7 +2,8 @@
 
 Covers: what dpkg's scripts make of the agent, its limits and the operator's settings at each turn;
 files, units and groups of the machine before and after.
-Does not cover: lintian and the content (``tests.tools.release``), the units (``test_systemd``).
+Does not cover: the content (``tests.tools.release``), the units (``test_systemd``);
+lintian, which no test runs.
 """
 
 from __future__ import annotations
