@@ -27,7 +27,11 @@ from koordlet.rpc.gen import reservations_pb2 as pb
 #: What a failing call raises.
 Error = grpc.RpcError
 
-_KERNEL = frozenset(map(os.strerror, (errno.ENOENT, errno.ECONNREFUSED, errno.EACCES)))
+#: The kernel's words where nobody listens, and where this user may not connect.
+_ABSENT = frozenset(map(os.strerror, (errno.ENOENT, errno.ECONNREFUSED)))
+_FORBIDDEN = os.strerror(errno.EACCES)
+#: Nobody answers, or not in time.
+_SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _SECONDS = 30.0
 #: For all objects of a cluster.
 _LISTING = 120.0
@@ -48,15 +52,14 @@ class RpcRefusedError(Exception):
 def shortened(words: str) -> str:
     """Shorten gRPC's message for an unreachable address, which repeats the kernel's error."""
     last = words.rpartition(": ")[2]
-    return last if last in _KERNEL else words
+    return last if last == _FORBIDDEN or last in _ABSENT else words
 
 
 def explained(error: Any, address: str) -> RpcNoAnswerError | RpcRefusedError:
     """Explain a gRPC error. gRPC's errors are calls as well, which their types do not show."""
     status: grpc.StatusCode | None = error.code() if hasattr(error, "code") else None
     words = error.details() if hasattr(error, "details") else str(error)
-    silent = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-    if status is None or status in silent:
+    if status is None or status in _SILENT:
         return RpcNoAnswerError(f"{address}: {shortened(str(words))}")
     return RpcRefusedError(f"{address}: {words} ({status.name})")
 
@@ -157,7 +160,7 @@ class PlacingClient(RpcClient):
         try:
             return self.call(f"Scheduler/{method}", request, answer_class, _SECONDS)
         except grpc.RpcError as error:
-            raise _refused(error, method, self.address) from error
+            raise refusal(error, method, self.address) from error
 
 
 class MovesClient(RpcClient):
@@ -169,7 +172,7 @@ class MovesClient(RpcClient):
         try:
             yield from answers
         except grpc.RpcError as error:
-            raise _refused(error, "MovePods", self.address) from error
+            raise refusal(error, "MovePods", self.address) from error
         finally:
             answers.cancel()
 
@@ -180,7 +183,7 @@ class MovesClient(RpcClient):
             for each in self.follow("Moves/ListObjects", request, answer, timeout):
                 yield each.json
         except grpc.RpcError as error:
-            raise _refused(error, "ListObjects", self.address) from error
+            raise refusal(error, "ListObjects", self.address) from error
 
     def undo_drain(self, node: str) -> int:
         """Uncordon a node, and end what is under way; how many moves that were."""
@@ -190,19 +193,31 @@ class MovesClient(RpcClient):
                 "Moves/UndoDrain", request, scheduler_pb2.UndoDrainResponse, _SECONDS
             )
         except grpc.RpcError as error:
-            raise _refused(error, "UndoDrain", self.address) from error
+            raise refusal(error, "UndoDrain", self.address) from error
         return int(answer.ended)
 
 
-def _refused(error: Any, method: str, address: str) -> errors.HostError:
+def refusal(error: Any, method: str, address: str) -> errors.HostError:
     """Why a standalone scheduler did not do it. gRPC's errors are calls as well."""
-    if error.code() is grpc.StatusCode.UNAVAILABLE:
+    code, why = error.code(), shortened(str(error.details() or ""))
+    socket = address.removeprefix("unix:")
+    if why in _ABSENT:
         return errors.HostError(
             "no scheduler listens on this socket",
-            culprit=address.removeprefix("unix:"),
+            culprit=socket,
             fix="start one: koordlet scheduler --standalone",
         )
-    return errors.HostError(f"{error.details()}", culprit=f"{method} ({error.code().name})")
+    if why == _FORBIDDEN:
+        return errors.HostError(
+            "this socket is not for this user", culprit=socket, fix="run the command as root"
+        )
+    if code in _SILENT:
+        return errors.HostError(
+            f"the scheduler does not answer {method}: {why or code.name}",
+            culprit=socket,
+            fix="its log says what it does; if nothing, start it anew",
+        )
+    return errors.HostError(why, culprit=f"{method} ({code.name})")
 
 
 #: Bytes of manifests in one request: what a server takes, less what the message adds.

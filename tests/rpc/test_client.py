@@ -1,4 +1,4 @@
-"""A call that fails is one of two errors, with the address in its sentence."""
+"""A call that fails says who does not answer, or what was refused; errors name the address."""
 
 from __future__ import annotations
 
@@ -41,3 +41,29 @@ def test_every_status(status: grpc.StatusCode) -> None:
     else:
         assert isinstance(error, client.RpcRefusedError)
         assert str(error) == f"a:1: words ({status.name})"
+
+
+_CONNECT = "failed to connect to all addresses; last error: UNKNOWN: unix:/s: "
+
+
+@pytest.mark.parametrize(
+    ("status", "details", "sentence"),
+    [
+        ("UNAVAILABLE", "connect failed: No such file or directory", "/s: no scheduler listens"),
+        ("UNAVAILABLE", "connect failed: Connection refused", "/s: no scheduler listens"),
+        ("UNAVAILABLE", "connect failed: Permission denied", "/s: this socket is not for this"),
+        (
+            "UNAVAILABLE",
+            "connection attempt timed out before receiving SETTINGS frame",
+            "/s: the scheduler does not answer Submit: failed to connect",
+        ),
+        ("DEADLINE_EXCEEDED", "", "/s: the scheduler does not answer Submit: DEADLINE_EXCEEDED"),
+        ("INVALID_ARGUMENT", "no", "Submit (INVALID_ARGUMENT): "),
+    ],
+)
+def test_who_does_not_serve(status: str, details: str, sentence: str) -> None:
+    """A scheduler that hangs is told from one that is not there, and from a socket of others."""
+    words = _CONNECT + details if details else ""
+    error = Failed(grpc.StatusCode[status], words)
+
+    assert str(client.refusal(error, "Submit", "unix:/s")).startswith(sentence)

@@ -60,7 +60,7 @@ def test_scheduler_that_stops_in_the_middle_of_its_objects_is_not_waited_for(ram
         def ask() -> None:
             with (
                 rpc_client.MovesClient(ram / "s.sock") as client,
-                pytest.raises(errors.HostError, match=r"ListObjects \(DEADLINE_EXCEEDED\)"),
+                pytest.raises(errors.HostError, match="does not answer ListObjects"),
             ):
                 list(client.objects(timeout=0.2))
 
