@@ -72,8 +72,8 @@ def main() -> None:
             pages.append((name, page))
         pages[0][1].wait_for_timeout(1000 * _SECONDS)
         # One picture has the demo's comparison, the other one what is below it.
-        page.click("#demo .fold")
-        page.evaluate("scrollTo(0, 0)")
+        pages[1][1].click("#demo .fold")
+        pages[1][1].evaluate("scrollTo(0, 0)")
         for name, page in pages:
             page.screenshot(path=IMAGES / name)
             sys.stdout.write(f"docs/images/{name}\n")
