@@ -58,6 +58,8 @@ _OPTIONS = {
 }
 #: Options of which a round of a descheduler knows nothing.
 _PLACING = ("profiles", "quota", "compare", "add_nodes", "without", "scale")
+#: Options of which a change of quotas knows nothing.
+_BESIDE_QUOTA = ("compare", "add_nodes", "without", "scale", "explain")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +105,7 @@ def _moment(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Read, try, print."""
+    _check_together(args)
     complaints: list[str] = []
     bodies = _input(args, complaints)
     if args.deschedule:
@@ -160,6 +163,21 @@ def run(args: argparse.Namespace) -> int:
         document["comparison"] = what_if.comparison(against, document)
         text = list(sim_report.compared(document["comparison"]))
     return output.show(args.output, document, text, lambda: f"{picture.svg(loaded.columns)}\n")
+
+
+def _check_together(args: argparse.Namespace) -> None:
+    """Refuse what would be without effect beside the other options."""
+    if args.like and not args.add_nodes:
+        raise errors.UsageError(
+            "it is the node that --add-nodes copies", culprit="--like", fix="add --add-nodes N"
+        )
+    for key in _BESIDE_QUOTA if args.quota else ():
+        if getattr(args, key):
+            raise errors.UsageError(
+                "--quota shows who moves by changed quotas alone",
+                culprit=f"--{key.replace('_', '-')}",
+                fix="simulate one without the other",
+            )
 
 
 def _deschedule(

@@ -115,7 +115,7 @@ def _nodes(nodes: Document) -> str:
 def _amount(key: str, value: int) -> str:
     if key == _CPU:
         return f"{value / 1000:.15g}"
-    return f"{value / 2**30:.4g} GiB" if key == _MEMORY else str(value)
+    return f"{round(value / 2**30, 2):.15g} GiB" if key == _MEMORY else str(value)
 
 
 def _some(names: Sequence[str]) -> str:

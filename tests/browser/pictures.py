@@ -71,6 +71,9 @@ def main() -> None:
             page.wait_for_selector("body[data-ready=yes]")
             pages.append((name, page))
         pages[0][1].wait_for_timeout(1000 * _SECONDS)
+        # One picture has the demo's comparison, the other one what is below it.
+        pages[1][1].click("#demo .fold")
+        pages[1][1].evaluate("scrollTo(0, 0)")
         for name, page in pages:
             page.screenshot(path=IMAGES / name)
             sys.stdout.write(f"docs/images/{name}\n")

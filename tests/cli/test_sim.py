@@ -216,6 +216,24 @@ def test_a_now_that_no_object_can_name_is_refused(
     assert "argument --now: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "culprit"),
+    [
+        (["--like", "n"], "--like"),
+        (["--quota", "none.yaml", "--add-nodes", "1"], "--add-nodes"),
+        (["--quota", "none.yaml", "--explain", "d/p"], "--explain"),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    words: list[str], culprit: str, objects: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever gives it expects one; what to do is said."""
+    assert cli.main(["sim", objects, *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"koordlet: {culprit}: ")
+    assert "(add --add-nodes N)" in error or "(simulate one without the other)" in error
+
+
 def test_yaml_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Several documents of YAML are read as well."""
     path = tmp_path / "all.yaml"

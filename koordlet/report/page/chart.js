@@ -128,9 +128,9 @@ function drawChart(chart) {
   pen.rect(pad.left, 0, wide - pad.left - pad.right, high - pad.bottom + 1);
   pen.clip();
   pen.lineJoin = "round";
-  drawPhases(pen, axis.phases, x, high - pad.bottom, font);
   for (const area of view.areas) fillArea(pen, area, x, y, font / 12);
   for (const line of view.lines) strokeLine(pen, line, x, y, font / 12);
+  drawPhases(pen, axis.phases, x, high - pad.bottom, font);
   drawMarks(pen, axis.marks(), options.marks, x, high - pad.bottom, font);
   if (chart.drag !== null && axis.cursor !== null) {
     pen.fillStyle = colour("focus");
@@ -254,7 +254,7 @@ function grid(pen, { from, to, x, y, top, unit, wide, high, pad, font, live }) {
     pen.fillText("now", wide - pad.right, high - 3);
   }
 }
-// Behind the samples: the phases of a comparison in which koordlet acts are shaded, and each is named.
+// The phases of a comparison in which koordlet acts are shaded, and each is named.
 function drawPhases(pen, phases, x, bottom, font) {
   pen.textAlign = "center";
   pen.textBaseline = "bottom";
@@ -264,6 +264,7 @@ function drawPhases(pen, phases, x, bottom, font) {
     pen.globalAlpha = phase.on ? 0.14 : 0.04;
     pen.fillRect(left, font, wide, bottom - font);
     pen.globalAlpha = 1;
+    pen.fillStyle = colour("ink");
     if (wide > font * 2.5) pen.fillText(phase.on ? "on" : "off", left + wide / 2, bottom - 2, wide);
   }
 }

@@ -4,7 +4,8 @@ Covers: placed and pending pods, requested shares, scattered room, the largest p
 Does not cover: printing (``cli.sim_report``), the picture (``picture``).
 
 Rules:
-1. Nodes that take no new pods (cordoned, not ready) are counted and have no room.
+1. Nodes that take no new pods (cordoned, not ready) are counted and have no room. The largest pods
+   have no tolerations, unless no node is without taints that they would need.
 2. Scattered is the part of the room for pods of median size that they would fit into if all of it
    were on one node, and do not because it is on several: 0 is none.
 """
@@ -28,6 +29,8 @@ _KEYS = tuple(NAMES)
 _ROWS = [FIXED.index(name) for name in NAMES.values()]
 #: Where a node's room is in the shapes below.
 _CPU, _MEMORY, _PODS = range(3)
+#: The effect of a taint that keeps no pod away.
+_PREFERRED = "PreferNoSchedule"
 
 
 def summary(
@@ -118,8 +121,11 @@ def _scattered(free: Ints, median: tuple[float, float]) -> float | None:
 def _largest(
     columns: Columns, rows: Sequence[int], free: Ints, first: int, second: int
 ) -> dict[str, Any]:
-    """Most of one amount on a node that takes another pod, then of the other."""
-    place = int(np.lexsort((free[second], free[first], free[_PODS] > 0))[-1])
+    """Most of one amount on a node that takes another pod (rule 1), then of the other."""
+    plain = [
+        all(taint.effect == _PREFERRED for taint in columns.chosen(row).taints) for row in rows
+    ]
+    place = int(np.lexsort((free[second], free[first], plain, free[_PODS] > 0))[-1])
     node = columns.chosen(rows[place])
     amounts = {_KEYS[n]: int(free[n][place]) if free[_PODS][place] else 0 for n in (_CPU, _MEMORY)}
     return {"by": _KEYS[first], "node": node.name, **amounts}

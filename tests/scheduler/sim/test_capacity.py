@@ -52,12 +52,16 @@ def test_room_on_several_nodes_is_less_room(free: tuple[int, int], percent: floa
 
 
 def test_the_largest_pods_that_still_fit() -> None:
-    """By CPU and by memory, on a node that is open; no cordoned one has room."""
+    """By CPU and by memory, on an open node without taints; on a tainted one if all are."""
     roomy = node("roomy", allocatable={"memory": "64Gi"}, cpu="2")
     closed = node("closed", cpu="99", spec={"unschedulable": True})
-    summary = told(node("fast", cpu="8"), roomy, closed)
+    taints = [{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}]
+    tainted = node("tainted", cpu="99", spec={"taints": taints})
+    soft = {"taints": [{**taints[0], "effect": "PreferNoSchedule"}]}
+    summary = told(node("fast", cpu="8", spec=soft), roomy, closed, tainted)
+    assert told(tainted)["largestPod"][0]["cpuMilli"] == 99_000
 
-    assert summary["nodes"] == {"all": 3, "open": 2}
+    assert summary["nodes"] == {"all": 4, "open": 3}
     by_cpu, by_memory = summary["largestPod"]
     assert (by_cpu["node"], by_cpu["cpuMilli"]) == ("fast", 8000)
     assert (by_memory["node"], by_memory["memoryBytes"]) == ("roomy", 64 << 30)
