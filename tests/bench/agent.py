@@ -1,8 +1,8 @@
 """An agent that acts beside 250 pods with 500 containers: memory, CPU, and how late its ticks come.
 
-Covers: the resident set against its budgets, in MB: 85 with all surfaces, 55 enforcing only; CPU
-of all lanes against 1 % of a core; lateness of ticks, less that of an idle process in the same
-seconds. In each container a process runs once a second.
+Covers: the resident set against its budgets; CPU of all lanes against 1 % of a core; lateness of
+ticks, less that of an idle process in the same seconds. In each container a process runs once a
+second.
 
 Memory is looked at after twelve seconds: by then each counter file is open, and a pass of every
 lane is over. 250 pods take 13 MB, a third of it their history.
@@ -17,8 +17,9 @@ from collections.abc import Iterator
 
 from tests.bench import gate, pace, reading, started
 
-ALL_SURFACES_MB = 85.0
-ENFORCE_ONLY_MB = 55.0
+#: The budget, which is the goal, and what is held.
+ALL_SURFACES_MB = 60.0, 85.0
+ENFORCE_ONLY_MB = 40.0, 50.0
 SHARE = 0.01
 #: In units of it. Also what is looked at ten times a second, HTTP and gRPC, threads that wait. Most
 #: of it is the answer to 500 processes that wake up at the same moment.
@@ -75,12 +76,14 @@ def without_surfaces() -> gate.Ratio:
         return _memory("without surfaces", agent, ENFORCE_ONLY_MB)
 
 
-def _memory(name: str, agent: started.Agent, budget: float) -> gate.Ratio:
+def _memory(name: str, agent: started.Agent, megabytes: tuple[float, float]) -> gate.Ratio:
+    budget, held = megabytes
     return gate.Ratio(
         name=f"RSS {name}",
         ours=agent.usage().rss_bytes / 1e6,
         reference=budget,
-        limit=1.0,
+        limit=held / budget,
+        goal=1.0,
         unit="MB",
         against="the budget",
     )

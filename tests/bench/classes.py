@@ -36,7 +36,7 @@ _BETWEEN = 265
 _PAGE = 4096
 
 
-def _of_classes(classes: int, pods: int) -> float:
+def of_classes(classes: int, pods: int) -> float:
     """CPU time of a pod where so many classes come in turn."""
     bodies = [*shapes.generate("SchedulingBasic", _NODES, pods)]
     numbers = iter(range(pods))
@@ -95,25 +95,27 @@ def _large() -> dict[str, Any]:
 
 def few() -> gate.Ratio:
     """Forty classes in turn."""
-    ours = functools.partial(_of_classes, 40, _PODS)
+    ours = functools.partial(of_classes, 40, _PODS)
     return scheduler.against_c("cycle, 40 classes in turn", ours, _NODES, FEW)
 
 
 def many() -> gate.Ratio:
     """A thousand classes in turn."""
-    ours = functools.partial(_of_classes, 1000, 2 * _PODS)
-    return scheduler.against_c("cycle, 1 000 classes in turn", ours, _NODES, MANY)
+    ours = functools.partial(of_classes, 1000, 2 * _PODS)
+    return scheduler.against_c("cycle, 1 000 classes in turn", ours, _NODES, MANY, repeats=2)
 
 
 def every() -> gate.Ratio:
     """Each pod of a class of its own: more than are kept, so that each has its view built."""
-    ours = functools.partial(_of_classes, 20_000, 20_000)
-    return scheduler.against_c("cycle, 20 000 classes", ours, _NODES, ALL, repeats=1)
+    ours = functools.partial(of_classes, 5000, 5000)
+    return scheduler.against_c("cycle, 5 000 classes", ours, _NODES, ALL, repeats=1)
 
 
 def preemption() -> gate.Ratio:
     """Each pod makes its own place."""
-    return scheduler.against_c("cycle, preemption", _preempting, _PREEMPTED, PREEMPTION)
+    return scheduler.against_c(
+        *("cycle, preemption", _preempting, _PREEMPTED, PREEMPTION), repeats=3
+    )
 
 
 def churn() -> gate.Ratio:

@@ -132,7 +132,7 @@ def _rogue(kind: str) -> _Crowd:
 async def _watch(path: str, number: int) -> None:
     import grpc.aio
 
-    async def one(n: int) -> None:
+    async def watch(n: int) -> None:
         options = [("grpc.use_local_subchannel_pool", 1), ("bench.watcher", n)]
         async with grpc.aio.insecure_channel(f"unix:{path}", options=options) as channel:
             async for _ in channel.unary_stream("/koordlet.v1.NodeFeed/WatchNode", bytes, bytes)(
@@ -140,7 +140,7 @@ async def _watch(path: str, number: int) -> None:
             ):
                 pass
 
-    await asyncio.gather(*(one(n) for n in range(number)))
+    await asyncio.gather(*(watch(n) for n in range(number)))
 
 
 async def _idle() -> None:

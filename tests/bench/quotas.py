@@ -87,7 +87,7 @@ def _decided(cluster: Sequence[nodes.Node], *, bounded: bool) -> Iterator[float]
         yield spent
 
 
-def _turns(fan: int, pods: int) -> Callable[[], float]:
+def turns(fan: int, pods: int) -> Callable[[], float]:
     """Quotas and pods, made once; each call measures pods that come, are asked about, and go."""
     book, decoder = QuotaBook(), Decoder({})
     leaves, every = _tree(3, fan)
@@ -143,7 +143,7 @@ def admission() -> gate.Ratio:
 
 def large() -> gate.Ratio:
     """What ten times the quotas and pods add to a pod's turn."""
-    ours, reference = gate.interleaved(_turns(100, 200_000), _turns(32, 20_000))
+    ours, reference = gate.interleaved(turns(100, 200_000), turns(32, 20_000))
     return gate.Ratio(
         name="a pod's turn among 10 101 quotas and 200 000 pods",
         ours=ours * 1e6,

@@ -37,8 +37,6 @@ _CONTAINERS = 2
 _DEPTH = 3
 #: All turns of all files, but the slowest's, come equally often.
 _TICKS = 30
-#: The more, the nearer the minima of all ticks are to the truth.
-_REPEATS = 8
 _SOURCE = Path(__file__).with_suffix(".c")
 _HOST = root.LiveHost()
 
@@ -61,7 +59,6 @@ def pods() -> gate.Ratio:
             for spent in gate.sliced(
                 lambda: _ticks(look, made.beat),
                 lambda: reference(program, listed, _TICKS, made.beat),
-                repeats=_REPEATS,
             )
         )
         _tell(look, made, len(every), best)
@@ -151,7 +148,7 @@ class Node(NamedTuple):
 
 
 @contextlib.contextmanager
-def node() -> Iterator[Node]:
+def node(pods: int = PODS) -> Iterator[Node]:
     """The groups and those who live in them, gone at the end."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -168,7 +165,7 @@ def node() -> Iterator[Node]:
     made: list[str] = []
     try:
         groups: dict[str, cgroup.Group] = {}
-        for path in _paths(f"koordlet-bench-{os.getpid()}"):
+        for path in _paths(f"koordlet-bench-{os.getpid()}", pods):
             for hierarchy in tops:
                 directory = hierarchy.directory(path)
                 _HOST.mkdir(_HOST.at(directory))
@@ -194,11 +191,11 @@ def _furnish(layout: cgroup.Layout, top: str) -> None:
             _HOST.write(_HOST.at(f"{directory}/{name}"), text)
 
 
-def _paths(top: str) -> Iterator[str]:
+def _paths(top: str, pods: int) -> Iterator[str]:
     yield top
     for qos in ("burstable", "besteffort"):
         yield f"{top}/{qos}"
-        for pod in range(PODS // 2):
+        for pod in range(pods // 2):
             yield f"{top}/{qos}/pod{pod}"
             for container in range(_CONTAINERS):
                 yield f"{top}/{qos}/pod{pod}/c{container}"

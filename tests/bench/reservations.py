@@ -65,7 +65,7 @@ def _pods(
     return time.process_time() - start
 
 
-def _among(others: int) -> float:
+def among(others: int) -> float:
     """CPU time of a plain pod among reservations of others."""
     loaded = inventory.load(shapes.generate("SchedulingBasic", _NODES, _PODS))
     decisions, cache, mine = _scheduler(loaded)
@@ -105,14 +105,14 @@ def _labelled(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def whole() -> Iterator[gate.Ratio]:
     """A plain pod among reservations of others, a reservation, and a pod that may draw on any."""
-    among, alone, reserve, draw = (
+    beside, alone, reserve, draw = (
         min(seconds)
         for seconds in zip(
-            *((_among(_OTHERS), _among(0), *_drawing()) for _ in range(gate.REPEATS)), strict=True
+            *((among(_OTHERS), among(0), *_drawing()) for _ in range(gate.REPEATS)), strict=True
         )
     )
     name = f"a pod among {_OTHERS} unrelated reservations, {_NODES} nodes"
-    yield _ratio(name, among, alone, UNRELATED, "the same pod among none")
+    yield _ratio(name, beside, alone, UNRELATED, "the same pod among none")
     yield _ratio(f"a reservation of {_MINE}, {_NODES} nodes", reserve, alone, PLACED, "a plain pod")
     name = f"a pod that draws on one of {_MINE} reservations, {_NODES} nodes"
     yield _ratio(name, draw, alone, DRAWN, "a plain pod")

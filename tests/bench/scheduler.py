@@ -63,7 +63,8 @@ def _kernel(nodes: int) -> Callable[[], float]:
     return measure
 
 
-def _whole(workload: str, nodes: int) -> float:
+def whole(workload: str, nodes: int) -> float:
+    """CPU time of a pod through the queue and the whole cycle."""
     loaded = inventory.load(shapes.generate(workload, nodes, _PODS))
     tried = simulation.Simulation(loaded, ties=False)
     gc.collect()
@@ -121,17 +122,17 @@ def flat() -> gate.Ratio:
 
 def basic() -> gate.Ratio:
     """The whole cycle for pods that ask for amounts alone."""
-    ours = functools.partial(_whole, "SchedulingBasic", _NODES)
+    ours = functools.partial(whole, "SchedulingBasic", _NODES)
     return against_c("cycle, basic", ours, _NODES, BASIC)
 
 
 def spreading() -> gate.Ratio:
     """The whole cycle with a hard constraint over three zones."""
-    ours = functools.partial(_whole, "TopologySpreading", _NODES)
+    ours = functools.partial(whole, "TopologySpreading", _NODES)
     return against_c("cycle, spreading", ours, _NODES, SPREADING)
 
 
 def anti_affinity() -> gate.Ratio:
     """The whole cycle with required anti-affinity between hosts."""
-    ours = functools.partial(_whole, "SchedulingPodAntiAffinity", _NODES)
+    ours = functools.partial(whole, "SchedulingPodAntiAffinity", _NODES)
     return against_c("cycle, anti-affinity", ours, _NODES, ANTI_AFFINITY)

@@ -1,6 +1,6 @@
 """Start: CPU time to the first verified tick, and until all surfaces are up.
 
-Reference: ``python -c pass`` in the same run. Limits: 35 and 60 times.
+Reference: ``python -c pass`` in the same run.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from tests.bench import gate, started
 
-FIRST_TICK = 35.0
-ALL_SURFACES = 60.0
+#: What is held, and the budget, which is the goal.
+FIRST_TICK = 35.0, 20.0
+ALL_SURFACES = 50.0, 30.0
 _REPEATS = 9
 
 
@@ -22,7 +23,7 @@ def whole() -> Iterator[gate.Ratio]:
             first.append(agent.wait_for("READY=1").cpu_seconds)
             surfaces.append(agent.wait_for("STATUS=all surfaces").cpu_seconds)
         bare.append(started.bare())
-    for name, ours, limit in (
+    for name, ours, (limit, goal) in (
         ("start to first verified tick", first, FIRST_TICK),
         ("start to all surfaces", surfaces, ALL_SURFACES),
     ):
@@ -31,6 +32,7 @@ def whole() -> Iterator[gate.Ratio]:
             ours=min(ours),
             reference=min(bare),
             limit=limit,
+            goal=goal,
             unit="CPU s",
             against="python -c pass",
         )

@@ -1,7 +1,7 @@
 """Discovery of a large machine, against a C program that reads the same files.
 
 Reference: ``topology.c``, compiled for the occasion; it opens, reads and closes each file that
-discovery reads, and lists each directory that it lists. Limit: 3 times. Both read plain files of a
+discovery reads, and lists each directory that it lists. Both read plain files of a
 made machine with 256 CPUs, with warm caches; process CPU time on both sides.
 """
 
@@ -19,7 +19,8 @@ from koordlet.host.topology import discovery
 from tests.bench import gate
 from tests.kit import large_machines, machines
 
-DISCOVERY = 3.0
+#: What is held, and the budget, which is the goal.
+DISCOVERY, GOAL = 3.0, 2.0
 _CPUS = 256
 _ROUNDS = 3
 _SOURCE = Path(__file__).with_suffix(".c")
@@ -65,6 +66,7 @@ def full() -> gate.Ratio:
         ours=ours,
         reference=best,
         limit=DISCOVERY,
+        goal=GOAL,
         unit="CPU s",
         against="reading them in C",
     )
