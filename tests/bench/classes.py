@@ -102,7 +102,7 @@ def few() -> gate.Ratio:
 def many() -> gate.Ratio:
     """A thousand classes in turn."""
     ours = functools.partial(of_classes, 1000, 2 * _PODS)
-    return scheduler.against_c("cycle, 1 000 classes in turn", ours, _NODES, MANY)
+    return scheduler.against_c("cycle, 1 000 classes in turn", ours, _NODES, MANY, repeats=2)
 
 
 def every() -> gate.Ratio:
@@ -113,7 +113,9 @@ def every() -> gate.Ratio:
 
 def preemption() -> gate.Ratio:
     """Each pod makes its own place."""
-    return scheduler.against_c("cycle, preemption", _preempting, _PREEMPTED, PREEMPTION)
+    return scheduler.against_c(
+        *("cycle, preemption", _preempting, _PREEMPTED, PREEMPTION), repeats=3
+    )
 
 
 def churn() -> gate.Ratio:

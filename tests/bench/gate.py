@@ -5,7 +5,8 @@ Does not cover: what is measured (one module for each budget), in which order (`
 
 Rules:
 1. Computation is process CPU time, the minimum of at least five repeats that alternate with the
-   reference's: noise only ever adds. Where each slice of a repeat has a minimum, fewer are enough.
+   reference's: noise only ever adds. Fewer are enough where each slice of a repeat has a minimum,
+   and where a ratio is half of its limit.
 2. A gate fails when three tries out of three exceed the limit: two at once, and the third after all
    other gates, because three in succession are one neighbour's minute.
 3. A measurement below the resolution of its clock is an error, not a pass.

@@ -27,3 +27,12 @@ def test_the_picture_is_that_of_the_record() -> None:
     )
     sizes = {name: [size for size, _ in points] for name, points in recorded.items()}
     assert sizes == {axis.name: list(axis.sizes) for axis in scaling.AXES}
+
+
+def test_the_page_has_the_slope_of_each_axis() -> None:
+    """A slope without its reason would be a number only."""
+    page = (scaling.RECORD.parents[1] / "measurements.md").read_text(encoding="utf-8")
+    recorded = json.loads(scaling.RECORD.read_text(encoding="utf-8"))
+
+    for axis in scaling.AXES:
+        assert f"| {axis.name} | {scaling.slope(recorded[axis.name]):.2f} | " in page
