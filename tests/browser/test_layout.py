@@ -135,7 +135,10 @@ def test_layout_of_the_cluster(
     looking.expect_text(cluster_page, "#queues", "1 unschedulable")
     for width in WIDTHS:
         cluster_page.set_viewport_size({"width": width, "height": 900})
-        assert compared(f"cluster {width} {theme}", layout(browser, cluster_page)) == []
+        measured = layout(browser, cluster_page)
+        # How often a pod was tried until now depends on the pace.
+        del measured["decided"]
+        assert compared(f"cluster {width} {theme}", measured) == []
 
 
 def test_what_is_noticed() -> None:
