@@ -290,6 +290,13 @@ def test_five_thousand_nodes_stay_light(cluster_page: Page) -> None:
         "(rows) => [...new Set(rows.map((row) => Math.round(row.getBoundingClientRect().height)))]"
     )
     assert len(heights) == 1
+    cut = "(cells) => cells.filter((cell) => cell.scrollWidth > cell.clientWidth).length"
+    assert cluster_page.locator("#rows td:nth-child(2), #columns th").evaluate_all(cut) == 0
+    zoomed = """() => { heat.cursor = 2828; zoomHeat(8); const frame = at("map-frame");
+      const top = (element) => element.getBoundingClientRect().top;
+      return [frame.scrollTop > frame.clientHeight, top(at("heat-map")) - top(frame)]; }"""
+    assert cluster_page.evaluate(zoomed) == [True, 0]
+    cluster_page.evaluate("zoomHeat(1 / 8)")
     for group in ("none", "zone"):
         cluster_page.locator("#group").select_option(group)
         for what, ratio in cluster_page.evaluate(_PACE).items():

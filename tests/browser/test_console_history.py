@@ -190,6 +190,8 @@ def test_theme_folding_and_density_are_remembered(page: Page, console: conftest.
     """For the next time that this browser opens the page."""
     page.click("#theme")
     page.click("#health .fold")
+    page.click("#machine .fold")
+    assert page.locator("#map").is_hidden()
     page.click("#density")
 
     looking.load(page, console.address)

@@ -45,7 +45,8 @@ function shape() {
   }
   const canvas = at("heat-map"), seen = Math.min(tall, high);
   frame.style.maxHeight = `${Math.ceil(high)}px`;
-  canvas.style.marginBottom = `${Math.max(0, Math.round(tall - seen))}px`;
+  // What is scrolled is as high as all rows; the canvas sticks to the part in sight.
+  canvas.parentElement.style.height = `${Math.max(Math.ceil(seen), Math.round(tall))}px`;
   canvas.style.height = `${Math.ceil(seen)}px`;
   const scale = devicePixelRatio || 1;
   if (canvas.width !== Math.round(wide * scale) || canvas.height !== Math.round(seen * scale)) {
