@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from koordlet.model import moment
 from tests.cluster.deployed import PODS, SPACE, Deployed, pod
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
@@ -28,14 +26,9 @@ pytestmark = pytest.mark.cluster
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
-METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/koordlet-descheduler"
 MERGE = "application/merge-patch+json"
 POLICY = descheduling.policy({"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5}})
-LOAD = descheduling.policy({"LowNodeLoad": {
-    "lowThresholds": {"cpu": 20}, "highThresholds": {"cpu": 50},
-    "anomalyCondition": {"consecutiveAbnormalities": 1},
-}})  # fmt: skip
 
 
 class Machine:
@@ -43,9 +36,10 @@ class Machine:
 
     def __init__(self, deployed: Deployed, kubeconfig: Path, folder: Path) -> None:
         self.admin = deployed.admin
-        self._policy = folder / "policy.json"
+        policy = folder / "policy.json"
+        policy.write_text(json.dumps(POLICY))
         self._words = [sys.executable, "-m", "koordlet", "descheduler", "--once", "-o", "json"]
-        self._words += ["--kubeconfig", str(kubeconfig), "--config", str(self._policy)]
+        self._words += ["--kubeconfig", str(kubeconfig), "--config", str(policy)]
 
     def workload(self, name: str, restarts: int) -> None:
         """A ReplicaSet of one pod that is up; nothing replaces it where nothing runs pods."""
@@ -74,20 +68,8 @@ class Machine:
         return [body["metadata"]["name"] for body in listing["items"]
                 if "deletionTimestamp" not in body["metadata"]]  # fmt: skip
 
-    def use(self, node: str, *pods: str, system: str, at: float) -> None:
-        """The NodeMetric of a node, as an agent wrote it then: each pod used 1.5 CPUs."""
-        usage = {"resources": {"cpu": "1500m", "memory": "1Gi"}}
-        measured = [{"namespace": "default", "name": pod, "podUsage": usage} for pod in pods]
-        beside = {"resources": {"cpu": system, "memory": "1Gi"}}
-        status = {"updateTime": moment.spell(at), "podsMetric": measured,
-                  "nodeMetric": {"nodeUsage": beside, "systemUsage": beside}}  # fmt: skip
-        if node not in {body["metadata"]["name"] for body in self.admin.items(METRICS)}:
-            self.admin.need("POST", METRICS, {"metadata": {"name": node}, "spec": {}})
-        self.admin.need("PATCH", f"{METRICS}/{node}/status", {"status": status}, MERGE)
-
-    def round(self, *words: str, policy: Body = POLICY) -> tuple[dict[str, Any], str]:
+    def round(self, *words: str) -> tuple[dict[str, Any], str]:
         """One round: its result, and the log."""
-        self._policy.write_text(json.dumps(policy))
         done = subprocess.run(
             [*self._words, *words], capture_output=True, text=True, check=False, timeout=120
         )
@@ -139,26 +121,6 @@ def test_the_deployed_role_is_enough_for_a_round_and_a_budget_is_kept(machine: M
     events = machine.admin.need("GET", EVENTS)["items"]
     (event,) = (each for each in events if each.get("reason") == "Moved")
     assert "containers restarted 9 times" in event["note"]
-
-
-def test_a_node_whose_metric_is_an_hour_old_is_left_alone_and_the_round_says_so(
-    machine: Machine,
-) -> None:
-    """However full it was: with 2.5 of 4 CPUs it is too full once the report is new."""
-    now = time.time()
-    machine.workload("hot", 0)
-    (hot,) = machine.pods("hot")
-    machine.use("n0", hot, system="1", at=now - 3600)
-    machine.use("n1", system="100m", at=now)
-    document, _ = machine.round("--dry-run", policy=LOAD)
-    assert document["moves"] == []
-    assert [each["message"] for each in document["notes"]] == [
-        "pool __default_node_pool__: node n0: left alone without a report that is new enough",
-        "pool __default_node_pool__: all nodes are under target utilization",
-    ]
-    machine.use("n0", hot, system="1", at=time.time())
-    document, _ = machine.round("--dry-run", policy=LOAD)
-    assert [move["pod"] for move in document["moves"]] == [f"default/{hot}"]
 
 
 def test_a_pod_that_nobody_would_create_again_stays(machine: Machine) -> None:
