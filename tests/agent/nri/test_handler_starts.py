@@ -126,7 +126,7 @@ def test_a_set_that_systemd_was_asked_for_is_in_the_runtime_s_record(scene: Scen
     step = plan.Step(order=0, action=wanted, was=None)
     scene.handler.on_results([result.Result("", result.Verdict.DONE, step=step)])
 
-    assert scene.told == [(BOX.id, "1-2")]
+    assert scene.updates == [(BOX.id, "1-2")]
 
 
 def test_a_container_that_never_started_is_told(scene: Scene) -> None:
