@@ -28,19 +28,11 @@ BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/koordlet-descheduler"
 MERGE = "application/merge-patch+json"
-<<<<<<< HEAD
 AVOIDANCES = "/apis/scheduling.koordlet.io/v1alpha1/nodeavoidances"
 POLICY = descheduling.policy(
     {"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5},
      "PoorService": {"dryRun": False}}
 )  # fmt: skip
-LOAD = descheduling.policy({"LowNodeLoad": {
-    "lowThresholds": {"cpu": 20}, "highThresholds": {"cpu": 50},
-    "anomalyCondition": {"consecutiveAbnormalities": 1},
-}})  # fmt: skip
-=======
-POLICY = descheduling.policy({"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5}})
->>>>>>> desched
 
 
 class Machine:
@@ -89,28 +81,13 @@ class Machine:
         return [body["metadata"]["name"] for body in listing["items"]
                 if "deletionTimestamp" not in body["metadata"]]  # fmt: skip
 
-<<<<<<< HEAD
     def entries(self, name: str) -> list[Body]:
         """What says that a workload avoids node n0."""
         several = self.admin.need("GET", f"{AVOIDANCES}/n0")["spec"]["entries"]
         signature = {"kind": "ReplicaSet", "namespace": "default", "name": name}
         return [entry for entry in several if entry["signature"] == signature]
 
-    def use(self, node: str, *pods: str, system: str, at: float) -> None:
-        """The NodeMetric of a node, as an agent wrote it then: each pod used 1.5 CPUs."""
-        usage = {"resources": {"cpu": "1500m", "memory": "1Gi"}}
-        measured = [{"namespace": "default", "name": pod, "podUsage": usage} for pod in pods]
-        beside = {"resources": {"cpu": system, "memory": "1Gi"}}
-        status = {"updateTime": moment.spell(at), "podsMetric": measured,
-                  "nodeMetric": {"nodeUsage": beside, "systemUsage": beside}}  # fmt: skip
-        if node not in {body["metadata"]["name"] for body in self.admin.items(METRICS)}:
-            self.admin.need("POST", METRICS, {"metadata": {"name": node}, "spec": {}})
-        self.admin.need("PATCH", f"{METRICS}/{node}/status", {"status": status}, MERGE)
-
-    def round(self, *words: str, policy: Body = POLICY) -> tuple[dict[str, Any], str]:
-=======
     def round(self, *words: str) -> tuple[dict[str, Any], str]:
->>>>>>> desched
         """One round: its result, and the log."""
         done = subprocess.run(
             [*self._words, *words], capture_output=True, text=True, check=False, timeout=120
