@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from koordlet.model import moment
 from tests.cluster.deployed import PODS, SPACE, Deployed, pod
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
