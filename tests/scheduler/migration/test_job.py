@@ -38,7 +38,7 @@ def test_a_job_of_a_peer_is_read_with_its_defaults() -> None:
     """No ttl waits for ever; nothing said of the mode means that room is held first."""
     known = job.decode(body())
     assert (known.ttl, known.mode, known.by) == (None, "ReservationFirst", "migrate")
-    assert (known.status.phase, known.avoid_seconds) == (Phase.PENDING, 3600.0)
+    assert (known.status.phase, known.avoid_seconds) == (Phase.PENDING, None)
     assert job.decode(body(ttl="0s")).ttl is None
 
 
