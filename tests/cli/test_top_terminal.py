@@ -41,8 +41,10 @@ class Terminal:
         environment = {**os.environ, "TERM": "xterm", **env}
         for name in ("COLUMNS", "LINES", "KOORDLET_ROOT"):
             environment.pop(name, None)
+        # As a login shell starts it, whatever this process was told to ignore (nohup, a job's INT).
+        heard = ["env", "--default-signal=HUP,INT,TERM"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "koordlet", "top", "--root", str(_MACHINE), *words],
+            [*heard, sys.executable, "-m", "koordlet", "top", "--root", str(_MACHINE), *words],
             stdin=slave,
             stdout=slave,
             stderr=slave if stderr is None else stderr,
