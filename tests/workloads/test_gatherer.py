@@ -35,9 +35,13 @@ class Watched:
 
     def __init__(self, clock: clocks.Clock, **sources: Any) -> None:
         self._new = asyncio.Event()
-        self.all = source_gatherer.Gatherer(
-            clock, told=self._new.set, chance=lambda: 0.0, **sources
-        )
+        #: How many there have been.
+        self.values = 0
+        self.all = source_gatherer.Gatherer(clock, told=self._count, chance=lambda: 0.0, **sources)
+
+    def _count(self) -> None:
+        self.values += 1
+        self._new.set()
 
     async def until(self, holds: Callable[[observed.Observed], bool]) -> observed.Observed:
         """Wait until what was gathered is so."""
@@ -331,6 +335,34 @@ def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
         finally:
             await gatherer.all.stop()
             await one.stop()
+
+    asyncio.run(use())
+
+
+def test_pods_that_were_missed_before_the_api_server_answered_are_forgotten(tmp_path: Path) -> None:
+    """It says who is bound here: from then on an answer without news makes no new value."""
+
+    async def use() -> None:
+        kubelet, clock = server.Kubelet(), clocks.Clock(100.0)
+        await kubelet.start()
+        store = adapter.Store(tmp_path / "objects.db")
+        watched = Watched(clock, kubelet=asked(kubelet), store=store, node="n1")
+        try:
+            await watched.all.start(0.0)
+            await watched.until(lambda now: fresh(now) == 5)
+            kubelet.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
+            await watched.until(lambda now: not fresh(now))
+            await store.open()
+            await watched.until(lambda now: not now.pods and all(each.ok for each in now.sources))
+            clock.now += 61
+            answers = kubelet.seen.count("/pods")
+            await deadline.comes(lambda: kubelet.seen.count("/pods") > answers + 5)
+            values = watched.values
+            await deadline.comes(lambda: kubelet.seen.count("/pods") > answers + 15)
+            assert watched.values == values
+        finally:
+            await watched.all.stop()
+            await kubelet.stop()
 
     asyncio.run(use())
 
