@@ -8,7 +8,8 @@ Rules:
    last ``_LATELY`` minutes, the newest among them; the worst ``MOST`` are looked at.
 2. The correlation of a neighbour, over ten minutes: the slowdown of each minute, weighted by the
    part of the neighbour's CPU use that fell into it. Slowdown is how far the cycles are beyond the
-   tolerance, as a fraction of it; in a minute without, it is negative, and weighs alike.
+   tolerance, as a fraction of it; in a minute without, it is negative, and weighs alike. No minute
+   counts more than ``_BOUND``: one that is far off blames nobody.
 3. Suspected is the neighbour of the largest correlation, at least ``_LEAST``. One that has used
    less than a tenth of what all pods used takes nothing worth a word.
 4. It tells, and changes nothing: best-effort work yields already (``adaptive``).
@@ -17,6 +18,7 @@ Rules:
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping
 
 from koordlet.model import decision
@@ -24,7 +26,7 @@ from koordlet.model.record import dataclass
 
 MOST = 3
 _SLOW, _LATELY, _SAMPLES = 3, 5, 10
-_LEAST, _USES = 0.35, 0.1
+_LEAST, _USES, _BOUND = 0.35, 0.1, 1.0
 #: Windows come once a minute; what is older than ten of them is no sample any more.
 _SECONDS = 600.0
 
@@ -72,8 +74,8 @@ def suspect(samples: Samples, victim: str) -> str:
         own = math.fsum(used)
         if pod == victim or own <= 0 or own < _USES * whole:
             continue
-        weighted = (each.slowdown[victim] * use for each, use in zip(several, used, strict=True))
-        correlation = math.fsum(weighted) / own
+        slowdowns = (min(_BOUND, each.slowdown[victim]) for each in several)
+        correlation = math.fsum(map(operator.mul, slowdowns, used)) / own
         if correlation >= _LEAST:
             best = max(best, (correlation, own, pod))
     return best[2]

@@ -67,6 +67,13 @@ def test_whose_use_goes_with_the_slowdown_is_suspected() -> None:
     assert interference.suspect(samples(slowdown, hog=against), "web") == ""
 
 
+def test_one_minute_that_is_far_off_suspects_nobody() -> None:
+    """It counts as twice the tolerance: a neighbour of steady use is not blamed for it."""
+    slowdown = [CALM] * 7 + [0.05, 0.05, 5.0]
+    several = samples(slowdown, web=[1.0] * 10, steady=[4.0] * 10)
+    assert named(several) == [("LatencySensitiveSlowed", "web")]
+
+
 def test_a_weak_correlation_suspects_nobody() -> None:
     """At least 0.35 of the tolerance in the minutes in which it uses CPU."""
     hog = [0.0, 0.0, 2.0, 2.0, 2.0]
