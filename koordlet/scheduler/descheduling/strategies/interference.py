@@ -70,6 +70,8 @@ class Interference:
         """The pods of a node of which its agent says so now."""
         report = scene.state.reports.get(scene.state.node(row).name)
         named = frozenset[str]() if report is None else report.about_pods(condition)
+        if not named:
+            return []  # of nearly all nodes: their pods are not looked at
         return [each for each in scene.state.residents(row) if each.pod.key in named]
 
     def _of(self, scene: rounds.Scene, row: int, due: list[Resident]) -> rounds.Intents:
