@@ -99,9 +99,8 @@ class LiveConfig:
         )
 
     def _set(self, problem: str, unready: str) -> None:
-        # A text that means the same is in force as well, though nobody had to take it.
-        now, newest = self.agent.tick.effective, self.reload.effective
-        text = newest.text if newest == now else now.text
+        # Not the tick's: a text that means the same is in force as well.
+        text = self.reload.effective.text if self.configured else None
         self.publisher.set_config(text, problem=problem, unready=unready)
 
     def _apply(self, effective: sourced.Effective) -> None:

@@ -220,6 +220,9 @@ def test_it_watches_until_the_first_alert_or_the_end() -> None:
     with pytest.raises(errors.HostError):
         watched(clock, silent, 60)
     assert clock.now == 65
+    with pytest.raises(errors.HostError):
+        watched(clock, silent, 0)
+    assert clock.now == 65
 
 
 def test_what_is_pending_at_the_end_is_awaited() -> None:
@@ -227,6 +230,8 @@ def test_what_is_pending_at_the_end_is_awaited() -> None:
     clock = Clock()
 
     def begun() -> alerts.Alerts:
+        if clock.now == 400:
+            raise errors.HostError("no answer")
         return FIRING if clock.now >= 900 else pending("a")
 
     assert watched(clock, begun, 300) == [ALERT]
