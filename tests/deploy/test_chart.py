@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import pytest
 import yaml
 
 from koordlet.config import loader, schema
+from koordlet.report import families
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import COMPONENTS, built, overlay_of
-from tests.kit import helm
+from tests.kit import helm, views
 from tests.tools.docs import test_surfaces
 from tools.deploy import chart, template, values
 
@@ -165,6 +167,27 @@ def test_one_value_switches_the_fleet_off() -> None:
 
     assert [_mode(off, name) for name in _BOTH] == ["observe", "observe"]
     assert {name for name in on if on[name] != off[name]} == {("ConfigMap", n) for n in _BOTH}
+
+
+def test_a_stage_awaits_what_its_agents_are_given() -> None:
+    """The job knows each pool's file by its hash, as agents report it."""
+    settings = ("rollout.prometheus=http://p", "pools.configs.canary.mode=enforce")
+    made = helm.rendered(*settings, "agent.config.mode=observe")
+    maps = [document for document in made if document["kind"] == "ConfigMap"]
+    files = {each["metadata"]["name"]: each["data"]["config.yaml"] for each in maps}
+    rest, canary = (_reported(files[name]) for name in _BOTH)
+    [job] = (d["spec"]["template"]["spec"] for d in made if d["kind"] == "Job")
+    args = job["containers"][0]["args"]
+
+    assert args[3:] == [f"--pool=={rest}", f"--pool=canary={canary}"]
+    for less in ("suspend=true", "rollout.prometheus="):
+        assert [d for d in helm.rendered(*settings, less) if d["kind"] == "Job"] == []
+
+
+def _reported(text: str) -> str:
+    """What an agent says of its file."""
+    [((digest,), _)] = families.koordlet_config_info(replace(views.view(), config=text))
+    return digest
 
 
 @pytest.mark.parametrize(
