@@ -12,13 +12,8 @@ from koordlet import cli
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
-from koordlet.scheduler.rescheduling.move_plan import (
-    MovePlan,
-    PlanMove,
-    PlanPhase,
-    PlanStatus,
-    PlanWorth,
-)
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus, PlanWorth
 from tests.kit import schedulers
 
 PLANS = kinds.MOVE_PLANS

@@ -40,10 +40,12 @@ from koordlet.scheduler.rescheduling import (
     plan_flow,
     plan_room,
     plan_start,
+    plan_step,
     room_ahead,
 )
-from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
 
 LOOK, _SWEEP = 0.2, 5.0
 #: How often it is looked whether a plan should begin by itself.
@@ -182,7 +184,7 @@ class PlanController:
             if state is not None
         ]
 
-    async def _advance(self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock) -> None:
+    async def _advance(self, plan: MovePlan, picture: plan_step.PlanPicture, now: Clock) -> None:
         try:
             step = plan_flow.step(plan, picture, now.wall)
             if step.status != plan.status:
@@ -236,9 +238,9 @@ class PlanController:
             return None if body is None else room.read(body)
         return None
 
-    def _picture(self) -> plan_flow.PlanPicture:
+    def _picture(self) -> plan_step.PlanPicture:
         known = {job.name: job for job in self._migrations.jobs()}
-        return plan_flow.PlanPicture(
+        return plan_step.PlanPicture(
             pod=self._pod,
             job=known.get,
             room=self._room,
@@ -263,19 +265,19 @@ class PlanController:
 
     # What is done.
 
-    async def _act(self, plan: MovePlan, action: plan_flow.Action) -> None:
+    async def _act(self, plan: MovePlan, action: plan_step.Action) -> None:
         match action:
-            case plan_flow.FindMoves():
+            case plan_step.FindMoves():
                 await self._find(plan)
-            case plan_flow.HoldPlace():
+            case plan_step.HoldPlace():
                 await self._hold(plan)
-            case plan_flow.MakeJob(place):
+            case plan_step.MakeJob(place):
                 await self._make(plan, place)
-            case plan_flow.ReleaseJob(job):
+            case plan_step.ReleaseJob(job):
                 await self._annotate(job, {jobs.WAITS: None})
-            case plan_flow.EndJob(job):
+            case plan_step.EndJob(job):
                 await self._annotate(job, {jobs.ABORT: "true"})
-            case plan_flow.DropPlace(held):
+            case plan_step.DropPlace(held):
                 await self._drop(held.name, held.uid)
 
     async def _find(self, plan: MovePlan) -> None:

@@ -32,8 +32,9 @@ from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling import move_unit
 from koordlet.scheduler.rescheduling.drain import belongs
-from koordlet.scheduler.rescheduling.move_plan import STARTER, PlanMove, PlanWorth
+from koordlet.scheduler.rescheduling.move_plan import STARTER, PlanMove
 from koordlet.scheduler.rescheduling.move_unit import MoveUnit
+from koordlet.scheduler.rescheduling.plan_status import PlanWorth
 
 CAUSE = "Defragmented"
 #: Who moves the pods of a plan: what a person wants, or what began by itself.

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from koordlet.model import moment, resources
-from koordlet.scheduler.rescheduling.move_plan import ACT, SHADOW, MovePlan, MoveState
+from koordlet.scheduler.rescheduling.move_plan import ACT, SHADOW, MovePlan
+from koordlet.scheduler.rescheduling.plan_status import MoveState
 
 
 def document(plan: MovePlan) -> dict[str, Any]:

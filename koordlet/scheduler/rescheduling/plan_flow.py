@@ -1,7 +1,7 @@
 """The life of a MovePlan: one step, from what it is and what the cluster shows.
 
-Covers: phases, reasons, what is to be done. Pure. Does not cover: finding moves (``make_room``),
-the life of a single move (``migration.flow``), doing it (``loop.plan_controller``).
+Covers: phases, reasons, what is to be done. Pure. Does not cover: the actions as values
+(``plan_step``), finding moves (``make_room``), the life of a single move (``migration.flow``).
 
 ========= =========================================== ========= ================================
 from      seen                                        to        reason
@@ -36,92 +36,28 @@ Rules:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
-from koordlet.model.record import dataclass
 from koordlet.scheduler.migration import cleanup, flow
-from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
-from koordlet.scheduler.migration.room import JobReservation
-from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.migration.job import MigrationJob, Phase
 from koordlet.scheduler.rescheduling import move_unit
-from koordlet.scheduler.rescheduling.move_plan import (
-    MovePhase,
-    MovePlan,
-    MoveState,
-    PlanMove,
-    PlanPhase,
-    PlanStatus,
-    PlanWorth,
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove
+from koordlet.scheduler.rescheduling.plan_status import MovePhase, MoveState, PlanPhase
+from koordlet.scheduler.rescheduling.plan_step import (
+    Action,
+    DropPlace,
+    EndJob,
+    FindMoves,
+    HoldPlace,
+    MakeJob,
+    PlanPicture,
+    PlanStep,
+    ReleaseJob,
 )
 
 #: All room must be held within so many seconds.
 ROOM_SECONDS = 60.0
 _LONGEST = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class FindMoves:
-    """Look for the moves, and write them into the plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class HoldPlace:
-    """Create the reservation of the pod that is to fit, over the room of those that leave."""
-
-
-@dataclass(frozen=True, slots=True)
-class MakeJob:
-    """Create the job of a move."""
-
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseJob:
-    """Let a job evict its pod."""
-
-    job: MigrationJob
-
-
-@dataclass(frozen=True, slots=True)
-class EndJob:
-    """End a job that has evicted nobody."""
-
-    job: MigrationJob
-
-
-@dataclass(frozen=True, slots=True)
-class DropPlace:
-    """Delete the reservation of the pod that was to fit."""
-
-    room: JobReservation
-
-
-Action = FindMoves | HoldPlace | MakeJob | ReleaseJob | EndJob | DropPlace
-
-
-@dataclass(frozen=True, slots=True)
-class PlanStep:
-    """What a plan should be now, or what is to be done by what it is."""
-
-    status: PlanStatus
-    actions: tuple[Action, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanPicture:
-    """What plans see of the cluster."""
-
-    #: The living pod of a namespace and name.
-    pod: Callable[[PodRef], Pod | None]
-    job: Callable[[str], MigrationJob | None]
-    room: Callable[[str], JobReservation | None]
-    #: Why the moves of a plan could not be made now: reason and sentence; empty: they could.
-    check: Callable[[MovePlan], tuple[str, str]]
-    #: What a plan gains and costs.
-    worth: Callable[[MovePlan], PlanWorth | None] = lambda _plan: None
-    #: Why the last action of a plan was in vain, by its UID.
-    refusals: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def step(plan: MovePlan, picture: PlanPicture, now: float) -> PlanStep:

@@ -11,10 +11,10 @@ from koordlet.report.crds import move_plan as schema
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.rescheduling import move_plan
-from koordlet.scheduler.rescheduling.move_plan import (
+from koordlet.scheduler.rescheduling.move_plan import PlanMove
+from koordlet.scheduler.rescheduling.plan_status import (
     MovePhase,
     MoveState,
-    PlanMove,
     PlanPhase,
     PlanStatus,
     PlanWorth,

@@ -20,10 +20,11 @@ from koordlet.scheduler.migration import room as job_rooms
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling import plan_flow
+from koordlet.scheduler.rescheduling import plan_flow, plan_step
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
-from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
 from koordlet.scheduler.reservation import spec
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import descheduling
@@ -116,7 +117,7 @@ class Walk(Crowd):
 
     def plan_step(self, plan: MovePlan) -> None:
         """One step of a plan, perhaps killed on the way, or done twice."""
-        picture = plan_flow.PlanPicture(
+        picture = plan_step.PlanPicture(
             pod=self._pod, job=self.jobs.get, room=self.rooms.get, check=self._check
         )
         made = plan_flow.step(plan, picture, self.now)
@@ -129,27 +130,27 @@ class Walk(Crowd):
             for _ in range(self._random.choice((0, 1, 1, 1, 2))):
                 self._act(plan, action)
 
-    def _act(self, plan: MovePlan, action: plan_flow.Action) -> None:
-        writes = not isinstance(action, plan_flow.FindMoves)
+    def _act(self, plan: MovePlan, action: plan_step.Action) -> None:
+        writes = not isinstance(action, plan_step.FindMoves)
         assert plan.acts or not writes, "a plan in shadow writes nothing but what it would do"
         match action:
-            case plan_flow.FindMoves():
+            case plan_step.FindMoves():
                 self._find(plan)
-            case plan_flow.HoldPlace():
+            case plan_step.HoldPlace():
                 name = plan_flow.place_name(plan)
                 self.rooms.setdefault(name, JobReservation(name=name, uid=name))
-            case plan_flow.MakeJob(place):
+            case plan_step.MakeJob(place):
                 name, move, leader = plan.job(place), plan.moves[place], plan.leader(place)
                 made = MigrationJob(name=name, uid=name, pod=move.pod, created=self.now,
                                     plan=plan.uid, waits=True, ttl=None if leader else TTL + 60,
                                     leader=leader, whole_gang=bool(move.gang) > bool(leader),
                                     status=JobStatus(phase=Phase.RUNNING))  # fmt: skip
                 self.jobs.setdefault(name, made)
-            case plan_flow.ReleaseJob(job):
+            case plan_step.ReleaseJob(job):
                 self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], waits=False)
-            case plan_flow.EndJob(job):
+            case plan_step.EndJob(job):
                 self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], aborts=True)
-            case plan_flow.DropPlace(held):
+            case plan_step.DropPlace(held):
                 self.rooms.pop(held.name, None)
 
     def _find(self, plan: MovePlan) -> None:

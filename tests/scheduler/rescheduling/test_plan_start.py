@@ -8,8 +8,9 @@ from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling.move_plan import STARTER, MovePlan, PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.move_plan import STARTER, MovePlan
 from koordlet.scheduler.rescheduling.plan_start import DuePlan, PlanStart
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
 from tests.scheduler.migration.test_flow import pod
 
 WANTED = PlanSettings(make_room_after=600.0, consolidate_every=3600.0)
