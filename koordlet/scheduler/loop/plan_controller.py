@@ -1,9 +1,8 @@
 """Carries out MovePlans: finds their moves, makes and releases their jobs, gives room back.
 
-Covers: watching plans, beginning those that are due, writing what a step decides, plans that are
-over for long. Does not cover: what a step is (``rescheduling.plan_flow``), which moves
-(``rescheduling.make_room``), when one is due (``rescheduling.plan_start``), the life of a job
-(``migration_controller``): no pod is evicted here.
+Covers: watching plans, writing what a step decides, plans that are over for long. Does not cover:
+what a step is (``rescheduling.plan_flow``), which moves (``rescheduling.make_room``), beginning one
+(``plan_starter``), the life of a job (``migration_controller``): no pod is evicted here.
 
 Rules:
 1. The state is in the objects: after a restart all goes on from there.
@@ -17,18 +16,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.scheduler.descheduling.state import ClusterState
-from koordlet.scheduler.disruption import headroom
 from koordlet.scheduler.disruption.answers import Clock, Mover
-from koordlet.scheduler.disruption.headroom import Headroom
 from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.migration_writer import PAUSE, WatchedCluster
+from koordlet.scheduler.loop.plan_starter import PlanStarter
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration import room
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
@@ -36,10 +33,8 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.rescheduling import (
     move_plan,
-    plan_check,
     plan_flow,
     plan_room,
-    plan_start,
     plan_step,
     room_ahead,
 )
@@ -48,10 +43,6 @@ from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
 
 LOOK, _SWEEP = 0.2, 5.0
-#: How often it is looked whether a plan should begin by itself.
-STARTS = 2.0
-#: How often the nodes are counted that have room ahead.
-COUNTS = 10.0
 #: A job is given up somewhat later than its plan, which says why; with it those that follow.
 _LONGER = 60.0
 #: Plans that are over are kept for so long, for whoever asks.
@@ -80,10 +71,7 @@ class PlanController:
         self._due: dict[str, float] = {}
         self._refusals: dict[str, str] = {}
         self._swept = 0.0
-        self._start, self._started = plan_start.PlanStart(), 0.0
-        #: What is to have room ahead, and on how many nodes it has; when they were counted.
-        self._headroom: list[tuple[Headroom, int]] = []
-        self._counted = -math.inf
+        self._starter = PlanStarter(store, watched, state)
 
     def plans(self) -> list[MovePlan]:
         """All plans, the oldest first."""
@@ -123,66 +111,10 @@ class PlanController:
         for plan in plans:
             if picture is not None and now.steady >= self._due.get(plan.uid, now.steady):
                 await self._advance(plan, picture, now)
-        if now.steady - self._started >= STARTS:
-            self._started = now.steady
-            await self._begin(plans, now)
+        await self._starter.look(plans, now)
         if now.steady - self._swept >= _SWEEP:
             self._swept = now.steady
             await self._sweep({plan.uid: plan for plan in plans}, now)
-
-    async def _begin(self, plans: list[MovePlan], now: Clock) -> None:
-        """Let a plan begin by itself where one is due and there are moves for it."""
-        try:
-            await self._begin_due(plans, now)
-        except Exception as error:  # noqa: BLE001 -- it costs this turn: one is due after as long
-            self._watched.core.measures.asked("move_plan", _code(error))
-            log.get().warning("move_plan.not_begun", detail=f"{error!r}"[:300])
-
-    async def _begin_due(self, plans: list[MovePlan], now: Clock) -> None:
-        limiter, pods = self._watched.disruptions.limiter, self._watched.sources.informers
-        wanted = limiter.settings.plans
-        self._count(limiter.settings.headroom, now)
-        if not (wanted.make_room_after or wanted.consolidate_every or self._headroom):
-            return
-        lacking = [each.amounts for each, has in self._headroom if has < each.nodes]
-        due = self._start.due(pods[kinds.PODS].snapshot.values(), plans, wanted, now, lacking)
-        if due is None:
-            return
-        pod, what, why = due.pod, "empty-node", "to need fewer nodes"
-        if pod is not None:
-            what, why = f"room-{pod.uid[:8]}", "no node has room for it"
-        elif due.room:
-            what, why = "headroom", "too few nodes have room for a pod of this size"
-        made = room_ahead.find(self._state(), limiter, plan_check.STARTED, pod, due.room)
-        if isinstance(made, str):
-            log.get().info("move_plan.none", pod="" if pod is None else pod.key, detail=made)
-            return
-        body = move_plan.request(
-            f"{what}-{int(now.wall)}",
-            pod=None if pod is None else _ref(pod),
-            room=due.room,
-            acts=wanted.acts,
-            reason=why,
-            starter=move_plan.STARTER,
-        )
-        for plan in plans if pod is None else ():
-            same = plan.pod is None and plan.room == due.room
-            shown = plan.starter == move_plan.STARTER and same and not plan.acts
-            if shown and not plan.status.phase.over:  # the new one takes its place
-                await self._store.delete(self._ref(plan), uid=plan.uid)
-        await self._create(kinds.MOVE_PLANS, body)
-
-    def _count(self, several: Sequence[Headroom], now: Clock) -> None:
-        """Count the nodes that have room ahead, now and then, and as soon as it is configured."""
-        known = [each for each, _ in self._headroom]
-        if known == [*several] and now.steady - self._counted < COUNTS:
-            return
-        state, self._counted = self._state() if several else None, now.steady
-        self._headroom = [
-            (each, len(room_ahead.rows(state, each.amounts)))
-            for each in several
-            if state is not None
-        ]
 
     async def _advance(self, plan: MovePlan, picture: plan_step.PlanPicture, now: Clock) -> None:
         try:
@@ -195,7 +127,7 @@ class PlanController:
         except refusals.Conflict:
             return  # somebody wrote meanwhile: the next look sees it
         except Exception as error:  # noqa: BLE001 -- it costs this plan a pause, and no other
-            self._watched.core.measures.asked("move_plan", _code(error))
+            self._watched.core.measures.asked("move_plan", refusals.code(error))
             self._due[plan.uid] = now.steady + PAUSE
             self._refusals[plan.uid] = str(error) or repr(error)
             log.get().warning("move_plan.failed", plan=plan.name, detail=f"{error!r}"[:300])
@@ -306,7 +238,7 @@ class PlanController:
         await self._store.patch(self._ref(plan), patch)
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-        """The number of plans in each phase, and of nodes with room ahead."""
+        """The number of plans in each phase, and of nodes with room ahead, where it leads."""
         counts = dict.fromkeys(PlanPhase, 0.0)
         for plan in self.source.snapshot.values():
             counts[plan.status.phase] += 1
@@ -314,11 +246,7 @@ class PlanController:
         gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
             (name, (("phase", phase.value),)): count for phase, count in counts.items()
         }
-        for each, has in self._headroom if self._leads() else ():
-            size = (("size", headroom.spelled(each.amounts)),)
-            gauges["koordlet_headroom_nodes", size] = has
-            gauges["koordlet_headroom_wanted_nodes", size] = each.nodes
-        return gauges
+        return gauges | (self._starter.gauges() if self._leads() else {})
 
     async def _end(self, plan: MovePlan, reason: str, message: str) -> None:
         await self._write(plan, PlanStatus(phase=PlanPhase.FAILED, reason=reason, message=message))
@@ -391,11 +319,6 @@ class PlanController:
                         await self._store.delete(self._ref(plan), uid=plan.uid)
         except refusals.ObjectsError as error:
             self._watched.core.measures.asked("move_plan", error.code)
-
-
-def _code(error: Exception) -> str:
-    """As failures are counted."""
-    return error.code if isinstance(error, refusals.ObjectsError) else "error"
 
 
 def _ref(pod: Pod) -> PodRef:
