@@ -73,6 +73,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     goal = f"for {document['for']}" if document["for"] else "to be emptied"
     gain = f"{document['improvement']} of it freed"
     yield f"node {document['node']} {goal}: {gain}, at a cost of {document['cost']}"
+    yield from (f"node {each['node']} for {each['pod']}" for each in document["members"])
     yield "Why it is safe:"
     yield from (f"  {line}" for line in document["proof"])
     if document["room"]:

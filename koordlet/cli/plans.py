@@ -86,6 +86,7 @@ def detail(plan: Document) -> Iterator[str]:
     }
     for name, value in shown.items():
         yield f"{name + ':':<9} {value or ''}".rstrip()
+    yield from (f"{each['pod']} on node {each['node']}" for each in plan["members"])
     rows = [
         (
             str(place),

@@ -38,7 +38,7 @@ from koordlet.scheduler.rescheduling import (
     plan_step,
     room_ahead,
 )
-from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPlace
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
 
@@ -187,7 +187,9 @@ class PlanController:
             if state.columns.rows.get(plan.node) in room_ahead.rows(state, plan.room):
                 return "NotNeeded", f"node {plan.node} has room for {plan.wanted} already"
             wanted = room_ahead.sized(plan.room)
-        return self._checker(plan, state).objection(wanted, plan.node, plan.moves)
+        others = [(self._pod(place.pod), place.node) for place in plan.members]
+        members = [(pod, node) for pod, node in others if pod is not None]
+        return self._checker(plan, state).objection(wanted, plan.node, plan.moves, members)
 
     def _checker(self, plan: MovePlan, state: ClusterState) -> PlanCheck:
         limiter, kept = self._watched.disruptions.limiter, {}
@@ -201,8 +203,8 @@ class PlanController:
         match action:
             case plan_step.FindMoves():
                 await self._find(plan)
-            case plan_step.HoldPlace():
-                await self._hold(plan)
+            case plan_step.HoldPlace(number):
+                await self._hold(plan, number)
             case plan_step.MakeJob(place):
                 await self._make(plan, place)
             case plan_step.ReleaseJob(job):
@@ -234,7 +236,8 @@ class PlanController:
             for each in made.moves
         ]
         pod = None if wanted is None else _ref(wanted)
-        patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod), plan.revision)
+        members = [PlanPlace(_ref(each), node) for each, node in made.members]
+        patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod, members), plan.revision)
         await self._store.patch(self._ref(plan), patch)
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -251,17 +254,14 @@ class PlanController:
     async def _end(self, plan: MovePlan, reason: str, message: str) -> None:
         await self._write(plan, PlanStatus(phase=PlanPhase.FAILED, reason=reason, message=message))
 
-    async def _hold(self, plan: MovePlan) -> None:
-        pod = None if plan.pod is None else self._pod(plan.pod)
-        if plan.pod is None or pod is None:
+    async def _hold(self, plan: MovePlan, number: int) -> None:
+        pod = self._pod(plan.places[number].pod)
+        if pod is None:
             return
         ref = objects.Ref(kinds.PODS, pod.name, pod.namespace)
-        leaving = [
-            leaves
-            for move in plan.moves
-            if move.origin == plan.node and (leaves := self._pod(move.pod)) is not None
-        ]
-        body = plan_room.body(plan, await self._store.get(ref), pod, leaving)
+        moving = (self._pod(move.pod) for move in plan.leaving(number))
+        leaving = [leaves for leaves in moving if leaves is not None]
+        body = plan_room.body(plan, number, await self._store.get(ref), pod, leaving)
         await self._create(kinds.RESERVATIONS, body)
 
     async def _make(self, plan: MovePlan, place: int) -> None:

@@ -46,6 +46,18 @@ class PlanMove:
         return {"pod": self.pod.body(), "from": self.origin, "to": self.target, **named}
 
 
+@dataclass(frozen=True, slots=True)
+class PlanPlace:
+    """A pod that is to fit, and the node where."""
+
+    pod: PodRef
+    node: str
+
+    def body(self) -> dict[str, str]:
+        """The entry of a specification."""
+        return {**_named(self.pod), "node": self.node}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan:
     """One plan."""
@@ -61,6 +73,8 @@ class MovePlan:
     ttl: float = TTL
     #: The pod that is to fit; ``None``: a node is emptied, or has room ahead.
     pod: PodRef | None = None
+    #: The others of its gang that are to fit with it, where that waits whole.
+    members: tuple[PlanPlace, ...] = ()
     #: What one more node is to have room for, without a pod that asks for it yet.
     room: Mapping[str, int] = field(default_factory=dict)
     #: The node that has room, or no pods that can move, in the end.
@@ -87,7 +101,21 @@ class MovePlan:
     @property
     def wanted(self) -> str:
         """The pod that is to fit, or the size of one; empty: a node is emptied."""
-        return headroom.spelled(self.room) if self.pod is None else str(self.pod)
+        if self.pod is None:
+            return headroom.spelled(self.room)
+        more = f" and {len(self.members)} more of its gang" if self.members else ""
+        return f"{self.pod}{more}"
+
+    @property
+    def places(self) -> tuple[PlanPlace, ...]:
+        """All that are to fit, its pod first; none where there is no pod."""
+        return () if self.pod is None else (PlanPlace(self.pod, self.node), *self.members)
+
+    def leaving(self, number: int) -> list[PlanMove]:
+        """The moves whose room a place takes over: those of its node, for the first one there."""
+        node = self.places[number].node
+        taken = any(place.node == node for place in self.places[:number])
+        return [] if taken else [move for move in self.moves if move.origin == node]
 
     def job(self, place: int) -> str:
         """The name of the job of a move: there is never a second one."""
@@ -127,12 +155,14 @@ def decode(body: Body) -> MovePlan:
     mode = wire.text(spec, "mode") or SHADOW
     if mode not in {ACT, SHADOW}:
         raise BadObjectError(f"spec.mode {mode!r} is none of {ACT}, {SHADOW}")
-    node, (pod, room) = wire.text(spec, "node"), _for(spec)
+    node, (pod, members, room) = wire.text(spec, "node"), _for(spec)
     moves = tuple(_moves(wire.bodies(spec, "moves")))
     if node and not moves:
         raise BadObjectError("spec.node needs spec.moves; without moves a node is chosen")
     if moves and (pod is not None or room) and not node:
         raise BadObjectError("spec.for with spec.moves needs spec.node, where it is to fit")
+    if members and not moves:
+        raise BadObjectError("spec.for.members needs spec.moves; without moves members are chosen")
     return MovePlan(
         name=wire.name(meta),
         uid=wire.text(meta, "uid"),
@@ -142,6 +172,7 @@ def decode(body: Body) -> MovePlan:
         acts=mode == ACT,
         ttl=_ttl(spec),
         pod=pod,
+        members=members,
         room=room,
         node=node,
         moves=moves,
@@ -151,19 +182,36 @@ def decode(body: Body) -> MovePlan:
     )
 
 
-def _for(spec: Body) -> tuple[PodRef | None, Mapping[str, int]]:
-    """The pod that is to fit, or the size of one."""
+def _for(spec: Body) -> tuple[PodRef | None, tuple[PlanPlace, ...], Mapping[str, int]]:
+    """The pod that is to fit and the others of its gang, or the size of one."""
     if spec.get("for") is None:
-        return None, {}
+        return None, (), {}
     wanted = wire.mapping(spec, "for")
     if wanted.get("room") is None:
-        return _pod(wire.mapping(wanted, "pod"), "spec.for.pod"), {}
-    if wanted.get("pod") is not None:
-        raise BadObjectError("spec.for has a pod and room; one of them is wanted")
+        pod = _pod(wire.mapping(wanted, "pod"), "spec.for.pod")
+        return pod, tuple(_members(pod, wire.bodies(wanted, "members"))), {}
+    for other in ("pod", "members"):
+        if wanted.get(other) is not None:
+            raise BadObjectError(f"spec.for has {other} and room; one of them is wanted")
     try:
-        return None, headroom.size(wire.mapping(wanted, "room"))
+        return None, (), headroom.size(wire.mapping(wanted, "room"))
     except ValueError as error:
         raise BadObjectError(f"spec.for.room: {error}") from error
+
+
+def _members(pod: PodRef, entries: Iterable[Body]) -> Iterable[PlanPlace]:
+    known = {str(pod)}
+    for number, entry in enumerate(entries, 1):
+        where = f"spec.for.members[{number - 1}]"
+        if number >= kinds.MOST_MOVES:
+            raise BadObjectError(f"spec.for is for more than {kinds.MOST_MOVES} pods")
+        place = PlanPlace(_pod(entry, where), wire.text(entry, "node"))
+        if not place.node:
+            raise BadObjectError(f"{where} needs a node, where it is to fit")
+        if str(place.pod) in known:
+            raise BadObjectError(f"{where}: pod {place.pod} is there twice")
+        known.add(str(place.pod))
+        yield place
 
 
 def _pod(body: Body, where: str) -> PodRef:
@@ -241,7 +289,15 @@ def _named(pod: PodRef) -> Mapping[str, str]:
     return {key: value for key, value in pod.body().items() if value}
 
 
-def moves_patch(node: str, moves: Iterable[PlanMove], pod: PodRef | None) -> dict[str, Any]:
-    """The patch of a specification by the moves that were found."""
+def moves_patch(
+    node: str,
+    moves: Iterable[PlanMove],
+    pod: PodRef | None,
+    members: Iterable[PlanPlace] = (),
+) -> dict[str, Any]:
+    """The patch of a specification by the moves that were found, and for whom."""
     spec: dict[str, Any] = {"node": node, "moves": [move.body() for move in moves]}
-    return {"spec": spec if pod is None else {**spec, "for": {"pod": _named(pod)}}}
+    if pod is not None:
+        others = [place.body() for place in members]
+        spec["for"] = {"pod": _named(pod), **({"members": others} if others else {})}
+    return {"spec": spec}

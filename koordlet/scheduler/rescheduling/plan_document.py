@@ -25,6 +25,7 @@ def document(plan: MovePlan) -> dict[str, Any]:
         "for": plan.wanted or None,
         "room": resources.canonical(plan.room) or None,
         "node": plan.node or None,
+        "members": [{"pod": str(place.pod), "node": place.node} for place in plan.members],
         "why": plan.reason or None,
         "created": moment.spell(plan.created),
         "began": moment.spell(status.began) if status.began else None,

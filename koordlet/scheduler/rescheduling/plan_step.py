@@ -24,7 +24,9 @@ class FindMoves:
 
 @dataclass(frozen=True, slots=True)
 class HoldPlace:
-    """Create the reservation of the pod that is to fit, over the room of those that leave."""
+    """Create the reservation of a pod that is to fit, over the room of those that leave."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class EndJob:
 
 @dataclass(frozen=True, slots=True)
 class DropPlace:
-    """Delete the reservation of the pod that was to fit."""
+    """Delete the reservation of a pod that was to fit."""
 
     room: JobReservation
 

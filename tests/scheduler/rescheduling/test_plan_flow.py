@@ -12,7 +12,7 @@ from koordlet.scheduler.migration import flow as job_flow
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling import plan_flow, plan_step
+from koordlet.scheduler.rescheduling import plan_flow, plan_places, plan_step
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove
 from koordlet.scheduler.rescheduling.plan_status import MovePhase, PlanPhase
 from koordlet.scheduler.rescheduling.plan_step import PlanPicture
@@ -51,7 +51,7 @@ class Cluster:
         return PlanPicture(
             pod=lambda ref: self.pods.get(ref.name),
             job=self.jobs.get,
-            room=lambda name: self.place if name == plan_flow.place_name(self.plan) else None,
+            room=lambda name: self.place if name == plan_places.name(self.plan) else None,
             check=lambda _: self.objection,
         )
 
@@ -74,9 +74,9 @@ class Cluster:
         match action:
             case plan_step.FindMoves():
                 self.plan = dataclasses.replace(self.plan, moves=MOVES)
-            case plan_step.HoldPlace():
+            case plan_step.HoldPlace(_):
                 if self.place is None:
-                    name = plan_flow.place_name(self.plan)
+                    name = plan_places.name(self.plan)
                     self.place = JobReservation(name=name, uid="r", node="n1", owner=MOVES[0].pod)
                     self.log.append("hold")
             case plan_step.MakeJob(place):

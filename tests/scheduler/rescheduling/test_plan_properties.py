@@ -20,7 +20,7 @@ from koordlet.scheduler.migration import room as job_rooms
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling import plan_flow, plan_step
+from koordlet.scheduler.rescheduling import plan_flow, plan_places, plan_step
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
@@ -75,7 +75,7 @@ class Walk(Crowd):
         return next(
             plan
             for plan in self.plans.values()
-            if held.name == plan_flow.place_name(plan)
+            if held.name == plan_places.name(plan)
             or (held.job and self.jobs[held.job].plan == plan.uid)
         )
 
@@ -136,8 +136,8 @@ class Walk(Crowd):
         match action:
             case plan_step.FindMoves():
                 self._find(plan)
-            case plan_step.HoldPlace():
-                name = plan_flow.place_name(plan)
+            case plan_step.HoldPlace(_):
+                name = plan_places.name(plan)
                 self.rooms.setdefault(name, JobReservation(name=name, uid=name))
             case plan_step.MakeJob(place):
                 name, move, leader = plan.job(place), plan.moves[place], plan.leader(place)
@@ -232,7 +232,7 @@ class Walk(Crowd):
                 assert self.rooms[known.reservation].node == other.target, "room for all first"
         if plan.pod is not None:
             # Where the plan is over meanwhile, its place is given back.
-            assert plan.status.phase.over or self.rooms[plan_flow.place_name(plan)].node
+            assert plan.status.phase.over or self.rooms[plan_places.name(plan)].node
         workload = app(pod.name)
         assert bool(move.gang) is (workload == GANG)
         if self.up(workload) - pod.up >= LEAST_UP[workload]:
@@ -248,7 +248,7 @@ class Walk(Crowd):
         for held in self.rooms.values():
             plan = next((p for p in self.plans.values() if p.pod == ref), None)
             waits = plan is not None and next(self._leaving(plan), None) is not None
-            own = plan is not None and held.name == plan_flow.place_name(plan) and not waits
+            own = plan is not None and held.name == plan_places.name(plan) and not waits
             theirs = held.controller == ("default", "ReplicaSet", app(pod.name)) and not held.closed
             if (own or theirs) and held.node and held.owner is None and not held.phase.over:
                 pod.node, pod.draws_on = held.node, held.uid
@@ -278,11 +278,11 @@ class Walk(Crowd):
             if held.expires is not None and self.now >= held.expires and not held.phase.over:
                 self._change(held.name, phase=spec.Phase.FAILED)
         for plan in list(self.plans.values()):
-            place = self.rooms.get(plan_flow.place_name(plan))
+            place = self.rooms.get(plan_places.name(plan))
             jobs = [job for job in self.jobs.values() if job.plan == plan.uid]
             waits = any(job.active for job in jobs) or (place is not None and place.owner is None)
             if plan.status.phase.over and not waits:
-                for name in (plan_flow.place_name(plan), *(job.uid for job in jobs)):
+                for name in (plan_places.name(plan), *(job.uid for job in jobs)):
                     self.rooms.pop(name, None)
                     self.jobs.pop(name, None)
                 del self.plans[plan.name]

@@ -23,7 +23,7 @@ def place(*leaving: dict[str, Any]) -> dict[str, Any]:
     decoder = Decoder({})
     plan = MovePlan(name="p", uid="u", node="n", pod=PodRef("d", "big"), ttl=300.0)
     bodies = (decoder.decode(each, 0) for each in leaving)
-    return plan_room.body(plan, BIG, decoder.decode(BIG, 0), list(bodies))
+    return plan_room.body(plan, 0, BIG, decoder.decode(BIG, 0), list(bodies))
 
 
 def test_it_is_for_the_pod_alone_and_holds_all_that_is_freed() -> None:

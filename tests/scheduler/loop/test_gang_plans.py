@@ -1,0 +1,48 @@
+"""Plans for gangs that wait, beside a scheduler: room for all members first, and none for half."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from koordlet.kubeapi import kinds, objects, pod_groups
+from tests.kit import schedulers
+from tests.scheduler.loop.test_gangs import both
+from tests.scheduler.loop.test_plan_controller import Planned, planned, working
+
+GANG = {pod_groups.LIGHT_NAME: "train", pod_groups.LIGHT_MINIMUM: "2"}
+
+
+@asynccontextmanager
+async def ganged(ram: Path, *, over_http: bool = False) -> AsyncGenerator[Planned]:
+    """Beside the crowded node a free one: of two members, each as large as a node, one fits."""
+    async with planned(ram, over_http=over_http, works=False) as cluster:
+        store = cluster.world.store
+        await store.delete(objects.Ref(kinds.PODS, "big", "d"), grace_seconds=0)
+        for name in ("g0", "g1"):
+            await cluster.world.pod(name, cpu="3", labels=GANG)
+        await cluster.world.node("n4", cpu="3")
+        await cluster.world.until_told("g1", "Gang")
+        yield cluster
+
+
+@both
+def test_a_gang_that_waits_is_bound_whole_once_all_members_have_room(
+    ram: Path, *, over_http: bool
+) -> None:
+    """One place is free and one is made by three moves; each member draws on its own."""
+
+    async def body() -> None:
+        async with ganged(ram, over_http=over_http) as cluster, working(cluster):
+            await cluster.ask(pod="g1")
+            plan = await cluster.plan("Done", "Failed", "Aborted")
+            assert plan.status.phase == "Done", plan.status
+            assert plan.status.message == "d/g1 and 1 more of its gang have nodes n4, n1"
+            assert [move.origin for move in plan.moves] == ["n1"] * 3
+            placed = await cluster.world.placed()
+            assert (placed.pop("g1"), placed.pop("g0")) == ("n4", "n1")
+            assert sorted(placed.values()) == sorted(move.target for move in plan.moves)
+            await cluster.nothing_left()
+
+    schedulers.run(body())
