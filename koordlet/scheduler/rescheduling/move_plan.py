@@ -190,9 +190,9 @@ def _for(spec: Body) -> tuple[PodRef | None, tuple[PlanPlace, ...], Mapping[str,
     if wanted.get("room") is None:
         pod = _pod(wire.mapping(wanted, "pod"), "spec.for.pod")
         return pod, tuple(_members(pod, wire.bodies(wanted, "members"))), {}
-    for other in ("pod", "members"):
+    for other, spelled in (("pod", "a pod"), ("members", "members")):
         if wanted.get(other) is not None:
-            raise BadObjectError(f"spec.for has {other} and room; one of them is wanted")
+            raise BadObjectError(f"spec.for has {spelled} and room; one of them is wanted")
     try:
         return None, (), headroom.size(wire.mapping(wanted, "room"))
     except ValueError as error:
