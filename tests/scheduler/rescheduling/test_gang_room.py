@@ -12,7 +12,7 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling import gang_room
 from koordlet.scheduler.rescheduling.move_plan import PlanMove
 from koordlet.scheduler.rescheduling.plan_check import MOVER, PlanCheck
-from koordlet.scheduler.rescheduling.room_plan import RoomPlan
+from koordlet.scheduler.rescheduling.room_plan import PlannedMove, RoomPlan
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import gangs
 from tests.kit.descheduling import NOW, Body, node, pod
@@ -87,6 +87,9 @@ def test_all_that_a_gang_lacks_get_room_one_beside_the_other() -> None:
     assert isinstance(made, RoomPlan)
     # The first four by name, and no more than it lacks.
     assert (made.node, places(made)) == ("c", {"k1": "a", "k2": "b"})
+    scene = LimitedDump(bodies, NOW)
+    # A node with room for one of them is no place for two.
+    assert objection(scene, waiting(scene, "k0"), made, k1="c")[0] == "NoRoom"
     # Whoever is asked for is among them.
     assert places(found(*bodies, name="k3")).keys() == {"k0", "k1"}
     # Members on nodes count: two are lacking then, and one has to move.
@@ -121,6 +124,15 @@ def test_what_the_moves_for_a_member_free_is_its_own() -> None:
     assert isinstance(found(*bodies), str)
     made = found(*bodies, node("u", cpu="2"))
     assert moves(made) == [("a0", "a", "t"), ("b0", "b", "u")]
+    # Nor does another member: the place of the first holds what the pod has left, and not half.
+    rack = node("a", cpu="8", labels={"rack": "x"})
+    large = [rack, node("t", cpu="5"), pod("a0", "a", cpu="5"), group(2, "rack")]
+    assert isinstance(found(*large, *members("4", "4")), str)
+    scene = LimitedDump([*large, *members("4", "4")], NOW)
+    wanted, other = waiting(scene, "k0"), waiting(scene, "k1")
+    move = PlannedMove(scene.state.residents(0)[0].pod, "a", "t", 1.0, None)
+    both = RoomPlan("a", (move,), ((other, "a"),))
+    assert objection(scene, wanted, both)[0] == "NoRoom"
 
 
 def racks(*more: Body) -> list[Body]:
@@ -143,6 +155,11 @@ def test_all_members_get_room_in_the_domain_where_all_have_it() -> None:
     assert (isinstance(made, RoomPlan) and made.node, places(made)) == ("y0", {"k1": "y1"})
     # Without a key one fits as it is, and one move is enough.
     assert len(moves(found(*racks(), group(2), *waits))) == 1
+    # Of two domains the one that costs less, whatever its name.
+    third = [node(name, cpu="4", labels={"rack": "z"}) for name in ("z0", "z1")]
+    made = found(*racks(*third, pod("z1-0", "z1", cpu="2")), group(2, "rack"), *waits)
+    assert moves(made)[0][:2] == ("z1-0", "z1")
+    assert len(moves(made)) == 1
     # Where members are in a domain, the others come there, or nowhere.
     there = node("x9", cpu="1", labels={"rack": "x"})
     stuck = found(*racks(there), group(3, "rack"), *members("1", on="x9"), *waits)

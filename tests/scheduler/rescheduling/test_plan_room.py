@@ -56,12 +56,14 @@ def test_without_those_that_leave_there_is_no_place() -> None:
 
 
 def test_where_nobody_leaves_it_holds_what_is_free_and_takes_over_nobody() -> None:
-    """The place of a member that fits as it is; pods that others may take over are not its."""
-    free = pod("free", on="m", cpu="2", labels={keys.PRE_ALLOCATABLE: "true"})
+    """The place of a member that fits as it is; without names it would take over by labels."""
+    free = pod("free", on="m", cpu="2")
     made = place(number=1, of=pod("other", cpu="3"))
     assert (made["metadata"]["name"], made["spec"]["template"]["spec"]["nodeName"]) == (
         *("plan-u-1", "m"),
     )
+    assert "preAllocation" not in made["spec"]
+    assert keys.ADOPTS not in made["metadata"]["annotations"]
     held = states(node("m", cpu="6"), stored(free), stored(made))["plan-u-1"]
     assert (held["phase"], held["node"], held["currentOwners"]) == ("Available", "m", [])
     held = states(node("m", cpu="4"), stored(free), stored(made))["plan-u-1"]
