@@ -125,7 +125,7 @@ def test_a_plan_for_a_gang_that_waits_names_each_member_and_why_it_is_for_all(ru
     assert "in the end g has cpu 4 free, and d/train-1 asks for cpu 4\n" in out
     assert (
         "gang d/train needs 2 members on nodes and has 0: room for all 2 is held before anybody"
-        " leaves, within rack=r1, and none of it is kept unless all of it is\n"
+        " leaves, within rack=r1, and none is kept for a part of them\n"
     ) in out
     _, out, _ = run("explain", "plan", "d/train-1", "FILE", "-o", "json", extra=extra)
     assert json.loads(out)["members"] == [{"pod": "d/train-0", "node": "g"}]

@@ -16,6 +16,7 @@ Reserving ``ROOM_SECONDS`` are over                   Failed    NoRoom
 Moving    a move is over                              Moving    the next one may begin
 Moving    all are over, or its pod has the room       Done
 any       somebody else has changed what it is about  Failed    PodGone, PodMoved, BeneficiaryGone
+Moving    a place is not held any more                Failed    PlaceGone
 any       its pod has another node                    Aborted   NotNeeded
 any       a move failed                               Failed    that of the job
 any       its time is over                            Aborted   Timeout
@@ -251,6 +252,8 @@ class _PlanStep:
         over = plan_places.over(self._plan, self._picture)
         if over is not None:
             return over
+        if why := plan_places.lost(self._plan, self._picture):
+            return PlanPhase.FAILED, "PlaceGone", why
         reason, why = self._changed((move,))
         return (PlanPhase.FAILED, reason, why) if reason else None
 

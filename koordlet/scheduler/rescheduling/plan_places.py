@@ -5,7 +5,7 @@ not cover: the moves (``plan_flow``), the reservations as objects (``plan_room``
 
 Rules:
 1. Of a gang that waits whole each member has a place of its own. Nobody moves before all are held,
-   and once the plan is over, all that no pod has taken are given back.
+   nor once one is gone; and when the plan is over, all that no pod has taken are given back.
 2. The plan is done once each pod has its node. A member that is on another one, or gone, ends it;
    one that is there before the others does not: they are bound one after the other.
 """
@@ -50,6 +50,17 @@ def lacking(plan: MovePlan, picture: PlanPicture, actions: list[Action]) -> Iter
         if held is None or not held.node or held.phase.over:
             why = "" if held is None else held.message
             yield f"{place.pod}: {why or f'no place on node {place.node} yet'}"
+
+
+def lost(plan: MovePlan, picture: PlanPicture) -> str:
+    """The pod whose place somebody has taken away; empty: all have theirs, or their nodes."""
+    for number, place in enumerate(plan.places):
+        pod, held = picture.pod(place.pod), picture.room(name(plan, number))
+        if pod is None or pod.node or (held is not None and not held.phase.over):
+            continue
+        if held is None or held.owner is None or held.owner.uid != pod.uid:
+            return f"{place.pod} has no place on node {place.node} any more"
+    return ""
 
 
 def unused(plan: MovePlan, picture: PlanPicture) -> Iterator[DropPlace]:

@@ -136,7 +136,7 @@ def _waits(state: ClusterState, plan: RoomPlan, pod: Pod | None) -> Iterator[str
     yield (
         f"gang {entry.gang.id} needs {entry.gang.min} members on nodes and has"
         f" {len(entry.bound)}: room for all {1 + len(plan.members)} is held before anybody"
-        f" leaves{where}, and none of it is kept unless all of it is"
+        f" leaves{where}, and none is kept for a part of them"
     )
 
 

@@ -146,6 +146,26 @@ def test_it_ends_when_a_member_is_gone_or_elsewhere(
     assert (cluster.places, started(cluster, "p0")()) == ({}, True)
 
 
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("expired", [False, True])
+def test_nobody_moves_once_a_place_is_gone(number: int, *, expired: bool) -> None:
+    """The rest would move in vain. What a member draws on is no loss, though its node is late."""
+    cluster = Ganged()
+    cluster.run(started(cluster, "p0"))
+    name, ref = plan_places.name(cluster.plan, number), cluster.plan.places[number].pod
+    held = cluster.places.pop(name)
+    if expired:
+        cluster.places[name] = dataclasses.replace(held, phase=RoomPhase.FAILED)
+    over = cluster.run()
+    assert (over.status.phase, over.status.reason) == (PlanPhase.FAILED, "PlaceGone")
+    assert over.status.message.startswith(f"{ref} has no place on node")
+    assert started(cluster, "p0")()
+    assert all(each.phase.over for each in cluster.places.values())
+    drawn = dataclasses.replace(held, phase=RoomPhase.SUCCEEDED, owner=ref)
+    cluster.places = {plan_places.name(cluster.plan, n): drawn for n in range(3) if n == number}
+    assert ref.name not in plan_places.lost(cluster.plan, cluster.picture())
+
+
 @pytest.mark.parametrize("place", MEMBERS)
 def test_a_member_that_is_bound_before_the_others_ends_nothing(place: PlanPlace) -> None:
     """They are bound one after the other; before the plan began it is not needed any more."""
