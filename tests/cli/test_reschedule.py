@@ -83,7 +83,7 @@ def test_plans_of_a_cluster_are_made_shown_followed_and_ended(
             (_, row) = (await run("get", "plans")).splitlines()
             assert row.split()[:4] == [name, "Act", "Failed", "PodGone"]
             assert row.split()[-6:-2] == ["n1", "0/1", "0.25", "1.750"]
-            assert " d/big and 1 more of its gang " in row
+            assert " d/big and 1 more " in row
             described = await run("describe", "plan", name)
             assert "Phase:    Failed: PodGone" in described
             assert "Gain:     frees 0.25 of n1" in described

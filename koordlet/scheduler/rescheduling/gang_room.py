@@ -9,7 +9,8 @@ Rules:
 2. All of it is in one domain of the topology where the gang has a key: that of its members on
    nodes, else the one where it costs least, of equal ones the first by name.
 3. The largest comes first. Each fits as it is, or by moves of its own (``move_sets.MOST_MOVES``),
-   with those before it in place; ``kinds.MOST_MOVES`` in all. Chains are not looked for.
+   with those before it in place; ``kinds.MOST_MOVES`` in all. Chains are not looked for, and as
+   many sets of pods are tried for all members as for one pod alone: a search ends in seconds.
 4. What a member's moves free is its own: no other member goes there, and nobody who moves. Several
    members are on one node, or beside those who move, only where they fit as they are.
 5. Nothing is made for a gang that is gathered in the network, that waits together with another
@@ -36,7 +37,7 @@ from koordlet.scheduler.rescheduling import plan_check
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.room_plan import RoomPlan
 
-#: Members for which room is looked for in one search, domain by domain.
+#: So many times at most is room looked for one member, in all domains that are tried.
 _SEARCHES = 64
 _ITS_OWN = Verdict(("node(s) whose room is for another member",), resolvable=False)
 
@@ -44,32 +45,26 @@ _ITS_OWN = Verdict(("node(s) whose room is for another member",), resolvable=Fal
 def find(state: ClusterState, limiter: Limiter, mover: Mover, pod: Pod) -> RoomPlan | str:
     """The cheapest plan for a pod and what its gang lacks with it, or why there is none."""
     planner, lacking = RoomPlanner(state, limiter, mover), plan_check.lacking(state, pod)
-    search = _GangSearch(state, planner)
     entry = state.gangs.of(pod)
-    if entry is None or lacking < 2:
+    gang = None if entry is None else entry.gang
+    if entry is None or gang is None or lacking < 2:
         return planner.make_room(pod)
-    nothing = f"no move helps {pod.key}"
     several = _members(state, entry, pod, lacking)
     if isinstance(several, str):
-        return f"{nothing}: {several}"
+        return f"no move helps {pod.key}: {several}"
     _, why = plan_check.outside_gang(state, pod, len(several) - 1)
     if why:
-        return f"{nothing}: {why}"
-    best, refusal, left = None, "", _SEARCHES
-    for domain in _domains(state, entry):
-        left -= len(several)
-        if left < 0 and refusal:
-            break
+        return f"no move helps {pod.key}: {why}"
+    search, best, refusal = _GangSearch(state, planner), None, ""
+    for domain in _domains(state, entry, gang.topology_key)[: max(1, _SEARCHES // lacking)]:
         made = search.room(several, domain)
         if isinstance(made, str):
             refusal = refusal or made
         elif best is None or made.cost < best.cost:
             best = made
     if best is None:
-        return f"no room for {lacking} members of gang {entry.gang and entry.gang.id}: {refusal}"
-    if not best.moves:
-        return f"{pod.key} and what its gang lacks fit as they are"
-    return best
+        return f"no room for {lacking} members of gang {gang.id}: {refusal}"
+    return best if best.moves else f"{pod.key} and what its gang lacks fit as they are"
 
 
 def _members(state: ClusterState, entry: GangEntry, pod: Pod, lacking: int) -> list[Pod] | str:
@@ -92,9 +87,8 @@ def _order(pod: Pod) -> tuple[int, float, int, str]:
     return -pod.priority, float("inf") if index is None else index, pod.position, pod.key
 
 
-def _domains(state: ClusterState, entry: GangEntry) -> list[Mapping[int, Verdict]]:
+def _domains(state: ClusterState, entry: GangEntry, key: str) -> list[Mapping[int, Verdict]]:
     """The nodes outside of each domain that the gang may have (rule 2)."""
-    key = "" if entry.gang is None else entry.gang.topology_key
     if not key:
         return [{}]
     bound = [(member, entry.children[member].node) for member in sorted(entry.bound)]

@@ -84,7 +84,9 @@ class RoomPlanner:
         self._costs = MoveCosts(state.columns, limiter.workloads)
         #: What the limiter says, by UID.
         self._answers: dict[str, Answer] = {}
+        #: Plans for other members of a gang, and the sets that may be tried for all of it.
         self._beside: Sequence[RoomPlan] = ()
+        self._sets = SearchBudget(_SETS)
 
     # For a pod.
 
@@ -124,9 +126,11 @@ class RoomPlanner:
         with cycle.sight(pod) as view:
             bounds = sorted(self._bounds(pod, potential))
             with plan_check.room_kept(self._columns, self._kept):
-                best = self._best(view, pod, bounds, _NO_CHAINS)
-                chains = SearchBudget(_CHAINS if beside is None else 0)
-                best = best or self._best(view, pod, bounds, chains)
+                sets = SearchBudget(_SETS) if beside is None else self._sets
+                best = self._best(view, pod, bounds, sets, _NO_CHAINS)
+                if best is None and beside is None:
+                    sets, chains = SearchBudget(_SETS), SearchBudget(_CHAINS)
+                    best = self._best(view, pod, bounds, sets, chains)
         if best is not None:
             return best
         return (
@@ -135,11 +139,15 @@ class RoomPlanner:
         )
 
     def _best(
-        self, view: View, pod: Pod, bounds: Sequence[_Bound], chains: SearchBudget
+        self,
+        view: View,
+        pod: Pod,
+        bounds: Sequence[_Bound],
+        sets: SearchBudget,
+        chains: SearchBudget,
     ) -> RoomPlan | None:
         """The cheapest plan; nodes in the order of the least that they could cost."""
         best: RoomPlan | None = None
-        sets = SearchBudget(_SETS)
         for bound, _, row, lacking, candidates in bounds:
             if best is not None and bound > best.cost:
                 break

@@ -22,7 +22,7 @@ def document(plan: MovePlan) -> dict[str, Any]:
         "reason": status.reason or None,
         "message": plan.fault or status.message or None,
         "mode": ACT if plan.acts else SHADOW,
-        "for": plan.wanted or None,
+        "for": (plan.wanted if plan.pod is None else str(plan.pod)) or None,
         "room": resources.canonical(plan.room) or None,
         "node": plan.node or None,
         "members": [{"pod": str(place.pod), "node": place.node} for place in plan.members],

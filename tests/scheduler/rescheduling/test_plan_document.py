@@ -34,5 +34,5 @@ def test_a_plan_for_a_gang_names_each_member_and_its_node() -> None:
     plan = move_plan.MovePlan(name="p", uid="u", node="n1", pod=BIG, members=(other,))
     document = plan_document.document(plan)
     assert document["members"] == [{"pod": "d/big", "node": "n2"}]
-    assert document["for"] == "d/big and 1 more of its gang"
+    assert document["for"] == "d/big"
     assert plan_document.document(dataclasses.replace(plan, members=()))["members"] == []
