@@ -163,6 +163,13 @@ def test_a_time_that_never_comes_is_refused(run: Any, words: tuple[str, ...]) ->
         run(*words, "nan")
 
 
+@pytest.mark.parametrize("text", ["soon", "30s", "25h"])
+def test_a_time_for_which_no_node_can_be_avoided_is_refused(run: Any, text: str) -> None:
+    """As long as an entry of an avoid list may last."""
+    with pytest.raises(SystemExit, match="2"):
+        run("evict", "a0", "FILE", "--avoid", text)
+
+
 @pytest.mark.parametrize(
     "words",
     [
