@@ -19,8 +19,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pod",
         metavar="NAMESPACE/NAME",
-        help=f"a pod that waits for a node; or {_EMPTY}: which node is emptied at the least cost;"
-        " or a size, as in cpu=8,memory=32Gi: which node gets room for such a pod, beside those"
+        help="a pod that waits for a node, and what its gang lacks with it; or"
+        f" {_EMPTY}: which node is emptied at the least cost; or a size, as in cpu=8,memory=32Gi: which node gets room for such a pod, beside those"
         " that have it",
     )
     cluster_files.add(parser)
