@@ -20,8 +20,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "pod",
         metavar="NAMESPACE/NAME",
         help="a pod that waits for a node, and what its gang lacks with it; or"
-        f" {_EMPTY}: which node is emptied at the least cost; or a size, as in cpu=8,memory=32Gi: which node gets room for such a pod, beside those"
-        " that have it",
+        f" {_EMPTY}: which node is emptied at the least cost; or a size, as in cpu=8,memory=32Gi:"
+        " which node gets room for such a pod, beside those that have it",
     )
     cluster_files.add(parser)
 
