@@ -108,10 +108,10 @@ def test_a_plan_is_shown_with_its_proof(run: Any) -> None:
 
 def test_a_plan_for_a_gang_that_waits_names_each_member_and_why_it_is_for_all(run: Any) -> None:
     """One fits as it is; its place is held with the room of those who move."""
-    rack = {"labels": {"rack": "r1"}}
+    rack = {"rack": "r1"}
     extra = (
-        node("f", cpu="4", **rack),
-        node("g", cpu="4", **rack),
+        node("f", cpu="4", labels=rack),
+        node("g", cpu="4", labels=rack),
         pod("g0", "g", cpu="2"),
         gangs.own_group("train", 2, schedulingConstraints={"topology": [{"key": "rack"}]}),
         *(gangs.own(f"train-{n}", "train", cpu="4") for n in range(2)),

@@ -155,24 +155,24 @@ def test_what_cannot_be_moved_is_named(ram: Path) -> None:
     schedulers.run(body())
 
 
-@pytest.mark.parametrize(("more", "seconds"), [({}, [3600.0]), ({"avoid": 0.0}, [])])
+@pytest.mark.parametrize(("avoid", "seconds"), [(None, [3600.0]), (0.0, [])])
 def test_workload_avoids_the_node_for_as_long_as_usual_unless_it_is_said(
-    ram: Path, more: dict[str, float], seconds: list[float]
+    ram: Path, avoid: float | None, seconds: list[float]
 ) -> None:
     """0: not at all, and the field is absent then where it is not said."""
 
     async def body() -> None:
         async with standalone(ram, pods=1) as (cluster, where):
 
-            def ask(**wanted: float) -> list[str]:
+            def ask(avoid: float | None) -> list[str]:
                 with rpc_client.MovesClient(where) as client:
-                    request = moving.MoveRequest(pod="d/web-1", **wanted)
+                    request = moving.MoveRequest(pod="d/web-1", avoid=avoid)
                     return [move.state for move in client.move(request)]
 
             for bad in (float("nan"), -1.0, 90_000.0):
                 with pytest.raises(errors.HostError, match="is no time to avoid a node"):
-                    await asyncio.to_thread(ask, avoid=bad)
-            assert (await asyncio.to_thread(ask, **more))[-1] == "Moved"
+                    await asyncio.to_thread(ask, bad)
+            assert (await asyncio.to_thread(ask, avoid))[-1] == "Moved"
             listing = await objects.collect(cluster.world.store.list(kinds.NODE_AVOIDANCES))
             several = [node_avoidances.node_avoidance(body).entries for body in listing.items]
             assert [each.until - each.since for entries in several for each in entries] == seconds

@@ -24,6 +24,7 @@ from koordlet.scheduler.rescheduling import plan_flow, plan_places, plan_step, r
 from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPlace
 from koordlet.scheduler.rescheduling.plan_check import MOVER, PlanCheck
 from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.plan_step import Action
 from koordlet.scheduler.reservation import spec
 from tests.kit.crowded_cluster import (
     CPUS,
@@ -85,7 +86,7 @@ class Walk(HeldRooms):
             for _ in range(self._random.choice((0, 1, 1, 1, 2))):
                 self._act(plan, action)
 
-    def _act(self, plan: MovePlan, action: plan_step.Action) -> None:
+    def _act(self, plan: MovePlan, action: Action) -> None:
         writes = not isinstance(action, plan_step.FindMoves)
         assert plan.acts or not writes, "a plan in shadow writes nothing but what it would do"
         match action:
