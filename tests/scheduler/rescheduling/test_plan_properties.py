@@ -379,8 +379,7 @@ def test_no_prefix_of_a_plan_splits_a_gang(seed: int) -> None:
 def test_no_prefix_of_a_plan_keeps_room_for_half_a_gang_that_waits(seed: int) -> None:
     """Nobody is evicted before all members have places; once it is done, all have their nodes."""
     walk = walked(seed, 6000, ganged=0.8)
-    assert walk.gangs > 1
-    assert walk.evictions.total() >= 10
+    assert walk.evictions.total() > walk.gangs > 1
 
 
 @pytest.mark.soak
