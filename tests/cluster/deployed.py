@@ -54,14 +54,22 @@ class Deployed:
 
     def install(self, nodes: int = 8) -> None:
         """What ``deploy/`` says, but for what runs pods; and so many nodes."""
-        documents = [*built(DEPLOY), *built(DEPLOY / "scheduler")]
+        self._apply([*built(DEPLOY), *built(DEPLOY / "scheduler")])
+        self.admin.hollow_nodes([k8s_lab.hollow(f"n{at}") for at in range(nodes)])
+        (self.folder / "scheduler.yaml").write_text(self._config)
+
+    def install_descheduler(self) -> None:
+        """The same of the descheduler."""
+        own = built(DEPLOY / "descheduler")
+        self._apply([document for document in own if document["kind"] != "Namespace"])
+
+    def _apply(self, documents: list[Body]) -> None:
+        """Namespaces first; nothing that runs pods, or decides who may write."""
         apart = ("Deployment", "DaemonSet", "ValidatingAdmissionPolicy")
         for document in sorted(documents, key=lambda body: body["kind"] != "Namespace"):
             if not document["kind"].startswith(apart):
                 status, answer = k8s_lab.strict(self.admin, document, dry="")
                 assert status in (200, 201), answer
-        self.admin.hollow_nodes([k8s_lab.hollow(f"n{at}") for at in range(nodes)])
-        (self.folder / "scheduler.yaml").write_text(self._config)
 
     def start(self, name: str) -> None:
         """One replica, with a token of its own."""

@@ -20,8 +20,6 @@ from koordlet.scheduler.disruption import settings as disruption
 from koordlet.scheduler.migration import job
 from tests.cluster import write_gate
 from tests.cluster.deployed import ACCOUNT, PODS, SPACE, Deployed
-from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import built
 from tests.kit import deadline, descheduling, k8s_lab
 from tests.oracle.objects import Body
 
@@ -283,10 +281,7 @@ def cluster(folder: Path) -> Iterator[Machine]:
         made: Machine | None = None
         try:
             deployed.install(nodes=3)
-            for document in built(DEPLOY / "descheduler"):
-                if document["kind"] not in {"Deployment", "Namespace"}:
-                    status, answer = k8s_lab.strict(deployed.admin, document, dry="")
-                    assert status in (200, 201), answer
+            deployed.install_descheduler()
             deployed.start("scheduler")
             deployed.leader()
             account = lab.service_account(SPACE, "koordlet-descheduler")

@@ -18,8 +18,6 @@ import pytest
 
 from koordlet.model import moment
 from tests.cluster.deployed import PODS, SPACE, Deployed, pod
-from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import built
 from tests.kit import deadline, descheduling, k8s_lab
 from tests.oracle.objects import Body
 
@@ -107,10 +105,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         cluster = Deployed(lab, folder)
         try:
             cluster.install(nodes=2)
-            for document in built(DEPLOY / "descheduler"):
-                if document["kind"] not in {"Deployment", "Namespace"}:
-                    status, answer = k8s_lab.strict(cluster.admin, document, dry="")
-                    assert status in (200, 201), answer
+            cluster.install_descheduler()
             account = lab.service_account(SPACE, "koordlet-descheduler")
             yield Machine(cluster, cluster.credentials("own", account), folder)
         finally:

@@ -57,13 +57,7 @@ def test_a_plan_for_a_gang_that_somebody_ends_keeps_no_place_of_any_member(ram: 
 
     async def body() -> None:
         async with ganged(ram) as cluster, working(cluster):
-            store = cluster.world.store
-            budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "all", "d")
-            selector = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
-            meta, spec = {"name": "all", "namespace": "d"}, {"selector": selector}
-            await store.create(budget.kind, {"metadata": meta, "spec": spec})
-            status = {"disruptionsAllowed": 0, "observedGeneration": 1}
-            await store.patch(budget, objects.Merge({"status": status}), subresource="status")
+            await cluster.let_nobody_go()
             await cluster.ask(pod="g0")
             plan = await cluster.plan("Moving", "Failed")
             assert plan.status.phase == "Moving", plan.status

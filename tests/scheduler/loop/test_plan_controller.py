@@ -83,6 +83,16 @@ class Planned:
                     await self.up(ref)
             await asyncio.sleep(0.05)
 
+    async def let_nobody_go(self) -> None:
+        """A budget of all workloads that is used up."""
+        store = self.world.store
+        budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "all", "d")
+        selector = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
+        meta, spec = {"name": "all", "namespace": "d"}, {"selector": selector}
+        await store.create(budget.kind, {"metadata": meta, "spec": spec})
+        status = {"disruptionsAllowed": 0, "observedGeneration": 1}
+        await store.patch(budget, objects.Merge({"status": status}), subresource="status")
+
     async def ask(self, name: str = "p", pod: str = "big", **more: Any) -> None:
         """A new plan for a pod; for none: it empties a node."""
         ref = PodRef("d", pod) if pod else None
@@ -238,13 +248,7 @@ def test_a_plan_that_somebody_ends_gives_back_what_it_holds(
 
     async def body() -> None:
         async with planned(ram, over_http=over_http) as cluster:
-            store = cluster.world.store
-            budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "all", "d")
-            selector = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
-            meta, spec = {"name": "all", "namespace": "d"}, {"selector": selector}
-            await store.create(budget.kind, {"metadata": meta, "spec": spec})
-            status = {"disruptionsAllowed": 0, "observedGeneration": 1}
-            await store.patch(budget, objects.Merge({"status": status}), subresource="status")
+            await cluster.let_nobody_go()
             await cluster.ask()
             plan = await cluster.plan("Moving", "Failed")
             assert plan.status.phase == "Moving", plan.status
@@ -258,7 +262,7 @@ def test_a_plan_that_somebody_ends_gives_back_what_it_holds(
                 await cluster.patch({"metadata": {"annotations": {jobs.ABORT: "true"}}})
                 assert (await cluster.plan("Aborted")).status.reason == "Aborted"
             else:
-                await store.delete(objects.Ref(PLANS, "p"))
+                await cluster.world.store.delete(objects.Ref(PLANS, "p"))
             await cluster.nothing_left()
             assert set((await cluster.world.placed()).values()) == {"n1"}
 
