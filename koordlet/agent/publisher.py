@@ -100,6 +100,7 @@ class Publisher:
         self.ready = False
         #: Why the configuration file as it is now is not in force.
         self.config_problem = ""
+        self._config: str | None = None
         #: Why the agent will not be ready; empty where it is, or is about to be.
         self.unready = ""
         #: Endpoint to why it could not start.
@@ -127,9 +128,9 @@ class Publisher:
         """Take the mode of the passes to come."""
         self.mode = mode
 
-    def set_config(self, *, problem: str, unready: str) -> None:
-        """Take why the configuration file is not in force, and why the agent is not ready."""
-        self.config_problem, self.unready = problem, unready
+    def set_config(self, text: str | None, *, problem: str, unready: str) -> None:
+        """Take the file in force, why its newest text is not, and why the agent is not ready."""
+        self._config, self.config_problem, self.unready = text, problem, unready
 
     def set_pods(self, pods: Sequence[pod.Pod]) -> None:
         """Take the workloads that the next records are about."""
@@ -274,6 +275,7 @@ class Publisher:
             mode=self.mode,
             ready=self.ready,
             unready=self.unready or view.STARTING,
+            config=self._config,
             snapshot=seen,
             plan=shown,
             results=self._results,

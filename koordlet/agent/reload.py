@@ -66,7 +66,7 @@ class LiveConfig:
                 reloading()
             return self._look(forced=forced)
         except Exception as error:  # noqa: BLE001 -- rule 1
-            self.publisher.set_config(problem=repr(error), unready=self.publisher.unready)
+            self._set(repr(error), self.publisher.unready)
             self.publisher.repeats.say(
                 self.publisher.log.error, "config.failed", repr(error), exc_info=error
             )
@@ -93,10 +93,15 @@ class LiveConfig:
         if self.reload.error is None:
             self._instead = ""
         refused, instead = self.reload.error, self._instead or bootstrap.AS_BEFORE
-        self.publisher.set_config(
-            problem=f"{refused}; in force: {instead}" if refused else "",
-            unready="" if self.configured else "there is no valid configuration",
+        self._set(
+            f"{refused}; in force: {instead}" if refused else "",
+            "" if self.configured else "there is no valid configuration",
         )
+
+    def _set(self, problem: str, unready: str) -> None:
+        # Not the tick's: a text that means the same is in force as well.
+        text = self.reload.effective.text if self.configured else None
+        self.publisher.set_config(text, problem=problem, unready=unready)
 
     def _apply(self, effective: sourced.Effective) -> None:
         """Take a new configuration, and log which changes wait for a restart."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import hashlib
 import operator
 from collections.abc import Callable, Iterable
 
@@ -130,6 +131,14 @@ def koordlet_ready(now: view.ReportView) -> Rows:
 def koordlet_enforcing(now: view.ReportView) -> Rows:
     """1 if the agent applies its decisions, 0 if it only observes."""
     yield (), now.mode == "enforce"
+
+
+@FAMILIES.family("sha256", form="%d")
+def koordlet_config_info(now: view.ReportView) -> Rows:
+    """1, with the SHA-256 of the configuration file in force as label; absent without a file."""
+    if now.config is not None:
+        digest = hashlib.sha256(now.config.encode("utf-8", "surrogateescape"))
+        yield (digest.hexdigest(),), 1
 
 
 @FAMILIES.family("check", bound="one per check", form="%d")

@@ -105,6 +105,8 @@ class ReportView:
     plan: plan.Plan
     #: Why it is not ready, where it is not.
     unready: str = STARTING
+    #: What the configuration file in force says; ``None`` where none is.
+    config: str | None = None
     #: Results of the newest tick that did something.
     results: tuple[result.Result, ...] = ()
     #: Pod key to cores in use now; ``None`` while unknown.

@@ -74,6 +74,24 @@ def test_what_an_agent_is_ready_with_is_kept(ram: Path) -> None:
     life.run(act)
 
 
+def test_the_view_has_the_file_in_force(ram: Path) -> None:
+    """A refused one is not; one that means the same is, though nobody had to take it."""
+    life = Life(ram)
+    good = life.file.read_text()
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        assert newest_view(life).config == good
+        life.file.write_text(good + "no_such_key: 1\n")
+        await life.shown.next(lambda: bool(refusal(life)))
+        assert newest_view(life).config == good
+        for more in ("# as before\n", "log: {level: warning}\n"):
+            life.file.write_text(good + more)
+            await life.shown.next(lambda: newest_view(life).config == life.file.read_text())
+
+    life.run(act)
+
+
 def test_it_is_kept_before_ready_is_told(ram: Path) -> None:
     """Who dies while its surfaces still start leaves it to the next agent."""
     life = Life(ram)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import http.server
 import json
 import threading
-from collections.abc import Iterator
+import urllib.parse
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +26,25 @@ class Prometheus(http.server.BaseHTTPRequestHandler):
     """Answers what the test has set, to whoever has the token."""
 
     listed: list[dict[str, object]]
+    #: Hash of a configuration to how many agents run it.
+    running: dict[str, int]
     authorization = ""
 
     def do_GET(self) -> None:
         allowed = self.headers.get("Authorization", "") == self.authorization
-        body = {"status": "success", "data": {"alerts": self.listed}} if allowed else {}
+        rows = [
+            {"metric": {"sha256": digest}, "value": [1_790_000_000.25, str(number)]}
+            for digest, number in self.running.items()
+        ]
+        query = urllib.parse.urlencode({"query": alerts._RUNNING})
+        answers: dict[str, dict[str, object]] = {
+            "/prom/api/v1/alerts": {"alerts": self.listed},
+            f"/prom/api/v1/query?{query}": {"resultType": "vector", "result": rows},
+        }
+        known = allowed and self.path in answers
+        body = {"status": "success", "data": answers[self.path]} if known else {}
         text = json.dumps(body).encode()
-        self.send_response(200 if self.path == "/prom/api/v1/alerts" and allowed else 404)
+        self.send_response(200 if known else 404)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
@@ -38,17 +53,26 @@ class Prometheus(http.server.BaseHTTPRequestHandler):
         """Nothing on stderr."""
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
+@contextlib.contextmanager
+def serving(answers: type[Prometheus], host: str = "127.0.0.1") -> Iterator[str]:
     """Where it listens."""
-    Prometheus.listed, Prometheus.authorization = [], ""
-    server = http.server.HTTPServer(("127.0.0.1", 0), Prometheus)
+    server = http.server.HTTPServer((host, 0), answers)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/prom"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http://{host}:{server.server_port}/prom"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """Where one listens that lists nothing yet, for everybody."""
+    Prometheus.listed, Prometheus.running, Prometheus.authorization = [], {}, ""
+    with serving(Prometheus) as address:
+        yield address
 
 
 def alert(name: str, state: str, **labels: str) -> dict[str, object]:
@@ -159,25 +183,117 @@ class Clock:
 
     def pause(self, seconds: float) -> None:
         self.now += seconds
+        assert self.now < 10_000, "it never ends"
+
+
+QUIET = alerts.Alerts([], frozenset())
+FIRING = alerts.Alerts([ALERT], frozenset())
+
+
+def pending(*names: str) -> alerts.Alerts:
+    """Alerts that do not fire yet."""
+    return alerts.Alerts([], frozenset(names))
+
+
+def watched(clock: Clock, asked: Callable[[], alerts.Alerts], seconds: float) -> list[alerts.Alert]:
+    """What the command hears, by a clock that passes by pauses alone."""
+    return alerts.watch(asked, seconds, lambda: clock.now, clock.pause)
 
 
 def test_it_watches_until_the_first_alert_or_the_end() -> None:
     """An answer that is missing between good ones is borne, more in a row are not."""
     clock = Clock()
 
-    def late() -> list[alerts.Alert]:
+    def late() -> alerts.Alerts:
         if clock.now == 10:
             raise errors.HostError("no answer")
-        return [ALERT] if clock.now >= 20 else []
+        return FIRING if clock.now >= 20 else QUIET
 
-    assert alerts.watch(late, 60, lambda: clock.now, clock.pause) == [ALERT]
+    assert watched(clock, late, 60) == [ALERT]
     assert clock.now == 20
-    assert alerts.watch(list, 30, lambda: clock.now, clock.pause) == []
+    assert watched(clock, lambda: QUIET, 30) == []
     assert clock.now == 50
 
-    def silent() -> list[alerts.Alert]:
+    def silent() -> alerts.Alerts:
         raise errors.HostError("no answer")
 
     with pytest.raises(errors.HostError):
-        alerts.watch(silent, 60, lambda: clock.now, clock.pause)
+        watched(clock, silent, 60)
     assert clock.now == 65
+    with pytest.raises(errors.HostError):
+        watched(clock, silent, 0)
+    assert clock.now == 65
+
+
+def test_what_is_pending_at_the_end_is_awaited() -> None:
+    """Most rules wait for minutes: one that fires later is heard, and what begins later is not."""
+    clock = Clock()
+
+    def begun() -> alerts.Alerts:
+        if clock.now == 400:
+            raise errors.HostError("no answer")
+        return FIRING if clock.now >= 900 else pending("a")
+
+    assert watched(clock, begun, 300) == [ALERT]
+    assert clock.now == 900
+
+    def passing() -> alerts.Alerts:
+        if clock.now < 1500:
+            return pending("b", "c")
+        return pending("c", "d") if clock.now < 1600 else pending("d")
+
+    assert watched(clock, passing, 300) == []
+    assert clock.now == 1600
+
+
+def test_a_single_look_awaits_nothing() -> None:
+    """A person asks for what fires now."""
+    clock = Clock()
+
+    assert watched(clock, lambda: pending("a"), 0) == []
+    assert clock.now == 0
+
+
+def test_agents_have_time_to_run_what_is_watched() -> None:
+    """It ends at once when they do; where they never do, the error says what they run."""
+    clock = Clock()
+
+    alerts.settle(lambda: "" if clock.now >= 100 else "old", lambda: clock.now, clock.pause)
+    assert clock.now == 100
+    with pytest.raises(errors.HostError, match="old after 300 s"):
+        alerts.settle(lambda: "old", lambda: clock.now, clock.pause)
+    assert clock.now == 400
+
+
+@pytest.mark.parametrize("pool", ["1" * 64, "canary", "canary=12", f"canary={'X' * 64}"])
+def test_a_pool_is_a_name_and_a_hash(pool: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option is named with what it takes; exit 2."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["alerts", "--prometheus=http://h", f"--pool={pool}"])
+
+    assert ended.value.code == 2
+    assert "argument --pool: a pool and a SHA-256" in capsys.readouterr().err
+
+
+def test_agents_run_what_prometheus_scrapes(address: str) -> None:
+    """Each pool has an agent with its configuration, and none has another."""
+    rest, canary = "0" * 64, "1" * 64
+    args = argparse.Namespace(prometheus=address, ca=None, token_file=None)
+    args.pool = [("", rest), ("canary", canary)]
+    seen = {}
+    for running in ({}, {rest: 2}, {canary: 1}, {rest: 2, canary: 1, "f" * 64: 3}):
+        Prometheus.running = running
+        seen[tuple(running.values())] = alerts.absent(args)
+
+    assert seen == {
+        (): "no agent runs the configuration of pool canary",
+        (2,): "no agent runs the configuration of pool canary",
+        (1,): "",
+        (2, 1, 3): "3 of 6 agents run another configuration",
+    }
+    args.pool = [("", rest)]
+    Prometheus.running = {}
+    assert alerts.absent(args) == "no agent says what it runs"
+    Prometheus.running = {rest: 2, canary: 1}
+    pools = [f"--pool=={rest}", f"--pool=canary={canary}"]
+    assert cli.main(["alerts", f"--prometheus={address}", *pools]) == 0

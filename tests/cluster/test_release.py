@@ -1,13 +1,15 @@
 """A release on a real node: its image, run by a real containerd; its chart, by a real Helm.
 
-Covers: install, upgrade, rollback and removal as the manual has them, seen by a pod's CPUs; what is
-more on server and machine afterwards.
+Covers: install, a stage that an alert stops, one that stays, the switch for the whole fleet,
+rollback and removal as the manual has them, seen by a pod's CPUs; what is more on server and
+machine afterwards.
 Does not cover: what the agent decides (``test_node_life``), all that the chart can bring
 (``test_chart``), that two builds are one image (``tests.tools.release.test_release``).
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import subprocess
@@ -17,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import koordlet
+from tests.cli import test_alerts
 from tests.cluster import test_chart, test_node_life
 from tests.kit import deadline, helm, installed, k8s_lab, kubelet_node, live, needs
 from tools.release import __main__ as release
@@ -28,8 +31,11 @@ _NAME = f"koordlet:{koordlet.__version__}"
 _PATIENCE = 300.0
 #: Where the manifest has the agent's server; nothing else of the machine may be there.
 _PORT = 9316
-#: Replaces the agents' pods at once, so that nobody waits for a kubelet to renew a file.
-_REPLACED = "agent.resources.requests.cpu=60m"
+#: A kubelet renews the files of a ConfigMap that often.
+_SOON = {"syncFrequency": "5s"}
+_PODS = f"/api/v1/namespaces/{helm.SPACE}/pods"
+#: As the manual has it.
+_SAFELY = ("--rollback-on-failure", "--wait")
 
 
 def test_a_release_comes_and_goes(tmp_path: Path) -> None:
@@ -41,7 +47,7 @@ def test_a_release_comes_and_goes(tmp_path: Path) -> None:
     assert release.main(["wheel", "chart", "image", "--into", str(tmp_path / "dist")]) == 0
     [archive] = (tmp_path / "dist").glob("*.oci.tar")
     [chart] = (tmp_path / "dist").glob("*.tgz")
-    with kubelet_node.node(tmp_path, "containerd", {}, audit=True, scheduler=True) as node:
+    with kubelet_node.node(tmp_path, "containerd", _SOON, audit=True, scheduler=True) as node:
         _import(node, archive)
         server = _server(node)
         node.start("ls", "LS")
@@ -49,18 +55,23 @@ def test_a_release_comes_and_goes(tmp_path: Path) -> None:
         before, control_files = server.names(), test_node_life.control_files(node)
         agent = installed.Installed(node, _PORT)
 
-        server.helm("install", "koordlet", str(chart), *_reserving(node, "0"), "--wait")
-        kubelet_node.settled(node, {"ls": "1"})
+        server.helm("install", "koordlet", str(chart), *_observing(node), "--wait")
         server.helm("test", "koordlet")
         shown = ["chroot", f"/proc/{agent.process()}/root", "/opt/koordlet/bin/koordlet"]
         version = subprocess.check_output([*shown, "--version"], text=True, timeout=_PATIENCE)
-        more = ("--reuse-values", *_reserving(node, "1"), "--set", _REPLACED, "--wait")
-        server.helm("upgrade", "koordlet", str(chart), *more)
-        kubelet_node.settled(node, {"ls": "0"})
-        server.helm("rollback", "koordlet", "1", "--wait")
-        kubelet_node.settled(node, {"ls": "1"})
         assert version == f"{_NAME.replace(':', ' ')}\n"
+        assert node.cpus() == {"ls": "0-1"}, "it only observes"
+
+        _label(node, "canary")
+        _in_stages(server, agent, _upgrade(chart))
+        pods = _pods(server, "koordlet")
+        server.helm(*_upgrade(chart), "--set", "suspend=true")
+        kubelet_node.settled(node, {"ls": "0-1"})
+        server.helm("rollback", "koordlet")
+        kubelet_node.settled(node, {"ls": "0"})
+        assert _pods(server, "koordlet") == pods, "no pod restarts for the switch"
         agent.follow("### Remove it", str(k8s_lab.programs("helm")))
+        _label(node, None)
 
         assert {name[0] for name in server.left(before)} == {"customresourcedefinitions"}
         assert agent.reported() == {}
@@ -71,6 +82,70 @@ def test_a_release_comes_and_goes(tmp_path: Path) -> None:
         assert stay == {"checkpoint", "last-config.yaml"}, "no journal: nothing is to be restored"
         assert agent.forbidden() == []
         server.admin.close()
+
+
+def _in_stages(
+    server: test_chart.Cluster, agent: installed.Installed, upgrade: tuple[str, ...]
+) -> None:
+    """A pool enforces: an alert takes it back, without one it stays; then it reserves another CPU.
+
+    A stage that has passed is in force, also where no pod was replaced.
+    """
+    node, enforce = agent.node, "pools.configs.canary.mode=enforce"
+    address = node.cluster.the_node().address
+
+    class Scraping(test_alerts.Prometheus):
+        """Scrapes this agent."""
+
+        @property
+        def running(self) -> dict[str, int]:  # type: ignore[override]
+            with contextlib.suppress(OSError):
+                lines = agent.samples("koordlet_config_info")
+                return {line.split('"')[1]: 1 for line in lines}
+            return {}
+
+    class Firing(Scraping):
+        """An alert fires while the agent enforces."""
+
+        @property
+        def listed(self) -> list[dict[str, object]]:  # type: ignore[override]
+            fires = node.cpus().get("ls") == "1"
+            return [test_alerts.alert("KoordletContested", "firing")] if fires else []
+
+    with test_alerts.serving(Firing, address) as url:
+        stage = (enforce, f"rollout.prometheus={url}", "rollout.seconds=60")
+        words = (*upgrade, *_SAFELY, *helm.settings_of(stage))
+        done = helm.run(*words, kubeconfig=server.lab.kubeconfig)
+        assert (done.returncode, "koordlet-rollout" in done.stderr) == (1, True), done.stderr
+        kubelet_node.settled(node, {"ls": "0-1"})
+    [watch] = _pods(server, "koordlet-rollout")
+    assert "KoordletContested" in server.admin.ask("GET", f"{_PODS}/{watch}/log")[1]
+    Scraping.listed = []
+    with test_alerts.serving(Scraping, address) as url:
+        stage = (enforce, f"rollout.prometheus={url}", "rollout.seconds=5")
+        server.helm(*upgrade, *_SAFELY, *helm.settings_of(stage))
+        kubelet_node.settled(node, {"ls": "1"})
+        other = "pools.configs.canary.policies.reserved_cpus.cpus=1"
+        server.helm(*upgrade, *_SAFELY, "--set-string", other)
+        assert node.cpus() == {"ls": "0"}, "a stage that has passed is in force"
+
+
+def _label(node: kubelet_node.Node, pool: str | None) -> None:
+    """As ``kubectl label node`` does."""
+    body = {"metadata": {"labels": {"koordlet.io/pool": pool}}}
+    merge = "application/merge-patch+json"
+    node.cluster.request("PATCH", f"/api/v1/nodes/{node.name}", body, merge)
+
+
+def _upgrade(chart: Path) -> tuple[str, ...]:
+    return "upgrade", "koordlet", str(chart), "--reuse-values"
+
+
+def _pods(server: test_chart.Cluster, program: str) -> list[str]:
+    """Names of a program's pods, without those that end."""
+    path = f"{_PODS}?labelSelector=app.kubernetes.io/name%3D{program}"
+    pods = [pod["metadata"] for pod in server.admin.items(path)]
+    return [pod["name"] for pod in pods if "deletionTimestamp" not in pod]
 
 
 def _import(node: kubelet_node.Node, archive: Path) -> None:
@@ -98,7 +173,8 @@ def _adapt(server: test_chart.Cluster, node: kubelet_node.Node) -> None:
     A way to the server, because no Service has an address here; a directory of this node.
     """
     [agents] = (document for document in helm.rendered() if document["kind"] == "DaemonSet")
-    labels, spec = agents["spec"]["selector"]["matchLabels"], agents["spec"]["template"]["spec"]
+    # Not the selector, which is of one pool.
+    labels, spec = agents["metadata"]["labels"], agents["spec"]["template"]["spec"]
     lib = [volume["name"] for volume in spec["volumes"]].index("lib")
     where = urllib.parse.urlsplit(node.cluster.server)
     host = {"name": "KUBERNETES_SERVICE_HOST", "value": where.hostname}
@@ -135,20 +211,19 @@ def _adapt(server: test_chart.Cluster, node: kubelet_node.Node) -> None:
     trial["spec"].pop("serviceAccountName")
 
     def adapted() -> bool:
-        status, pod = server.admin.ask(
-            "POST", f"/api/v1/namespaces/{helm.SPACE}/pods?dryRun=All", trial
-        )
+        status, pod = server.admin.ask("POST", f"{_PODS}?dryRun=All", trial)
         return status == http.client.CREATED and host in pod["spec"]["containers"][0]["env"]
 
     deadline.until(adapted, "the server adapts agents' pods")
 
 
-def _reserving(node: kubelet_node.Node, cpus: str) -> tuple[str, ...]:
-    """Values: the agents reserve a CPU, and know where this node has its groups and its kubelet."""
+def _observing(node: kubelet_node.Node) -> tuple[str, ...]:
+    """Values: the agents would reserve a CPU, and know where this node has groups and kubelet."""
     inside, ports = node.cluster.the_node(), node.cluster.processes.state["ports"]
     config = {
+        "mode": "observe",
         "cgroups": {"root": node.group},
         "kubelet": {"address": f"{inside.address}:{ports['kubelet']}"},
-        "policies": {"reserved_cpus": {"cpus": cpus}},
+        "policies": {"reserved_cpus": {"cpus": "0"}},
     }
     return "--set-json", f"agent.config={json.dumps(config)}"

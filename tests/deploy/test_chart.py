@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import pytest
 import yaml
 
 from koordlet.config import loader, schema
+from koordlet.report import families
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import COMPONENTS, built, overlay_of
-from tests.kit import helm
+from tests.kit import helm, views
 from tests.tools.docs import test_surfaces
 from tools.deploy import chart, template, values
 
@@ -167,6 +169,27 @@ def test_one_value_switches_the_fleet_off() -> None:
     assert {name for name in on if on[name] != off[name]} == {("ConfigMap", n) for n in _BOTH}
 
 
+def test_a_stage_awaits_what_its_agents_are_given() -> None:
+    """The job knows each pool's file by its hash, as agents report it."""
+    settings = ("rollout.prometheus=http://p", "pools.configs.canary.mode=enforce")
+    made = helm.rendered(*settings, "agent.config.mode=observe")
+    maps = [document for document in made if document["kind"] == "ConfigMap"]
+    files = {each["metadata"]["name"]: each["data"]["config.yaml"] for each in maps}
+    rest, canary = (_reported(files[name]) for name in _BOTH)
+    [job] = (d["spec"]["template"]["spec"] for d in made if d["kind"] == "Job")
+    args = job["containers"][0]["args"]
+
+    assert args[3:] == [f"--pool=={rest}", f"--pool=canary={canary}"]
+    for less in ("suspend=true", "rollout.prometheus="):
+        assert [d for d in helm.rendered(*settings, less) if d["kind"] == "Job"] == []
+
+
+def _reported(text: str) -> str:
+    """What an agent says of its file."""
+    [((digest,), _)] = families.koordlet_config_info(replace(views.view(), config=text))
+    return digest
+
+
 @pytest.mark.parametrize(
     ("setting", "culprit"),
     [
@@ -204,6 +227,18 @@ def test_what_agents_take_in_yaml_1_1_passes(tmp_path: Path) -> None:
     config = _through_helm(text, tmp_path)
 
     assert (config.kubelet.mode, config.policies.shared_pools.mode) == ("on", "off")
+
+
+def test_a_list_of_one_cpu_and_thresholds_as_flags_pass(tmp_path: Path) -> None:
+    """The list is a number in YAML; agents take both spellings of thresholds."""
+    text = (
+        "policies:\n  reserved_cpus: {cpus: 3}\n"
+        "  node_pressure: {evictionHard: 'memory.available<100Mi'}\n"
+    )
+    policies = _through_helm(text, tmp_path).policies
+
+    assert policies.reserved_cpus.cpus == "3"
+    assert policies.node_pressure.eviction_hard == {"memory.available": "100Mi"}
 
 
 def _through_helm(text: str, folder: Path) -> schema.Config:

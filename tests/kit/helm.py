@@ -17,7 +17,8 @@ from tests.kit import k8s_lab
 
 CHART = DEPLOY / "chart"
 SPACE = "koordlet-system"
-_PATIENCE = 180.0
+#: Helm itself gives up before: after five minutes an operation, of which a rollback makes three.
+_PATIENCE = 1000.0
 
 
 def run(

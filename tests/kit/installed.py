@@ -90,12 +90,16 @@ class Installed:
             server.request("GET", path)
             return json.loads(server.getresponse().read())
 
-    def metric(self, name: str) -> float:
-        """The sum of a metric's samples."""
+    def samples(self, name: str) -> list[str]:
+        """A metric's samples, as they are written."""
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, 5)) as server:
             server.request("GET", "/metrics")
             lines = server.getresponse().read().decode().splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+        return [line for line in lines if line.startswith(name)]
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric's samples."""
+        return sum(float(line.split()[-1]) for line in self.samples(name))
 
     def process(self) -> int:
         """Of the running container, as this machine counts."""

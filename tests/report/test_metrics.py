@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable
 
@@ -70,6 +71,15 @@ def test_values(form: metrics.TextFormat) -> None:
     assert value(series, "koordlet_cpuset_share_pool_cpu_cores", node="n1") == 5
     assert value(series, "koordlet_cpuset_be_share_pool_cpu_cores", node="n1") == 3
     assert value(series, "koordlet_surface_events_total", surface="http", event="requests") == 3
+
+
+def test_the_configuration_in_force_is_known_by_its_hash() -> None:
+    """As ``sha256sum`` gives it for the file; without a file there is none."""
+    known, none = (scraped(views.view(config=text)) for text in ("a: \udcff\n", None))
+    [labels] = (labels for name, labels in known if name == "koordlet_config_info")
+
+    assert labels == (("sha256", hashlib.sha256(b"a: \xff\n").hexdigest()),)
+    assert "koordlet_config_info" not in {name for name, _ in none}
 
 
 def test_how_late_ticks_are_by_quantile() -> None:
@@ -232,6 +242,5 @@ def test_every_family_has_a_bound() -> None:
     for family in metrics.table():
         assert family.name.startswith("koordlet_")
         assert family.help.endswith(".")
-        assert (
-            not family.labels or family.bound != "1" or family.labels in {("node",), ("version",)}
-        )
+        single = {(), ("node",), ("sha256",), ("version",)}
+        assert family.bound != "1" or family.labels in single

@@ -32,12 +32,10 @@ _NAMES = {
     r"(?<![\w/.-])koordlet-agent-tls(?![\w/.-])": "$.Values.tls.agentSecret",
     r"(?<![\w/.-])koordlet-webhook-tls(?![\w/.-])": "$.Values.tls.webhookSecret",
 }
-#: Where a pool has an object of its own: its name, its nodes, its configuration.
+#: Where a pool has an object of its own: its name, its nodes.
 _POOLS = """\
 {{- range $pool, $overlay := merge (dict "" dict) $.Values.pools.configs }}
 {{- $name := ternary "koordlet" (printf "koordlet-%s" $pool) (eq $pool "") }}
-{{- $config := mergeOverwrite (deepCopy $.Values.agent.config) (deepCopy $overlay) }}
-{{- if $.Values.suspend }}{{ $_ := set $config "mode" "observe" }}{{ end }}
 {{- $selector := deepCopy $.Values.agent.nodeSelector }}
 {{- if $pool }}{{ $_ := set $selector $.Values.pools.label $pool }}{{ end }}
 """

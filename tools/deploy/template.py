@@ -41,7 +41,7 @@ class Text:
 class Block:
     """A map or list that an expression gives.
 
-    ``optional``: without its key where it is empty; ``text``: a string that is YAML.
+    ``optional``: without its key where it is empty; ``text``: a string, which is YAML.
     """
 
     expression: str
@@ -88,9 +88,10 @@ def _entry(key: str, value: Any, indent: int) -> Iterator[str]:
             yield f"{' ' * indent}{{{{- with {value.expression} }}}}"
             yield f"{key} {{{{- toYaml . | nindent {indent + 2} }}}}"
             yield f"{' ' * indent}{{{{- end }}}}"
+        case Block(text=True):
+            yield f"{key} | {{{{- {value.expression} | nindent {indent + 2} }}}}"
         case Block():
-            literal = " |" if value.text else ""
-            yield f"{key}{literal} {{{{- toYaml {value.expression} | nindent {indent + 2} }}}}"
+            yield f"{key} {{{{- toYaml {value.expression} | nindent {indent + 2} }}}}"
         case str() if "\n" in value:
             yield f"{key} |"
             yield from (f"{' ' * (indent + 2)}{line}" for line in value.splitlines())

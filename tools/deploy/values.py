@@ -54,7 +54,7 @@ VALUES = (
         "agent.config",
         "The agents' configuration; docs/configuration.md has every key.",
         ("ConfigMap", "koordlet", ("data", "config.yaml")),
-        written=template.Block("$config", text=True),
+        written=template.Block('include "koordlet.config" (list $ $overlay)', text=True),
     ),
     Value(
         "agent.admission",
@@ -103,7 +103,7 @@ VALUES = (
         "descheduler.policy",
         "Its policy; it acts where dryRun is false (docs/descheduler.md).",
         ("ConfigMap", "koordlet-descheduler", ("data", "policy.yaml")),
-        written=template.Block("$.Values.descheduler.policy", text=True),
+        written=template.Block("toYaml $.Values.descheduler.policy", text=True),
     ),
     Value("descheduler.replicas", "", (*_DESCHEDULER, ("spec", "replicas"))),
     Value("descheduler.resources", "", (*_DESCHEDULER, (*_BOX, "resources"))),
@@ -163,7 +163,11 @@ VALUES = (
         "`helm upgrade --rollback-on-failure` takes it back.",
         default="",
     ),
-    Value("rollout.seconds", "How long alerts are watched after an upgrade.", default=300),
+    Value(
+        "rollout.seconds",
+        "How long alerts are watched once agents run their new configuration.",
+        default=600,
+    ),
 )
 _HEAD = """\
 # Made by python -m tools.deploy.chart: the defaults are those of the manifests in deploy/.
