@@ -1,7 +1,7 @@
 """The descheduler on a real API server, with the account and the role of its manifests.
 
-Covers: what the role allows, a budget that is kept, the lease. Does not cover: what is chosen
-(``tests.scheduler.descheduling``).
+Covers: what the role allows, a budget that is kept, the lease, a NodeMetric that is too old. Does
+not cover: what is chosen (``tests.scheduler.descheduling``).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.cluster
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/koordlet-descheduler"
 MERGE = "application/merge-patch+json"
 AVOIDANCES = "/apis/scheduling.koordlet.io/v1alpha1/nodeavoidances"
@@ -33,6 +34,10 @@ POLICY = descheduling.policy(
     {"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5},
      "PoorService": {"dryRun": False}}
 )  # fmt: skip
+LOAD = descheduling.policy({"LowNodeLoad": {
+    "lowThresholds": {"cpu": 20}, "highThresholds": {"cpu": 50},
+    "anomalyCondition": {"consecutiveAbnormalities": 1},
+}})  # fmt: skip
 
 
 class Machine:
@@ -40,10 +45,9 @@ class Machine:
 
     def __init__(self, deployed: Deployed, kubeconfig: Path, folder: Path) -> None:
         self.admin = deployed.admin
-        policy = folder / "policy.json"
-        policy.write_text(json.dumps(POLICY))
+        self._policy = folder / "policy.json"
         self._words = [sys.executable, "-m", "koordlet", "descheduler", "--once", "-o", "json"]
-        self._words += ["--kubeconfig", str(kubeconfig), "--config", str(policy)]
+        self._words += ["--kubeconfig", str(kubeconfig), "--config", str(self._policy)]
 
     def workload(self, name: str, restarts: int) -> None:
         """A ReplicaSet of one pod that is up; nothing replaces it where nothing runs pods."""
@@ -81,14 +85,27 @@ class Machine:
         return [body["metadata"]["name"] for body in listing["items"]
                 if "deletionTimestamp" not in body["metadata"]]  # fmt: skip
 
+    def measure(self, node: str, *pods: str, system: str, at: float) -> None:
+        """Say of a node what its agent would have at that time: each pod uses 1.5 CPUs."""
+        usage = {"resources": {"cpu": "1500m", "memory": "1Gi"}}
+        rest = {"resources": {"cpu": system, "memory": "1Gi"}}
+        metrics = [{"namespace": "default", "name": name, "podUsage": usage} for name in pods]
+        status = {"updateTime": moment.spell(at), "podsMetric": metrics,
+                  "nodeMetric": {"nodeUsage": rest, "systemUsage": rest}}  # fmt: skip
+        body = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric",
+                "metadata": {"name": node}, "spec": {}}  # fmt: skip
+        self.admin.ask("POST", METRICS, body)  # refused where it is there
+        self.admin.need("PATCH", f"{METRICS}/{node}/status", {"status": status}, MERGE)
+
     def entries(self, name: str) -> list[Body]:
         """What says that a workload avoids node n0."""
         several = self.admin.need("GET", f"{AVOIDANCES}/n0")["spec"]["entries"]
         signature = {"kind": "ReplicaSet", "namespace": "default", "name": name}
         return [entry for entry in several if entry["signature"] == signature]
 
-    def round(self, *words: str) -> tuple[dict[str, Any], str]:
+    def round(self, *words: str, policy: Body = POLICY) -> tuple[dict[str, Any], str]:
         """One round: its result, and the log."""
+        self._policy.write_text(json.dumps(policy))
         done = subprocess.run(
             [*self._words, *words], capture_output=True, text=True, check=False, timeout=120
         )
@@ -137,6 +154,27 @@ def test_the_deployed_role_is_enough_for_a_round_and_a_budget_is_kept(machine: M
     events = machine.admin.need("GET", EVENTS)["items"]
     (event,) = (each for each in events if each.get("reason") == "Moved")
     assert "containers restarted 9 times" in event["note"]
+
+
+def test_a_node_whose_metric_is_an_hour_old_is_left_alone_and_the_round_says_so(
+    machine: Machine,
+) -> None:
+    """However full it was: with 2.5 of 4 CPUs it is too full once the report is new."""
+    machine.workload("hot", 0)
+    (hot,) = machine.pods("hot")
+    for body in machine.admin.items("/api/v1/nodes"):
+        machine.measure(body["metadata"]["name"], system="100m", at=time.time())
+    machine.measure("n0", hot, system="1", at=time.time() - 3600)
+    document, _ = machine.round("--dry-run", policy=LOAD)
+    assert document["moves"] == []
+    assert [note["message"] for note in document["notes"]] == [
+        "pool __default_node_pool__: node n0: left alone without a report that is new enough",
+        "pool __default_node_pool__: all nodes are under target utilization",
+    ]
+
+    machine.measure("n0", hot, system="1", at=time.time())
+    document, _ = machine.round("--dry-run", policy=LOAD)
+    assert [move["pod"] for move in document["moves"]] == [f"default/{hot}"]
 
 
 def test_a_pod_that_nobody_would_create_again_stays(machine: Machine) -> None:

@@ -1,7 +1,8 @@
 """The agent as a DRA driver on a real node: kube-scheduler allocates, the kubelet has it prepared.
 
 Covers: containerd and CRI-O with NRI; slices as the server takes them; health of devices; extended
-resources; kills of agent, kubelet and runtime between the steps; the static CPU policy.
+resources; kills of agent, kubelet and runtime between the steps, and of the agent before each of
+its changes as it unprepares; the static CPU policy.
 Does not cover: cache ways and several NUMA nodes (``tests.vm.test_claims``).
 """
 
@@ -19,7 +20,7 @@ import pytest
 from tests.cluster.deployed import AuditLog
 from tests.deploy.documents import DEPLOY
 from tests.deploy.test_overlays import built
-from tests.kit import agents, deadline, installed, kubelet_node, live, needs
+from tests.kit import agents, deadline, installed, killed_agent, kubelet_node, live, needs
 from tests.kit.kubelet_node import settled
 
 pytestmark = pytest.mark.cluster
@@ -230,6 +231,43 @@ def test_claims_outlive_kills_of_agent_kubelet_and_runtime(
         settled(node, {"ls": "0-1"})
         ended(node, "held", "ls")
         assert agent.ends(signal.SIGTERM) == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("node", [CONTAINERD], indirect=True)
+def test_killed_before_any_change_of_an_unprepare_the_next_agent_ends_it(
+    node: kubelet_node.Node, place: Path
+) -> None:
+    """Of files, groups and checkpoint: the CPU is everybody's again, whatever was done already."""
+    node.start("ls", "LS", requests={"memory": "8Mi"})
+    change = 1
+    while dies_before(node, place, change):
+        change += 1
+    ended(node, "ls")
+    assert change > 3
+
+
+def dies_before(node: kubelet_node.Node, place: Path, change: int) -> bool:
+    """Whether an unprepare has so many changes that it kills its agent; the next one ends it."""
+    site, words = agent_of(node, place)
+    order, name, free = place / "order", f"unprepare-{change}", {"ls": "0-1"}
+    claim(node, name, 1)
+    with killed_agent.running(site, order, *words) as agent:
+        agent.until("READY=1")
+        settled(node, free)
+        start(node, name, name)
+        settled(node, {name: "0", "ls": "1"})
+        killed_agent.kill_before(order, change)
+        node.delete(name)
+        deadline.until(lambda: agent.dead or node.cpus() == free, f"{free} or its death")
+        order.unlink()
+        died = agent.dead
+    with site.running(*words) as agent:
+        agent.until("READY=1")
+        deadline.until(lambda: not node.pod(name), f"{name} is gone")
+        settled(node, free)
+        assert agent.ends(signal.SIGTERM) == 0
+    return died
 
 
 def kill(node: kubelet_node.Node, name: str) -> None:

@@ -204,6 +204,11 @@ class Running:
         """What it logged."""
         return (self._state / "err").read_text()
 
+    @property
+    def dead(self) -> bool:
+        """Whether it has ended."""
+        return self.process.poll() is not None
+
     def until(self, what: str) -> None:
         """Wait until it tells the service manager something."""
         try:
