@@ -187,7 +187,14 @@ class NodeShutdown:
             self._give_back()
             self._gap = ""
         elif self._lock is None and self._ending is None:
-            self._lock = await asyncio.to_thread(self._delay, login)
+            taking = asyncio.create_task(asyncio.to_thread(self._delay, login))
+            try:
+                self._lock = await asyncio.shield(taking)
+            except asyncio.CancelledError:
+                # A thread goes on: the lock that it takes has to be given back.
+                with contextlib.suppress(bus.NoSystemdError, OSError):
+                    self._lock = await taking
+                raise
             self._heard.set()  # a signal may have come before an answer
 
     def _delay(self, login: LoginConnection) -> int:

@@ -346,7 +346,7 @@ class Tick:
                 stations.checkpoints.save(row.stem, row.schema, self.states[row.stem], row.saved)
 
     def flush_checkpoints(self, stations: Stations, patience: float = 0.0) -> None:
-        """Write what was saved; what the disk refused is saved again in the next pass."""
+        """Write what was saved; what the disk refused is tried again in the next pass."""
         stations.disks[1].collect()
         stations.checkpoints.flush(patience)
         log = stations.publisher.log

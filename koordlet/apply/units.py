@@ -230,7 +230,7 @@ def _value(text: str) -> dbus.Variant:
 # Properties ---------------------------------------------------------------------------------------
 
 
-#: What systemd says properties_of a number without a limit, or properties_of one that is not set.
+#: What systemd says of a number without a limit, or of one that is not set.
 INFINITY = (1 << 64) - 1
 _SECOND = 1_000_000
 _PERIOD = 100_000
@@ -240,7 +240,7 @@ Properties = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class PropertyRow:
-    """One file properties_of cgroup v2: its properties, and how a text becomes their values."""
+    """One file of cgroup v2: its properties, and how a text becomes their values."""
 
     names: tuple[str, ...]
     convert: Callable[[str], tuple[str, ...]]

@@ -19,9 +19,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pod",
         metavar="NAMESPACE/NAME",
-        help=f"a pod that waits for a node; or {_EMPTY}: which node is emptied at the least cost;"
-        " or a size, as in cpu=8,memory=32Gi: which node gets room for such a pod, beside those"
-        " that have it",
+        help="a pod that waits for a node, and what its gang lacks with it; or"
+        f" {_EMPTY}: which node is emptied at the least cost; or a size, as in cpu=8,memory=32Gi:"
+        " which node gets room for such a pod, beside those that have it",
     )
     cluster_files.add(parser)
 
@@ -73,6 +73,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     goal = f"for {document['for']}" if document["for"] else "to be emptied"
     gain = f"{document['improvement']} of it freed"
     yield f"node {document['node']} {goal}: {gain}, at a cost of {document['cost']}"
+    yield from (f"node {each['node']} for {each['pod']}" for each in document["members"])
     yield "Why it is safe:"
     yield from (f"  {line}" for line in document["proof"])
     if document["room"]:

@@ -34,8 +34,18 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.declare(parser, _OPTIONS, timeout={"type": options.seconds}, reason={"default": ""})
 
 
-def run(args: argparse.Namespace, *, by: str, node: str = "", pod: str = "") -> int:
-    """Move, and print; exit 1 where somebody stays who was to go."""
+def run(
+    args: argparse.Namespace,
+    *,
+    by: str,
+    node: str = "",
+    pod: str = "",
+    avoid: float | None = None,
+) -> int:
+    """Move, and print; exit 1 where somebody stays who was to go.
+
+    ``avoid``: seconds for which its workload avoids the node; ``None``: as long as usual.
+    """
     if args.kubeconfig is None:
         if args.without_room:
             raise errors.UsageError(
@@ -43,9 +53,9 @@ def run(args: argparse.Namespace, *, by: str, node: str = "", pod: str = "") -> 
                 culprit="--without-room",
                 fix="name the cluster with --kubeconfig, or leave it out",
             )
-        done, several = _followed(args, node, pod)
+        done, several = _followed(args, node, pod, avoid)
     else:
-        done, several = asyncio.run(_moved(args, by, node, pod))
+        done, several = asyncio.run(_moved(args, by, node, pod, avoid))
     if args.output == "json":
         output.print_json({"by": by, "done": done, "pods": several})
     else:
@@ -74,7 +84,9 @@ def _client(args: argparse.Namespace) -> rpc_client.MovesClient:
     return rpc_client.MovesClient(where.scheduler_socket)
 
 
-def _followed(args: argparse.Namespace, node: str, pod: str) -> tuple[bool, list[Document]]:
+def _followed(
+    args: argparse.Namespace, node: str, pod: str, avoid: float | None
+) -> tuple[bool, list[Document]]:
     """Have a standalone scheduler do it."""
     from koordlet.rpc import moving  # noqa: PLC0415 -- with gRPC
 
@@ -84,6 +96,7 @@ def _followed(args: argparse.Namespace, node: str, pod: str) -> tuple[bool, list
         reason=args.reason,
         loses_data=args.delete_local_data,
         timeout=args.timeout,
+        avoid=avoid,
     )
     states: dict[str, Document] = {}
     with _client(args) as client:
@@ -101,7 +114,7 @@ def _followed(args: argparse.Namespace, node: str, pod: str) -> tuple[bool, list
 
 
 async def _moved(
-    args: argparse.Namespace, by: str, node: str, pod: str
+    args: argparse.Namespace, by: str, node: str, pod: str, avoid: float | None
 ) -> tuple[bool, list[Document]]:
     """Do it here, on a cluster."""
     from koordlet.scheduler.loop import configuration, pod_moves  # noqa: PLC0415 -- numpy: 170 ms
@@ -115,6 +128,7 @@ async def _moved(
         loses_data=args.delete_local_data,
         without_room=args.without_room,
         timeout=args.timeout,
+        avoid_seconds=avoid,
     )
     chosen = scheduler.read_configuration(args.config) or configuration.usual()
     stop = cluster_process.stopping()

@@ -44,7 +44,7 @@ def table(plans: Sequence[Document], now: float | None = None) -> list[str]:
             plan["phase"],
             plan["reason"] or "-",
             output.age(plan["created"], at),
-            plan["for"] or "-",
+            _wanted(plan) or "-",
             plan["node"] or "-",
             f"{sum(move['phase'] == 'Done' for move in plan['moves'])}/{len(plan['moves'])}",
             plan["improvement"] or "-",
@@ -75,7 +75,7 @@ def detail(plan: Document) -> Iterator[str]:
         "Name": plan["name"],
         "Phase": ": ".join(filter(None, (plan["phase"], plan["reason"]))),
         "Mode": plan["mode"],
-        "For": plan["for"],
+        "For": _wanted(plan),
         "Node": plan["node"],
         "Why": plan["why"],
         "Began": plan["began"],
@@ -86,6 +86,7 @@ def detail(plan: Document) -> Iterator[str]:
     }
     for name, value in shown.items():
         yield f"{name + ':':<9} {value or ''}".rstrip()
+    yield from (f"{each['pod']} on node {each['node']}" for each in plan["members"])
     rows = [
         (
             str(place),
@@ -107,6 +108,12 @@ def detail(plan: Document) -> Iterator[str]:
     for move in plan["moves"]:
         if move["message"]:
             yield f"{move['pod']}: {move['message']}"
+
+
+def _wanted(plan: Document) -> str:
+    """Whom it is for, and how many more of a gang."""
+    more = f" and {len(plan['members'])} more" if plan["members"] else ""
+    return f"{plan['for'] or ''}{more}"
 
 
 def _gain(plan: Document) -> str:

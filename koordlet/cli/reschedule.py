@@ -38,7 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "pod",
         metavar="[NAMESPACE/]POD",
         nargs="?",
-        help=f"a pod that waits for a node; or {_EMPTY}",
+        help=f"a pod that waits for a node, which gets room with what its gang lacks; or {_EMPTY}",
     )
     options.declare(
         parser,

@@ -204,7 +204,12 @@ _NUMBER_OR_TEXT = {"type": ["string", "number"]}
 CpuList = Annotated[
     str | None,
     _or_null(_cpu_list),
-    WithJsonSchema({**(_NULL_OR_TEXT.json_schema or {}), "examples": ["0-3,8"]}),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0}, {"type": "null"}],
+            "examples": ["0-3,8", 3],
+        }
+    ),
 ]
 CpusOrCount = Annotated[
     int | str | None,

@@ -29,17 +29,17 @@ def _map(separator: str) -> Callable[[object], object]:
     return read
 
 
-_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
-_Limits = Annotated[
-    Mapping[str, str] | None,
-    BeforeValidator(_map("<")),
-    WithJsonSchema({"anyOf": [_TEXTS, {"type": "null"}]}),
-]
-_Values = Annotated[
-    Mapping[str, str] | None,
-    BeforeValidator(_map("=")),
-    WithJsonSchema({"anyOf": [_TEXTS, {"type": "null"}]}),
-]
+_TEXTS = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "object", "additionalProperties": {"type": "string"}},
+            {"type": "string"},
+            {"type": "null"},
+        ]
+    }
+)
+_Limits = Annotated[Mapping[str, str] | None, BeforeValidator(_map("<")), _TEXTS]
+_Values = Annotated[Mapping[str, str] | None, BeforeValidator(_map("=")), _TEXTS]
 
 
 def _duration(value: object) -> object:

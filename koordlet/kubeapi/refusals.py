@@ -132,3 +132,8 @@ class TooMany(Refused):
     """Too many requests, or a disruption budget that is used up (429)."""
 
     code = "too_many"
+
+
+def code(error: Exception) -> str:
+    """As failures are counted: what the server said, or that it was not the server."""
+    return error.code if isinstance(error, ObjectsError) else "error"

@@ -23,6 +23,8 @@ MOUNT_POINT = "/sys/fs/resctrl"
 RESERVED_NAMES = frozenset({"info", "mon_groups", "mon_data"})
 #: What ``mba_MBps`` shows for no limit.
 MBPS_UNLIMITED = (1 << 32) - 1
+#: The signal of a domain is this, a dot and the domain's id.
+NOISY_NEIGHBOUR = "resctrl.noisy_neighbour"
 
 
 class Unit(enum.Enum):

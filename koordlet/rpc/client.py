@@ -199,8 +199,10 @@ class MovesClient(RpcClient):
 
 def refusal(error: Any, method: str, address: str) -> errors.HostError:
     """Why a standalone scheduler did not do it. gRPC's errors are calls as well."""
-    code, why = error.code(), shortened(str(error.details() or ""))
-    socket = address.removeprefix("unix:")
+    code, words = error.code(), str(error.details() or "")
+    if code not in _SILENT:
+        return errors.HostError(words, culprit=f"{method} ({code.name})")
+    why, socket = shortened(words), address.removeprefix("unix:")
     if why in _ABSENT:
         return errors.HostError(
             "no scheduler listens on this socket",
@@ -211,13 +213,11 @@ def refusal(error: Any, method: str, address: str) -> errors.HostError:
         return errors.HostError(
             "this socket is not for this user", culprit=socket, fix="run the command as root"
         )
-    if code in _SILENT:
-        return errors.HostError(
-            f"the scheduler does not answer {method}: {why or code.name}",
-            culprit=socket,
-            fix="its log says what it does; if nothing, start it anew",
-        )
-    return errors.HostError(why, culprit=f"{method} ({code.name})")
+    return errors.HostError(
+        f"the scheduler does not answer {method}: {why or code.name}",
+        culprit=socket,
+        fix="its log says what it does; if nothing, start it anew",
+    )
 
 
 #: Bytes of manifests in one request: what a server takes, less what the message adds.

@@ -5,7 +5,7 @@ Does not cover: what a state means (each policy's ``revive``).
 
 Nobody waits for the disk: what is saved is written with the next ``flush``, and while the disk has
 files of the last one, the newest state of each stem is held back. One that the disk refused is
-named by ``refused``, and taken anew when it is saved again.
+named by ``refused``, and written with the next ``flush``.
 """
 
 from __future__ import annotations
@@ -73,12 +73,13 @@ class Checkpoints:
         return self.disk.wait(_ERRAND, patience) and not self._waiting
 
     def refused(self) -> Mapping[str, OSError]:
-        """Write errors since the last call, by stem."""
+        """Write errors since the last call, by stem; these states wait to be written again."""
         if self.disk.out(_ERRAND):
             return {}
         refused, self._refused = self._refused, {}
         for stem in refused:
-            self._saved.pop(stem, None)
+            # Not everybody saves again what has not changed.
+            self._waiting.setdefault(stem, self._saved[stem][1])
         return refused
 
     def _write(self, files: Mapping[str, bytes]) -> None:

@@ -336,7 +336,9 @@ class Gatherer:
                 fresh="cluster pods" not in self._aged,
                 begun=self._begun_since(asked, bound),
             )
-        if runs is not None and wants is None:
+        if wants is not None:
+            self._listed, self._missed = (), {}
+        elif runs is not None:
             missed = self._unlisted(runs.pods, asked, patience)
             runs = replace(runs, pods=(*runs.pods, *missed))
         held = self._kubelet.said().cpu if self._kubelet is not None else None

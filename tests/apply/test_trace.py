@@ -7,28 +7,9 @@ import errno
 import pytest
 
 from koordlet.apply import planner, present, trace
-from koordlet.model import absence, action, decision, knob, ledger, plan
+from koordlet.model import absence, knob, ledger, plan
 from koordlet.policy.framework import chain
-from tests.kit import moments
-
-NOW = moments.bare()
-TARGET = "/c/g/cpu.shares"
-
-
-def asks(
-    stem: str,
-    value: str,
-    mode: plan.Mode = plan.Mode.ENFORCE,
-    *,
-    row: str = "",
-    narrows: bool = False,
-) -> chain.Outcome:
-    """A policy that wants one file to hold a value."""
-    write = action.WriteFile(
-        target=TARGET, value=value, policy=stem, reason="because", knob=row, narrows=narrows
-    )
-    decided: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
-    return chain.Outcome(stem=stem, mode=mode, decision=decided)
+from tests.apply.test_planner import NOW, TARGET, asks
 
 
 def fates(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from koordlet import cli
-from tests.kit import clusters
+from tests.kit import clusters, gangs
 from tests.kit.descheduling import ago, node, pod
 
 Body = dict[str, Any]
@@ -106,6 +106,33 @@ def test_a_plan_is_shown_with_its_proof(run: Any) -> None:
     assert out == "no move helps d/huge: 0/3 nodes are available: 3 Insufficient cpu.\n"
 
 
+def test_a_plan_for_a_gang_that_waits_names_each_member_and_why_it_is_for_all(run: Any) -> None:
+    """One fits as it is; its place is held with the room of those who move."""
+    rack = {"rack": "r1"}
+    extra = (
+        node("f", cpu="4", labels=rack),
+        node("g", cpu="4", labels=rack),
+        pod("g0", "g", cpu="2"),
+        gangs.own_group("train", 2, schedulingConstraints={"topology": [{"key": "rack"}]}),
+        *(gangs.own(f"train-{n}", "train", cpu="4") for n in range(2)),
+    )
+    status, out, _ = run("explain", "plan", "d/train-0", "FILE", extra=extra)
+    assert status == 0
+    assert out.splitlines()[1].split()[1:4] == ["default/g0", "g", "c"]
+    assert "node f for d/train-0: 0.00 of it freed, at a cost of" in out
+    assert "\nnode g for d/train-1\nWhy it is safe:\n" in out
+    assert "in the end f has cpu 4 free, and d/train-0 asks for cpu 4\n" in out
+    assert "in the end g has cpu 4 free, and d/train-1 asks for cpu 4\n" in out
+    assert (
+        "gang d/train needs 2 members on nodes and has 0: room for all 2 is held before anybody"
+        " leaves, within rack=r1, and none is kept for a part of them\n"
+    ) in out
+    _, out, _ = run("explain", "plan", "d/train-1", "FILE", "-o", "json", extra=extra)
+    assert json.loads(out)["members"] == [{"pod": "d/train-0", "node": "g"}]
+    _, out, _ = run("explain", "plan", "d/big", "FILE", "-o", "json")
+    assert json.loads(out)["members"] == []
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -134,6 +161,13 @@ def test_a_time_that_never_comes_is_refused(run: Any, words: tuple[str, ...]) ->
     """NaN is less than nothing and more than nothing."""
     with pytest.raises(SystemExit, match="2"):
         run(*words, "nan")
+
+
+@pytest.mark.parametrize("text", ["soon", "30s", "25h"])
+def test_a_time_for_which_no_node_can_be_avoided_is_refused(run: Any, text: str) -> None:
+    """As long as an entry of an avoid list may last."""
+    with pytest.raises(SystemExit, match="2"):
+        run("evict", "a0", "FILE", "--avoid", text)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import kinds, node_avoidances, objects
 from tests.kit import schedulers
 from tests.scheduler.loop.test_pod_moves import Moving, moving
 
@@ -65,15 +65,20 @@ def test_a_node_is_drained_and_given_back(ram: Path) -> None:
     schedulers.run(body())
 
 
-def test_one_pod_is_evicted(ram: Path) -> None:
+def test_one_pod_is_evicted_and_its_workload_avoids_the_node_for_as_long_as_is_said(
+    ram: Path,
+) -> None:
     """One document for programs."""
 
     async def body() -> None:
-        async with moving(ram, over_http=True, pods=1):
-            status, out, _ = await run(ram, "evict", "d/web-1", "-o", "json")
+        async with moving(ram, over_http=True, pods=1) as cluster:
+            status, out, _ = await run(ram, "evict", "d/web-1", "--avoid", "2h", "-o", "json")
             document = json.loads(out)
             assert (status, document["done"], document["by"]) == (0, True, "evict")
             assert [pod["state"] for pod in document["pods"]] == ["Moved"]
+            known = await cluster.world.store.get(objects.Ref(kinds.NODE_AVOIDANCES, "n1"))
+            (entry,) = node_avoidances.node_avoidance(known).entries
+            assert entry.until - entry.since == 7200.0
 
     schedulers.run(body())
 

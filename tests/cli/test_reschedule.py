@@ -12,13 +12,8 @@ from koordlet import cli
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
-from koordlet.scheduler.rescheduling.move_plan import (
-    MovePlan,
-    PlanMove,
-    PlanPhase,
-    PlanStatus,
-    PlanWorth,
-)
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPlace
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus, PlanWorth
 from tests.kit import schedulers
 
 PLANS = kinds.MOVE_PLANS
@@ -73,7 +68,9 @@ def test_plans_of_a_cluster_are_made_shown_followed_and_ended(
             ref = objects.Ref(PLANS, name)
             move = PlanMove(PodRef("d", "a", "u"), "n1", "n2")
             plan = MovePlan(name=name, uid="u", node="n1", moves=(move,))
-            patch = move_plan.moves_patch(plan.node, plan.moves, None)
+            member = PlanPlace(PodRef("d", "k1", "u-k1"), "n7")
+            big = PodRef("d", "big", "u-big")
+            patch = move_plan.moves_patch(plan.node, plan.moves, big, [member])
             await world.store.patch(ref, objects.Merge(patch))
             worth = PlanWorth(improvement="0.25", pods=1, cpu="2", memory="1Gi", disruption="1.750")
             status = PlanStatus(
@@ -85,10 +82,12 @@ def test_plans_of_a_cluster_are_made_shown_followed_and_ended(
             assert "Message:  it left" in await waiting
             (_, row) = (await run("get", "plans")).splitlines()
             assert row.split()[:4] == [name, "Act", "Failed", "PodGone"]
-            assert row.split()[6:10] == ["n1", "0/1", "0.25", "1.750"]
+            assert row.split()[-6:-2] == ["n1", "0/1", "0.25", "1.750"]
+            assert " d/big and 1 more " in row
             described = await run("describe", "plan", name)
             assert "Phase:    Failed: PodGone" in described
             assert "Gain:     frees 0.25 of n1" in described
+            assert "\nd/k1 on node n7\n" in described
             assert "Cost:     1.750: 1 pod, cpu 2, memory 1Gi" in described
             assert described.splitlines()[-1].split()[:4] == ["1", "d/a", "n1", "n2"]
             await run("reschedule", "--undo", name)

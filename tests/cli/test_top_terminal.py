@@ -36,13 +36,16 @@ class Terminal:
     ) -> None:
         self._master, slave = pty.openpty()
         self._slave = slave
+        self._open = [self._master, slave]
         self.size(rows, columns)
         self.before = termios.tcgetattr(slave)
         environment = {**os.environ, "TERM": "xterm", **env}
         for name in ("COLUMNS", "LINES", "KOORDLET_ROOT"):
             environment.pop(name, None)
+        # As a login shell starts it, whatever this process was told to ignore (nohup, a job's INT).
+        heard = ["env", "--default-signal=HUP,INT,TERM"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "koordlet", "top", "--root", str(_MACHINE), *words],
+            [*heard, sys.executable, "-m", "koordlet", "top", "--root", str(_MACHINE), *words],
             stdin=slave,
             stdout=slave,
             stderr=slave if stderr is None else stderr,
@@ -82,8 +85,8 @@ class Terminal:
 
     def go_away(self) -> None:
         """Be closed, as a window; what runs in it is told nothing, as a process of no session."""
-        os.close(self._master)
-        os.close(self._slave)
+        while self._open:
+            os.close(self._open.pop())
 
     def close(self) -> None:
         """End it, whatever it does."""
@@ -172,11 +175,13 @@ def test_the_terminal_is_as_it_was(
     assert terminal.as_before
 
 
-def test_a_terminal_that_goes_away(tmp_path: Path) -> None:
+def test_a_terminal_that_goes_away(
+    open_terminal: typing.Callable[..., Terminal], tmp_path: Path
+) -> None:
     """It ends as if the terminal had hung up, and complains to nobody."""
     complaints = tmp_path / "complaints"
     with complaints.open("wb") as errors:
-        terminal = Terminal(stderr=errors)
+        terminal = open_terminal(stderr=errors)
         terminal.until("sort")
         terminal.go_away()
 

@@ -15,6 +15,7 @@ Left out, as kube-scheduler 1.36 decides it otherwise by chance or by its own bu
 from __future__ import annotations
 
 import collections
+import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -124,6 +125,12 @@ def cases(seed: int, *, calm: bool) -> Iterator[GangCase]:
                 more["disruptionMode"] = "PodGroup"
         protected = not calm and roll.random() < 0.2
         yield GangCase(name, minimum, (spec,) * size, more, protected)
+
+
+def too_large() -> GangCase:
+    """A group that is refused whatever was placed before it: no two of its pods fit on one node."""
+    spec: Body = {"containers": [_container(4500, 64)], "terminationGracePeriodSeconds": 0}
+    return GangCase("too-large", NODES + 1, (spec,) * (NODES + 1), {})
 
 
 def _container(cpu: int, memory: int) -> Body:
@@ -266,7 +273,8 @@ def run(folder: Path, seed: int, *, calm: bool, count: int = GANGS) -> collectio
             ganged.admin.hollow_nodes([node(number, roll) for number in range(NODES)])
             ganged.start("scheduler")
             ganged.leader()
-            arena, several = Arena(ganged.admin), cases(seed, calm=calm)
+            arena = Arena(ganged.admin)
+            several = itertools.chain([too_large()] if calm else [], cases(seed, calm=calm))
             while counts.total() < count:
                 case = next(several)
                 ours = arena.judge(case, ACCOUNT, keep=False) if calm else arena.simulate(case)

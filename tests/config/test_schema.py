@@ -54,6 +54,25 @@ def test_policies_have_mode_and_limits() -> None:
         assert {"mode", "limits"} <= set(info.annotation.model_fields)
 
 
+@pytest.mark.parametrize(
+    ("section", "key", "value", "kind"),
+    [
+        ("reserved_cpus", "cpus", 3, "integer"),
+        ("node_pressure", "evictionHard", "memory.available<100Mi", "string"),
+        ("node_pressure", "evictionSoftGracePeriod", "memory.available=1m", "string"),
+    ],
+)
+def test_json_schema_admits_what_yaml_and_flags_spell(
+    section: str, key: str, value: object, kind: str
+) -> None:
+    """A list of one CPU is a number in YAML; thresholds are also written as the kubelet's flags."""
+    schema.Config.model_validate({"policies": {section: {key: value}}})
+    definitions = schema.json_schema()["$defs"]
+    name = definitions["Policies"]["properties"][section]["$ref"].rpartition("/")[2]
+
+    assert kind in {either["type"] for either in definitions[name]["properties"][key]["anyOf"]}
+
+
 def test_json_schema() -> None:
     """The JSON schema has the keys of the file, refuses others, and knows the choices."""
     json_schema = schema.json_schema()

@@ -229,6 +229,18 @@ def test_what_agents_take_in_yaml_1_1_passes(tmp_path: Path) -> None:
     assert (config.kubelet.mode, config.policies.shared_pools.mode) == ("on", "off")
 
 
+def test_a_list_of_one_cpu_and_thresholds_as_flags_pass(tmp_path: Path) -> None:
+    """The list is a number in YAML; agents take both spellings of thresholds."""
+    text = (
+        "policies:\n  reserved_cpus: {cpus: 3}\n"
+        "  node_pressure: {evictionHard: 'memory.available<100Mi'}\n"
+    )
+    policies = _through_helm(text, tmp_path).policies
+
+    assert policies.reserved_cpus.cpus == "3"
+    assert policies.node_pressure.eviction_hard == {"memory.available": "100Mi"}
+
+
 def _through_helm(text: str, folder: Path) -> schema.Config:
     """The configuration that agents are given where this is ``agent.config``."""
     file = folder / "values.yaml"

@@ -18,6 +18,7 @@ PAGES = sorted([*(REPO / "docs").glob("*.md"), REPO / "README.md", REPO / "CONTR
 MEANT = {
     "NS/NAME": "default/web",
     "ns/pod": "default/web",
+    "shop/train-0": "default/web",
     "PATH": "/sys/fs/cgroup/cpu.max",
     "FILE": "pods.yaml",
     "N": "1",

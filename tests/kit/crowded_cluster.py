@@ -21,6 +21,8 @@ SIZES = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 4, "g": 2}
 REPLICAS, GANG = 3, "g"
 LEAST_UP = {workload: 0 if workload == GANG else 2 for workload in SIZES}
 WAITS, STRANGER = "big", "stranger"
+#: Pods of a gang that waits: all of them have nodes, or none.
+TOGETHER = 2
 
 
 def app(name: str) -> str:
@@ -52,9 +54,9 @@ class Crowd:
         """Nodes, the pods on them that stay, budgets."""
         bodies = [descheduling.node(name, cpu=str(CPUS), pods=100) for name in NODES]
         for name, body in self._bodies.items():
-            if self.pods[name].node and not self.pods[name].terminating:
-                spec = {**body["spec"], "nodeName": self.pods[name].node}
-                bodies.append({**body, "spec": spec})
+            pod = self.pods[name]
+            if (pod.node and not pod.terminating) or self.siblings(pod):
+                bodies.append({**body, "spec": {**body["spec"], "nodeName": pod.node}})
         bodies.append(gangs.pod_group(GANG, REPLICAS, namespace="default"))
         for workload in SIZES:
             meta = {"name": workload, "namespace": "default", "generation": 1}
@@ -67,12 +69,20 @@ class Crowd:
             bodies.append({"kind": kind, "metadata": meta, "spec": spec, "status": status})
         return bodies
 
-    def create(self, name: str, workload: str) -> None:
-        """One more pod of a workload, without a node."""
+    def siblings(self, pod: Pod) -> list[Pod]:
+        """The gang that waits, of a pod of such a one, itself among them."""
+        if app(pod.name) != WAITS or pod.gang is None:
+            return []
+        return [each for each in self.pods.values() if each.gang and each.gang.key == pod.gang.key]
+
+    def create(self, name: str, workload: str, waits_with: str = "") -> None:
+        """One more pod of a workload, without a node; of a gang of two where one is named."""
         self.made += 1
         name = f"{name}-{self.made}"
         belongs = "DaemonSet" if workload in {WAITS, STRANGER} else "ReplicaSet"
         notes = {eviction_marks.MOVABLE: "false"} if workload in self._staying else {}
+        if waits_with:
+            notes |= {pod_groups.GANG_NAME: waits_with, pod_groups.GANG_MINIMUM: str(TOGETHER)}
         labels = {"app": workload, **({pod_groups.POD_GROUP: GANG} if workload == GANG else {})}
         body = descheduling.pod(name, "", cpu=str(self.size(name)), owner=f"{belongs}/{workload}",
                                 labels=labels, annotations=notes,

@@ -58,7 +58,8 @@ _CONNECT = "failed to connect to all addresses; last error: UNKNOWN: unix:/s: "
             "/s: the scheduler does not answer Submit: failed to connect",
         ),
         ("DEADLINE_EXCEEDED", "", "/s: the scheduler does not answer Submit: DEADLINE_EXCEEDED"),
-        ("INVALID_ARGUMENT", "no", "Submit (INVALID_ARGUMENT): "),
+        ("INVALID_ARGUMENT", "no", "Submit (INVALID_ARGUMENT): failed to connect"),
+        ("NOT_FOUND", "No such file or directory", "Submit (NOT_FOUND): failed to connect"),
     ],
 )
 def test_who_does_not_serve(status: str, details: str, sentence: str) -> None:

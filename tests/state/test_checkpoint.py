@@ -79,7 +79,7 @@ def test_damage_costs_the_memory_only(ram: Path, data: bytes) -> None:
 
 
 def test_a_directory_in_its_place(ram: Path) -> None:
-    """Not to be read: a reason. Not to be written: named once, and taken when it is saved again."""
+    """Not to be read: a reason. Not to be written: named, and written once it can be."""
     book = opened(ram)
     (ram / "checkpoint" / "a.json").mkdir()
 
@@ -88,8 +88,10 @@ def test_a_directory_in_its_place(ram: Path) -> None:
     book.flush()
     assert "a.json" in str(book.refused()["a"])
     assert book.refused() == {}
-    assert book.save("a", 1, State())
     assert [path.name for path in (ram / "checkpoint").iterdir()] == ["a.json"]
+    (ram / "checkpoint" / "a.json").rmdir()
+    assert book.flush()
+    assert opened(ram).load("a", 1) == ({"valid": "0-1", "more": {}}, "")
 
 
 def test_a_failed_write_keeps_the_old_file(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 Covers: kubelet 1.36 and containerd 2.3 under a running systemd; pods of three classes are right at
 their first act and after the agent was killed, and have all CPUs at the end.
 Does not cover: an API server (``tests.cluster``), a kubelet that is killed and lists its pods late
-(``tests.workloads.test_gatherer``).
+(``tests.workloads.test_missed_pods``).
 """
 
 from __future__ import annotations

@@ -35,9 +35,13 @@ class Watched:
 
     def __init__(self, clock: clocks.Clock, **sources: Any) -> None:
         self._new = asyncio.Event()
-        self.all = source_gatherer.Gatherer(
-            clock, told=self._new.set, chance=lambda: 0.0, **sources
-        )
+        #: How many there have been.
+        self.values = 0
+        self.all = source_gatherer.Gatherer(clock, told=self._count, chance=lambda: 0.0, **sources)
+
+    def _count(self) -> None:
+        self.values += 1
+        self._new.set()
 
     async def until(self, holds: Callable[[observed.Observed], bool]) -> observed.Observed:
         """Wait until what was gathered is so."""
@@ -108,25 +112,6 @@ def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None
         one.manner = server.Manner.WELL
         well = await gatherer.until(lambda now: now.sources[0].ok)
         assert [each.stale for each in well.pods] == [False] * 5
-
-    with_kubelet(use)
-
-
-def test_pods_that_a_kubelet_alone_lists_no_more_are_stale_and_go_when_its_answers_last() -> None:
-    """One that starts lists late: an empty list is no failure, and what it lists again counts."""
-
-    async def use(kubelet: server.Kubelet, watched: Watched, clock: clocks.Clock) -> None:
-        for _ in range(3):
-            clock.now += 40
-            kubelet.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
-            missed = await watched.until(lambda now: all(each.stale for each in now.pods))
-            assert (len(missed.pods), missed.sources[0].ok) == (5, True)
-            del kubelet.bodies["/pods"]
-            await watched.until(lambda now: fresh(now) == 5)
-        kubelet.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
-        await watched.until(lambda now: not fresh(now))
-        clock.now += 61
-        await watched.until(lambda now: not now.pods)
 
     with_kubelet(use)
 

@@ -44,14 +44,10 @@ from koordlet.scheduler.objects.disruption import DisruptionBudgets
 from koordlet.scheduler.objects.eviction_marks import Leaving
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling import plan_check, plan_start
-from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
-from koordlet.scheduler.rescheduling.move_plan import (
-    STARTER,
-    TTL,
-    MovePlan,
-    PlanPhase,
-    PlanStatus,
-)
+from koordlet.scheduler.rescheduling.make_room import RoomPlanner
+from koordlet.scheduler.rescheduling.move_plan import STARTER, TTL, MovePlan
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.room_plan import RoomPlan
 
 _NOW, _MINUTE, _HOUR, _DAY = 1_800_000_000.0, 60.0, 3600.0, 86400.0
 _GIB = 1 << 30

@@ -129,9 +129,9 @@ def decide(
     work = look_at_work(now, past, state.work)
     samples = state.samples
     if work.window_at is not None and work != state.work:
-        strain = strains(now, past, settings.work_tolerance)
-        used = interference.Sample(now.at, strain, _used(now, past))
-        samples = interference.taken(samples, used)
+        slowdown = slowdowns(now, past, settings.work_tolerance)
+        minute = interference.Sample(now.at, slowdown, _used(now, past))
+        samples = interference.taken(samples, minute)
     since = _since(now.at, waiting, settings, state)
     for problem in groups.untimed(places, now):
         proposal.say("BestEffortLimitNotApplied", problem)
@@ -296,7 +296,7 @@ def excess(now: snapshot.Snapshot, past: series.History) -> float:
     return _mean((cycles, max(0.0, ratio - 1)) for _, cycles, ratio in _of_each(now, past))
 
 
-def strains(now: snapshot.Snapshot, past: series.History, tolerance: float) -> dict[str, float]:
+def slowdowns(now: snapshot.Snapshot, past: series.History, tolerance: float) -> dict[str, float]:
     """How far each pod is beyond the tolerance, as a fraction; negative where it is within."""
     by_pod: dict[str, list[tuple[float, float]]] = {}
     for pod, cycles, ratio in _of_each(now, past):

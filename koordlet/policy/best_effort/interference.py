@@ -6,9 +6,10 @@ Covers: who is disturbed for long, whose use goes with it. Does not cover: count
 Rules:
 1. Disturbed is a pod whose cycles per instruction were beyond the tolerance in ``_SLOW`` of the
    last ``_LATELY`` minutes, the newest among them; the worst ``MOST`` are looked at.
-2. The correlation of a neighbour, over ten minutes: the strain of each minute, weighted by the part
-   of the neighbour's CPU use that fell into it. Strain is how far the cycles are beyond the
-   tolerance, as a fraction of it; in a minute without, it is negative, and weighs alike.
+2. The correlation of a neighbour, over ten minutes: the slowdown of each minute, weighted by the
+   part of the neighbour's CPU use that fell into it. Slowdown is how far the cycles are beyond the
+   tolerance, as a fraction of it; in a minute without, it is negative, and weighs alike. No minute
+   counts more than ``_BOUND``: one that is far off blames nobody.
 3. Suspected is the neighbour of the largest correlation, at least ``_LEAST``. One that has used
    less than a tenth of what all pods used takes nothing worth a word.
 4. It tells, and changes nothing: best-effort work yields already (``adaptive``).
@@ -17,6 +18,7 @@ Rules:
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping
 
 from koordlet.model import decision
@@ -24,7 +26,7 @@ from koordlet.model.record import dataclass
 
 MOST = 3
 _SLOW, _LATELY, _SAMPLES = 3, 5, 10
-_LEAST, _USES = 0.35, 0.1
+_LEAST, _USES, _BOUND = 0.35, 0.1, 1.0
 #: Windows come once a minute; what is older than ten of them is no sample any more.
 _SECONDS = 600.0
 
@@ -35,7 +37,7 @@ class Sample:
 
     at: float
     #: Of those of whom the usual is known.
-    strain: Mapping[str, float]
+    slowdown: Mapping[str, float]
     #: CPUs.
     used: Mapping[str, float]
 
@@ -55,16 +57,16 @@ def disturbed(samples: Samples) -> list[str]:
     if not lately:
         return []
     slow = [
-        (-strain, pod)
-        for pod, strain in lately[-1].strain.items()
-        if strain > 0 and sum(each.strain.get(pod, 0.0) > 0 for each in lately) >= _SLOW
+        (-slowdown, pod)
+        for pod, slowdown in lately[-1].slowdown.items()
+        if slowdown > 0 and sum(each.slowdown.get(pod, 0.0) > 0 for each in lately) >= _SLOW
     ]
     return [pod for _, pod in sorted(slow)[:MOST]]
 
 
 def suspect(samples: Samples, victim: str) -> str:
     """The neighbour that disturbs a pod (rules 2 and 3); empty: nobody knows."""
-    several = [each for each in samples if victim in each.strain]
+    several = [each for each in samples if victim in each.slowdown]
     whole = math.fsum(used for each in several for used in each.used.values())
     best = 0.0, 0.0, ""
     for pod in several[-1].used if several else ():
@@ -72,8 +74,8 @@ def suspect(samples: Samples, victim: str) -> str:
         own = math.fsum(used)
         if pod == victim or own <= 0 or own < _USES * whole:
             continue
-        weighted = (each.strain[victim] * use for each, use in zip(several, used, strict=True))
-        correlation = math.fsum(weighted) / own
+        slowdowns = (min(_BOUND, each.slowdown[victim]) for each in several)
+        correlation = math.fsum(map(operator.mul, slowdowns, used)) / own
         if correlation >= _LEAST:
             best = max(best, (correlation, own, pod))
     return best[2]

@@ -77,7 +77,7 @@ def _signal(flow: Traffic, pressure: float | None) -> decision.Signal:
     observed = f"{flow.share:.0f} % of {flow.total / 1e9:.2f} GB/s"
     known = pressure is not None
     return decision.Signal(
-        name=f"resctrl.noisy_neighbour.{flow.domain}",
+        name=f"{resctrl.NOISY_NEIGHBOUR}.{flow.domain}",
         observed=f"{observed}, pressure {pressure:.1f} %" if known else observed,
         threshold=f"{SHARE:g} % of the traffic and {PRESSURE:g} % pressure",
         met=flow.share > SHARE and pressure > PRESSURE if pressure is not None else None,

@@ -21,10 +21,19 @@ class PlanPodSchema(fields.Closed):
     uid: str | None = fields.about("Of the pod that is meant; another one of the name is not.")
 
 
+class PlanMemberSchema(PlanPodSchema):
+    """Pod of a gang, and where it is to fit."""
+
+    node: str = Field(description="Node that has room for it in the end.")
+
+
 class BeneficiarySchema(fields.Closed):
-    """Whom the plan makes room for: a pod, or one of a size that may come."""
+    """Whom the plan makes room for: a pod, its gang, or one of a size that may come."""
 
     pod: PlanPodSchema | None = None
+    members: Annotated[list[PlanMemberSchema], Field(max_length=kinds.MOST_MOVES - 1)] | None = (
+        fields.about("The others of its gang, where that waits whole: room for all, or for nobody.")
+    )
     room: fields.ResourceList | None = fields.about(
         "What a pod would ask for that one more node is to have room for; without pod."
     )

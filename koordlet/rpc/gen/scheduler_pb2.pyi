@@ -11,18 +11,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class MovePodsRequest(_message.Message):
-    __slots__ = ("node", "pod", "reason", "loses_data", "timeout")
+    __slots__ = ("node", "pod", "reason", "loses_data", "timeout", "avoid")
     NODE_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     LOSES_DATA_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    AVOID_FIELD_NUMBER: _ClassVar[int]
     node: str
     pod: str
     reason: str
     loses_data: bool
     timeout: float
-    def __init__(self, node: _Optional[str] = ..., pod: _Optional[str] = ..., reason: _Optional[str] = ..., loses_data: _Optional[bool] = ..., timeout: _Optional[float] = ...) -> None: ...
+    avoid: float
+    def __init__(self, node: _Optional[str] = ..., pod: _Optional[str] = ..., reason: _Optional[str] = ..., loses_data: _Optional[bool] = ..., timeout: _Optional[float] = ..., avoid: _Optional[float] = ...) -> None: ...
 
 class PodMove(_message.Message):
     __slots__ = ("pod", "state", "node", "message")

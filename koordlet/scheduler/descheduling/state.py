@@ -78,6 +78,7 @@ class ClusterState:
     #: How far strategies go that say nothing of it.
     aggressiveness: Aggressiveness = Aggressiveness.NORMAL
     _owned: Counter[str] | None = None
+    _pressed: dict[str, list[Pressed]] | None = None
     #: By row, how often anything about its pods was another, and its residents.
     _residents: dict[int, tuple[int, list[Resident]]] = field(default_factory=dict)
 
@@ -116,6 +117,14 @@ class ClusterState:
             for pod in self.ended.get(self.node(row).name, ())
             if (traits := self.traits.get(pod.uid)) is not None
         ]
+
+    def pressed_on(self, row: int) -> Sequence[Pressed]:
+        """Whom the agent of a node evicted under pressure of late."""
+        if self._pressed is None:
+            self._pressed = {}
+            for pressed in self.pressed:
+                self._pressed.setdefault(pressed.pod.node, []).append(pressed)
+        return self._pressed.get(self.node(row).name, ())
 
     def owned(self, uid: str) -> int:
         """How many pods of the cluster an owner has."""

@@ -12,7 +12,8 @@ Rules:
 4. A refused eviction debits nothing. Where an answer was lost, the watch shows the pod ending.
 5. A mover that only watches debits its own ledger, and nothing is sent.
 6. One event a minute for each workload and reason.
-7. Who does not lead evicts nobody: two that decide would spend one budget twice.
+7. Who does not lead evicts and removes nobody, and writes no entry of an avoid list: two that
+   decide would spend one budget twice.
 8. ``Delete`` deletes where the limiter allows an eviction; ``SoftEviction`` only writes the peer's
    annotation, by which somebody else moves the pod.
 9. A pod that is moved alive (``request-evict-only``) and whose move has begun counts as evicted,
@@ -228,6 +229,8 @@ class Evictions:
         signature = self.limiter.workloads.signature(pod.pod_class)
         if self._avoid is None or signature is None or not request.avoid_seconds:
             return
+        if not self._leads():
+            return
         now = self.now().wall
         entry = Avoidance(
             workload=(signature.namespace, signature.kind, signature.name),
@@ -242,6 +245,15 @@ class Evictions:
             text = f"the avoid list of node {pod.node} is full: {kind} {name} gave way"
             message = event_messages.EventMessage(pod, "AvoidanceDropped", "Evicting", text)
             await self.tell(self.events.event(message))
+
+    async def remove(self, pod: Pod) -> None:
+        """Remove a pod that has ended; no budget counts it."""
+        if not self._leads():
+            return
+        try:
+            await self._store.evict(ref(pod), uid=pod.uid)
+        except refusals.ObjectsError as error:  # it is gone, or stays as it is
+            self.measures.asked("descheduler", error.code)
 
     async def _tell(self, request: EvictionRequest, result: EvictionResult) -> None:
         """The event on the pod's workload, or on the pod (rule 6)."""

@@ -1,9 +1,8 @@
 """Carries out MovePlans: finds their moves, makes and releases their jobs, gives room back.
 
-Covers: watching plans, beginning those that are due, writing what a step decides, plans that are
-over for long. Does not cover: what a step is (``rescheduling.plan_flow``), which moves
-(``rescheduling.make_room``), when one is due (``rescheduling.plan_start``), the life of a job
-(``migration_controller``): no pod is evicted here.
+Covers: watching plans, writing what a step decides, plans that are over for long. Does not cover:
+what a step is (``rescheduling.plan_flow``), which moves (``rescheduling.make_room``), beginning one
+(``plan_starter``), the life of a job (``migration_controller``): no pod is evicted here.
 
 Rules:
 1. The state is in the objects: after a restart all goes on from there.
@@ -17,18 +16,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.scheduler.descheduling.state import ClusterState
-from koordlet.scheduler.disruption import headroom
 from koordlet.scheduler.disruption.answers import Clock, Mover
-from koordlet.scheduler.disruption.headroom import Headroom
 from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.migration_writer import PAUSE, WatchedCluster
+from koordlet.scheduler.loop.plan_starter import PlanStarter
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration import room
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
@@ -36,20 +33,16 @@ from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.rescheduling import (
     move_plan,
-    plan_check,
     plan_flow,
     plan_room,
-    plan_start,
+    plan_step,
     room_ahead,
 )
-from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPlace
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
 
 LOOK, _SWEEP = 0.2, 5.0
-#: How often it is looked whether a plan should begin by itself.
-STARTS = 2.0
-#: How often the nodes are counted that have room ahead.
-COUNTS = 10.0
 #: A job is given up somewhat later than its plan, which says why; with it those that follow.
 _LONGER = 60.0
 #: Plans that are over are kept for so long, for whoever asks.
@@ -78,10 +71,7 @@ class PlanController:
         self._due: dict[str, float] = {}
         self._refusals: dict[str, str] = {}
         self._swept = 0.0
-        self._start, self._started = plan_start.PlanStart(), 0.0
-        #: What is to have room ahead, and on how many nodes it has; when they were counted.
-        self._headroom: list[tuple[Headroom, int]] = []
-        self._counted = -math.inf
+        self._starter = PlanStarter(store, watched, state)
 
     def plans(self) -> list[MovePlan]:
         """All plans, the oldest first."""
@@ -121,68 +111,12 @@ class PlanController:
         for plan in plans:
             if picture is not None and now.steady >= self._due.get(plan.uid, now.steady):
                 await self._advance(plan, picture, now)
-        if now.steady - self._started >= STARTS:
-            self._started = now.steady
-            await self._begin(plans, now)
+        await self._starter.look(plans, now)
         if now.steady - self._swept >= _SWEEP:
             self._swept = now.steady
             await self._sweep({plan.uid: plan for plan in plans}, now)
 
-    async def _begin(self, plans: list[MovePlan], now: Clock) -> None:
-        """Let a plan begin by itself where one is due and there are moves for it."""
-        try:
-            await self._begin_due(plans, now)
-        except Exception as error:  # noqa: BLE001 -- it costs this turn: one is due after as long
-            self._watched.core.measures.asked("move_plan", _code(error))
-            log.get().warning("move_plan.not_begun", detail=f"{error!r}"[:300])
-
-    async def _begin_due(self, plans: list[MovePlan], now: Clock) -> None:
-        limiter, pods = self._watched.disruptions.limiter, self._watched.sources.informers
-        wanted = limiter.settings.plans
-        self._count(limiter.settings.headroom, now)
-        if not (wanted.make_room_after or wanted.consolidate_every or self._headroom):
-            return
-        lacking = [each.amounts for each, has in self._headroom if has < each.nodes]
-        due = self._start.due(pods[kinds.PODS].snapshot.values(), plans, wanted, now, lacking)
-        if due is None:
-            return
-        pod, what, why = due.pod, "empty-node", "to need fewer nodes"
-        if pod is not None:
-            what, why = f"room-{pod.uid[:8]}", "no node has room for it"
-        elif due.room:
-            what, why = "headroom", "too few nodes have room for a pod of this size"
-        made = room_ahead.find(self._state(), limiter, plan_check.STARTED, pod, due.room)
-        if isinstance(made, str):
-            log.get().info("move_plan.none", pod="" if pod is None else pod.key, detail=made)
-            return
-        body = move_plan.request(
-            f"{what}-{int(now.wall)}",
-            pod=None if pod is None else _ref(pod),
-            room=due.room,
-            acts=wanted.acts,
-            reason=why,
-            starter=move_plan.STARTER,
-        )
-        for plan in plans if pod is None else ():
-            same = plan.pod is None and plan.room == due.room
-            shown = plan.starter == move_plan.STARTER and same and not plan.acts
-            if shown and not plan.status.phase.over:  # the new one takes its place
-                await self._store.delete(self._ref(plan), uid=plan.uid)
-        await self._create(kinds.MOVE_PLANS, body)
-
-    def _count(self, several: Sequence[Headroom], now: Clock) -> None:
-        """Count the nodes that have room ahead, now and then, and as soon as it is configured."""
-        known = [each for each, _ in self._headroom]
-        if known == [*several] and now.steady - self._counted < COUNTS:
-            return
-        state, self._counted = self._state() if several else None, now.steady
-        self._headroom = [
-            (each, len(room_ahead.rows(state, each.amounts)))
-            for each in several
-            if state is not None
-        ]
-
-    async def _advance(self, plan: MovePlan, picture: plan_flow.PlanPicture, now: Clock) -> None:
+    async def _advance(self, plan: MovePlan, picture: plan_step.PlanPicture, now: Clock) -> None:
         try:
             step = plan_flow.step(plan, picture, now.wall)
             if step.status != plan.status:
@@ -193,7 +127,7 @@ class PlanController:
         except refusals.Conflict:
             return  # somebody wrote meanwhile: the next look sees it
         except Exception as error:  # noqa: BLE001 -- it costs this plan a pause, and no other
-            self._watched.core.measures.asked("move_plan", _code(error))
+            self._watched.core.measures.asked("move_plan", refusals.code(error))
             self._due[plan.uid] = now.steady + PAUSE
             self._refusals[plan.uid] = str(error) or repr(error)
             log.get().warning("move_plan.failed", plan=plan.name, detail=f"{error!r}"[:300])
@@ -236,9 +170,9 @@ class PlanController:
             return None if body is None else room.read(body)
         return None
 
-    def _picture(self) -> plan_flow.PlanPicture:
+    def _picture(self) -> plan_step.PlanPicture:
         known = {job.name: job for job in self._migrations.jobs()}
-        return plan_flow.PlanPicture(
+        return plan_step.PlanPicture(
             pod=self._pod,
             job=known.get,
             room=self._room,
@@ -253,7 +187,9 @@ class PlanController:
             if state.columns.rows.get(plan.node) in room_ahead.rows(state, plan.room):
                 return "NotNeeded", f"node {plan.node} has room for {plan.wanted} already"
             wanted = room_ahead.sized(plan.room)
-        return self._checker(plan, state).objection(wanted, plan.node, plan.moves)
+        others = [(self._pod(place.pod), place.node) for place in plan.members]
+        members = [(pod, node) for pod, node in others if pod is not None]
+        return self._checker(plan, state).objection(wanted, plan.node, plan.moves, members)
 
     def _checker(self, plan: MovePlan, state: ClusterState) -> PlanCheck:
         limiter, kept = self._watched.disruptions.limiter, {}
@@ -263,19 +199,19 @@ class PlanController:
 
     # What is done.
 
-    async def _act(self, plan: MovePlan, action: plan_flow.Action) -> None:
+    async def _act(self, plan: MovePlan, action: plan_step.Action) -> None:
         match action:
-            case plan_flow.FindMoves():
+            case plan_step.FindMoves():
                 await self._find(plan)
-            case plan_flow.HoldPlace():
-                await self._hold(plan)
-            case plan_flow.MakeJob(place):
+            case plan_step.HoldPlace(number):
+                await self._hold(plan, number)
+            case plan_step.MakeJob(place):
                 await self._make(plan, place)
-            case plan_flow.ReleaseJob(job):
+            case plan_step.ReleaseJob(job):
                 await self._annotate(job, {jobs.WAITS: None})
-            case plan_flow.EndJob(job):
+            case plan_step.EndJob(job):
                 await self._annotate(job, {jobs.ABORT: "true"})
-            case plan_flow.DropPlace(held):
+            case plan_step.DropPlace(held):
                 await self._drop(held.name, held.uid)
 
     async def _find(self, plan: MovePlan) -> None:
@@ -300,11 +236,12 @@ class PlanController:
             for each in made.moves
         ]
         pod = None if wanted is None else _ref(wanted)
-        patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod), plan.revision)
+        members = [PlanPlace(_ref(each), node) for each, node in made.members]
+        patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod, members), plan.revision)
         await self._store.patch(self._ref(plan), patch)
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-        """The number of plans in each phase, and of nodes with room ahead."""
+        """The number of plans in each phase, and of nodes with room ahead, where it leads."""
         counts = dict.fromkeys(PlanPhase, 0.0)
         for plan in self.source.snapshot.values():
             counts[plan.status.phase] += 1
@@ -312,26 +249,19 @@ class PlanController:
         gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
             (name, (("phase", phase.value),)): count for phase, count in counts.items()
         }
-        for each, has in self._headroom if self._leads() else ():
-            size = (("size", headroom.spelled(each.amounts)),)
-            gauges["koordlet_headroom_nodes", size] = has
-            gauges["koordlet_headroom_wanted_nodes", size] = each.nodes
-        return gauges
+        return gauges | (self._starter.gauges() if self._leads() else {})
 
     async def _end(self, plan: MovePlan, reason: str, message: str) -> None:
         await self._write(plan, PlanStatus(phase=PlanPhase.FAILED, reason=reason, message=message))
 
-    async def _hold(self, plan: MovePlan) -> None:
-        pod = None if plan.pod is None else self._pod(plan.pod)
-        if plan.pod is None or pod is None:
+    async def _hold(self, plan: MovePlan, number: int) -> None:
+        pod = self._pod(plan.places[number].pod)
+        if pod is None:
             return
         ref = objects.Ref(kinds.PODS, pod.name, pod.namespace)
-        leaving = [
-            leaves
-            for move in plan.moves
-            if move.origin == plan.node and (leaves := self._pod(move.pod)) is not None
-        ]
-        body = plan_room.body(plan, await self._store.get(ref), pod, leaving)
+        moving = (self._pod(move.pod) for move in plan.leaving(number))
+        leaving = [leaves for leaves in moving if leaves is not None]
+        body = plan_room.body(plan, number, await self._store.get(ref), pod, leaving)
         await self._create(kinds.RESERVATIONS, body)
 
     async def _make(self, plan: MovePlan, place: int) -> None:
@@ -389,11 +319,6 @@ class PlanController:
                         await self._store.delete(self._ref(plan), uid=plan.uid)
         except refusals.ObjectsError as error:
             self._watched.core.measures.asked("move_plan", error.code)
-
-
-def _code(error: Exception) -> str:
-    """As failures are counted."""
-    return error.code if isinstance(error, refusals.ObjectsError) else "error"
 
 
 def _ref(pod: Pod) -> PodRef:

@@ -81,6 +81,8 @@ class MoveOptions:
     without_room: bool = False
     #: Seconds after which it gives up; ``None``: never.
     timeout: float | None = None
+    #: Seconds for which a workload avoids the node that its pod leaves; ``None``: as long as usual.
+    avoid_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +268,7 @@ class PodMoves:
             mode=RESERVATION_FIRST if reserves else _DIRECTLY,
             reason=self._options.reason or self._options.by,
             by=self._options.by,
+            avoid_seconds=self._options.avoid_seconds,
         )
         made = await self._store.create(kinds.POD_MIGRATION_JOBS, body)
         self._made[pod.uid] = objects.text(made, "uid")

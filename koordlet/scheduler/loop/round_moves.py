@@ -19,7 +19,7 @@ from koordlet.scheduler.descheduling.evictor_settings import RESERVATION_FIRST, 
 from koordlet.scheduler.descheduling.round import EvictionProposal, RoundResult
 from koordlet.scheduler.disruption import answers
 from koordlet.scheduler.disruption.answers import Deny, Mover, Refusal
-from koordlet.scheduler.loop import binder, evictions, migration_writer
+from koordlet.scheduler.loop import evictions, migration_writer
 from koordlet.scheduler.loop.event_messages import EventMessage
 from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
@@ -136,19 +136,13 @@ class RoundMoves:
         await evicting.tell(evicting.events.event(note))
 
     async def _keep(self, proposal: EvictionProposal, mover: Mover) -> Refusal | None:
-        """Do what lets nobody go: rank a pod, or let a workload avoid its node.
-
-        Whoever has ended there is removed; no budget counts it.
-        """
+        """Rank a pod, or let its workload avoid its node and remove whoever has ended there."""
         if proposal.deletion_cost is not None:
             return await self._rank(proposal, proposal.deletion_cost)
-        await self._watched.evictions.keep_away(self._request(proposal, mover))
+        evicting = self._watched.evictions
+        await evicting.keep_away(self._request(proposal, mover))
         for each in proposal.removes or ():
-            pod = each.pod
-            try:
-                await self._store.evict(binder.ref(pod), uid=pod.uid)
-            except refusals.ObjectsError as error:  # gone, or tried again with the next reject
-                self._watched.core.measures.asked("descheduler", error.code)
+            await evicting.remove(each.pod)
         return None
 
     async def _rank(self, proposal: EvictionProposal, cost: int) -> Refusal | None:

@@ -151,8 +151,8 @@ def body(job: MigrationJob, pod: Body, now: float) -> dict[str, Any]:
             "template": {
                 "metadata": {
                     "namespace": job.pod.namespace,
-                    "labels": _kept(wire.mapping(meta, "labels")),
-                    "annotations": _kept(notes),
+                    "labels": kept(wire.mapping(meta, "labels")),
+                    "annotations": kept(notes),
                 },
                 "spec": inner,
             },
@@ -171,7 +171,7 @@ def body(job: MigrationJob, pod: Body, now: float) -> dict[str, Any]:
     }
 
 
-def _kept(texts: Body) -> dict[str, Any]:
+def kept(texts: Body) -> dict[str, Any]:
     """Labels or annotations that say what a pod is."""
     return {
         key: value for key, value in texts.items() if key not in _DONE and not key.startswith(_GANG)

@@ -14,7 +14,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 
-from koordlet.kubeapi import objects
+from koordlet.kubeapi import node_avoidances, objects
 from koordlet.model import errors
 from koordlet.rpc import moving
 from koordlet.scheduler.disruption.settings import DisruptionSettings
@@ -46,6 +46,10 @@ class StandaloneMoves:
         if not wanted.timeout >= 0:  # nor NaN, which no timer of the event loop survives
             fix = "a number of seconds; 0: never"
             raise errors.UsageError("is no span of time", culprit=f"{wanted.timeout}", fix=fix)
+        avoids = wanted.avoid if wanted.HasField("avoid") else None
+        if avoids is not None and not 0 <= avoids <= node_avoidances.LONGEST:
+            fix = f"from 0 to {node_avoidances.LONGEST:g} seconds"
+            raise errors.UsageError("is no time to avoid a node", culprit=f"{avoids}", fix=fix)
         changes: asyncio.Queue[pod_moves.Progress | None] = asyncio.Queue()
         options = pod_moves.MoveOptions(
             by=f"drain/{wanted.node}" if wanted.node else "evict",
@@ -54,6 +58,7 @@ class StandaloneMoves:
             pod=wanted.pod,
             loses_data=wanted.loses_data,
             timeout=wanted.timeout or None,
+            avoid_seconds=avoids,
         )
         moves = pod_moves.PodMoves(
             self._store,

@@ -17,7 +17,7 @@ Rules:
    room before the first leaves, and may be evicted now.
 4. The least sum of the costs (``disruption.move_costs``) wins; of equal ones the first name.
 5. A pod of a gang whose members share a domain of the topology gets room in that domain. None is
-   made for a gang that lacks several, or is gathered in the network.
+   made for a gang that is gathered in the network; for one that lacks several see ``gang_room``.
 6. Only where nobody has a plan without: a pod that has no place may take that of another, which
    moves on to a place of its own first. Chains have two links; two pods that change places do so by
    a third node. ``_CHAINS`` are tried for one pod.
@@ -33,7 +33,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 import numpy as np
 
-from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.vectors import Ints
 from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.descheduling.landing import Landing
@@ -51,41 +50,13 @@ from koordlet.scheduler.rescheduling.drain import belongs
 from koordlet.scheduler.rescheduling.move_sets import MOST_MOVES, Candidate, SearchBudget
 from koordlet.scheduler.rescheduling.move_unit import MoveUnit
 from koordlet.scheduler.rescheduling.plan_check import CAUSE, MOVER
+from koordlet.scheduler.rescheduling.room_plan import PlannedMove, RoomPlan
 
 CANDIDATES = 12
 #: Chains that are tried for one pod, and sets of pods, of one node and of all.
 _CHAINS, _SETS_OF_NODE, _SETS = 256, 16, 512
 #: Nodes that are tried for being emptied, and pods that one may have.
 _TRIED, _MOST_PODS = 64, 32
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedMove:
-    """A pod, the node that it leaves, and the one where room for it is held."""
-
-    pod: Pod
-    origin: str
-    target: str
-    cost: float
-    #: What the limiter says now: ``None``: it may go.
-    waits_for: Deny | Defer | None
-    #: Places of the moves that free its room.
-    after: tuple[int, ...] = ()
-    #: The gang that moves whole by it and others; empty: its pod moves alone.
-    gang: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RoomPlan:
-    """Moves in order, and the node that has room, or nothing, in the end."""
-
-    node: str
-    moves: tuple[PlannedMove, ...]
-
-    @property
-    def cost(self) -> float:
-        """The sum over its moves."""
-        return sum(move.cost for move in self.moves)
 
 
 #: The least that a node could cost, its name and row, what is lacking there, who may move.
@@ -113,6 +84,9 @@ class RoomPlanner:
         self._costs = MoveCosts(state.columns, limiter.workloads)
         #: What the limiter says, by UID.
         self._answers: dict[str, Answer] = {}
+        #: Plans for other members of a gang, and the sets that may be tried for all of it.
+        self._beside: Sequence[RoomPlan] = ()
+        self._sets = SearchBudget(_SETS)
 
     # For a pod.
 
@@ -124,20 +98,39 @@ class RoomPlanner:
         outside, why = plan_check.outside_gang(self._state, pod)
         if why:
             return f"no move helps {pod.key}: {why}"
-        outside = {**outside, **dict.fromkeys(has_room, _HAS_ROOM)}
+        made = self.room(pod, {**outside, **dict.fromkeys(has_room, _HAS_ROOM)})
+        if isinstance(made, RoomPlan) and not made.moves:
+            return f"{pod.key} fits on node {made.node} as it is"
+        return made
+
+    def room(
+        self, pod: Pod, outside: Mapping[int, Verdict], beside: Sequence[RoomPlan] | None = None
+    ) -> RoomPlan | str:
+        """The cheapest plan for a pod, without moves where it fits as it is; or why there is none.
+
+        ``outside``: nodes that are not meant. ``beside``: plans for other members of its gang,
+        which the cluster shows as if they were made; chains are not looked for beside them, and
+        nobody goes to a node that their moves leave.
+        """
+        self._beside = beside or ()
         cycle = Cycle(self._columns, self._state.profile(pod.pod_class.scheduler))
         row = cycle.choose(pod, outside)
         if row >= 0:
-            return f"{pod.key} fits on node {self._state.node(row).name} as it is"
+            return RoomPlan(self._state.node(row).name, ())
         failure = cycle.failure(pod, outside)
+        taken = {self._columns.rows[name] for plan in self._beside for name in plan.used}
         potential = [row for row, why in (failure.verdicts or {}).items() if why.resolvable]
+        potential = [row for row in potential if row not in taken]
         if not potential:
             return f"no move helps {pod.key}: {failure.message}"
         with cycle.sight(pod) as view:
             bounds = sorted(self._bounds(pod, potential))
             with plan_check.room_kept(self._columns, self._kept):
-                best = self._best(view, pod, bounds, _NO_CHAINS)
-                best = best or self._best(view, pod, bounds, SearchBudget(_CHAINS))
+                sets = SearchBudget(_SETS) if beside is None else self._sets
+                best = self._best(view, pod, bounds, sets, _NO_CHAINS)
+                if best is None and beside is None:
+                    sets, chains = SearchBudget(_SETS), SearchBudget(_CHAINS)
+                    best = self._best(view, pod, bounds, sets, chains)
         if best is not None:
             return best
         return (
@@ -146,11 +139,15 @@ class RoomPlanner:
         )
 
     def _best(
-        self, view: View, pod: Pod, bounds: Sequence[_Bound], chains: SearchBudget
+        self,
+        view: View,
+        pod: Pod,
+        bounds: Sequence[_Bound],
+        sets: SearchBudget,
+        chains: SearchBudget,
     ) -> RoomPlan | None:
         """The cheapest plan; nodes in the order of the least that they could cost."""
         best: RoomPlan | None = None
-        sets = SearchBudget(_SETS)
         for bound, _, row, lacking, candidates in bounds:
             if best is not None and bound > best.cost:
                 break
@@ -245,18 +242,19 @@ class RoomPlanner:
         guest = landing.ghost(pod)
         self._columns.place(guest, row)
         try:
-            moves = self._landed(row, chosen, chains, pod.priority)
+            left = {self._columns.rows[name] for plan in self._beside for name in plan.origins}
+            among = set(self._state.rows()) - left if left else None
+            moves = self._landed(row, chosen, chains, pod.priority, among)
         finally:
             self._columns.remove(guest)
         if moves is None or len(moves) > MOST_MOVES:
             return None
-        groups = move_unit.places(move.gang for move in moves)
-        together = [[moves[place].pod for place in several] for several in groups]
-        return None if self._rehearsed(together) else moves
+        return None if self._rehearsed(RoomPlan(name, moves).units) else moves
 
     def _rehearsed(self, units: Iterable[Sequence[Pod]]) -> bool:
-        """Whether the limiter would keep one of them back for long."""
-        return bool(plan_check.rehearse(self._limiter, units, self._state.now, self._mover)[0])
+        """Whether the limiter would keep one of them back for long, after those that move."""
+        several = [*(pods for plan in self._beside for pods in plan.units), *units]
+        return bool(plan_check.rehearse(self._limiter, several, self._state.now, self._mover)[0])
 
     def _landed(
         self,

@@ -1,12 +1,11 @@
-"""A MovePlan: which moves belong together, how far each is.
+"""A MovePlan: which moves belong together, and whom they are for.
 
-Covers: reading and making the object. Does not cover: its life (``plan_flow``), finding moves
-(``make_room``).
+Covers: reading and making the object. Does not cover: how far it is (``plan_status``), its life
+(``plan_flow``), finding moves (``make_room``).
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
@@ -18,40 +17,14 @@ from koordlet.scheduler.disruption import headroom
 from koordlet.scheduler.migration.job import ABORT, PodRef
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.rescheduling import plan_status
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
 
 #: Seconds, where a plan does not say.
 TTL = 900.0
 ACT, SHADOW = "Act", "Shadow"
 #: Who began a plan, where no person did: an annotation, and the component as the limiter knows it.
 STARTED_BY, STARTER = "koordlet.io/started-by", "defragment"
-
-
-class PlanPhase(enum.StrEnum):
-    """How far a plan is."""
-
-    PENDING = "Pending"
-    CHECKING = "Checking"
-    RESERVING = "Reserving"
-    MOVING = "Moving"
-    DONE = "Done"
-    FAILED = "Failed"
-    ABORTED = "Aborted"
-
-    @property
-    def over(self) -> bool:
-        """Whether the phase is final."""
-        return self in {PlanPhase.DONE, PlanPhase.FAILED, PlanPhase.ABORTED}
-
-
-class MovePhase(enum.StrEnum):
-    """How far a move is."""
-
-    WAITING = "Waiting"
-    RESERVED = "Reserved"
-    EVICTING = "Evicting"
-    REPLACED = "Replaced"
-    DONE = "Done"
-    FAILED = "Failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,76 +46,16 @@ class PlanMove:
         return {"pod": self.pod.body(), "from": self.origin, "to": self.target, **named}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveState:
-    """The state of one move."""
+@dataclass(frozen=True, slots=True)
+class PlanPlace:
+    """A pod that is to fit, and the node where."""
 
-    phase: MovePhase = MovePhase.WAITING
-    job: str = ""
-    node: str = ""
-    #: The pod that came instead, as ``namespace/name``.
-    replacement: str = ""
-    message: str = ""
+    pod: PodRef
+    node: str
 
     def body(self) -> dict[str, str]:
-        """The entry of a status."""
-        fields = {
-            "phase": self.phase.value,
-            "job": self.job,
-            "node": self.node,
-            "replacement": self.replacement,
-            "message": self.message,
-        }
-        return {key: value for key, value in fields.items() if value}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanWorth:
-    """What a plan gains, and what it costs, as its status spells it."""
-
-    #: The part of its node that the moves free, of the resource of which that is most.
-    improvement: str
-    #: How many pods leave, and what they ask for.
-    pods: int
-    cpu: str
-    memory: str
-    #: The sum that the search for moves makes least (``disruption.move_costs``).
-    disruption: str
-
-    def cost(self) -> dict[str, Any]:
-        """The entry ``cost`` of a status."""
-        return {
-            "pods": self.pods,
-            "cpu": self.cpu,
-            "memory": self.memory,
-            "disruption": self.disruption,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanStatus:
-    """The stored status."""
-
-    phase: PlanPhase = PlanPhase.PENDING
-    reason: str = ""
-    message: str = ""
-    #: When it began to hold room, seconds since 1970; 0: it has not.
-    began: float = 0.0
-    moves: tuple[MoveState, ...] = ()
-    #: Once its moves were checked.
-    worth: PlanWorth | None = None
-
-    def body(self) -> dict[str, Any]:
-        """As the object has it; ``None`` removes what is not so any more."""
-        return {
-            "phase": self.phase.value,
-            "reason": self.reason or None,
-            "message": self.message or None,
-            "began": moment.spell(self.began) if self.began else None,
-            "moves": [move.body() for move in self.moves] or None,
-            "improvement": None if self.worth is None else self.worth.improvement,
-            "cost": None if self.worth is None else self.worth.cost(),
-        }
+        """The entry of a specification."""
+        return {**_named(self.pod), "node": self.node}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +73,8 @@ class MovePlan:
     ttl: float = TTL
     #: The pod that is to fit; ``None``: a node is emptied, or has room ahead.
     pod: PodRef | None = None
+    #: The others of its gang that are to fit with it, where that waits whole.
+    members: tuple[PlanPlace, ...] = ()
     #: What one more node is to have room for, without a pod that asks for it yet.
     room: Mapping[str, int] = field(default_factory=dict)
     #: The node that has room, or no pods that can move, in the end.
@@ -186,7 +101,21 @@ class MovePlan:
     @property
     def wanted(self) -> str:
         """The pod that is to fit, or the size of one; empty: a node is emptied."""
-        return headroom.spelled(self.room) if self.pod is None else str(self.pod)
+        if self.pod is None:
+            return headroom.spelled(self.room)
+        more = f" and {len(self.members)} more of its gang" if self.members else ""
+        return f"{self.pod}{more}"
+
+    @property
+    def places(self) -> tuple[PlanPlace, ...]:
+        """All that are to fit, its pod first; none where there is no pod."""
+        return () if self.pod is None else (PlanPlace(self.pod, self.node), *self.members)
+
+    def leaving(self, number: int) -> list[PlanMove]:
+        """The moves whose room a place takes over: those of its node, for the first one there."""
+        node = self.places[number].node
+        taken = any(place.node == node for place in self.places[:number])
+        return [] if taken else [move for move in self.moves if move.origin == node]
 
     def job(self, place: int) -> str:
         """The name of the job of a move: there is never a second one."""
@@ -226,12 +155,14 @@ def decode(body: Body) -> MovePlan:
     mode = wire.text(spec, "mode") or SHADOW
     if mode not in {ACT, SHADOW}:
         raise BadObjectError(f"spec.mode {mode!r} is none of {ACT}, {SHADOW}")
-    node, (pod, room) = wire.text(spec, "node"), _for(spec)
+    node, (pod, members, room) = wire.text(spec, "node"), _for(spec)
     moves = tuple(_moves(wire.bodies(spec, "moves")))
     if node and not moves:
         raise BadObjectError("spec.node needs spec.moves; without moves a node is chosen")
     if moves and (pod is not None or room) and not node:
         raise BadObjectError("spec.for with spec.moves needs spec.node, where it is to fit")
+    if members and not moves:
+        raise BadObjectError("spec.for.members needs spec.moves; without moves members are chosen")
     return MovePlan(
         name=wire.name(meta),
         uid=wire.text(meta, "uid"),
@@ -241,28 +172,46 @@ def decode(body: Body) -> MovePlan:
         acts=mode == ACT,
         ttl=_ttl(spec),
         pod=pod,
+        members=members,
         room=room,
         node=node,
         moves=moves,
         aborts=wire.mapping(meta, "annotations").get(ABORT) == "true",
         starter=str(wire.mapping(meta, "annotations").get(STARTED_BY) or ""),
-        status=_status(wire.mapping(body, "status")),
+        status=plan_status.decode(wire.mapping(body, "status")),
     )
 
 
-def _for(spec: Body) -> tuple[PodRef | None, Mapping[str, int]]:
-    """The pod that is to fit, or the size of one."""
+def _for(spec: Body) -> tuple[PodRef | None, tuple[PlanPlace, ...], Mapping[str, int]]:
+    """The pod that is to fit and the others of its gang, or the size of one."""
     if spec.get("for") is None:
-        return None, {}
+        return None, (), {}
     wanted = wire.mapping(spec, "for")
     if wanted.get("room") is None:
-        return _pod(wire.mapping(wanted, "pod"), "spec.for.pod"), {}
-    if wanted.get("pod") is not None:
-        raise BadObjectError("spec.for has a pod and room; one of them is wanted")
+        pod = _pod(wire.mapping(wanted, "pod"), "spec.for.pod")
+        return pod, tuple(_members(pod, wire.bodies(wanted, "members"))), {}
+    for other, spelled in (("pod", "a pod"), ("members", "members")):
+        if wanted.get(other) is not None:
+            raise BadObjectError(f"spec.for has {spelled} and room; one of them is wanted")
     try:
-        return None, headroom.size(wire.mapping(wanted, "room"))
+        return None, (), headroom.size(wire.mapping(wanted, "room"))
     except ValueError as error:
         raise BadObjectError(f"spec.for.room: {error}") from error
+
+
+def _members(pod: PodRef, entries: Iterable[Body]) -> Iterable[PlanPlace]:
+    known = {str(pod)}
+    for number, entry in enumerate(entries, 1):
+        where = f"spec.for.members[{number - 1}]"
+        if number >= kinds.MOST_MOVES:
+            raise BadObjectError(f"spec.for is for more than {kinds.MOST_MOVES} pods")
+        place = PlanPlace(_pod(entry, where), wire.text(entry, "node"))
+        if not place.node:
+            raise BadObjectError(f"{where} needs a node, where it is to fit")
+        if str(place.pod) in known:
+            raise BadObjectError(f"{where}: pod {place.pod} is there twice")
+        known.add(str(place.pod))
+        yield place
 
 
 def _pod(body: Body, where: str) -> PodRef:
@@ -307,47 +256,6 @@ def _ttl(spec: Body) -> float:
     return seconds
 
 
-def _status(status: Body) -> PlanStatus:
-    phase = wire.text(status, "phase") or PlanPhase.PENDING
-    if phase not in set(PlanPhase):
-        raise BadObjectError(f"status.phase {phase!r} is unknown")
-    return PlanStatus(
-        phase=PlanPhase(phase),
-        reason=wire.text(status, "reason"),
-        message=wire.text(status, "message"),
-        began=wire.instant(status.get("began"), "status.began") or 0.0,
-        moves=tuple(map(_state, wire.bodies(status, "moves"))),
-        worth=_worth(status),
-    )
-
-
-def _worth(status: Body) -> PlanWorth | None:
-    cost = wire.mapping(status, "cost")
-    if not cost:
-        return None
-    cpu, memory, disruption = wire.texts(cost, "cpu", "memory", "disruption")
-    return PlanWorth(
-        improvement=wire.text(status, "improvement"),
-        pods=wire.integer(cost, "pods"),
-        cpu=cpu,
-        memory=memory,
-        disruption=disruption,
-    )
-
-
-def _state(body: Body) -> MoveState:
-    phase = wire.text(body, "phase") or MovePhase.WAITING
-    if phase not in set(MovePhase):
-        raise BadObjectError(f"status.moves: phase {phase!r} is unknown")
-    return MoveState(
-        phase=MovePhase(phase),
-        job=wire.text(body, "job"),
-        node=wire.text(body, "node"),
-        replacement=wire.text(body, "replacement"),
-        message=wire.text(body, "message"),
-    )
-
-
 def request(
     name: str,
     *,
@@ -381,7 +289,15 @@ def _named(pod: PodRef) -> Mapping[str, str]:
     return {key: value for key, value in pod.body().items() if value}
 
 
-def moves_patch(node: str, moves: Iterable[PlanMove], pod: PodRef | None) -> dict[str, Any]:
-    """The patch of a specification by the moves that were found."""
+def moves_patch(
+    node: str,
+    moves: Iterable[PlanMove],
+    pod: PodRef | None,
+    members: Iterable[PlanPlace] = (),
+) -> dict[str, Any]:
+    """The patch of a specification by the moves that were found, and for whom."""
     spec: dict[str, Any] = {"node": node, "moves": [move.body() for move in moves]}
-    return {"spec": spec if pod is None else {**spec, "for": {"pod": _named(pod)}}}
+    if pod is not None:
+        others = [place.body() for place in members]
+        spec["for"] = {"pod": _named(pod), **({"members": others} if others else {})}
+    return {"spec": spec}

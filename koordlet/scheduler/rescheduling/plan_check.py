@@ -32,8 +32,9 @@ from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling import move_unit
 from koordlet.scheduler.rescheduling.drain import belongs
-from koordlet.scheduler.rescheduling.move_plan import STARTER, PlanMove, PlanWorth
+from koordlet.scheduler.rescheduling.move_plan import STARTER, PlanMove
 from koordlet.scheduler.rescheduling.move_unit import MoveUnit
+from koordlet.scheduler.rescheduling.plan_status import PlanWorth
 
 CAUSE = "Defragmented"
 #: Who moves the pods of a plan: what a person wants, or what began by itself.
@@ -113,15 +114,26 @@ def _breaks_budget(limiter: Limiter, leaving: Sequence[Pod], now: Clock) -> str:
     )
 
 
-def outside_gang(state: ClusterState, pod: Pod) -> tuple[Mapping[int, Verdict], str]:
-    """The nodes where a place would not help a pod, as its gang is not there; why none helps."""
+def lacking(state: ClusterState, pod: Pod) -> int:
+    """How many members the gang of a pod lacks of its minimum; 0: none, or it has no gang."""
+    entry = state.gangs.of(pod)
+    gang = None if entry is None else entry.gang
+    return 0 if entry is None or gang is None else max(0, gang.min - len(entry.bound))
+
+
+def outside_gang(
+    state: ClusterState, pod: Pod, others: int = 0
+) -> tuple[Mapping[int, Verdict], str]:
+    """The nodes where a place would not help a pod, as its gang is not there; why none helps.
+
+    ``others``: so many more members get room with it.
+    """
     entry = state.gangs.of(pod)
     known = None if entry is None else entry.gang
     if entry is None or known is None:
         return {}, ""
-    lacking = known.min - len(entry.bound)
-    if lacking > 1:
-        return {}, f"its gang {known.id} lacks {lacking} members"
+    if (lacks := lacking(state, pod)) > 1 + others:
+        return {}, f"its gang {known.id} lacks {lacks} members"
     if known.gathers and any(layer.must for layer in known.gather):
         return {}, f"its gang {known.id} is gathered in the network, where its members are"
     try:
@@ -146,15 +158,21 @@ class PlanCheck:
         self._columns, self._landing = state.columns, Landing(state)
         self._kept = kept or {}
 
-    def objection(self, pod: Pod | None, node: str, moves: Sequence[PlanMove]) -> tuple[str, str]:
-        """Why moves cannot be made now, in their order: reason and sentence; empty: they can."""
+    def objection(
+        self,
+        pod: Pod | None,
+        node: str,
+        moves: Sequence[PlanMove],
+        members: Sequence[tuple[Pod, str]] = (),
+    ) -> tuple[str, str]:
+        """Why moves cannot be made now, in their order: reason and sentence; empty: they can.
+
+        ``members``: the others of the pod's gang that are to fit, each with its node.
+        """
         columns, residents = self._columns, {}
-        if pod is not None:
-            outside, why = outside_gang(self._state, pod)
-            if not why and columns.rows.get(node, -1) in outside:
-                why = f"node {node} is outside of the topology domain of its gang"
-            if why:
-                return "GangStays", f"no move helps {pod.key}: {why}"
+        guests = [] if pod is None else [(pod, node), *members]
+        if pod is not None and (why := self._away(guests)):
+            return "GangStays", f"no move helps {pod.key}: {why}"
         for move in moves:
             row = columns.rows.get(move.origin, -1)
             there = [] if row < 0 else self._state.residents(row)
@@ -179,7 +197,25 @@ class PlanCheck:
         if reason:
             return reason, why
         with room_kept(self._columns, self._kept):
-            return self._no_place(pod, node, several)
+            return self._no_place(guests, several)
+
+    def _away(self, places: Sequence[tuple[Pod, str]]) -> str:
+        """Why places do not help the gang of their pods; empty: they do, or they have none."""
+        (pod, _), *others = places
+        outside, why = outside_gang(self._state, pod, len(others))
+        if why:
+            return why
+        entry, rows = self._state.gangs.of(pod), self._columns.rows
+        for other, _ in others:
+            if entry is None or self._state.gangs.of(other) is not entry:
+                return f"{other.key} is not of its gang"
+        for _, node in places:
+            if rows.get(node, -1) in outside:
+                return f"node {node} is outside of the topology domain of its gang"
+        key = "" if entry is None or entry.gang is None else entry.gang.topology_key
+        nodes = (self._state.node(rows[node]) for _, node in places if node in rows)
+        values = sorted({node.labels.get(key, "") for node in nodes}) if key else []
+        return f"{key} would be {' and '.join(values)}" if len(values) > 1 else ""
 
     def _splits(self, leaving: MoveUnit, together: Sequence[PlanMove]) -> str:
         """What moves would do to a gang; empty: it stays whole, and in its domain."""
@@ -233,24 +269,42 @@ class PlanCheck:
         return max((amounts[name] / whole for name, whole in wholes.items() if whole), default=0.0)
 
     def _no_place(
-        self, pod: Pod | None, node: str, several: Sequence[tuple[MoveUnit, Sequence[PlanMove]]]
+        self,
+        places: Sequence[tuple[Pod, str]],
+        several: Sequence[tuple[MoveUnit, Sequence[PlanMove]]],
     ) -> tuple[str, str]:
-        """Whose replacement has no room where it is to be held, or the pod itself."""
-        columns, guest = self._columns, None
-        if pod is not None:
-            row = columns.rows.get(node, -1)
-            leaving = [pod for unit, _ in several for pod in unit.pods if pod.node == node]
-            leaving += [self._kept[row]] if row in self._kept else []
-            cycle = Cycle(columns, self._state.profile(pod.pod_class.scheduler))
-            with cycle.sight(pod) as view:
-                if row < 0 or not fits(columns, view, row, leaving):
-                    return "NoRoom", f"{pod.key} would not fit on node {node} without them"
-            guest = landing.ghost(pod)
-            columns.place(guest, row)
+        """Whose replacement has no room where it is to be held, or who is to fit and does not."""
+        columns, guests = self._columns, []
+        try:
+            for number, (pod, node) in enumerate(places):
+                taken = any(node == other for _, other in places[:number])
+                leaving = [] if taken else self._leaving(node, several)
+                row = columns.rows.get(node, -1)
+                cycle = Cycle(columns, self._state.profile(pod.pod_class.scheduler))
+                with cycle.sight(pod) as view:
+                    if row < 0 or not fits(columns, view, row, leaving):
+                        return "NoRoom", f"{pod.key} would not fit on node {node} without them"
+                guests.append(landing.ghost(pod))
+                columns.place(guests[-1], row)
+            return self._no_target(several)
+        finally:
+            for guest in guests:
+                columns.remove(guest)
+
+    def _leaving(
+        self, node: str, several: Sequence[tuple[MoveUnit, Sequence[PlanMove]]]
+    ) -> list[Pod]:
+        """Those that leave a node, and who keeps its room."""
+        row = self._columns.rows.get(node, -1)
+        leaving = [pod for unit, _ in several for pod in unit.pods if pod.node == node]
+        return leaving + ([self._kept[row]] if row in self._kept else [])
+
+    def _no_target(self, several: Sequence[tuple[MoveUnit, Sequence[PlanMove]]]) -> tuple[str, str]:
+        """Whose replacement has no room where it is to be held."""
         departed = 0
         try:
             for unit, together in several:
-                targets = {str(move.pod): columns.rows[move.target] for move in together}
+                targets = {str(move.pod): self._columns.rows[move.target] for move in together}
                 landed = move_unit.depart(self._landing, unit, functools.partial(self._at, targets))
                 if len(landed) < len(together):
                     moves = [move for _, others in several for move in others]
@@ -259,8 +313,6 @@ class PlanCheck:
             return "", ""
         finally:
             self._landing.take_back(departed)
-            if guest is not None:
-                columns.remove(guest)
 
     def _at(self, targets: Mapping[str, int], resident: Resident) -> int:
         """The row where a pod is to go; -1: it does not take it."""

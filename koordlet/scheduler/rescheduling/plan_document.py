@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from koordlet.model import moment, resources
-from koordlet.scheduler.rescheduling.move_plan import ACT, SHADOW, MovePlan, MoveState
+from koordlet.scheduler.rescheduling.move_plan import ACT, SHADOW, MovePlan
+from koordlet.scheduler.rescheduling.plan_status import MoveState
 
 
 def document(plan: MovePlan) -> dict[str, Any]:
@@ -21,9 +22,10 @@ def document(plan: MovePlan) -> dict[str, Any]:
         "reason": status.reason or None,
         "message": plan.fault or status.message or None,
         "mode": ACT if plan.acts else SHADOW,
-        "for": plan.wanted or None,
+        "for": (plan.wanted if plan.pod is None else str(plan.pod)) or None,
         "room": resources.canonical(plan.room) or None,
         "node": plan.node or None,
+        "members": [{"pod": str(place.pod), "node": place.node} for place in plan.members],
         "why": plan.reason or None,
         "created": moment.spell(plan.created),
         "began": moment.spell(status.began) if status.began else None,

@@ -1,7 +1,7 @@
 """The life of a MovePlan: one step, from what it is and what the cluster shows.
 
-Covers: phases, reasons, what is to be done. Pure. Does not cover: finding moves (``make_room``),
-the life of a single move (``migration.flow``), doing it (``loop.plan_controller``).
+Covers: phases, reasons, what is to be done. Pure. Does not cover: the actions as values
+(``plan_step``), finding moves (``make_room``), the life of a single move (``migration.flow``).
 
 ========= =========================================== ========= ================================
 from      seen                                        to        reason
@@ -16,6 +16,7 @@ Reserving ``ROOM_SECONDS`` are over                   Failed    NoRoom
 Moving    a move is over                              Moving    the next one may begin
 Moving    all are over, or its pod has the room       Done
 any       somebody else has changed what it is about  Failed    PodGone, PodMoved, BeneficiaryGone
+Moving    a place is not held any more                Failed    PlaceGone
 any       its pod has another node                    Aborted   NotNeeded
 any       a move failed                               Failed    that of the job
 any       its time is over                            Aborted   Timeout
@@ -36,92 +37,26 @@ Rules:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
-from koordlet.model.record import dataclass
 from koordlet.scheduler.migration import cleanup, flow
-from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
-from koordlet.scheduler.migration.room import JobReservation
-from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling import move_unit
-from koordlet.scheduler.rescheduling.move_plan import (
-    MovePhase,
-    MovePlan,
-    MoveState,
-    PlanMove,
-    PlanPhase,
-    PlanStatus,
-    PlanWorth,
+from koordlet.scheduler.migration.job import MigrationJob, Phase
+from koordlet.scheduler.rescheduling import move_unit, plan_places
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove
+from koordlet.scheduler.rescheduling.plan_status import MovePhase, MoveState, PlanPhase
+from koordlet.scheduler.rescheduling.plan_step import (
+    Action,
+    EndJob,
+    FindMoves,
+    MakeJob,
+    PlanPicture,
+    PlanStep,
+    ReleaseJob,
 )
 
 #: All room must be held within so many seconds.
 ROOM_SECONDS = 60.0
 _LONGEST = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class FindMoves:
-    """Look for the moves, and write them into the plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class HoldPlace:
-    """Create the reservation of the pod that is to fit, over the room of those that leave."""
-
-
-@dataclass(frozen=True, slots=True)
-class MakeJob:
-    """Create the job of a move."""
-
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseJob:
-    """Let a job evict its pod."""
-
-    job: MigrationJob
-
-
-@dataclass(frozen=True, slots=True)
-class EndJob:
-    """End a job that has evicted nobody."""
-
-    job: MigrationJob
-
-
-@dataclass(frozen=True, slots=True)
-class DropPlace:
-    """Delete the reservation of the pod that was to fit."""
-
-    room: JobReservation
-
-
-Action = FindMoves | HoldPlace | MakeJob | ReleaseJob | EndJob | DropPlace
-
-
-@dataclass(frozen=True, slots=True)
-class PlanStep:
-    """What a plan should be now, or what is to be done by what it is."""
-
-    status: PlanStatus
-    actions: tuple[Action, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanPicture:
-    """What plans see of the cluster."""
-
-    #: The living pod of a namespace and name.
-    pod: Callable[[PodRef], Pod | None]
-    job: Callable[[str], MigrationJob | None]
-    room: Callable[[str], JobReservation | None]
-    #: Why the moves of a plan could not be made now: reason and sentence; empty: they could.
-    check: Callable[[MovePlan], tuple[str, str]]
-    #: What a plan gains and costs.
-    worth: Callable[[MovePlan], PlanWorth | None] = lambda _plan: None
-    #: Why the last action of a plan was in vain, by its UID.
-    refusals: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def step(plan: MovePlan, picture: PlanPicture, now: float) -> PlanStep:
@@ -144,11 +79,6 @@ def step(plan: MovePlan, picture: PlanPicture, now: float) -> PlanStep:
         PlanPhase.MOVING: made.moving,
     }
     return phases[plan.status.phase]()
-
-
-def place_name(plan: MovePlan) -> str:
-    """The name of the reservation of its pod: there is never a second one."""
-    return f"plan-{plan.uid}"
 
 
 def has_left(job: MigrationJob, picture: PlanPicture) -> bool:
@@ -199,13 +129,7 @@ class _PlanStep:
             ends = job is not None and job.active and not job.aborts
             if job is not None and ends and not has_left(job, self._picture):
                 yield EndJob(job)
-        held = self._picture.room(place_name(self._plan))
-        if held is None or held.phase.over:
-            return
-        # While it waits, those whose room it takes over count as its owners.
-        wanted = self._plan.pod
-        if held.owner is None or wanted is None or held.owner.uid != wanted.uid:
-            yield DropPlace(held)
+        yield from plan_places.unused(self._plan, self._picture)
 
     # What may have changed.
 
@@ -219,20 +143,6 @@ class _PlanStep:
                 return "PodMoved", f"pod {move.pod} is on node {pod.node or 'none'} now"
         return "", ""
 
-    def _beneficiary(self) -> tuple[PlanPhase, str, str] | None:
-        """Why its pod needs no more room: it has it, or is not what it was."""
-        wanted = self._plan.pod
-        if wanted is None:
-            return None
-        pod = self._picture.pod(wanted)
-        if pod is None or wanted.uid not in {"", pod.uid}:
-            return PlanPhase.FAILED, "BeneficiaryGone", f"pod {wanted} is not there any more"
-        if pod.node and pod.node == self._plan.node and self._plan.status.began:
-            return PlanPhase.DONE, "", f"{wanted} has node {pod.node}"
-        if pod.node:
-            return PlanPhase.ABORTED, "NotNeeded", f"pod {wanted} has node {pod.node} already"
-        return None
-
     # Steps.
 
     def pending(self) -> PlanStep:
@@ -244,7 +154,7 @@ class _PlanStep:
     def checking(self) -> PlanStep:
         """Whether all moves could be made now; of a plan in shadow this is all."""
         plan = self._plan
-        if (over := self._beneficiary()) is not None:
+        if (over := plan_places.over(self._plan, self._picture)) is not None:
             return self.end(*over)
         if plan.status.reason == "Shadow" and not plan.acts:
             return PlanStep(plan.status)
@@ -270,11 +180,15 @@ class _PlanStep:
         """Hold room for all before anybody leaves (rule 2)."""
         plan = self._plan
         reason, why = self._changed(plan.moves)
-        over = self._beneficiary() or ((PlanPhase.FAILED, reason, why) if reason else None)
-        if over is not None:
+        if (over := plan_places.over(plan, self._picture)) is not None:
             return self.end(*over)
+        if reason:
+            return self.fail(reason, why)
         actions: list[Action] = []
-        lacking = [*self._roomless(actions), *self._placeless(actions)]
+        lacking = [
+            *self._roomless(actions),
+            *plan_places.lacking(plan, self._picture, actions),
+        ]
         lost = next((s for s in self._states if s.phase is MovePhase.FAILED), None)
         if lost is not None:
             return self.fail("NoRoom", lost.message)
@@ -298,18 +212,6 @@ class _PlanStep:
             if job is None or not job.status.node:
                 why = "" if job is None else job.status.message
                 yield _of(move, why or f"no room on node {move.target} yet")
-
-    def _placeless(self, actions: list[Action]) -> Iterator[str]:
-        """The pod that is to fit, while its place is not there."""
-        plan = self._plan
-        if plan.pod is None:
-            return
-        held = self._picture.room(place_name(plan))
-        if held is None:
-            actions.append(HoldPlace())
-        if held is None or not held.node or held.phase.over:
-            why = "" if held is None else held.message
-            yield f"{plan.pod}: {why or f'no place on node {plan.node} yet'}"
 
     def moving(self) -> PlanStep:
         """Let one move after the other begin, and those of a gang at once (rule 3)."""
@@ -347,22 +249,24 @@ class _PlanStep:
 
     def _stops(self, move: PlanMove) -> tuple[PlanPhase, str, str] | None:
         """Why the next move is not made: the world is another."""
-        over = self._beneficiary()
+        over = plan_places.over(self._plan, self._picture)
         if over is not None:
             return over
+        if why := plan_places.lost(self._plan, self._picture):
+            return PlanPhase.FAILED, "PlaceGone", why
         reason, why = self._changed((move,))
         return (PlanPhase.FAILED, reason, why) if reason else None
 
     def _arrived(self) -> PlanStep:
         """All moves are made: its pod takes the room."""
-        plan, over = self._plan, self._beneficiary()
+        plan, over = self._plan, plan_places.over(self._plan, self._picture)
         if plan.pod is None:
             made = f"room for {plan.wanted} was made on node {plan.node}"
             emptied = f"node {plan.node} has no pods that could move"
             return self.end(PlanPhase.DONE, "", made if plan.room else emptied)
         if over is not None:
             return self.end(*over)
-        return self._become(PlanPhase.MOVING, "", f"{plan.pod} waits for its place")
+        return self._become(PlanPhase.MOVING, "", f"{plan.wanted} waits for its place")
 
     def _see(self, place: int, job: MigrationJob) -> None:
         """The state of a move, by its job."""

@@ -8,7 +8,8 @@ Rules:
    else's from the moment when they are gone.
 2. It holds what the pod asks for, and at least what they free, so that it can take over all of it.
    What the pod does not take is free again once it is there.
-3. That of a plan lives somewhat longer than the plan, which deletes it in the end.
+3. It is no member of its pod's gang, whose scheduler would wait for it with the others.
+4. That of a plan lives somewhat longer than the plan, which deletes it in the end.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import Any
 
 from koordlet.kubeapi import kinds
 from koordlet.model import duration, resources
-from koordlet.scheduler.migration import job
+from koordlet.scheduler.migration import job, room
 from koordlet.scheduler.objects import requests, wire
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import Body
-from koordlet.scheduler.rescheduling import plan_flow
+from koordlet.scheduler.rescheduling import plan_places
 from koordlet.scheduler.rescheduling.move_plan import MovePlan
 from koordlet.scheduler.reservation import keys
 
@@ -38,10 +39,13 @@ _PLACING = (
 )
 
 
-def body(plan: MovePlan, pod: Body, asks: Pod, leaving: Sequence[Pod]) -> dict[str, Any]:
-    """The reservation of a plan for its pod."""
-    meta = {"name": plan_flow.place_name(plan), "annotations": {job.PLAN: plan.uid}}
-    return place(meta, plan.node, pod, asks, leaving, ttl=plan.ttl + _LONGER)
+def body(
+    plan: MovePlan, number: int, pod: Body, asks: Pod, leaving: Sequence[Pod]
+) -> dict[str, Any]:
+    """The reservation of a plan for one of its places."""
+    meta = {"name": plan_places.name(plan, number), "annotations": {job.PLAN: plan.uid}}
+    node = plan.places[number].node
+    return place(meta, node, pod, asks, leaving, ttl=plan.ttl + _LONGER)
 
 
 def place(
@@ -49,7 +53,8 @@ def place(
 ) -> dict[str, Any]:
     """A reservation for a pod, as the store has it, over the room of others on a node.
 
-    ``named``: its name, and annotations that say whose it is.
+    ``named``: its name, and annotations that say whose it is. Where nobody leaves, it holds what is
+    free.
     """
     meta, spec = wire.mapping(pod, "metadata"), wire.mapping(pod, "spec")
     freed = resources.total(each.pod_class.requests.real for each in leaving)
@@ -61,19 +66,26 @@ def place(
         "resources": {"requests": resources.canonical(asked)},
     }
     owner = {"kind": "Pod", "namespace": asks.namespace, "name": asks.name, "uid": asks.uid}
-    adopted = sorted(each.uid for each in leaving)
+    adopted = ",".join(sorted(each.uid for each in leaving))
+    adopts: dict[str, Any] = {
+        "preAllocation": True,
+        "preAllocationPolicy": {"enableMultiple": True},
+    }
     return {
         "apiVersion": kinds.RESERVATIONS.api_version,
         "kind": kinds.RESERVATIONS.name,
         "metadata": {
             **named,
-            "annotations": {**named["annotations"], keys.ADOPTS: ",".join(adopted)},
+            "annotations": {
+                **named["annotations"],
+                **({keys.ADOPTS: adopted} if adopted else {}),
+            },
         },
         "spec": {
             "template": {
                 "metadata": {
                     "namespace": asks.namespace,
-                    "labels": dict(wire.mapping(meta, "labels")),
+                    "labels": room.kept(wire.mapping(meta, "labels")),
                 },
                 "spec": {
                     **{key: spec[key] for key in _PLACING if key in spec},
@@ -83,8 +95,7 @@ def place(
             },
             "owners": [{"object": owner}],
             "allocateOnce": True,
-            "preAllocation": True,
-            "preAllocationPolicy": {"enableMultiple": True},
+            **(adopts if adopted else {}),
             "ttl": duration.text(ttl),
         },
     }

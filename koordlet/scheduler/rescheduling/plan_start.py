@@ -10,8 +10,9 @@ Rules:
    room for, and tried again after ``AGAIN`` seconds, whatever came of it; then a node is emptied
    each ``plans.consolidateEvery``.
 3. While a plan of its own moves pods, no other begins. A pod that had a plan waits as long again
-   for another, whatever came of it; one in shadow stands until its pod has a node, or, without
-   a pod, until the next one for the same takes its place.
+   for another, whatever came of it, and so does its gang, which has one at a time; one in shadow
+   stands until its pod has a node, or, without a pod, until the next one for the same takes its
+   place.
 4. Such a plan only shows (``plans.mode``), and its evictions are those of ``STARTER``: background,
    with the parts of budgets and the rates that bound a background mover.
 """
@@ -74,7 +75,8 @@ class PlanStart:
             return None
         pod = self._longest(refused, plans, wanted.make_room_after, now)
         if pod is not None:
-            self._tried[pod.uid] = now.steady
+            alike = (uid for uid, each in refused.items() if _whose(each) == _whose(pod))
+            self._tried |= dict.fromkeys(alike, now.steady)
             return DuePlan(pod)
         if refused:
             return None
@@ -92,14 +94,18 @@ class PlanStart:
     def _longest(
         self, refused: dict[str, Pod], plans: Sequence[MovePlan], after: float, now: Clock
     ) -> Pod | None:
-        planned = {
-            plan.pod.uid for plan in plans if plan.pod is not None and not plan.status.phase.over
-        }
+        standing = {plan.pod.uid for plan in plans if plan.pod and not plan.status.phase.over}
+        planned = {_whose(refused[uid]) for uid in standing if uid in refused}
         several = [
             (since, refused[uid].key, refused[uid])
             for uid, since in self._since.items()
-            if uid not in planned
+            if _whose(refused[uid]) not in planned
             and now.steady - since >= after
             and now.steady - self._tried.get(uid, -after) >= after
         ]
         return min(several, key=lambda each: each[:2])[2] if after and several else None
+
+
+def _whose(pod: Pod) -> str:
+    """The gang that has one plan at a time, or the pod itself."""
+    return pod.uid if pod.gang is None else pod.gang.key

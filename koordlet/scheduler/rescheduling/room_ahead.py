@@ -26,7 +26,9 @@ from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
+from koordlet.scheduler.rescheduling import gang_room
+from koordlet.scheduler.rescheduling.make_room import RoomPlanner
+from koordlet.scheduler.rescheduling.room_plan import RoomPlan
 
 #: No pod of a cluster is more important than room for whoever may come: budgets decide who moves.
 _PRIORITY = 2**31 - 1
@@ -67,6 +69,6 @@ def find(
 ) -> RoomPlan | str:
     """The cheapest plan for a pod, for room ahead, or that empties a node; or why there is none."""
     if pod is not None:
-        return RoomPlanner(state, limiter, mover).make_room(pod)
+        return gang_room.find(state, limiter, mover, pod)
     planner = RoomPlanner(state, limiter, mover, kept(state, limiter.settings.headroom, room))
     return planner.make_room(sized(room), rows(state, room)) if room else planner.empty_node()

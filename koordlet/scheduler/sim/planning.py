@@ -17,9 +17,9 @@ from koordlet.scheduler.disruption import headroom
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.rescheduling import move_unit, plan_check, room_ahead
-from koordlet.scheduler.rescheduling.make_room import RoomPlan
 from koordlet.scheduler.rescheduling.move_plan import PlanMove
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
+from koordlet.scheduler.rescheduling.room_plan import RoomPlan
 from koordlet.scheduler.sim.drain import Body, LimitedDump
 
 
@@ -40,12 +40,14 @@ def document(
         pod = room_ahead.sized(room)
     if isinstance(plan, str):
         nothing: dict[str, Any] = {"cost": None, "improvement": None, "moves": [], "proof": []}
+        nothing["members"] = []
         return {**wanted, "node": None, "why": plan, **nothing}
     moves = [PlanMove(_named(move.pod), move.origin, move.target) for move in plan.moves]
     worth = PlanCheck(scene.state, scene.limiter).worth(plan.node, moves)
     return {
         **wanted,
         "node": plan.node,
+        "members": [{"pod": each.key, "node": node} for each, node in plan.members],
         "why": None,
         "cost": round(plan.cost, 3),
         "improvement": worth.improvement,
@@ -63,7 +65,12 @@ def document(
             }
             for move in plan.moves
         ],
-        "proof": [*_proof(scene.state.columns, plan, pod), *_gangs(scene.state, plan)],
+        "proof": [
+            *_proof(scene.state.columns, plan),
+            *_ends(scene.state.columns, plan, pod),
+            *_gangs(scene.state, plan),
+            *_waits(scene.state, plan, pod),
+        ],
     }
 
 
@@ -71,9 +78,8 @@ def _named(pod: Pod) -> PodRef:
     return PodRef(pod.namespace, pod.name, pod.uid)
 
 
-def _proof(columns: Columns, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:
-    """Why a plan is safe at every prefix, and what it gains."""
-    freed: dict[str, int] = {}
+def _proof(columns: Columns, plan: RoomPlan) -> Iterator[str]:
+    """Why a plan is safe at every prefix."""
     for place, move in enumerate(plan.moves):
         before = [each for each in plan.moves[:place] if each.target == move.target]
         held = resources.total(each.pod.pod_class.requests.real for each in before)
@@ -91,22 +97,47 @@ def _proof(columns: Columns, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:
             f"{place + 1}. {move.target} has {_spelled(free)} free{once}, and {move.pod.key} asks"
             f" for {_spelled(asks)}: room is held there while it still runs on {move.origin}"
         )
-        if move.origin != plan.node:
-            continue
-        freed = resources.total((freed, asks))
     whole = ", or after those of a gang" if any(move.gang for move in plan.moves) else ""
     yield (
         f"stopped after any move{whole}, each pod runs where it was or where room was held for it;"
         " nobody else moves, and nobody is evicted before its room is there"
     )
+
+
+def _ends(columns: Columns, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:
+    """What the plan gains."""
     if pod is None:
-        yield f"in the end {plan.node} has only what belongs to it: {_spelled(freed)} are free more"
+        freed = _spelled(_freed(plan, plan.node))
+        yield f"in the end {plan.node} has only what belongs to it: {freed} are free more"
         return
-    asked = pod.pod_class.requests.real
-    after = resources.total((_free(columns, plan.node), freed))
-    left = {name: after.get(name, 0) for name in asked}
-    room = _spelled(left)
-    yield f"in the end {plan.node} has {room} free, and {pod.key} asks for {_spelled(asked)}"
+    taken: dict[str, dict[str, int]] = {}
+    for each, node in ((pod, plan.node), *plan.members):
+        asked = each.pod_class.requests.real
+        after = resources.total((_free(columns, node), _freed(plan, node)))
+        before = taken.get(node, {})
+        room = _spelled({name: after.get(name, 0) - before.get(name, 0) for name in asked})
+        taken[node] = resources.total((before, asked))
+        yield f"in the end {node} has {room} free, and {each.key} asks for {_spelled(asked)}"
+
+
+def _freed(plan: RoomPlan, node: str) -> dict[str, int]:
+    """What the moves free of a node."""
+    leaving = (move.pod for move in plan.moves if move.origin == node)
+    return resources.total(each.pod_class.requests.real for each in leaving)
+
+
+def _waits(state: ClusterState, plan: RoomPlan, pod: Pod | None) -> Iterator[str]:
+    """What a gang that waits whole gets."""
+    entry = None if pod is None else state.gangs.of(pod)
+    if not plan.members or entry is None or entry.gang is None:
+        return
+    key, node = entry.gang.topology_key, state.node(state.columns.rows[plan.node])
+    where = f", within {key}={node.labels[key]}" if key else ""
+    yield (
+        f"gang {entry.gang.id} needs {entry.gang.min} members on nodes and has"
+        f" {len(entry.bound)}: room for all {1 + len(plan.members)} is held before anybody"
+        f" leaves{where}, and none is kept for a part of them"
+    )
 
 
 def _gangs(state: ClusterState, plan: RoomPlan) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi.node_avoidances import Avoidance
 from koordlet.scheduler.disruption import answers
 from koordlet.scheduler.loop import event_messages, evictions, runner
 from koordlet.scheduler.objects.pods import Pod
@@ -265,16 +266,29 @@ def test_a_mover_that_only_watches_sends_nothing_and_debits_its_shadow(ram: Path
 
 
 def test_who_does_not_lead_evicts_nobody(ram: Path) -> None:
-    """Neither request nor debit, and no event: the leader decides."""
+    """Neither request nor debit, no event and no entry: the leader decides."""
 
     async def body() -> None:
         async with scene(ram, over_http=False) as stage:
+            written: list[str] = []
+
+            async def avoid(node: str, _entry: Avoidance) -> tuple[Avoidance, ...]:
+                written.append(node)
+                return ()
+
             stage.evictions = evictions.Evictions(
                 stage.world.client, stage.loop.disruptions.limiter, stage.loop.core.measures,
-                stage.loop.evictions.events, stage.loop.now, leads=lambda: False,
+                stage.loop.evictions.events, stage.loop.now, leads=lambda: False, avoid=avoid,
             )  # fmt: skip
             assert (await stage.evict()).reason == "NotLeading"
             assert stage.entries() == []
+            pod = await stage.pod()
+            await stage.evictions.remove(pod)
+            request = evictions.EvictionRequest(
+                pod=pod, mover=MOVER, cause="Rebalanced", reason="too full", avoid_seconds=60.0
+            )
+            await stage.evictions.keep_away(request)
+            assert written == []
             assert "deletionTimestamp" not in (await stage.world.pods())["a"]["metadata"]
 
     schedulers.run(body())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
-from koordlet.kubeapi import kinds, objects, pod_groups
+from koordlet.kubeapi import kinds, node_avoidances, objects, pod_groups
 from koordlet.model import errors
 from koordlet.rpc import client as rpc_client
 from koordlet.rpc import moving, server
@@ -151,6 +151,31 @@ def test_what_cannot_be_moved_is_named(ram: Path) -> None:
                 with pytest.raises(errors.HostError, match=words):
                     await asyncio.to_thread(ask, node, pod)
             await cluster.comes(([], [], False))
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize(("avoid", "seconds"), [(None, [3600.0]), (0.0, [])])
+def test_workload_avoids_the_node_for_as_long_as_usual_unless_it_is_said(
+    ram: Path, avoid: float | None, seconds: list[float]
+) -> None:
+    """0: not at all, and the field is absent then where it is not said."""
+
+    async def body() -> None:
+        async with standalone(ram, pods=1) as (cluster, where):
+
+            def ask(avoid: float | None) -> list[str]:
+                with rpc_client.MovesClient(where) as client:
+                    request = moving.MoveRequest(pod="d/web-1", avoid=avoid)
+                    return [move.state for move in client.move(request)]
+
+            for bad in (float("nan"), -1.0, 90_000.0):
+                with pytest.raises(errors.HostError, match="is no time to avoid a node"):
+                    await asyncio.to_thread(ask, bad)
+            assert (await asyncio.to_thread(ask, avoid))[-1] == "Moved"
+            listing = await objects.collect(cluster.world.store.list(kinds.NODE_AVOIDANCES))
+            several = [node_avoidances.node_avoidance(body).entries for body in listing.items]
+            assert [each.until - each.since for entries in several for each in entries] == seconds
 
     schedulers.run(body())
 

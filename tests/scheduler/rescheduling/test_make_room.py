@@ -11,7 +11,8 @@ import pytest
 from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.objects.decoder import Decoder
-from koordlet.scheduler.rescheduling.make_room import RoomPlan, RoomPlanner
+from koordlet.scheduler.rescheduling.make_room import RoomPlanner
+from koordlet.scheduler.rescheduling.room_plan import RoomPlan
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import clusters, gangs
 from tests.kit.descheduling import NOW, node, pod

@@ -11,10 +11,10 @@ from koordlet.report.crds import move_plan as schema
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.rescheduling import move_plan
-from koordlet.scheduler.rescheduling.move_plan import (
+from koordlet.scheduler.rescheduling.move_plan import PlanMove
+from koordlet.scheduler.rescheduling.plan_status import (
     MovePhase,
     MoveState,
-    PlanMove,
     PlanPhase,
     PlanStatus,
     PlanWorth,
@@ -63,6 +63,17 @@ def test_a_plan_for_room_ahead_has_the_size_that_is_wanted() -> None:
     schema.MovePlanSchema.model_validate({"spec": spec})
 
 
+def test_a_plan_for_a_gang_has_a_place_for_each_member() -> None:
+    """The pod that is asked for is the first; who leaves a node leaves it to the first place."""
+    others = [move_plan.PlanPlace(PodRef("d", f"k{n}", f"u{n}"), f"n{n}") for n in (1, 3)]
+    spec = move_plan.moves_patch("n1", MOVES, BIG, others)["spec"]
+    plan = move_plan.decode({"metadata": {"name": "p"}, "spec": spec})
+    assert plan.places == (move_plan.PlanPlace(BIG, "n1"), *others)
+    assert plan.wanted == "d/big and 2 more of its gang"
+    assert [plan.leaving(number) for number in range(3)] == [[MOVES[0]], [], [MOVES[1]]]
+    schema.MovePlanSchema.model_validate({"spec": spec})
+
+
 def test_a_plan_only_shows_unless_it_says_that_it_acts() -> None:
     """The object's default; and a time of its own."""
     plan = move_plan.decode({"metadata": {"name": "p"}, "spec": {}})
@@ -70,6 +81,14 @@ def test_a_plan_only_shows_unless_it_says_that_it_acts() -> None:
 
 
 MOVE: dict[str, Any] = {"pod": {"namespace": "d", "name": "a"}, "from": "n1", "to": "n2"}
+MEMBER = {"namespace": "d", "name": "k", "node": "n1"}
+
+
+def ganged(*members: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A specification for a pod and others of its gang."""
+    pod = {"namespace": "d", "name": "big"}
+    usual = {"node": "n1", "moves": [MOVE], "for": {"pod": pod, "members": list(members)}}
+    return {**usual, **spec}
 
 
 @pytest.mark.parametrize(
@@ -88,6 +107,12 @@ MOVE: dict[str, Any] = {"pod": {"namespace": "d", "name": "a"}, "from": "n1", "t
         ({"moves": [{**MOVE, "after": [0]}]}, "spec.moves[0].after names places of moves before"),
         ({"moves": [MOVE, MOVE]}, "spec.moves[1]: pod d/a is moved by another move"),
         ({"moves": [{**MOVE, "pod": {}}]}, "spec.moves[0].pod needs a namespace and a name"),
+        ({"for": {"room": {"cpu": 1}, "members": []}}, "spec.for has members and room; one of"),
+        (ganged(MEMBER, node="", moves=[]), "spec.for.members needs spec.moves; without moves"),
+        (ganged({"name": "k", "node": "n"}), "spec.for.members[0] needs a namespace and a name"),
+        (ganged({**MEMBER, "node": ""}), "spec.for.members[0] needs a node, where it is to fit"),
+        (ganged(MEMBER, MEMBER), "spec.for.members[1]: pod d/k is there twice"),
+        (ganged({**MEMBER, "name": "big"}), "spec.for.members[0]: pod d/big is there twice"),
         ({"ttl": "0s"}, "spec.ttl: a time above 0 is needed"),
         ({"ttl": "soon"}, "spec.ttl: "),
         ({"moves": "all"}, "moves is not a list"),
@@ -110,6 +135,13 @@ def test_more_moves_than_one_plan_may_have_are_refused() -> None:
     ]
     plan = move_plan.read({"metadata": {"name": "p"}, "spec": {"moves": several}})
     assert plan.fault == "spec.moves has more than 32 moves"
+
+
+def test_more_members_than_one_plan_may_have_are_refused() -> None:
+    """The pod is one of them."""
+    several = [{**MEMBER, "name": f"k{n}"} for n in range(kinds.MOST_MOVES)]
+    plan = move_plan.read({"metadata": {"name": "p"}, "spec": ganged(*several)})
+    assert plan.fault == "spec.for is for more than 32 pods"
 
 
 def test_its_jobs_have_names_of_their_own_for_each_plan_that_ever_had_the_name() -> None:

@@ -12,9 +12,10 @@ from koordlet.scheduler.migration import flow as job_flow
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling import plan_flow
-from koordlet.scheduler.rescheduling.move_plan import MovePhase, MovePlan, PlanMove, PlanPhase
-from koordlet.scheduler.rescheduling.plan_flow import PlanPicture
+from koordlet.scheduler.rescheduling import plan_flow, plan_places, plan_step
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove
+from koordlet.scheduler.rescheduling.plan_status import MovePhase, PlanPhase
+from koordlet.scheduler.rescheduling.plan_step import PlanPicture
 from koordlet.scheduler.reservation.spec import Condition
 from tests.scheduler.migration.test_flow import NOW, Killed, pod
 
@@ -50,7 +51,7 @@ class Cluster:
         return PlanPicture(
             pod=lambda ref: self.pods.get(ref.name),
             job=self.jobs.get,
-            room=lambda name: self.place if name == plan_flow.place_name(self.plan) else None,
+            room=lambda name: self.place if name == plan_places.name(self.plan) else None,
             check=lambda _: self.objection,
         )
 
@@ -69,25 +70,25 @@ class Cluster:
             if killed:
                 raise Killed
 
-    def _act(self, action: plan_flow.Action) -> None:
+    def _act(self, action: plan_step.Action) -> None:
         match action:
-            case plan_flow.FindMoves():
+            case plan_step.FindMoves():
                 self.plan = dataclasses.replace(self.plan, moves=MOVES)
-            case plan_flow.HoldPlace():
+            case plan_step.HoldPlace(_):
                 if self.place is None:
-                    name = plan_flow.place_name(self.plan)
+                    name = plan_places.name(self.plan)
                     self.place = JobReservation(name=name, uid="r", node="n1", owner=MOVES[0].pod)
                     self.log.append("hold")
-            case plan_flow.MakeJob(place):
+            case plan_step.MakeJob(place):
                 self._make(place)
-            case plan_flow.ReleaseJob(job):
+            case plan_step.ReleaseJob(job):
                 gang = [each for each in self.jobs.values() if each.leader == job.name]
                 assert not any(each.waits for each in gang), "the one that leads is the last"
                 self._put(dataclasses.replace(self.jobs[job.name], waits=False))
-            case plan_flow.EndJob(job):
+            case plan_step.EndJob(job):
                 ended = dataclasses.replace(job.status, phase=Phase.ABORTED)
                 self._put(dataclasses.replace(job, aborts=True, status=ended))
-            case plan_flow.DropPlace(_):
+            case plan_step.DropPlace(_):
                 self.place = None
 
     def _make(self, place: int) -> None:

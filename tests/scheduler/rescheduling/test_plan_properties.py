@@ -1,7 +1,8 @@
 """A long random walk of plans: each eviction has its room, one pod or gang is down at a time.
 
 Covers: plans by the real search and check, the real steps of plans and of their jobs, each killed
-anywhere, among strangers who take whatever is free, budgets as a server keeps them, and a gang.
+anywhere, among strangers who take whatever is free, budgets as a server keeps them, a gang that
+moves, and gangs that wait.
 Does not cover: stores (``loop.test_plan_controller``), ledgers (``test_ledger_properties``).
 """
 
@@ -10,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,13 +20,12 @@ from koordlet.scheduler.migration import room as job_rooms
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling import plan_flow
-from koordlet.scheduler.rescheduling.make_room import RoomPlanner
-from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPhase, PlanStatus
-from koordlet.scheduler.rescheduling.plan_check import PlanCheck
+from koordlet.scheduler.rescheduling import plan_flow, plan_places, plan_step, room_ahead
+from koordlet.scheduler.rescheduling.move_plan import MovePlan, PlanMove, PlanPlace
+from koordlet.scheduler.rescheduling.plan_check import MOVER, PlanCheck
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.plan_step import Action
 from koordlet.scheduler.reservation import spec
-from koordlet.scheduler.sim.drain import LimitedDump
-from tests.kit import descheduling
 from tests.kit.crowded_cluster import (
     CPUS,
     GANG,
@@ -35,129 +34,86 @@ from tests.kit.crowded_cluster import (
     REPLICAS,
     SIZES,
     STRANGER,
+    TOGETHER,
     WAITS,
-    Crowd,
     app,
 )
+from tests.kit.held_rooms import HeldRooms
 
 TTL = 120.0
 LARGE = frozenset("cdef")
 
 
-class Walk(Crowd):
+class Walk(HeldRooms):
     """A cluster, its plans and their jobs, and one step of somebody after the other."""
 
-    def __init__(self, seed: int, staying: frozenset[str]) -> None:
+    def __init__(self, seed: int, staying: frozenset[str], ganged: float) -> None:
+        """``ganged``: how many of those that wait are gangs."""
         super().__init__(staying)
-        self._random = random.Random(seed)
-        self.rooms: dict[str, JobReservation] = {}
-        self.jobs: dict[str, MigrationJob] = {}
-        self.plans: dict[str, MovePlan] = {}
+        self._random, self._ganged = random.Random(seed), ganged
         #: How plans ended, and how often a pod of each workload was evicted.
         self.ends: list[str] = []
+        self.gangs = 0
         self.evictions: Counter[str] = Counter()
         for pod in self.pods.values():
             self._schedule(pod)
             pod.ready = bool(pod.node)
 
-    # Amounts.
-
-    def _leaving(self, plan: MovePlan) -> Iterator[Pod]:
-        """Those whose room the place of a plan takes over, while they are there."""
-        for move in plan.moves:
-            pod = self.pods.get(move.pod.name)
-            if move.origin == plan.node and pod is not None and pod.uid == move.pod.uid:
-                yield pod
-
-    def _plan_of(self, held: JobReservation) -> MovePlan:
-        """The plan that holds a room, by a job or as the place of its pod."""
-        return next(
-            plan
-            for plan in self.plans.values()
-            if held.name == plan_flow.place_name(plan)
-            or (held.job and self.jobs[held.job].plan == plan.uid)
-        )
-
-    def _holds(self, held: JobReservation) -> int:
-        """The CPUs that a reservation keeps from everybody else."""
-        if held.owner is not None or held.phase.over:
-            return 0
-        if held.job:
-            return self.size(self.jobs[held.job].pod.name)
-        plan = self._plan_of(held)
-        assert plan.pod is not None
-        freed = sum(self.size(m.pod.name) for m in plan.moves if m.origin == plan.node)
-        there = sum(self.size(pod.name) for pod in self._leaving(plan))
-        return max(self.size(plan.pod.name), freed) - there
-
-    def free(self, node: str) -> int:
-        """What nobody has or holds of a node."""
-        pods = sum(self.size(pod.name) for pod in self.pods.values() if pod.node == node)
-        return CPUS - pods - sum(self._holds(r) for r in self.rooms.values() if r.node == node)
-
-    def scene(self) -> LimitedDump:
-        """The cluster as the search sees it: reservations are pods that belong to their node."""
-        bodies = self.bodies() + [
-            descheduling.pod(f"room-{held.name}", held.node, cpu=str(much), owner="DaemonSet/room")
-            for held in self.rooms.values()
-            if held.node and (much := self._holds(held))
-        ]
-        return LimitedDump(bodies, self.now)
-
     # Plans and their jobs.
-
-    def _pod(self, ref: PodRef) -> Pod | None:
-        return self.pods.get(ref.name)
 
     def _check(self, plan: MovePlan) -> tuple[str, str]:
         scene = self.scene()
-        pod = None if plan.pod is None else self._pod(plan.pod)
-        return PlanCheck(scene.state, scene.limiter).objection(pod, plan.node, plan.moves)
+        pods = [self.pods[place.pod.name] for place in plan.places]
+        members = [(self.pods[place.pod.name], place.node) for place in plan.members]
+        check = PlanCheck(scene.state, scene.limiter)
+        return check.objection(pods[0] if pods else None, plan.node, plan.moves, members)
 
     def plan_step(self, plan: MovePlan) -> None:
         """One step of a plan, perhaps killed on the way, or done twice."""
-        picture = plan_flow.PlanPicture(
-            pod=self._pod, job=self.jobs.get, room=self.rooms.get, check=self._check
+        picture = plan_step.PlanPicture(
+            pod=self.pod, job=self.jobs.get, room=self.rooms.get, check=self._check
         )
         made = plan_flow.step(plan, picture, self.now)
         if made.status != plan.status:
             if made.status.phase.over:
                 self.ends.append(made.status.reason or made.status.phase)
+            if made.status.phase is PlanPhase.DONE:
+                assert all(self.pods[p.pod.name].node == p.node for p in plan.places)
+                self.gangs += bool(plan.members)
             self.plans[plan.name] = dataclasses.replace(plan, status=made.status)
             return
         for action in made.actions:
             for _ in range(self._random.choice((0, 1, 1, 1, 2))):
                 self._act(plan, action)
 
-    def _act(self, plan: MovePlan, action: plan_flow.Action) -> None:
-        writes = not isinstance(action, plan_flow.FindMoves)
+    def _act(self, plan: MovePlan, action: Action) -> None:
+        writes = not isinstance(action, plan_step.FindMoves)
         assert plan.acts or not writes, "a plan in shadow writes nothing but what it would do"
         match action:
-            case plan_flow.FindMoves():
+            case plan_step.FindMoves():
                 self._find(plan)
-            case plan_flow.HoldPlace():
-                name = plan_flow.place_name(plan)
+            case plan_step.HoldPlace(number):
+                name = plan_places.name(plan, number)
                 self.rooms.setdefault(name, JobReservation(name=name, uid=name))
-            case plan_flow.MakeJob(place):
+            case plan_step.MakeJob(place):
                 name, move, leader = plan.job(place), plan.moves[place], plan.leader(place)
                 made = MigrationJob(name=name, uid=name, pod=move.pod, created=self.now,
                                     plan=plan.uid, waits=True, ttl=None if leader else TTL + 60,
                                     leader=leader, whole_gang=bool(move.gang) > bool(leader),
                                     status=JobStatus(phase=Phase.RUNNING))  # fmt: skip
                 self.jobs.setdefault(name, made)
-            case plan_flow.ReleaseJob(job):
+            case plan_step.ReleaseJob(job):
                 self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], waits=False)
-            case plan_flow.EndJob(job):
+            case plan_step.EndJob(job):
                 self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], aborts=True)
-            case plan_flow.DropPlace(held):
+            case plan_step.DropPlace(held):
                 self.rooms.pop(held.name, None)
 
     def _find(self, plan: MovePlan) -> None:
-        scene, pod = self.scene(), None if plan.pod is None else self._pod(plan.pod)
-        planner = RoomPlanner(scene.state, scene.limiter)
+        scene, pod = self.scene(), None if plan.pod is None else self.pod(plan.pod)
         answer: Any = "it is gone or placed"
         if pod is None or not pod.node:
-            answer = planner.empty_node() if pod is None else planner.make_room(pod)
+            answer = room_ahead.find(scene.state, scene.limiter, MOVER, pod, {})
         if isinstance(answer, str):
             ended = PlanStatus(phase=PlanPhase.FAILED, reason="NoPlan", message=answer)
             self.plans[plan.name] = dataclasses.replace(plan, status=ended)
@@ -167,7 +123,13 @@ class Walk(Crowd):
             PlanMove(PodRef("default", m.pod.name, m.pod.uid), m.origin, m.target, m.after, m.gang)
             for m in answer.moves
         )
-        self.plans[plan.name] = dataclasses.replace(plan, node=answer.node, moves=moves)
+        members = tuple(
+            PlanPlace(PodRef(pod.namespace, pod.name, pod.uid), node)
+            for pod, node in answer.members
+        )
+        self.plans[plan.name] = dataclasses.replace(
+            plan, node=answer.node, moves=moves, members=members
+        )
 
     def job_step(self, job: MigrationJob) -> None:
         """One step of a job, perhaps killed after any write."""
@@ -175,7 +137,7 @@ class Walk(Crowd):
         def members(controller: tuple[str, str, str]) -> list[Pod]:
             return [pod for pod in self.pods.values() if app(pod.name) == controller[2]]
 
-        picture = flow.Picture(pod=self._pod, room=self.rooms.get, members=members, gang=self._gang)
+        picture = flow.Picture(pod=self.pod, room=self.rooms.get, members=members, gang=self._gang)
         made = flow.step(job, picture, self.now)
         self.jobs[job.name] = dataclasses.replace(job, status=made.status)
         for action in made.actions:
@@ -187,7 +149,7 @@ class Walk(Crowd):
         """How far the gang of a job is."""
         if job.leader:
             leader = self.jobs.get(job.leader)
-            return gang.follow(job, self.jobs, None if leader is None else self._pod(leader.pod))
+            return gang.follow(job, self.jobs, None if leader is None else self.pod(leader.pod))
         members = [pod for pod in self.pods.values() if app(pod.name) == GANG]
         return gang.lead(job, self.jobs.values(), members) if job.whole_gang else gang.ALONE
 
@@ -215,7 +177,7 @@ class Walk(Crowd):
         if pod.terminating or self.pods.get(pod.name) is not pod:
             return
         held = self.rooms[job.reservation]
-        plan = self._plan_of(held)
+        plan, _ = self.plan_of(held)
         place = next(n for n, _ in enumerate(plan.moves) if plan.job(n) == job.name)
         move = plan.moves[place]
         assert plan.acts
@@ -227,11 +189,11 @@ class Walk(Crowd):
             assert known is not None or (other.after and number > place)
             if known is not None and number < place and not (move.gang and other.gang == move.gang):
                 assert known.status.phase is Phase.SUCCEEDED, "one after the other"
-            elif known is not None and not other.after:
+            elif known is not None and not other.after and not plan.status.phase.over:
                 assert self.rooms[known.reservation].node == other.target, "room for all first"
-        if plan.pod is not None:
-            # Where the plan is over meanwhile, its place is given back.
-            assert plan.status.phase.over or self.rooms[plan_flow.place_name(plan)].node
+        for number in range(len(plan.places)):
+            # Where the plan is over meanwhile, its places are given back, and the other rooms.
+            assert plan.status.phase.over or self.rooms[plan_places.name(plan, number)].node
         workload = app(pod.name)
         assert bool(move.gang) is (workload == GANG)
         if self.up(workload) - pod.up >= LEAST_UP[workload]:
@@ -242,30 +204,42 @@ class Walk(Crowd):
     # What everybody else does.
 
     def _schedule(self, pod: Pod) -> None:
-        """A pod takes the room that is held for it, or what is free."""
+        """A pod gets a node; of a gang that waits all do, or none."""
+        before = dict(self.rooms)
+        several = [each for each in self.siblings(pod) or [pod] if not each.node]
+        whole = len(self.siblings(pod)) in {0, TOGETHER}
+        if not whole or all(map(self._take, several)):
+            return
+        self.rooms = before
+        for each in several:
+            each.node = each.draws_on = ""
+
+    def _take(self, pod: Pod) -> bool:
+        """Whether a pod has got the room that is held for it, or what is free."""
         ref = PodRef(pod.namespace, pod.name, pod.uid)
+        plan, number = self.place_of(ref) or (None, 0)
+        waits = plan is not None and self.leaving(plan, number)
         for held in self.rooms.values():
-            plan = next((p for p in self.plans.values() if p.pod == ref), None)
-            waits = plan is not None and next(self._leaving(plan), None) is not None
-            own = plan is not None and held.name == plan_flow.place_name(plan) and not waits
+            own = plan is not None and held.name == plan_places.name(plan, number) and not waits
             theirs = held.controller == ("default", "ReplicaSet", app(pod.name)) and not held.closed
             if (own or theirs) and held.node and held.owner is None and not held.phase.over:
                 pod.node, pod.draws_on = held.node, held.uid
                 self._change(held.name, owner=ref, phase=spec.Phase.SUCCEEDED)
-                return
+                return True
         several = [node for node in NODES if self.free(node) >= self.size(pod.name)]
-        if several:
-            pod.node = self._random.choice(several)
+        pod.node = self._random.choice(several) if several else ""
+        return bool(several)
 
     def _reserve(self, held: JobReservation) -> None:
         """A reservation gets its node, where that has room for it."""
-        plan = self._plan_of(held)
+        plan, number = self.plan_of(held)
         targets = {plan.job(place): move.target for place, move in enumerate(plan.moves)}
-        node = targets.get(held.job, plan.node)
+        node = targets[held.job] if held.job else plan.places[number].node
         places = [r for r in self.rooms.values() if not r.job and r.owner is None]
-        if not held.job and any(place.node == node for place in places):
+        takes_over = not held.job and plan.leaving(number)
+        if takes_over and any(place.node == node for place in places):
             return  # those who leave leave their room to one of them
-        if self.free(node) >= self._holds(held):
+        if self.free(node) >= self.holds(held):
             self._change(held.name, node=node, phase=spec.Phase.AVAILABLE)
 
     def _clean(self) -> None:
@@ -277,11 +251,12 @@ class Walk(Crowd):
             if held.expires is not None and self.now >= held.expires and not held.phase.over:
                 self._change(held.name, phase=spec.Phase.FAILED)
         for plan in list(self.plans.values()):
-            place = self.rooms.get(plan_flow.place_name(plan))
+            names = [plan_places.name(plan, number) for number in range(len(plan.places))]
+            places = [self.rooms[name] for name in names if name in self.rooms]
             jobs = [job for job in self.jobs.values() if job.plan == plan.uid]
-            waits = any(job.active for job in jobs) or (place is not None and place.owner is None)
+            waits = any(j.active for j in jobs) or any(place.owner is None for place in places)
             if plan.status.phase.over and not waits:
-                for name in (plan_flow.place_name(plan), *(job.uid for job in jobs)):
+                for name in (*names, *(job.uid for job in jobs)):
                     self.rooms.pop(name, None)
                     self.jobs.pop(name, None)
                 del self.plans[plan.name]
@@ -301,7 +276,7 @@ class Walk(Crowd):
                 self.go(choose.choice(gone))
 
     def _may_go(self, pod: Pod) -> bool:
-        planned = any(plan.pod and plan.pod.uid == pod.uid for plan in self.plans.values())
+        planned = self.place_of(PodRef(pod.namespace, pod.name, pod.uid)) is not None
         waits = app(pod.name) == WAITS and (not planned or self._random.random() < 0.01)
         return waits or app(pod.name) == STRANGER
 
@@ -309,7 +284,12 @@ class Walk(Crowd):
         ref, choose = None, self._random
         least = min(CPUS, max(map(self.free, NODES)) + 1)
         if choose.random() < 0.8:
-            self.create(f"{WAITS}-{choose.randint(least, CPUS)}", WAITS)
+            sizes = [choose.randint(least, CPUS)]
+            gang = f"w{self.made}" if self._ganged and choose.random() < self._ganged else ""
+            if gang:  # the others are smaller: half of it would fit at times
+                sizes = [least, *(choose.randint(1, least) for _ in range(TOGETHER - 1))]
+            for size in sizes:
+                self.create(f"{WAITS}-{size}", WAITS, gang)
             ref = PodRef("default", list(self.pods)[-1], list(self.pods.values())[-1].uid)
         self.made += 1
         name, acts = f"p{self.made}", choose.random() < 0.8
@@ -361,9 +341,11 @@ class Walk(Crowd):
                 assert (leaves, job.waits) == (True, False), job.status
 
 
-def walked(seed: int, steps: int, staying: frozenset[str] = frozenset()) -> Walk:
+def walked(
+    seed: int, steps: int, staying: frozenset[str] = frozenset(), *, ganged: float = 0.0
+) -> Walk:
     """A walk of so many steps, and then until all is quiet: everybody was served."""
-    walk, whole = Walk(seed, staying), dict.fromkeys(SIZES, REPLICAS)
+    walk, whole = Walk(seed, staying, ganged), dict.fromkeys(SIZES, REPLICAS)
     for _ in range(steps):
         walk.step()
     for plan in walk.plans.values():
@@ -393,8 +375,15 @@ def test_no_prefix_of_a_plan_splits_a_gang(seed: int) -> None:
     assert walk.evictions[GANG] > REPLICAS
 
 
+@pytest.mark.parametrize("seed", [2, 5])
+def test_no_prefix_of_a_plan_keeps_room_for_half_a_gang_that_waits(seed: int) -> None:
+    """Nobody is evicted before all members have places; once it is done, all have their nodes."""
+    walk = walked(seed, 6000, ganged=0.8)
+    assert walk.evictions.total() > walk.gangs > 1
+
+
 @pytest.mark.soak
 def test_no_prefix_of_a_plan_loses_capacity_in_a_hundred_thousand_steps() -> None:
     """As above; plans end in most of their ways."""
-    walk = walked(0, 100_000)
+    walk = walked(0, 100_000, ganged=0.3)
     assert {"Done", "NoPlan", "NoRoom", "Aborted", "NotNeeded"} <= set(walk.ends)

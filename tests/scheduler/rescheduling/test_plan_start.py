@@ -8,8 +8,10 @@ from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.objects.pods import Pod
-from koordlet.scheduler.rescheduling.move_plan import STARTER, MovePlan, PlanPhase, PlanStatus
+from koordlet.scheduler.rescheduling.move_plan import STARTER, MovePlan
 from koordlet.scheduler.rescheduling.plan_start import DuePlan, PlanStart
+from koordlet.scheduler.rescheduling.plan_status import PlanPhase, PlanStatus
+from tests.kit import gangs
 from tests.scheduler.migration.test_flow import pod
 
 WANTED = PlanSettings(make_room_after=600.0, consolidate_every=3600.0)
@@ -45,6 +47,18 @@ def test_the_pod_that_has_waited_longest_comes_first_and_not_before_its_time() -
     over = [plan(old, phase="Failed"), plan(young, phase="Failed")]
     assert start.due([old, young], over, WANTED, at(1199)) is None
     assert start.due([old, young], over, WANTED, at(1200)) == DuePlan(old)
+
+
+def test_a_gang_has_one_plan_at_a_time_whichever_of_its_pods_it_is_for() -> None:
+    """It makes room for all of it; and the gang waits as long again."""
+    start, several = PlanStart(), [gangs.decoded(gangs.member(name, "g", 2)) for name in "ab"]
+    for each in several:
+        each.stored_condition = ("Unschedulable", "no room", "")
+    start.due(several, [], WANTED, at(0))
+    assert start.due(several, [], WANTED, at(600)) == DuePlan(several[0])
+    assert start.due(several, [plan(several[0])], WANTED, at(1300)) is None
+    assert start.due(several, [], WANTED, at(1199)) is None
+    assert start.due(several, [], WANTED, at(1200)) == DuePlan(several[0])
 
 
 def test_while_a_plan_of_its_own_moves_pods_no_other_begins() -> None:

@@ -12,9 +12,9 @@ from koordlet.scheduler.disruption.headroom import Headroom
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import plan_check, room_ahead
-from koordlet.scheduler.rescheduling.make_room import RoomPlan
 from koordlet.scheduler.rescheduling.move_plan import PlanMove
 from koordlet.scheduler.rescheduling.plan_check import PlanCheck
+from koordlet.scheduler.rescheduling.room_plan import RoomPlan
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit.descheduling import NOW, node, pod
 

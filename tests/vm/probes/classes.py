@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -151,6 +152,16 @@ def start(kube: str, uid: str, container: str) -> int:
     return process.pid
 
 
+def end(name: str, pid: int) -> None:
+    """As a runtime ends a pod: its process, then its groups."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    for tree in trees():
+        group = tree / place(PODS[name][0], identity(name), box(name))
+        group.rmdir()
+        group.parent.rmdir()
+
+
 def hand_down(group: pathlib.Path) -> None:
     """v2: as runc does before it makes a group inside."""
     switches = group / "cgroup.subtree_control"
@@ -287,7 +298,8 @@ def main() -> None:
     scene.see("newcomer")
     killed(scene)
     lose_a_cpu(scene)
-    Kubelet.listed = tuple(one for one in PODS if one != "lse")
+    end("lse", scene.pids.pop("lse"))
+    Kubelet.listed = tuple(name for name in PODS if name != "lse")
     scene.settle("lse left", lambda: "2" in held("ls").split("-")[0].split(","))
     assert scene.agent is not None
     scene.agent.terminate()

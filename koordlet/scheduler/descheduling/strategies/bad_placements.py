@@ -88,10 +88,9 @@ def _ended(state: ClusterState, row: int) -> Iterator[tuple[_Kind, _Ended]]:
             yield _REJECTED, _Ended(resident, traits.started or traits.created, traits.reason)
         elif traits.reason == "Evicted":
             yield _EVICTED, _Ended(resident, _evicted(traits), traits.reason)
-    for pressed in state.pressed:
-        if pressed.pod.node == state.node(row).name:
-            resident = Resident(pressed.pod, PodTraits(uid=pressed.pod.uid), row)
-            yield _EVICTED, _Ended(resident, pressed.at, "Evicted")
+    for pressed in state.pressed_on(row):
+        resident = Resident(pressed.pod, PodTraits(uid=pressed.pod.uid), row)
+        yield _EVICTED, _Ended(resident, pressed.at, "Evicted")
 
 
 def _evicted(traits: PodTraits) -> float:

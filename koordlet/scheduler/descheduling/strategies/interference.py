@@ -9,8 +9,9 @@ Rules:
    meanwhile, is due.
 2. A best-effort suspect moves. Where none is one, the cheapest moves of those who are due and those
    who are slowed; to move one with CPUs of its own costs ``_OWN_CPUS`` more.
-3. One pod of a node in a round. Its workload avoids the node for an hour; where the one that is
-   slowed moves, the suspect's workload does as well: they are not to meet there again.
+3. One pod of a node at a time: while one of them is leaving, also by a migration job, nobody else
+   goes. Its workload avoids the node for an hour; where the one that is slowed moves, the suspect's
+   workload does as well: they are not to meet there again.
 4. It only shows what it would do unless ``dryRun: false``.
 """
 
@@ -70,11 +71,15 @@ class Interference:
         """The pods of a node of which its agent says so now."""
         report = scene.state.reports.get(scene.state.node(row).name)
         named = frozenset[str]() if report is None else report.about_pods(condition)
+        if not named:
+            return []  # of nearly all nodes: their pods are not looked at
         return [each for each in scene.state.residents(row) if each.pod.key in named]
 
     def _of(self, scene: rounds.Scene, row: int, due: list[Resident]) -> rounds.Intents:
         """Move one of a node."""
         slowed, shadow = self._about(scene, row, SLOWED), self._settings.dry_run
+        if any(each.pod.terminating or scene.state.held(each) for each in (*due, *slowed)):
+            return
         yielding = [each for each in due if _is_best_effort(each.pod.pod_class)]
         costs = MoveCosts(scene.state.columns, scene.state.workloads)
 

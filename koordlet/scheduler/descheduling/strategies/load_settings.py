@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from koordlet.kubeapi import selectors, shapes
+from koordlet.model import resctrl
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import selection
 from koordlet.scheduler.descheduling.fields import Fields
@@ -26,8 +27,14 @@ DEFAULT_POOL = "__default_node_pool__"
 BOUNDS = ("lowThresholds", "highThresholds", "prodLowThresholds", "prodHighThresholds")
 Thresholds = Mapping[str, float]
 #: What a node may suffer from, as agents report it: pressure, threads that wait for CPUs (PSI),
-#: more cycles per instruction than usual (a neighbour takes cache or memory bandwidth).
-PRESSURES = (*pressure.TAINTS, "LatencySensitiveWaits", "LatencySensitiveSlowed")
+#: more cycles per instruction than usual (a neighbour takes cache or memory bandwidth), best-effort
+#: work that takes most of a domain's bandwidth (resctrl).
+PRESSURES = (
+    *pressure.TAINTS,
+    "LatencySensitiveWaits",
+    "LatencySensitiveSlowed",
+    resctrl.NOISY_NEIGHBOUR,
+)
 _REASONS = shapes.listing(shapes.choice(*PRESSURES))
 
 

@@ -20,10 +20,11 @@ Rules:
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from koordlet.kubeapi import node_annotations
+from koordlet.model import resctrl
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling.state import ClusterState, is_cordoned
 from koordlet.scheduler.descheduling.strategies.load_settings import NodePool
@@ -143,8 +144,18 @@ def read(
         used=_summed(pool.names, several, len(columns.pods[row])),
         prod=_summed(pool.names, [pods[key] for key in prod if key in pods], len(prod)),
         pods=pods,
-        suffers=state.pressures.get(node.name, frozenset()) & pool.reasons,
+        suffers=_suffers(state.pressures.get(node.name, frozenset()), pool.reasons),
     )
+
+
+def _suffers(pressures: Iterable[str], reasons: frozenset[str]) -> frozenset[str]:
+    """The reasons that hold; a signal of one resctrl domain is its name, a dot and the domain."""
+    domain = f"{resctrl.NOISY_NEIGHBOUR}."
+    names = {
+        resctrl.NOISY_NEIGHBOUR if pressure.startswith(domain) else pressure
+        for pressure in pressures
+    }
+    return reasons & names
 
 
 def _live(

@@ -5,12 +5,12 @@ kills. Does not cover: pods that restart everywhere, which no other node helps (
 pods that ended on a node (``bad_placements``), load (``low_node_load``).
 
 Rules:
-1. Of a crash loop: ``RESTARTS`` restarts within ``LOOP_SECONDS``, while at least half of the other
-   pods of the workload have restarted less than twice. How many there were before, a round has to
-   have seen, unless the pod is younger than that.
+1. Of a crash loop: ``RESTARTS`` restarts within ``LOOP_SECONDS``, or since the round before where
+   that is longer, while at least half of the other pods of the workload have restarted less than
+   twice. How many there were before, a round has to have seen, unless the pod is younger than that.
 2. Of an image or a volume: the pod is not ready for ``STUCK_SECONDS``, and a container waits for
    one of them, while another pod of the workload is up on another node, and none waits there so.
-3. A pod without others of its workload stays: nobody knows whether it is the node.
+3. Of both, a pod without others of its workload stays: nobody knows whether it is the node.
 4. Of lack of memory: ``OOMS`` kills within ``OOM_SECONDS`` of containers without a memory limit.
    What dies at its own limit does so on any node.
 5. Its workload avoids the node afterwards, two hours after a crash loop, else one.
@@ -48,6 +48,7 @@ class PoorService:
         fields.done()
         #: By UID, of pods that have restarted.
         self._histories: Mapping[str, _History] = {}
+        #: By UID, when lack of a node's memory killed containers.
         self._ooms: Mapping[str, frozenset[float]] = {}
 
     def intents(self, scene: rounds.Scene) -> rounds.Intents:
@@ -62,13 +63,9 @@ class PoorService:
             if _restarts(traits)
         }
         self._ooms = {
-            traits.uid: frozenset(
-                at
-                for at in traits.node_ooms | self._ooms.get(traits.uid, frozenset())
-                if now - at < OOM_SECONDS
-            )
+            traits.uid: kills
             for traits in scene.state.traits.values()
-            if traits.node_ooms
+            if (kills := self._kills(traits, now))
         }
         rows = self._settings.rows(scene)
         yield from rounds.per_node(rows, lambda row: self._of(scene, row))
@@ -79,6 +76,11 @@ class PoorService:
         seen = known or ((traits.created, 0),)
         kept = tuple(look for look in seen if now - look[0] < LOOP_SECONDS)
         return (*(kept or known[-1:]), (now, _restarts(traits)))
+
+    def _kills(self, traits: PodTraits, now: float) -> frozenset[float]:
+        """The kills for lack of memory within the window; a status has only the last ones."""
+        seen = traits.node_ooms | self._ooms.get(traits.uid, frozenset())
+        return frozenset(at for at in seen if now - at < OOM_SECONDS)
 
     def _of(self, scene: rounds.Scene, row: int) -> Iterator[rounds.Intent]:
         yield from bad_placements.intents(scene.state, row, self._settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -94,13 +95,25 @@ def test_repeated_evictions_under_pressure() -> None:
 def test_evictions_by_an_agent_count_with_those_of_a_kubelet() -> None:
     """Its pods are gone; one that both show is one."""
     gone, _ = dump.state([*NODES, pod("p", "a"), pod("q", "a"), pod("r", "b")], NOW)
-    p, q, r = (next(iter(gone.columns.pods[row].values())) for row in (0, 0, 1))
-    p, q = gone.columns.pods[0].values()
+    (p, q), (r,) = (list(pods.values()) for pods in gone.columns.pods[:2])
     seen = [Pressed(p, NOW - 3000), Pressed(r, NOW - 10)]
     assert avoided(pressed=seen) == []
     assert avoided(pressed=[*seen, Pressed(q, NOW - 5)]) == [("q", 360.0, ())]
     assert avoided(evicted("x", 10), pressed=seen) == [("x", 360.0, ())]
     assert avoided(evicted("p", 10), pressed=seen) == []
+
+
+def test_evictions_by_agents_are_read_once_a_round() -> None:
+    """There may be thousands of both, evictions and nodes."""
+    reads = []
+
+    class Evictions(list[Pressed]):
+        def __iter__(self) -> Iterator[Pressed]:
+            reads.append(self)
+            return super().__iter__()
+
+    avoided(pressed=Evictions())
+    assert len(reads) == 1
 
 
 def test_what_an_entry_was_written_for_counts_no_more() -> None:

@@ -41,12 +41,14 @@ class Rounds:
         self._settings = configuration.read(policy({"Interference": given}), "test")
         self._bodies = [*NODES, *bodies]
 
-    def play(self, minutes: float, reports: dict[str, NodeReport]) -> rounds.RoundResult:
-        """One round so many minutes after the first."""
+    def play(
+        self, minutes: float, reports: dict[str, NodeReport], **more: Any
+    ) -> rounds.RoundResult:
+        """One round so many minutes after the first; ``more``: what else it sees."""
         state, _ = dump.state(self._bodies, NOW)
         seconds = 60 * minutes
         clock = Clock(wall=NOW + seconds, steady=seconds)
-        state = dataclasses.replace(state, now=clock, reports=reports)
+        state = dataclasses.replace(state, now=clock, reports=reports, **more)
         played = rounds.DeschedulingRound(self._settings.profiles, self._settings.limits, state)
         result = played.play(everybody)
         assert result.failures == []
@@ -84,6 +86,22 @@ def test_else_the_cheapest_move_of_both_sides() -> None:
     ]
     own = labelled("web", "LSR")
     assert moved(own, big, slowed=("web",), suspected=("big",)) == [("goes", "big", HOUR)]
+
+
+def test_while_one_of_them_leaves_the_others_stay() -> None:
+    """A migration job, or a long end, lasts for several rounds in which the report is the same."""
+    web, big, reports = (
+        labelled("web", "LS"),
+        labelled("big", "LS", cpu="5"),
+        report(("web",), ("big",)),
+    )
+    ends = labelled("big", "LS", cpu="5", meta={"deletionTimestamp": "2027-01-15T08:00:00Z"})
+    job: Any = lambda resident: "a job" * (resident.pod.name == "big")  # noqa: E731
+    for suspect, more in ((big, {"held": job}), (ends, {})):
+        made = Rounds(web, suspect)
+        made.play(0, reports)
+        result = made.play(5, reports, **more)
+        assert (result.evicted, result.avoided) == ([], [])
 
 
 def test_only_after_five_minutes_in_each_round() -> None:

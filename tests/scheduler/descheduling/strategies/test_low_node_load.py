@@ -265,12 +265,14 @@ def test_one_pod_a_round_leaves_a_node_that_suffers_though_it_is_not_full() -> N
         node("n1", cpu="20", memory="10Gi"),
         metric("n1", "1", p0="1", p1="2", p2="2", p3="2"),
     ]
-    suffers = {"n1": frozenset({"LatencySensitiveSlowed", "something else"})}
-    for pressures, count in ((["LatencySensitiveSlowed"], 1), (["MemoryPressure"], 0)):
+    suffers = {
+        "n1": frozenset({"LatencySensitiveSlowed", "resctrl.noisy_neighbour.1", "something else"})
+    }
+    for pressures, expected in (
+        (["LatencySensitiveSlowed"], ["node is under pressure: LatencySensitiveSlowed"]),
+        (["resctrl.noisy_neighbour"], ["node is under pressure: resctrl.noisy_neighbour"]),
+        (["MemoryPressure"], []),
+    ):
         played = Rounds(bodies, **AT_ONCE, pressures=pressures)
         played.state.pressures = suffers
-        moves = played.play().evicted
-        assert len(moves) == count
-        assert all(
-            move.reason == "node is under pressure: LatencySensitiveSlowed" for move in moves
-        )
+        assert [move.reason for move in played.play().evicted] == expected

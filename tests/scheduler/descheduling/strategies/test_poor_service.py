@@ -122,14 +122,15 @@ def test_who_is_killed_for_lack_of_the_nodes_memory_leaves() -> None:
 
 
 def test_kills_are_remembered_from_round_to_round() -> None:
-    """A status has only the last ones."""
+    """A status has only the last ones, or none of them after another end."""
     settings = configuration.read(ACTS, "test")
     gone = []
-    for before in (3000, 3000, 100):
-        state, _ = dump.state([*NODES, killed("p", "a", before)], NOW)
+    kill, again, other = killed("p", "a", 3000), killed("p", "a", 100), pod("p", "a")
+    for body in (kill, kill, other, again):
+        state, _ = dump.state([*NODES, body], NOW)
         result = rounds.DeschedulingRound(settings.profiles, settings.limits, state)
         gone.append(len(result.play(everybody).evicted))
-    assert gone == [0, 0, 1]
+    assert gone == [0, 0, 0, 1]
 
 
 def test_it_only_shows_unless_it_is_told_to_act() -> None:
