@@ -31,8 +31,6 @@ EXAMPLES = """\
 koordlet alerts --prometheus http://prometheus.monitoring:9090
 koordlet alerts --prometheus http://prometheus.monitoring:9090 --seconds 300
 koordlet alerts --prometheus https://prometheus:9090 --ca ca.crt --token-file token -o json
-koordlet alerts --prometheus http://prometheus:9090 --seconds 600 \\
-  --pool canary=$(sha256sum canary.yaml | head -c 64)
 """
 
 #: How every alert of deploy/alerts is named.
@@ -77,8 +75,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=SHA256",
-        help="first wait until agents run this pool's configuration, by the hash of its file, and"
-        " no agent runs another (several times; without a name: nodes of no pool, maybe none)",
+        help="first wait until agents run this pool's configuration, by the sha256sum of its file,"
+        " and no agent runs another (several times; without a name: nodes of no pool, maybe none)",
     )
     parser.add_argument("--ca", metavar="FILE", help="certificates to trust, for https")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="a bearer token to send")
