@@ -122,10 +122,10 @@ def test_a_broken_pod_costs_itself_and_is_said() -> None:
     async def use(one: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
         one.bodies["/pods"] = json.dumps({"items": [{"metadata": 3}, examples.pod()]}).encode()
         one.bodies["/stats/summary"] = b"[1, 2"
-        found = await gatherer.until(lambda now: fresh(now) == 1 and not now.sources[1].ok)
+        newest = await gatherer.until(lambda now: fresh(now) == 1 and not now.sources[1].ok)
 
-        assert found.sources[0].ok
-        assert "items[0]" in found.problems[0]
+        assert newest.sources[0].ok
+        assert "items[0]" in newest.problems[0]
 
     with_kubelet(use)
 

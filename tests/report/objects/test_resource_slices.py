@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from koordlet.kubeapi import validation
 from koordlet.model import prepared_claim
 from koordlet.report.objects import resource_slices
@@ -20,7 +22,7 @@ def device(name: str, **capacity: Capacity) -> prepared_claim.OfferedDevice:
     return prepared_claim.OfferedDevice(name=name, attributes=attributes, capacity=capacity)
 
 
-def rendered(*devices: prepared_claim.OfferedDevice, node: str = "n1") -> list[dict[str, object]]:
+def rendered(*devices: prepared_claim.OfferedDevice, node: str = "n1") -> list[dict[str, Any]]:
     """The slices, of a valid generation."""
     offer = prepared_claim.DeviceOffer(driver="koordlet.cpu", devices=devices)
     bodies = resource_slices.render(node, offer)
@@ -82,9 +84,9 @@ def test_many_devices_are_several_slices_of_one_pool() -> None:
     """300 cores: 128, 128, 44, in order."""
     bodies = rendered(*(device(f"core-{n}", cpu=Capacity(value=1)) for n in range(300)))
 
-    sizes = [len(body["spec"]["devices"]) for body in bodies]  # type: ignore[index]
-    counts = {body["spec"]["pool"]["resourceSliceCount"] for body in bodies}  # type: ignore[index]
-    names = {body["metadata"]["name"] for body in bodies}  # type: ignore[index]
+    sizes = [len(body["spec"]["devices"]) for body in bodies]
+    counts = {body["spec"]["pool"]["resourceSliceCount"] for body in bodies}
+    names = {body["metadata"]["name"] for body in bodies}
     assert (sizes, counts, len(names)) == ([128, 128, 44], {3}, 3)
 
 
@@ -94,7 +96,7 @@ def test_a_long_name_of_a_node_is_cut() -> None:
     for last in "ab":
         node = ".".join(["a" * 63] * 3 + ["b" * 58 + last])
         [body] = rendered(device("numa-0", cpu=Capacity(value=1)), node=node)
-        names.append(body["metadata"]["name"])  # type: ignore[index]
+        names.append(body["metadata"]["name"])
 
     assert max(map(len, names)) <= 253
     assert len(set(names)) == 2

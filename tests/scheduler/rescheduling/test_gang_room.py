@@ -32,7 +32,7 @@ def members(*cpus: str, on: str = "") -> list[Body]:
     return [gangs.own(f"{prefix}{n}", "k", cpu=cpu, **more) for n, cpu in enumerate(cpus)]
 
 
-def found(*bodies: Body, name: str = "k0") -> RoomPlan | str:
+def plan_for(*bodies: Body, name: str = "k0") -> RoomPlan | str:
     """The plan for a member and its gang, which may be made; the cluster is as before."""
     scene = LimitedDump(bodies, NOW)
     before = rooms(scene)
@@ -82,7 +82,7 @@ def crowd(*targets: str) -> list[Body]:
 def test_all_that_a_gang_lacks_get_room_one_beside_the_other() -> None:
     """One fits as it is; the second mover does not go where the first has gone."""
     bodies = [*crowd("t", "u"), group(3), *members("4", "4", "4", "4")]
-    made = found(*bodies)
+    made = plan_for(*bodies)
     assert moves(made) == [("a0", "a", "t"), ("b0", "b", "u")]
     assert isinstance(made, RoomPlan)
     # The first four by name, and no more than it lacks.
@@ -91,22 +91,22 @@ def test_all_that_a_gang_lacks_get_room_one_beside_the_other() -> None:
     # A node with room for one of them is no place for two.
     assert objection(scene, waiting(scene, "k0"), made, k1="c")[0] == "NoRoom"
     # Whoever is asked for is among them.
-    assert places(found(*bodies, name="k3")).keys() == {"k0", "k1"}
+    assert places(plan_for(*bodies, name="k3")).keys() == {"k0", "k1"}
     # Members on nodes count: two are lacking then, and one has to move.
     some = [*crowd("t", "u"), node("d"), group(3), *members("1", on="d"), *members("4", "4")]
-    assert len(moves(found(*some))) == 1
+    assert len(moves(plan_for(*some))) == 1
 
 
 def test_half_a_gang_gets_no_room() -> None:
     """The second mover has no place: nothing is made for the member that would fit, either."""
-    made = found(*crowd("t"), group(3), *members("4", "4", "4"))
+    made = plan_for(*crowd("t"), group(3), *members("4", "4", "4"))
     assert isinstance(made, str)
     assert made.startswith("no room for 3 members of gang d/k: on no node are there at most 5 pods")
 
 
 def test_a_gang_that_fits_as_it_is_gets_no_plan() -> None:
     """It waits for something else."""
-    made = found(*crowd("t"), group(2), *members("4", "2"))
+    made = plan_for(*crowd("t"), group(2), *members("4", "2"))
     assert made == "d/k0 and what its gang lacks fit as they are"
 
 
@@ -121,13 +121,13 @@ def test_what_the_moves_for_a_member_free_is_its_own() -> None:
         group(2),
         *members("4", "4"),
     ]
-    assert isinstance(found(*bodies), str)
-    made = found(*bodies, node("u", cpu="2"))
+    assert isinstance(plan_for(*bodies), str)
+    made = plan_for(*bodies, node("u", cpu="2"))
     assert moves(made) == [("a0", "a", "t"), ("b0", "b", "u")]
     # Nor does another member: the place of the first holds what the pod has left, and not half.
     rack = node("a", cpu="8", labels={"rack": "x"})
     large = [rack, node("t", cpu="5"), pod("a0", "a", cpu="5"), group(2, "rack")]
-    assert isinstance(found(*large, *members("4", "4")), str)
+    assert isinstance(plan_for(*large, *members("4", "4")), str)
     scene = LimitedDump([*large, *members("4", "4")], NOW)
     wanted, other = waiting(scene, "k0"), waiting(scene, "k1")
     move = PlannedMove(scene.state.residents(0)[0].pod, "a", "t", 1.0, None)
@@ -150,19 +150,19 @@ def racks(*more: Body) -> list[Body]:
 def test_all_members_get_room_in_the_domain_where_all_have_it() -> None:
     """Half of it would cost less elsewhere."""
     waits = members("4", "4")
-    made = found(*racks(), group(2, "rack"), *waits)
+    made = plan_for(*racks(), group(2, "rack"), *waits)
     assert [origin for _, origin, _ in moves(made)] == ["y0", "y1"]
     assert (isinstance(made, RoomPlan) and made.node, places(made)) == ("y0", {"k1": "y1"})
     # Without a key one fits as it is, and one move is enough.
-    assert len(moves(found(*racks(), group(2), *waits))) == 1
+    assert len(moves(plan_for(*racks(), group(2), *waits))) == 1
     # Of two domains the one that costs less, whatever its name.
     third = [node(name, cpu="4", labels={"rack": "z"}) for name in ("z0", "z1")]
-    made = found(*racks(*third, pod("z1-0", "z1", cpu="2")), group(2, "rack"), *waits)
+    made = plan_for(*racks(*third, pod("z1-0", "z1", cpu="2")), group(2, "rack"), *waits)
     assert moves(made)[0][:2] == ("z1-0", "z1")
     assert len(moves(made)) == 1
     # Where members are in a domain, the others come there, or nowhere.
     there = node("x9", cpu="1", labels={"rack": "x"})
-    stuck = found(*racks(there), group(3, "rack"), *members("1", on="x9"), *waits)
+    stuck = plan_for(*racks(there), group(3, "rack"), *members("1", on="x9"), *waits)
     assert isinstance(stuck, str)
 
 
@@ -184,8 +184,8 @@ def test_places_in_two_domains_or_of_strangers_help_no_gang() -> None:
 def test_budgets_are_asked_for_the_moves_of_all_members() -> None:
     """One disruption in an hour is enough for one member and not for two."""
     bodies = [*crowd("t", "u"), RATE]
-    assert len(moves(found(*bodies, group(2), *members("4", "4")))) == 1
-    assert isinstance(found(*bodies, group(3), *members("4", "4", "4")), str)
+    assert len(moves(plan_for(*bodies, group(2), *members("4", "4")))) == 1
+    assert isinstance(plan_for(*bodies, group(3), *members("4", "4", "4")), str)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_budgets_are_asked_for_the_moves_of_all_members() -> None:
 )
 def test_no_room_is_made_that_a_gang_could_not_take(bodies: list[Body], why: str) -> None:
     """The reason names what is lacking."""
-    made = found(*crowd("t", "u"), *bodies)
+    made = plan_for(*crowd("t", "u"), *bodies)
     assert isinstance(made, str)
     assert made.startswith(f"no move helps d/k0: {why}")
 
@@ -226,6 +226,6 @@ def test_each_plan_that_is_found_may_be_made() -> None:
                 for number, size in enumerate(several[: nodes[name] // 2])
             ]
         sizes = [str(choose.randint(4, 6)) for _ in range(choose.randint(2, 3))]
-        made = found(*bodies, group(len(sizes), choose.choice(("", "rack"))), *members(*sizes))
+        made = plan_for(*bodies, group(len(sizes), choose.choice(("", "rack"))), *members(*sizes))
         long += isinstance(made, RoomPlan) and len(made.moves) > 1
     assert long > 5
