@@ -29,7 +29,8 @@ DOCS := .venv/docs/.installed-$(call key,requirements-docs.lock)
 
 # Options for the program behind the target: make run ARGS="--observe", make test ARGS="-k cpuset".
 ARGS ?=
-PYTEST := $(PY) -m pytest
+# Each run names its slowest tests: a stage that grows shows where.
+PYTEST := $(PY) -m pytest --durations=15 --durations-min=5
 # What an ordinary `make test` leaves out: each needs a real kernel, a machine, or patience.
 ORDINARY := not e2e and not vm and not cluster and not bench and not soak and not browser and not site
 
