@@ -17,7 +17,7 @@ from pathlib import Path
 
 from koordlet.agent import sources as agent_sources
 from koordlet.agent import tick
-from koordlet.config import examiner, parcel, sourced
+from koordlet.config import examiner, last_answer, parcel, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import roots
@@ -60,6 +60,8 @@ class Start:
     instead: str = ""
     #: Whether it comes from a file, of now or earlier, and not from the built-in values alone.
     configured: bool = True
+    #: What was asked for it, where that answer is to be kept for the next start.
+    asked: parcel.Question | None = None
 
 
 def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
@@ -70,7 +72,7 @@ def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
     while the agent runs.
     """
     try:
-        return Start(config=lasting(args, flags))
+        return _known(args, flags)
     except errors.ConfigError as error:
         refused = error
     bare = _validated(parcel.Question(text=None, path="", env=os.environ, flags=flags))
@@ -86,6 +88,19 @@ def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
         raise refused
     instead = f"the built-in values, observing only, until the file is mended ({instead})"
     return Start(config=config, refused=refused, instead=instead, configured=False)
+
+
+def _known(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
+    """The same, from disk where the last start asked the same; ``ConfigError`` for a bad file."""
+    question = examiner.question(args.config, os.environ, flags)
+    place = _default_paths(getattr(args, "state_dir", None)).last_answer
+    known = last_answer.load(place, question)
+    if known is not None:
+        return Start(config=known)
+    config = examiner.answered(question)
+    # The next start knows the default place, not what the file says.
+    usual = state_paths(args, config).last_answer == place
+    return Start(config=config, asked=question if usual else None)
 
 
 def _last_good(where: Path, flags: Mapping[str, object]) -> tuple[sourced.Effective | None, str]:
@@ -159,7 +174,10 @@ def newest(where: root.HostRoot) -> float:
 
 def state_paths(args: argparse.Namespace, config: sourced.Effective) -> paths.Paths:
     """Choose where the agent's own files are."""
-    directory = getattr(args, "state_dir", None) or config.config.state.dir
+    return _default_paths(getattr(args, "state_dir", None) or config.config.state.dir)
+
+
+def _default_paths(directory: str | None) -> paths.Paths:
     return paths.choose(os.environ, root=os.geteuid() == 0, state_dir=directory)
 
 

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import cast
 
 from koordlet import log
 from koordlet.agent import bootstrap, lifecycle
-from koordlet.config import plain, reloader, sourced
+from koordlet.config import last_answer, parcel, plain, reloader, sourced
 from koordlet.model import errors
-from koordlet.state import disk, last_config
+from koordlet.state import disk, last_config, paths
 
 _ERRAND = "the last good configuration"
 
@@ -36,7 +35,7 @@ class LiveConfig:
         reload: reloader.Reloader,
         *,
         start: bootstrap.Start | None = None,
-        keep: Path | None = None,
+        keep: paths.Paths | None = None,
     ) -> None:
         self.agent = agent
         self.publisher = agent.publisher
@@ -52,11 +51,14 @@ class LiveConfig:
         #: A good configuration that is not on disk yet.
         self._unkept: sourced.Effective | None = None
         self._instead = "" if start is None else start.instead
+        self._start = start
         self._publish()
 
     def ready(self) -> None:
         """Keep the configuration that the agent is ready with; wait briefly for the disk."""
-        self._keep(self.agent.tick.effective)
+        start, effective = self._start, self.agent.tick.effective
+        unchanged = start is not None and start.config is effective
+        self._keep(effective, start.asked if start is not None and unchanged else None)
         self.agent.disks[1].wait(_ERRAND, disk.PATIENCE)
 
     def look(self, *, forced: bool, reloading: Callable[[], None]) -> bool:
@@ -124,7 +126,7 @@ class LiveConfig:
                 self.publisher.log.warning("daemon.mode_refused", detail=str(error))
             self.publisher.log.warning("daemon.mode", mode=self.publisher.mode, why=why)
 
-    def _keep(self, good: sourced.Effective) -> None:
+    def _keep(self, good: sourced.Effective, asked: parcel.Question | None = None) -> None:
         """Keep a good configuration on disk (rule 2), without waiting for the disk."""
         if self._keep_at is None or not self.configured:
             return
@@ -133,5 +135,13 @@ class LiveConfig:
             if error is not None:
                 self.publisher.log.warning("config.not_kept", detail=str(error))
 
-        work = functools.partial(last_config.keep, self._keep_at, good.text or "")
+        work = functools.partial(_on_disk, self._keep_at, good, asked)
         self._unkept = None if self.agent.disks[1].ask(_ERRAND, work, heard) else good
+
+
+def _on_disk(
+    where: paths.Paths, good: sourced.Effective, asked: parcel.Question | None = None
+) -> None:
+    last_config.keep(where.last_config, good.text or "")
+    if asked is not None:
+        last_answer.keep(where.last_answer, asked, good)

@@ -159,7 +159,7 @@ def _live(
             ),
             start=start,
             # The demo's settings are not kept for the next start.
-            keep=None if start is None else where.last_config,
+            keep=None if start is None else where,
         ),
         notifier=notify.Notifier(os.environ),
         endpoints=make_endpoints(

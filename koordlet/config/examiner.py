@@ -73,11 +73,23 @@ def load(
     path: str | None, env: Mapping[str, str], flags: Mapping[str, object]
 ) -> sourced.Effective:
     """Load like ``loader.load``, in another process."""
+    return answered(question(path, env, flags))
+
+
+def question(
+    path: str | None, env: Mapping[str, str], flags: Mapping[str, object]
+) -> parcel.Question:
+    """Ask about the file of now; ``ConfigError`` where it cannot be read."""
     text, where = file_source.configured(path)
-    answered = apart(parcel.Question(text=text, path=where, env=env, flags=flags)).answer(wait=True)
-    if isinstance(answered, sourced.Effective):
-        return answered
-    raise answered or errors.BugError("whoever waits has an answer", culprit=where)
+    return parcel.Question(text=text, path=where, env=env, flags=flags)
+
+
+def answered(question: parcel.Question) -> sourced.Effective:
+    """Wait for the answer of another process; ``ConfigError`` where it refuses."""
+    answer = apart(question).answer(wait=True)
+    if isinstance(answer, sourced.Effective):
+        return answer
+    raise answer or errors.BugError("no answer although it was waited for", culprit=question.path)
 
 
 def here(question: parcel.Question) -> Examination:

@@ -45,6 +45,11 @@ class Paths:
         return self.lib / "last-config.yaml"
 
     @property
+    def last_answer(self) -> Path:
+        """The configuration of the last start, validated."""
+        return self.lib / "last-answer.json"
+
+    @property
     def handover(self) -> Path:
         """The deadline of a hand-over."""
         return self.lib / "handover.json"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.agent import bootstrap
+from koordlet.config import last_answer
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.fs import root
 from koordlet.model import cgroup, errors
@@ -34,6 +35,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "config.yaml"
         self.last = folder / "state/lib/last-config.yaml"
+        self.answer = folder / "state/lib/last-answer.json"
         self._args = argparse.Namespace(config=str(self.file), state_dir=str(folder / "state"))
 
     def start(self, **flags: object) -> bootstrap.Start:
@@ -61,6 +63,27 @@ def test_a_good_file_is_what_is_started_with(place: Place) -> None:
         start.refused,
         start.configured,
     ) == ("127.0.0.1:1", None, True)
+
+
+def test_a_start_like_the_last_one_validates_nothing(place: Place) -> None:
+    """Its answer is on disk; one that is to be kept says what was asked."""
+    first = place.start(mode="observe")
+    assert first.asked is not None
+    place.answer.parent.mkdir(parents=True)
+    last_answer.keep(place.answer, first.asked, first.config)
+
+    again, other = place.start(mode="observe"), place.start()
+
+    assert (again.config, again.asked) == (first.config, None)
+    assert other.asked is not None, "another question"
+
+
+def test_an_answer_is_not_kept_where_no_start_looks(place: Place) -> None:
+    """A start knows the directory of the command line, not yet the one that the file names."""
+    place.file.write_text(f"{GOOD}state: {{dir: {place.file.parent}/elsewhere}}\n")
+
+    assert place.start().asked is not None, "the command line's comes first"
+    assert bootstrap.start(argparse.Namespace(config=str(place.file)), {}).asked is None
 
 
 @pytest.mark.parametrize("text", ["mod: observe\n", "{", "kind: Pod\n", None])

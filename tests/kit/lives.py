@@ -107,7 +107,7 @@ class Life:
                 self.who,
                 reloader.Reloader(str(self.file), {}, {}, config, error=start.refused),
                 start=start,
-                keep=self.site.paths.last_config,
+                keep=self.site.paths,
             ),
             notifier=self.heard,
             endpoints=self.shown,

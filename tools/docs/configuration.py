@@ -64,6 +64,10 @@ observes, with the built-in values; it is alive but not ready. Limits of the pre
 stay until their deadline, and the agent starts anew with the first valid file. If `state.dir` is
 not the usual directory, set it by `--state-dir` or the variable, because koordlet needs it before
 it reads the file. An error on the command line or in a variable prevents the start.
+
+`last-answer.json` beside it has what was made of that file, so that a start with the same file,
+variables, options and version of koordlet need not validate it again. It holds the file's text, is
+readable by koordlet's user alone, and may be removed at any time.
 """
 
 _RESCHEDULING = f"""
