@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from koordlet.model import meter
 from koordlet.model.record import dataclass
 
 NAN = math.nan
+_NONE = array("d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,15 @@ class Table:
         amount = column[slot]
         return None if math.isnan(amount) else amount
 
+    def column(self, subjects: Sequence[str], what: meter.Meter) -> list[float]:
+        """Value of each subject; ``NAN`` where it is not known."""
+        column, get = self.columns.get(what, _NONE), self.slots.get
+        end = len(column)
+        return [column[slot] if (slot := get(subject, end)) < end else NAN for subject in subjects]
+
     def values(self, what: meter.Meter) -> Iterator[tuple[str, float]]:
         """Every known value of a meter."""
-        column = self.columns.get(what, array("d"))
+        column = self.columns.get(what, _NONE)
         for subject, slot in self.slots.items():
             amount = column[slot] if slot < len(column) else NAN
             if not math.isnan(amount):

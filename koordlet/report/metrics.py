@@ -4,7 +4,8 @@ Covers: writing our own families fast, and the agent's own ``process_*`` series.
 Does not cover: what the families say (``families``), HTTP (``http_api``).
 
 Rules:
-1. The bulk is written by us: a line is a prefix that is kept from scrape to scrape, and a value.
+1. The bulk is written by us: the lines of a family are kept from scrape to scrape as one format
+   for its values.
 2. Label values may be anything; they are escaped, cut to ``MAX_LABEL``, and never make two series
    of one name.
 3. A family is cut at its bound, and ``koordlet_series_dropped`` says so.
@@ -20,8 +21,6 @@ from koordlet.report import families, feature_families, peer_families, usage_fam
 
 #: Kubernetes names have up to 253 characters.
 MAX_LABEL = 256
-#: Prefixes that a family keeps beyond twice those of its last lines: who went is soon forgotten.
-_SPARE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +45,37 @@ Events = Mapping[tuple[str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The lines of a family without their values."""
+    """The lines of a family, with a place for each value."""
 
     subjects: list[tuple[str, ...]]
-    prefixes: list[str]
-    unique: bool
+    #: One format for all values: printed one by one they cost half as much again.
+    text: str
+    #: Numbers of the rows with a line of their own; ``None`` where each has one.
+    rows: list[int] | None
+    lost: int
+
+    def lines(self) -> dict[tuple[str, ...], str]:
+        """Line of each subject that has one."""
+        if self.rows is None:
+            return dict(zip(self.subjects, self.text.split("\n"), strict=bool(self.subjects)))
+        shown = (self.subjects[row] for row in self.rows)
+        return dict(zip(shown, self.text.split("\n"), strict=True))
+
+
+_EMPTY = _Block([], "", None, 0)
 
 
 class MetricsWriter:
-    """Writes families; keeps the prefixes of their lines."""
+    """Writes families; keeps their lines without the values."""
 
     def __init__(self) -> None:
-        #: By sample name and label values.
-        self._prefixes: dict[str, dict[tuple[str, ...], str]] = {}
         #: By sample name; from scrape to scrape mostly the same subjects are there.
         self._blocks: dict[str, _Block] = {}
 
     @property
     def kept(self) -> int:
-        """Number of cached prefixes."""
-        return sum(map(len, self._prefixes.values()))
+        """Number of lines that are kept."""
+        return sum(len(block.lines()) for block in self._blocks.values())
 
     def write(
         self, chosen: Iterable[families.Family], now: view.ReportView, form: TextFormat
@@ -87,42 +97,38 @@ class MetricsWriter:
             return _histogram(family, now)
         sample = f"{family.name}_total" if family.type == families.COUNTER else family.name
         shown = sample if form.total_in_name else family.name
-        printed, finite = family.form, math.isfinite
+        finite = math.isfinite
         rows = [row for row in family.rows(now) if row[1] is not None and finite(row[1])]
         subjects = [labels for labels, _ in rows]
-        block = self._blocks.get(sample)
-        if block is None or block.subjects != subjects:
-            block = self._blocks[sample] = self._block(sample, family.labels, subjects)
-        prefixes = block.prefixes
-        if not block.unique:
-            # Two labels that are one after escaping and cutting are one series.
-            firsts = dict(zip(reversed(prefixes), reversed(rows), strict=True))
-            prefixes = list(dict.fromkeys(prefixes))
-            rows = [firsts[prefix] for prefix in prefixes]
-        lost = len(rows) - family.most
-        lines = [
-            f"# HELP {shown} {_help(family.help)}",
-            f"# TYPE {shown} {family.type}",
-            *[
-                prefix + printed % value
-                for prefix, (_, value) in zip(prefixes[: family.most], rows, strict=False)
-            ],
-        ]
-        return lines, max(0, lost)
+        block = self._blocks.get(sample, _EMPTY)
+        if block.subjects != subjects:
+            block = self._blocks[sample] = _block(sample, family, subjects, block.lines())
+        values = [value for _, value in rows]
+        if block.rows is not None:
+            values = [values[row] for row in block.rows]
+        lines = [f"# HELP {shown} {_help(family.help)}", f"# TYPE {shown} {family.type}"]
+        if values:
+            lines.append(block.text % tuple(values))
+        return lines, block.lost
 
-    def _block(
-        self, sample: str, names: tuple[str, ...], subjects: list[tuple[str, ...]]
-    ) -> _Block:
-        kept = self._prefixes.setdefault(sample, {})
-        prefixes = []
-        for labels in subjects:
-            prefix = kept.get(labels)
-            if prefix is None:
-                prefix = kept[labels] = _prefix(sample, names, labels)
-            prefixes.append(prefix)
-        if len(kept) > 2 * len(subjects) + _SPARE:
-            self._prefixes[sample] = dict(zip(subjects, prefixes, strict=True))
-        return _Block(subjects, prefixes, unique=len(set(prefixes)) == len(prefixes))
+
+def _block(
+    sample: str,
+    family: families.Family,
+    subjects: list[tuple[str, ...]],
+    known: Mapping[tuple[str, ...], str],
+) -> _Block:
+    """Two labels that are one after escaping and cutting are one series: the first has the line."""
+    rows: dict[str, int] = {}
+    for row, labels in enumerate(subjects):
+        line = known.get(labels)
+        if line is None:
+            line = _prefix(sample, family.labels, labels).replace("%", "%%") + family.form
+        rows.setdefault(line, row)
+    shown = list(rows)[: family.most]
+    whole = len(shown) == len(subjects)
+    numbers = None if whole else [rows[line] for line in shown]
+    return _Block(subjects, "\n".join(shown), numbers, len(rows) - len(shown))
 
 
 def _histogram(family: families.Family, now: view.ReportView) -> tuple[list[str], int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from koordlet.model import counters, meter, pod
+from koordlet.model import counters, meter, pod, remember
 from koordlet.model.record import dataclass
 from koordlet.report import families, view
 
@@ -41,14 +41,16 @@ def is_host_application(workload: pod.Pod) -> bool:
     return workload.kube_qos is None and not workload.containers
 
 
+@remember.last
+def _labelled(pods: tuple[pod.Pod, ...]) -> list[tuple[Labels, pod.Pod]]:
+    """Every family of workloads has the same ones, as long as none comes or goes."""
+    return [((each.namespace, each.name, each.qos.value), each) for each in pods]
+
+
 def _workloads(now: view.ReportView) -> Subjects:
-    for workload in now.snapshot.pods:
+    for labels, workload in _labelled(now.snapshot.pods):
         if workload.group is not None:
-            yield _labels(workload), workload.group
-
-
-def _labels(workload: pod.Pod) -> Labels:
-    return workload.namespace, workload.name, workload.qos.value
+            yield labels, workload.group
 
 
 def _containers(now: view.ReportView) -> Subjects:
@@ -128,8 +130,8 @@ PEER_CONTAINERS = Scope(
 
 def workload_cores(now: view.ReportView) -> families.Rows:
     """CPU use of each workload."""
-    for workload in now.snapshot.pods:
-        yield _labels(workload), now.usage.get(workload.key)
+    for labels, workload in _labelled(now.snapshot.pods):
+        yield labels, now.usage.get(workload.key)
 
 
 def workload_kills(now: view.ReportView) -> families.Rows:
@@ -144,11 +146,11 @@ def workload_kills_total(now: view.ReportView) -> families.Rows:
 
 def _kills(now: view.ReportView, table: counters.Table) -> families.Rows:
     """Cgroup v1 counts them in the container's group only."""
-    for workload in now.snapshot.pods:
+    for labels, workload in _labelled(now.snapshot.pods):
         if workload.group is not None:
             groups = [workload.group, *(box.group or "" for box in workload.containers)]
             own, *each = (table.value(group, meter.OOM_KILLS) for group in groups)
             inside = [value for value in each if value is not None]
             if inside:
                 own = max(own or 0.0, sum(inside))
-            yield _labels(workload), own
+            yield labels, own

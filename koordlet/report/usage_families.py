@@ -69,9 +69,15 @@ def _rows(
         table = read(now)
         meters = [pair for row in several for pair in row.meters(now.used)]
         assert scope.subjects is not None  # noqa: S101 -- narrows the type
-        for labels, subject in scope.subjects(now):
-            for values, what in meters:
-                yield (*labels, *values), table.value(subject, what)
+        subjects = list(scope.subjects(now))
+        columns = [table.column([name for _, name in subjects], what) for _, what in meters]
+        if len(meters) == 1 and not meters[0][0]:
+            return zip([labels for labels, _ in subjects], columns[0], strict=True)
+        return (
+            ((*labels, *values), column[row])
+            for row, (labels, _) in enumerate(subjects)
+            for (values, _), column in zip(meters, columns, strict=True)
+        )
 
     return of_table if scope.subjects is None else of_subjects
 

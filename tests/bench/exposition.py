@@ -14,7 +14,7 @@ from tests.bench import gate
 from tests.kit import views
 
 #: What is held, and the budget, which is the goal.
-LIMIT, GOAL = 12.0, 6.0
+LIMIT, GOAL = 7.0, 6.0
 _WORKLOADS = 500
 _FAMILIES = 20
 #: malloc.h: from this size on memory is mapped, and given back when it is freed.
@@ -38,7 +38,8 @@ def ten_thousand_series() -> gate.Ratio:
     )
     bulk = [dataclasses.replace(model, name=f"{model.name}_{n}") for n in range(_FAMILIES)]
     writer = metrics.MetricsWriter()
-    ready, _ = writer.write(bulk, now, metrics.TEXT)
+    parts, _ = writer.write(bulk, now, metrics.TEXT)
+    ready = "\n".join(parts).split("\n")
 
     def ours() -> float:
         before = time.process_time()
