@@ -7,7 +7,8 @@ Rules:
 1. What connections cost until their first request is answered is paid from one credit. A client
    that opens one for each request waits like one that repeats requests on one connection.
 2. Without credit, clients wait as bare sockets, first come first served. Beyond ``waiting`` of them
-   the oldest goes.
+   the oldest goes that has asked for something, then the oldest: on a busy machine a probe says
+   what it wants long after it has connected.
 3. A client that waits and whose first bytes ask for a probe (``routes.PROBES``) pays from the
    credit of probes. Behind TLS nobody can tell.
 4. Accepting costs, too: while clients wait, it pauses for as long as its share demands. The kernel
@@ -147,7 +148,8 @@ class Listener:
             self._peek(visitor)
         if len(self._waiting) > self._limits.waiting:
             self._count("displaced")
-            self._turn_away(next(iter(self._waiting)))
+            asking = (visitor for visitor in self._waiting if visitor.asks)
+            self._turn_away(next(asking, None) or next(iter(self._waiting)))
 
     def _peek(self, visitor: _Visitor) -> None:
         """Rule 3; a client that has said nothing yet is looked at again once it has."""
@@ -163,6 +165,8 @@ class Listener:
             self._turn_away(visitor)
         elif head.startswith(_ASKED):
             visitor.wait_for(self.probes)
+        else:
+            visitor.asks = True
 
     def _let_in(self, visitor: _Visitor) -> None:
         del self._waiting[visitor]
@@ -187,6 +191,8 @@ class _Visitor:
         self.client = client
         self._let_in = let_in
         self.pays: pace.RequestPace
+        #: Its first bytes are there, and ask for no probe.
+        self.asks = False
 
     def wait_for(self, pays: pace.RequestPace) -> None:
         """Wait for this credit instead of the one before."""

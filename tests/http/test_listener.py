@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -93,3 +94,21 @@ def test_one_connection_for_each_request_costs_a_share(
     assert set(answers) == {200}
     assert share < SHARE
     assert attacks > 100
+
+
+def test_a_probe_that_is_slow_to_ask_keeps_its_place(serve: conftest.Serve) -> None:
+    """Beyond the bound those go that have asked for something else, not who is still silent."""
+    waiting = 4
+    no_credit = {"newcomer_share": 1e-9, "newcomer_burst_seconds": 1e-9}
+    served = serve(*PROBES, **{**BOUNDS, **no_credit}, waiting=waiting)
+    served.get("/nothing")
+    ask = b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with contextlib.ExitStack() as clients:
+        silent = clients.enter_context(served.connect())
+        for _ in range(2 * waiting):
+            clients.enter_context(served.connect()).sendall(ask % b"/")
+        served.wait_for(lambda: served.server.counts.get("displaced", 0) >= waiting)
+
+        silent.sendall(ask % b"/livez")
+
+        assert conftest.parsed(conftest.read_all(silent))[0] == 200
