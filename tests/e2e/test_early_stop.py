@@ -21,8 +21,8 @@ def test_limits_of_a_crashed_predecessor(
     assert images.difference(before, place.image()), "the predecessor's limits"
     # Each module is told as it is imported.
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
-    with place.running("--config", str(test_killed.config(place))) as one:
-        deadline.until(lambda: "koordlet.cli.streams" in one.err, "it begins to import")
-        assert one.ends(signal.SIGTERM) == 0, one.err[-2000:]
+    with place.running("--config", str(test_killed.config(place))) as agent:
+        deadline.until(lambda: "koordlet.cli.streams" in agent.err, "it begins to import")
+        assert agent.ends(signal.SIGTERM) == 0, agent.err[-2000:]
 
     assert images.difference(before, place.image()) == {}

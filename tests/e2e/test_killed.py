@@ -93,7 +93,7 @@ def test_what_another_writer_changed_stays(place: live.Place) -> None:
     done = place.restore()
 
     assert ours != "0"
-    assert [f"{place.cpuset}/batch/cpuset.cpus"] == [one.target for one in done.left]
+    assert [f"{place.cpuset}/batch/cpuset.cpus"] == [leftover.target for leftover in done.left]
     changed = images.difference(before, place.image())
     kept = {path for path in changed if path.endswith("cpuset.cpus")}
     assert {f"{place.cpuset}/batch/cpuset.cpus"} == kept
@@ -107,15 +107,15 @@ def before_cpus(before: images.Image) -> bytes:
 def test_a_workload_whose_group_vanishes(place: live.Place) -> None:
     """Its group goes while the agent runs: the agent goes on, and the others stay in place."""
     before = furnish(place)
-    with place.running("--config", str(config(place))) as one:
-        one.until("READY=1")
+    with place.running("--config", str(config(place))) as agent:
+        agent.until("READY=1")
         assert before_cpus(before).decode().strip() != place.read("batch/cpuset.cpus")
         place.children[-1].kill()
         place.children[-1].wait()
         deadline.removed(Path(place.cpuset, "batch"))
         log = place.read("web/cpuset.cpus")
-        assert one.ends(signal.SIGTERM) == 0
-        assert "Traceback" not in one.err
+        assert agent.ends(signal.SIGTERM) == 0
+        assert "Traceback" not in agent.err
 
     assert log
     assert before_cpus(before).decode().strip() == place.read("web/cpuset.cpus")

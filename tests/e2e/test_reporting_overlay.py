@@ -110,12 +110,12 @@ class Stage:
         given = {"KUBERNETES_SERVICE_HOST": "192.0.2.1", "KUBERNETES_SERVICE_PORT": "6443"}
         own = shlex.join([sys.executable, "-m", "koordlet", *words])
         assigned = " ".join(f"{k}={shlex.quote(v)}" for k, v in {**given, **variables}.items())
-        one = networks.Running(
+        agent = networks.Running(
             network, self.folder / f"{name}.log", "sh", "-c",
             " && ".join([*steps, f"exec env {assigned} {own}"]), program=(),
         )  # fmt: skip
-        with networks.stopped(one):
-            yield one
+        with networks.stopped(agent):
+            yield agent
 
     def asked(self, token: str, path: str = "/metrics") -> tuple[str, str]:
         """Status and body of the scheduler's HTTPS, asked from the agent's network."""

@@ -24,9 +24,10 @@ FOLDERS = (
         f"tests/{name}"
         for name in (
             *("agent", "apply", "bench", "browser", "cli", "client", "cluster", "config"),
-            *("conformance", "demo", "deploy", "docs", "history", "host", "http", "kit", "kube"),
-            *("kubeapi", "model", "oracle", "policy", "report", "rpc", "state", "tools"),
-            *(f"workloads/{name}" for name in ("annotations", "kubelet", "nri")),
+            *("conformance", "demo", "deploy", "docs", "e2e", "history", "host", "http", "kit"),
+            *("kube", "kubeapi", "model", "oracle", "policy", "report", "rpc", "state", "tools"),
+            "workloads",
+            "vm/probes",
         )
     ),
 )
