@@ -65,7 +65,9 @@ def chosen(*given: Any, **more: Any) -> list[list[str]] | str:
     made = solve(*given, **more)
     if isinstance(made, str):
         return made
-    return [[f"{one.request}:{one.device}" for one in claim.devices] for claim in made]
+    return [
+        [f"{allocated.request}:{allocated.device}" for allocated in claim.devices] for claim in made
+    ]
 
 
 def gpus(number: int, **fields: Any) -> list[Body]:
