@@ -8,8 +8,7 @@ import signal
 import pytest
 
 from koordlet.state import last_config
-from tests.e2e import test_killed
-from tests.kit import agents, answers, deadline, images, live
+from tests.kit import agents, answers, deadline, images, live, live_workloads
 
 pytestmark = pytest.mark.e2e
 
@@ -28,8 +27,8 @@ def address(agent: live.Running) -> str:
 
 def test_a_typing_error_costs_itself(place: live.Place) -> None:
     """Killed, the file broken, started again: the limits never go, and everybody is told why."""
-    before = test_killed.furnish(place)
-    path = test_killed.config(place)
+    before = live_workloads.furnish(place)
+    path = live_workloads.config(place)
     with place.running("--config", str(path)) as agent:
         agent.until("READY=1")
         deadline.until(place.paths.last_config.exists, "the last good one on disk")
@@ -56,9 +55,9 @@ def test_a_typing_error_costs_itself(place: live.Place) -> None:
 
 def test_without_any_good_one(place: live.Place) -> None:
     """It observes, is alive and not ready; once the file is mended the same process is, limited."""
-    before = test_killed.furnish(place)
-    path = test_killed.config(place)
-    assert place.forked(test_killed.settle) == 0
+    before = live_workloads.furnish(place)
+    path = live_workloads.config(place)
+    assert place.forked(live_workloads.settle) == 0
     limited = place.image()
     path.write_text(BROKEN)
 

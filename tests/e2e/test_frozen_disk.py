@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import test_killed
-from tests.kit import agents, answers, deadline, live, needs
+from tests.kit import agents, answers, deadline, live, live_workloads, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -101,7 +100,7 @@ def main_thread(agent: live.Running) -> str:
 
 def test_the_loop_goes_on(place: live.Place, disk: Frozen) -> None:
     """Ticks go on, what protects comes back, what is new waits, and it is said what to do."""
-    test_killed.furnish(place)
+    live_workloads.furnish(place)
     whole = place.read("cpuset.cpus")
     with running(place, disk, place.config + _LATE) as (agent, address):
         pool = place.read("batch/cpuset.cpus")
@@ -131,7 +130,7 @@ def test_the_loop_goes_on(place: live.Place, disk: Frozen) -> None:
 
 def test_stopping_ends(place: live.Place, disk: Frozen) -> None:
     """Everything is put back, locks are free, the loop is gone; the rest goes with the disk."""
-    before = test_killed.furnish(place)
+    before = live_workloads.furnish(place)
     with running(place, disk, place.config) as (agent, _):
         disk.freeze()
         place.group("web/two")

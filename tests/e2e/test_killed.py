@@ -8,33 +8,10 @@ from pathlib import Path
 import pytest
 
 from koordlet.agent import lifecycle, restore
-from tests.kit import agents, deadline, images, live, needs
+from tests.kit import deadline, images, live
+from tests.kit.live_workloads import config, furnish, settle
 
 pytestmark = pytest.mark.e2e
-
-WORKLOADS = """
-policies:
-  reserved_cpus: {cpus: "0"}
-workloads:
-  - {name: web, qos: LS, match: {cgroup: web}}
-  - {name: batch, qos: BE, match: {cgroup: batch}}
-"""
-
-
-def furnish(place: live.Place) -> images.Image:
-    """Two workloads with processes, one with groups of its own; the image before anything."""
-    needs.two_cpus()
-    place.config = WORKLOADS
-    for path in ("web", "web/one", "web/one/inner", "batch"):
-        place.group(path)
-    for path in ("web/one/inner", "batch"):
-        place.sleeper(f"{place.cpuset}/{path}")
-    return place.image()
-
-
-def settle(who: lifecycle.Agent) -> None:
-    """Pass until nothing changes."""
-    agents.settle(who, agents.Clock())
 
 
 def undo(who: lifecycle.Agent) -> restore.Summary:
@@ -119,11 +96,3 @@ def test_a_workload_whose_group_vanishes(place: live.Place) -> None:
 
     assert log
     assert before_cpus(before).decode().strip() == place.read("web/cpuset.cpus")
-
-
-def config(place: live.Place) -> Path:
-    """The configuration as a file."""
-    path = place.state / "config.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(agents.HEADER + place.config)
-    return path

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import test_killed
-from tests.kit import agents, deadline, images, live, needs
+from tests.kit import agents, deadline, images, live, live_workloads, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -182,8 +181,8 @@ def test_bad_configurations(
 
 def test_configuration_changes_while_running(place: live.Place) -> None:
     """A changed file is taken with and without SIGHUP; a bad one keeps the old one and is said."""
-    test_killed.furnish(place)
-    path = test_killed.config(place)
+    live_workloads.furnish(place)
+    path = live_workloads.config(place)
     with place.running("--config", str(path)) as agent:
         agent.until("READY=1")
         first = place.read("batch/cpuset.cpus")

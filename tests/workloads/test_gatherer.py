@@ -22,10 +22,10 @@ from koordlet.workloads import gatherer as source_gatherer
 from koordlet.workloads import manifest_directory, source
 from koordlet.workloads.kubelet import client
 from koordlet.workloads.kubelet import sources as kubelet_sources
-from tests.kit import clocks, deadline
+from tests.kit import clocks, deadline, node_slos
 from tests.kit import pods as examples
 from tests.kit.kubelet import server
-from tests.workloads import test_nodes, test_nodeslo, test_sloconfig
+from tests.workloads import test_nodes, test_sloconfig
 
 NODE = {"apiVersion": "v1", "kind": "Node", **test_nodes.OBJECT}
 
@@ -207,7 +207,7 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
             assert first.slo is not None
             assert first.slo.source == "slo-controller-config"
             api = "slo.koordinator.sh/v1alpha1"
-            body = {**test_nodeslo.OBJECT, "metadata": {"name": "n1"}}
+            body = {**node_slos.OBJECT, "metadata": {"name": "n1"}}
             await store.create(kinds.NODE_SLOS, {"apiVersion": api, "kind": "NodeSLO", **body})
             slo = await gatherer.until(
                 lambda now: now.slo is not None and now.slo.source == "NodeSLO"
