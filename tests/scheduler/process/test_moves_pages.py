@@ -15,7 +15,7 @@ from koordlet.kubeapi import kinds
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.process import pages
 from koordlet.scheduler.rescheduling import move_plan
-from tests.deploy.test_alerts import rules
+from tests.deploy.alert_rules import rules
 from tests.kit import deadline, schedulers
 from tests.kit.migration_scene import JOBS, KINDS, Cluster, settings
 
