@@ -68,7 +68,7 @@ def in_script(source: str) -> list[tuple[int, str]]:
 def problems(root: Path) -> list[str]:
     """A line for each vague name below a folder."""
     return [
-        f"{path.relative_to(root.parent).as_posix()}:{line}: {name}: say the role of its type"
+        f"{path.as_posix()}:{line}: {name}: say the role of its type"
         for suffix, names in ((".py", bound), (".js", in_script))
         for path in sorted(root.rglob(f"*{suffix}"))
         if "gen" not in path.relative_to(root).parts
