@@ -16,7 +16,7 @@ from koordlet.history import series
 from koordlet.kubeapi import objects
 from koordlet.report import rows
 from koordlet.state import paths
-from tests.report.test_writing import MANNERS, NODE_REF, Counting, Racing, node_view, offering, play
+from tests.kit.node_reports import MANNERS, NODE_REF, Counting, Racing, node_view, offering, play
 
 QUIET = {
     "KOORDLET_REPORT__HTTP__ENABLED": "false",

@@ -16,8 +16,7 @@ import pytest
 
 from koordlet.host.fs import root
 from koordlet.model import errors, knob
-from tests.apply import test_interrupted
-from tests.kit import agents, dying, forgeries
+from tests.kit import agents, dying, forgeries, sites
 
 #: Forgeries in one state directory.
 EACH = 5
@@ -64,7 +63,7 @@ def is_ours(path: str) -> bool:
 
 def settled(seed: int, place: Path) -> agents.Site:
     """What an agent left that was killed in a hand-over: both versions, with groups of its own."""
-    scenes = tuple(test_interrupted.SCENES.values())
+    scenes = tuple(sites.SCENES.values())
     site = scenes[seed % len(scenes)](place)
     with site.agent() as who:
         agents.settle(who, site.clock)

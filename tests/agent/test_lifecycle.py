@@ -13,14 +13,13 @@ from koordlet.apply import local_eviction
 from koordlet.model import errors, plan, pod, qos
 from koordlet.policy.framework import registry
 from koordlet.state import handover, journal, lock, records
-from tests.apply import test_interrupted
-from tests.kit import agents, images, moments
+from tests.kit import agents, images, moments, sites
 
 
 @pytest.fixture
 def site(ram: Path) -> agents.Site:
     """Three workloads on cgroup v1."""
-    return test_interrupted.workloads("v1", ram)
+    return sites.workloads("v1", ram)
 
 
 def audited(site: agents.Site) -> list[dict[str, object]]:
@@ -159,7 +158,7 @@ def test_state_that_cannot_be_opened_is_said(site: agents.Site, name: str) -> No
 
 def test_a_failing_policy_leaves_its_changes(ram: Path) -> None:
     """A policy that begins to fail keeps what it wrote, the others go on, and it is counted."""
-    site = test_interrupted.workloads("v1", ram)
+    site = sites.workloads("v1", ram)
     site.rows = (*registry.POLICIES, agents.fixed())
     site.host.mkdir(site.host.at("/sys/fs/cgroup/cpuset/extra"))
     site.settings = {"fixed": agents.Sets(cpus={"extra": "1"})}

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.apply import test_interrupted
-from tests.kit import logs
+from tests.kit import logs, sites
 
 
 def test_what_a_machine_lacks_is_said_once(ram: Path) -> None:
     """Also after a hundred passes."""
-    site = test_interrupted.workloads("v1", ram)
+    site = sites.workloads("v1", ram)
     with logs.written() as stream, site.agent() as who:
         for _ in range(100):
             site.clock.tick()

@@ -23,8 +23,7 @@ from koordlet.agent import bootstrap, lifecycle, reload
 from koordlet.config import catalog, loader, plain, reloader, schema
 from koordlet.model import spread
 from koordlet.workloads import gatherer
-from tests.apply import test_interrupted
-from tests.kit import agents
+from tests.kit import agents, sites
 
 #: Slices of the fields, for runners beside each other.
 _PARTS = 4
@@ -46,7 +45,7 @@ _WITHOUT_EFFECT = {"policies.adaptive.floorMilli", "policies.adaptive.maxAgeSeco
 #: Valid only with another value of a second field, with which it is read.
 _NEVER_ALONE = {"nodeShutdown.criticalSeconds"}
 _USUAL: Mapping[str, Any] = {
-    **yaml.safe_load(agents.HEADER + test_interrupted.WORKLOADS),
+    **yaml.safe_load(agents.HEADER + sites.WORKLOADS),
     "log": {"level": "error"},
     # What a field asks for beside it.
     "counters": {"cpi": {"enabled": True}},
@@ -132,7 +131,7 @@ class Running:
 
     def __post_init__(self) -> None:
         self.directory.mkdir()
-        site = test_interrupted.workloads("v1", self.directory / "state")
+        site = sites.workloads("v1", self.directory / "state")
         self.file.write_text(json.dumps(self.config))
         effective = loader.load(str(self.file), {}, {})
         run = site.line()

@@ -9,14 +9,13 @@ import pytest
 from koordlet.apply import trace
 from koordlet.model import plan, pod, qos
 from koordlet.policy.cpu import shared_pools
-from tests.apply import test_interrupted
-from tests.kit import agents
+from tests.kit import agents, sites
 
 
 @pytest.fixture
 def site(ram: Path) -> agents.Site:
     """Three declared workloads on a machine in memory."""
-    return test_interrupted.workloads("v1", ram)
+    return sites.workloads("v1", ram)
 
 
 def test_a_pass_changes_nothing_and_the_next_wants_the_same(site: agents.Site) -> None:

@@ -10,8 +10,7 @@ import pytest
 from koordlet.apply import copies
 from koordlet.model import action
 from koordlet.state import journal
-from tests.apply import test_interrupted
-from tests.kit import agents, colocation, moments
+from tests.kit import agents, colocation, moments, sites
 
 TOP = "/sys/fs/cgroup/cpuset"
 
@@ -31,7 +30,7 @@ def cpus(site: agents.Site, path: str) -> str:
 @pytest.mark.parametrize("again", [False, True])
 def test_what_was_born_in_a_narrowed_group(ram: Path, *, again: bool) -> None:
     """It follows the set above, and has the original of that after a restore; a wish stays one."""
-    site = test_interrupted.workloads("v1", ram)
+    site = sites.workloads("v1", ram)
     with site.agent() as who:
         agents.settle(who, site.clock)
         ours = cpus(site, "web")
@@ -52,7 +51,7 @@ def test_what_was_born_in_a_narrowed_group(ram: Path, *, again: bool) -> None:
 
 def test_a_copy_follows_the_set_above(ram: Path) -> None:
     """When the workload gets more, what was born inside it gets more as well."""
-    site = test_interrupted.workloads("v1", ram)
+    site = sites.workloads("v1", ram)
     with site.agent() as who:
         agents.settle(who, site.clock)
         born(site, "web/copy", cpus(site, "web"))
@@ -68,7 +67,7 @@ def test_an_original_that_could_not_be_written_down_is_asked_for_again(
     ram: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk in the one pass that saw a group come costs no original in the next."""
-    site = test_interrupted.workloads("v1", ram)
+    site = sites.workloads("v1", ram)
     with site.agent() as who:
         agents.settle(who, site.clock)
         ours = cpus(site, "web")

@@ -10,9 +10,8 @@ import pytest
 from koordlet.agent import lifecycle
 from koordlet.apply import refusals
 from koordlet.model import action, errors, result
-from tests.apply import test_interrupted
 from tests.apply.four import TREE, group
-from tests.kit import agents, images, trees
+from tests.kit import agents, images, sites, trees
 from tests.kit.kernel import KernelHost
 
 Verdict = result.Verdict
@@ -189,7 +188,7 @@ def test_a_full_journal_stops_changes_and_not_restoring(
 
 def test_a_group_that_is_refused_its_first_files_is_not_left_behind(ram: Path) -> None:
     """A group of ours that could not be finished is finished later, or removed when we go."""
-    site = test_interrupted.busy_demo("v1", ram)
+    site = sites.busy_demo("v1", ram)
     before = site.image()
     site.host.refuse("/sys/fs/cgroup/cpuset/koordlet-demo/ls/cpuset.mems", errno.EINVAL)
     with site.agent() as who:

@@ -4,83 +4,20 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet.demo import groups as demo
 from koordlet.host.fs import root
 from koordlet.model import cpuset
-from koordlet.policy.framework import registry
-from tests.kit import agents, images, search, trees
-from tests.kit.kernel import Machine
-from tests.kit.kernel.machine import Cgroup
+from tests.kit import agents, images, search, sites, trees
 
-Make = Callable[[Path], agents.Site]
-
-WORKLOADS = """
-policies:
-  reserved_cpus: {cpus: "0"}
-  shared_pools: {enableControllers: true}
-workloads:
-  - {name: web, qos: LSR, cpus: "2-3", match: {cgroup: web}}
-  - {name: api, qos: LS, match: {cgroup: api}}
-  - {name: batch, qos: BE, match: {cgroup: batch/jobs}}
-"""
-
-DEMO = """
-policies:
-  reserved_cpus: {quantity: "1"}
-  shared_pools: {enableControllers: true}
-"""
+scenes = pytest.mark.parametrize("scene", sites.SCENES.values(), ids=sites.SCENES.keys())
 
 
-def workloads(version: Cgroup, state: Path) -> agents.Site:
-    """Three declared workloads; below ``api`` are groups of its own."""
-    passed_down = ("cpu", "memory", "pids") if version == "v2" else ()
-    host = Machine("0-4", cgroup=version, passed_down=passed_down)
-    top = trees.top(version)
-    for path in ("web", "api", "api/one", "api/two", "batch", "batch/jobs"):
-        host.mkdir(host.at(f"{top}/{path}"))
-        if version == "v1":
-            host.write(host.at(f"{top}/{path}/cpuset.cpus"), b"0-4\n")
-            host.write(host.at(f"{top}/{path}/cpuset.mems"), b"0\n")
-    if version == "v1":
-        host.write(host.at(f"{top}/api/two/cpuset.cpus"), b"0-1\n")
-    for path in ("web", "api/one", "batch/jobs"):
-        host.spawn(f"{top}/{path}")
-    host.calls.clear()
-    return agents.Site(host, state, config=WORKLOADS)
-
-
-def busy_demo(version: Cgroup, state: Path) -> agents.Site:
-    """The demo's two processes, in groups that the agent makes and removes."""
-    host = Machine("0-4", cgroup=version)
-    pids = (("ls", host.spawn()), ("be", host.spawn()))
-    host.calls.clear()
-    return agents.Site(
-        host,
-        state,
-        config=DEMO,
-        rows=(demo.POLICY, *registry.POLICIES),
-        settings={demo.STEM: demo.DemoSettings(pids=pids)},
-        pods=demo.PODS,
-    )
-
-
-SCENES: dict[str, Make] = {
-    "workloads on v1": lambda state: workloads("v1", state),
-    "workloads on v2": lambda state: workloads("v2", state),
-    "demo on v1": lambda state: busy_demo("v1", state),
-    "demo on v2": lambda state: busy_demo("v2", state),
-}
-scenes = pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES.keys())
-
-
-def every_death(make: Make, ram: Path, act: str) -> list[tuple[agents.Site, images.Image]]:
+def every_death(make: sites.Make, ram: Path, act: str) -> list[tuple[agents.Site, images.Image]]:
     """Every site on which ``act`` was killed at one change, with its image before anything."""
     deaths: list[tuple[agents.Site, images.Image]] = []
     for number, done in ((step // 2 + 1, bool(step % 2)) for step in itertools.count()):
@@ -96,7 +33,7 @@ def every_death(make: Make, ram: Path, act: str) -> list[tuple[agents.Site, imag
 
 
 @scenes
-def test_the_next_start_repairs(ram: Path, scene: Make) -> None:
+def test_the_next_start_repairs(ram: Path, scene: sites.Make) -> None:
     """Whatever change the kill came at, the next agent ends where an undisturbed one does."""
     whole = scene(Path(tempfile.mkdtemp(dir=ram)))
     whole.settle()
@@ -107,7 +44,7 @@ def test_the_next_start_repairs(ram: Path, scene: Make) -> None:
 
 
 @scenes
-def test_restore_from_every_interrupted_start(ram: Path, scene: Make) -> None:
+def test_restore_from_every_interrupted_start(ram: Path, scene: sites.Make) -> None:
     """Whatever change the kill came at, restoring gives back the machine of before."""
     for site, before in every_death(scene, ram, "settle"):
         done = site.restore()
@@ -116,7 +53,7 @@ def test_restore_from_every_interrupted_start(ram: Path, scene: Make) -> None:
 
 
 @scenes
-def test_restore_from_every_interrupted_restore(ram: Path, scene: Make) -> None:
+def test_restore_from_every_interrupted_restore(ram: Path, scene: sites.Make) -> None:
     """A killed restore is finished by the next one; one more does nothing."""
     for site, before in every_death(scene, ram, "restore"):
         site.restore()
@@ -128,7 +65,7 @@ def test_restore_from_every_interrupted_restore(ram: Path, scene: Make) -> None:
 
 
 @scenes
-def test_an_agent_after_an_interrupted_restore(ram: Path, scene: Make) -> None:
+def test_an_agent_after_an_interrupted_restore(ram: Path, scene: sites.Make) -> None:
     """An agent that comes instead of a killed restore puts everything in place again."""
     whole = scene(Path(tempfile.mkdtemp(dir=ram)))
     whole.settle()
@@ -173,7 +110,7 @@ def test_any_tree_killed_anywhere(
 
 def test_nothing_is_changed_before_its_original_is_on_disk(ram: Path) -> None:
     """At the moment of each change the journal on disk already speaks of its target."""
-    site = workloads("v1", ram)
+    site = sites.workloads("v1", ram)
     seen = []
 
     class Reader(agents.Watched):

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset
-from tests.apply import test_interrupted
-from tests.kit import agents, images, search, trees
+from tests.kit import agents, images, search, sites, trees
 from tests.kit.kernel import KernelHost, Machine
 from tests.kit.kernel.machine import Cgroup
 
@@ -174,7 +173,7 @@ def test_offline_cpus_are_left_out_on_the_way_back(ram: Path) -> None:
 
 def test_a_foreign_group_under_our_name_is_not_removed(ram: Path) -> None:
     """A group that was there before, although of no use yet, stays when we go."""
-    site = test_interrupted.busy_demo("v1", ram)
+    site = sites.busy_demo("v1", ram)
     place = site.host.at("/sys/fs/cgroup/cpuset/koordlet-demo")
     site.host.mkdir(place)
     site.settle()
@@ -186,7 +185,7 @@ def test_a_foreign_group_under_our_name_is_not_removed(ram: Path) -> None:
 
 def test_processes_that_came_later_are_moved_out(ram: Path) -> None:
     """A group of ours is removed also when others have put processes into it."""
-    site = test_interrupted.busy_demo("v2", ram)
+    site = sites.busy_demo("v2", ram)
     before = site.image()
     site.settle()
     pid = site.host.spawn("/sys/fs/cgroup/koordlet-demo/ls")

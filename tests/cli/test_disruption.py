@@ -11,7 +11,7 @@ import pytest
 
 from koordlet import cli
 from tests.kit import deadline, questions, schedulers
-from tests.scheduler.loop.test_evictions import scene
+from tests.kit.eviction_scene import scene
 
 
 def test_budgets_and_avoid_lists_are_shown(ram: Path, capsys: pytest.CaptureFixture[str]) -> None:

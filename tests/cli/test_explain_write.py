@@ -12,8 +12,7 @@ from koordlet.cli import explain_write
 from koordlet.host import machine
 from koordlet.report import audit_json, documents
 from koordlet.state import journal
-from tests.apply import test_interrupted
-from tests.kit import agents, machines
+from tests.kit import agents, machines, sites
 
 CPUS = "/sys/fs/cgroup/cpuset/web/cpuset.cpus"
 
@@ -21,7 +20,7 @@ CPUS = "/sys/fs/cgroup/cpuset/web/cpuset.cpus"
 @pytest.fixture
 def site(ram: Path) -> agents.Site:
     """Three workloads on cgroup v1."""
-    return test_interrupted.workloads("v1", ram)
+    return sites.workloads("v1", ram)
 
 
 def explain(site: agents.Site, path: str = CPUS) -> documents.Document:

@@ -16,8 +16,7 @@ import pytest
 from koordlet import cli
 from koordlet.cli import node_source, top, top_screen, top_terminal
 from koordlet.report import documents, node_json
-from tests.kit import large_machines, machines, views
-from tests.report import test_usage_families
+from tests.kit import busy_views, large_machines, machines, views
 
 
 @contextlib.contextmanager
@@ -53,7 +52,7 @@ def encode(document: dict[str, object]) -> bytes:
 
 def test_the_agents_document(capsys: pytest.CaptureFixture[str]) -> None:
     """With an agent, ``--once -o json`` is what the agent says, and nothing else."""
-    sent = node_json.document(test_usage_families.busy_view(), "1.2.3")
+    sent = node_json.document(busy_views.busy_view(), "1.2.3")
     with answering(encode(sent)) as address:
         assert cli.main(["top", "--once", "-o", "json", "--address", address]) == 0
     document = json.loads(capsys.readouterr().out)

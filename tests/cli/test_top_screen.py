@@ -13,8 +13,7 @@ from rich import console
 
 from koordlet.cli import output, top_screen, top_workloads
 from koordlet.report import documents, node_json
-from tests.kit import views
-from tests.report import test_usage_families
+from tests.kit import busy_views, views
 
 
 def draw_screen(document: documents.Document, show: top_screen.Show) -> list[str]:
@@ -32,7 +31,7 @@ def draw(document: documents.Document, **changes: Any) -> list[str]:
 
 def node_document() -> documents.Document:
     """A node with a pod and a host application."""
-    return node_json.document(test_usage_families.busy_view(), "1.2.3")
+    return node_json.document(busy_views.busy_view(), "1.2.3")
 
 
 def test_the_help_is_whole_on_the_smallest_terminal() -> None:

@@ -21,8 +21,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import built
 from tests.kit import deadline, k8s_lab
 from tests.oracle.objects import Body
 
@@ -54,13 +54,13 @@ class Deployed:
 
     def install(self, nodes: int = 8) -> None:
         """What ``deploy/`` says, but for what runs pods; and so many nodes."""
-        self._apply([*built(DEPLOY), *built(DEPLOY / "scheduler")])
+        self._apply([*overlays.built(DEPLOY), *overlays.built(DEPLOY / "scheduler")])
         self.admin.hollow_nodes([k8s_lab.hollow(f"n{at}") for at in range(nodes)])
         (self.folder / "scheduler.yaml").write_text(self._config)
 
     def install_descheduler(self) -> None:
         """The same of the descheduler."""
-        own = built(DEPLOY / "descheduler")
+        own = overlays.built(DEPLOY / "descheduler")
         self._apply([document for document in own if document["kind"] != "Namespace"])
 
     def _apply(self, documents: list[Body]) -> None:

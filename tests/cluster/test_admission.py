@@ -19,8 +19,8 @@ import pytest
 from koordlet.kube import adapter, credentials
 from koordlet.kubeapi import event as object_event
 from koordlet.kubeapi import kinds, objects, refusals
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import built
 from tests.kit import k8s_lab, loops
 
 pytestmark = pytest.mark.cluster
@@ -47,12 +47,14 @@ MINE, OTHER = "hollow-0", "hollow-1"
 def cluster(tmp_path_factory: pytest.TempPathFactory, loop: loops.LoopThread) -> Iterator[Any]:
     """A control plane with two nodes and what ``deploy/overlays/taints`` puts there."""
     with k8s_lab.cluster(tmp_path_factory.mktemp("k8s"), nodes=2) as made:
-        for document in (*built(DEPLOY), *built(DEPLOY / "overlays" / "taints")):
+        for document in (*overlays.built(DEPLOY), *overlays.built(DEPLOY / "overlays" / "taints")):
             path = PATHS.get(document["kind"])
             if path is not None and not made._exists(f"/{path}/{document['metadata']['name']}"):
                 made.request("POST", f"/{path}", document)
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/koordlet"
-        (wide,) = (o for o in built(DEPLOY / "overlays" / "taints") if o["kind"] == "ClusterRole")
+        (wide,) = (
+            o for o in overlays.built(DEPLOY / "overlays" / "taints") if o["kind"] == "ClusterRole"
+        )
         # As an operator would for `eviction.by: delete`.
         wide = {**wide, "rules": [*wide["rules"], {"apiGroups": [""], "resources": ["pods"],
                                                    "verbs": ["delete", "patch"]}]}  # fmt: skip

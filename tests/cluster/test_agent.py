@@ -21,8 +21,8 @@ import pytest
 import yaml
 
 from tests.cluster.deployed import AuditLog
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import built
 from tests.kit import deadline, k8s_lab
 from tests.oracle.objects import Body
 
@@ -41,7 +41,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("agent")
     with k8s_lab.cluster(folder / "k8s", nodes=1, audit=True) as cluster:
         with contextlib.closing(k8s_lab.Admin(cluster)) as admin:
-            documents = [*built(DEPLOY)]
+            documents = [*overlays.built(DEPLOY)]
             for document in sorted(documents, key=lambda body: body["kind"] != "Namespace"):
                 if document["kind"] not in ("Deployment", "DaemonSet"):
                     status, answer = k8s_lab.strict(admin, document, dry="")

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.cluster.deployed import AuditLog
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import built
 from tests.kit import agents, deadline, installed, killed_agent, kubelet_node, live, needs
 from tests.kit.kubelet_node import settled
 
@@ -59,7 +59,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[kubelet_node.Node]:
         tempfile.TemporaryDirectory(prefix="dra") as folder,
         kubelet_node.node(Path(folder), runtime, settings, scheduler=True, audit=True) as made,
     ):
-        for body in built(OVERLAY):
+        for body in overlays.built(OVERLAY):
             name = body["metadata"]["name"]
             if body["kind"] == "DeviceClass":
                 made.admin.need("POST", "/apis/resource.k8s.io/v1/deviceclasses", body)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cluster import webhooked
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import BUILT, built
 from tests.kit import deadline, k8s_lab, needs
 
 #: Whose objects need definitions that are not ours to bring.
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.cluster, needs.program("kubectl")]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A control plane without nodes, with the namespaces that the manifests bring."""
-    documents = (document for place in BUILT for document in built(place))
+    documents = (document for place in overlays.BUILT for document in overlays.built(place))
     spaces = {
         document["metadata"]["name"]: document
         for document in documents
@@ -35,12 +35,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield lab
 
 
-@pytest.mark.parametrize("folder", BUILT, ids=lambda path: str(path.relative_to(DEPLOY)))
+@pytest.mark.parametrize("folder", overlays.BUILT, ids=lambda path: str(path.relative_to(DEPLOY)))
 def test_a_server_knows_every_field(cluster: Any, folder: Path) -> None:
     """Each object by itself, strictly: no field is unknown, written twice, or warned of."""
     admin = k8s_lab.Admin(cluster)
     try:
-        for document in built(folder):
+        for document in overlays.built(folder):
             if document["apiVersion"].startswith(OTHERS):
                 continue
             status, answer = k8s_lab.strict(admin, document)
@@ -52,7 +52,7 @@ def test_a_server_knows_every_field(cluster: Any, folder: Path) -> None:
 
 def test_both_ways_to_apply_agree(cluster: Any) -> None:
     """``apply``, ``apply --server-side``, ``apply`` again: no conflict and no new generation."""
-    documents = [dict(document) for document in built(DEPLOY)]
+    documents = [dict(document) for document in overlays.built(DEPLOY)]
 
     def generations(*words: str) -> dict[str, object]:
         text = k8s_lab.kubectl(cluster, *APPLY, "-o", "json", *words, documents=documents)

@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import built
 from tests.kit import deadline, k8s_lab
 from tests.kit.apiserver import pki
 
@@ -38,7 +38,7 @@ class WebhookedCluster:
         self._lab, self._folder = lab, folder
         self.admin = k8s_lab.Admin(lab)
         self.authority, self.other = (pki.Authority(folder, name) for name in ("ours", "theirs"))
-        documents = {document["kind"]: document for document in built(DEPLOY / "webhook")}
+        documents = {document["kind"]: document for document in overlays.built(DEPLOY / "webhook")}
         self._registration = documents.pop("MutatingWebhookConfiguration")
         self._documents = [documents[kind] for kind in ("ClusterRole", "ClusterRoleBinding")]
         self._address = ""

@@ -27,9 +27,9 @@ from koordlet.report.objects import holders
 from tests.conformance import real
 from tests.deploy.documents import documents
 from tests.kit import clocks, pasts, structural
+from tests.kit.node_reports import Racing, offering
 from tests.report import test_remarking
 from tests.report.objects import test_peer_fields
-from tests.report.test_writing import Racing, offering
 
 REPO = Path(__file__).parents[2]
 _SHIPPED = tuple(

@@ -6,8 +6,8 @@ of them (``tests/cluster``), and evictions, which no policy can bind.
 
 from __future__ import annotations
 
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY, documents, rules
-from tests.deploy.test_overlays import built
 
 POLICIES = documents("agent/admission.yaml")
 ACCOUNT = "system:serviceaccount:koordlet-system:koordlet"
@@ -32,7 +32,7 @@ def covered() -> set[tuple[str, str, str]]:
 def test_every_write_is_bound() -> None:
     """Whatever a role or a component lets an agent write, a policy looks at, but for evictions."""
     granted = list(rules("daemonset.yaml"))
-    for document in built(DEPLOY / "overlays" / "taints"):
+    for document in overlays.built(DEPLOY / "overlays" / "taints"):
         if document["kind"] == "ClusterRole":
             granted += document["rules"]
     writes = {
@@ -68,5 +68,5 @@ def test_policies_are_in_force_and_about_the_agents() -> None:
         assert policy["failurePolicy"] == "Fail"
         (condition,) = policy["matchConditions"]
         assert f'request.userInfo.username == "{ACCOUNT}"' == condition["expression"]
-    names = {document["metadata"]["name"] for document in built(DEPLOY / "agent")}
+    names = {document["metadata"]["name"] for document in overlays.built(DEPLOY / "agent")}
     assert policies.keys() <= names, "the agent's kustomization has them"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.deploy import test_alerts, test_promtool
+from tests.deploy import alert_rules, test_promtool
 
 pytestmark = test_promtool.pytestmark
 
@@ -161,7 +161,7 @@ def judge(folder: Path, shown: dict[str, dict[str, str]], asked: dict[str, int])
     ]
     every = [row for name, several in shown.items() for row in series(name, several)]
     tests = [{"interval": "1m", "input_series": every, "alert_rule_test": expected}]
-    rules = [str(file) for file in sorted(test_alerts.ALERTS.glob("*.yaml"))]
+    rules = [str(file) for file in sorted(alert_rules.ALERTS.glob("*.yaml"))]
     file = folder / "tests.yaml"
     body = {"rule_files": rules, "evaluation_interval": "1m", "tests": tests}
     file.write_text(yaml.safe_dump(body))
@@ -193,7 +193,7 @@ def test_each_fires_at_its_time(tmp_path: Path) -> None:
     _, output = judge(tmp_path, ILL, {name: case.minute for name, case in CASES.items()})
 
     fired = set(re.findall(r"alertname: (\w+)", output))
-    assert fired == CASES.keys() == {rule["alert"] for rule in test_alerts.EVERY}, output
+    assert fired == CASES.keys() == {rule["alert"] for rule in alert_rules.EVERY}, output
 
 
 @pytest.mark.parametrize("minute", [1, 2])

@@ -7,25 +7,16 @@ Those of the scheduler are asked of one in ``test_scheduler_queries``, those of 
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-import yaml
 
 from koordlet.report import metrics
+from tests.deploy.alert_rules import EVERY, REPO, rules
 
-REPO = Path(__file__).resolve().parents[2]
-ALERTS = REPO / "deploy/alerts"
 RUNBOOKS = (REPO / "docs/runbooks.md").read_text()
 #: Labels that Prometheus adds to everything it scrapes.
 ADDED = {"instance", "job"}
-
-
-def rules(name: str) -> list[dict[str, Any]]:
-    """All of one file."""
-    groups = yaml.safe_load((ALERTS / f"{name}.yaml").read_text())["groups"]
-    return [cast("dict[str, Any]", rule) for group in groups for rule in group["rules"]]
 
 
 FAMILIES = {family.name: family for family in metrics.table()}
@@ -34,9 +25,6 @@ FAMILIES = {family.name: family for family in metrics.table()}
 def family(name: str) -> str:
     """The family of a metric's name: counters are named with their suffix."""
     return name if name in FAMILIES else name.removesuffix("_total")
-
-
-EVERY = [*rules("koordlet"), *rules("scheduler"), *rules("descheduler")]
 
 
 @pytest.mark.parametrize("rule", EVERY, ids=lambda rule: str(rule["alert"]))

@@ -18,8 +18,8 @@ import yaml
 
 from koordlet.config import loader, schema
 from koordlet.report import families
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import COMPONENTS, built, overlay_of
 from tests.kit import helm, views
 from tests.tools.docs import test_surfaces
 from tools.deploy import chart, template, values
@@ -53,13 +53,13 @@ def test_it_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     assert chart.main(["--check"]) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("component", COMPONENTS)
+@pytest.mark.parametrize("component", overlays.COMPONENTS)
 def test_a_component_is_what_its_overlay_is(component: str) -> None:
     """The same objects, field by field; the chart has the admission policies by its own switch."""
     key = next(key for key in chart.components() if chart.folder(key) == component)
     made = objects(helm.rendered(f"components.{key}=true"))
 
-    assert made == objects(built(overlay_of(component)))
+    assert made == objects(overlays.built(overlays.overlay_of(component)))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_component_is_what_its_overlay_is(component: str) -> None:
 def test_the_others_are_what_their_folders_are(folder: str, settings: tuple[str, ...]) -> None:
     """The scheduler, with reports and without, the descheduler, the webhook, certificates."""
     plain = objects(helm.rendered(*settings))
-    wanted = objects(built(DEPLOY / folder))
+    wanted = objects(overlays.built(DEPLOY / folder))
 
     assert {name: plain.get(name) for name in wanted} == wanted
 
@@ -266,7 +266,9 @@ def test_a_value_stands_where_the_manifest_has_it() -> None:
     """The defaults are read from the manifests, so none can differ."""
     text = (helm.CHART / "values.yaml").read_text()
     loaded = yaml.safe_load(text)
-    pod = next(d for d in built(DEPLOY / "agent") if d["kind"] == "DaemonSet")["spec"]["template"]
+    pod = next(d for d in overlays.built(DEPLOY / "agent") if d["kind"] == "DaemonSet")["spec"][
+        "template"
+    ]
 
     assert loaded["agent"]["resources"] == pod["spec"]["containers"][0]["resources"]
     assert loaded["agent"]["onStop"] == "handover"

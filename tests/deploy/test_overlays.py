@@ -20,6 +20,7 @@ import yaml
 
 from koordlet.config import loader
 from koordlet.kubeapi import kinds
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY, documents, needed
 from tests.kit import kustomize, needs
 
@@ -33,22 +34,10 @@ AGENTLESS = (
     "overlays/reporting/certificates",
     "alerts/operator",
 )
-BUILT = sorted(
-    path.parent
-    for path in DEPLOY.rglob("kustomization.yaml")
-    if path.parent.parent.name != "components"
-)
-OVERLAYS = [path for path in BUILT if str(path.relative_to(DEPLOY)) not in AGENTLESS]
+OVERLAYS = [path for path in overlays.BUILT if str(path.relative_to(DEPLOY)) not in AGENTLESS]
 SCRAPED = DEPLOY / "overlays" / "scraped"
-COMPONENTS = sorted(path.name for path in (DEPLOY / "components").iterdir())
 #: The first kubectl whose kustomize knows components; Debian's is 1.20.
 _OLDEST = 21
-
-
-@functools.cache
-def built(folder: Path) -> tuple[dict[str, Any], ...]:
-    """Its manifests."""
-    return tuple(kustomize.build(folder))
 
 
 @functools.cache
@@ -65,7 +54,7 @@ def by_name(manifests: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[s
 
 
 @needs.program("kubectl")
-@pytest.mark.parametrize("folder", BUILT, ids=lambda path: str(path.relative_to(DEPLOY)))
+@pytest.mark.parametrize("folder", overlays.BUILT, ids=lambda path: str(path.relative_to(DEPLOY)))
 def test_kubectl_builds_the_same(folder: Path) -> None:
     """What is looked at here is what ``kubectl apply -k`` sends."""
     if kubectl_minor() < _OLDEST:
@@ -76,13 +65,17 @@ def test_kubectl_builds_the_same(folder: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert by_name(document for document in yaml.safe_load_all(done.stdout) if document) == by_name(
-        built(folder)
+        overlays.built(folder)
     )
 
 
 @pytest.mark.parametrize(
     "chosen",
-    [*itertools.combinations(COMPONENTS, 2), tuple(COMPONENTS), tuple(reversed(COMPONENTS))],
+    [
+        *itertools.combinations(overlays.COMPONENTS, 2),
+        tuple(overlays.COMPONENTS),
+        tuple(reversed(overlays.COMPONENTS)),
+    ],
     ids="+".join,
 )
 def test_components_go_together(ram: Path, chosen: tuple[str, ...]) -> None:
@@ -99,68 +92,38 @@ def test_components_go_together(ram: Path, chosen: tuple[str, ...]) -> None:
     manifests = tuple(kustomize.build(folder))
 
     check(manifests)
-    plain = parts(built(DEPLOY / "agent"))
+    plain = parts(overlays.built(DEPLOY / "agent"))
     for name in chosen:
-        alone = built(overlay_of(name))
+        alone = overlays.built(overlays.overlay_of(name))
         assert parts(alone) - plain <= parts(manifests)
         assert by_name(alone).keys() <= by_name(manifests).keys()
 
 
 def parts(manifests: tuple[dict[str, Any], ...]) -> set[tuple[str, str, str]]:
     """Variables, volumes, ports and first containers of the agent."""
-    pod, container = agent(manifests)
+    pod, container = overlays.agent(manifests)
     named = {
         (kind, each["name"], "")
         for kind, where in (("volumes", pod), ("initContainers", pod), ("ports", container))
         for each in where.get(kind, ())
     }
-    return named | {("env", name, value) for name, value in variables(container).items()}
-
-
-def overlay_of(component: str) -> Path:
-    """The overlay that is the agent with this component and no other."""
-    folder = DEPLOY / "overlays" / component
-    return folder if (folder / "kustomization.yaml").exists() else folder / "agent"
-
-
-def manifest(manifests: tuple[dict[str, Any], ...], kind: str, name: str) -> dict[str, Any]:
-    """The manifest of that kind and name."""
-    (only,) = (o for o in manifests if (o["kind"], o["metadata"]["name"]) == (kind, name))
-    return only
-
-
-def agent(manifests: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The agent's pod and its container."""
-    pod = manifest(manifests, "DaemonSet", "koordlet")["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    return pod, container
-
-
-def variables(container: dict[str, Any]) -> dict[str, str]:
-    """The environment as the kubelet makes it; what a cluster fills in has a made-up value."""
-    known: dict[str, str] = {}
-    for each in container["env"]:
-        value = str(each.get("value", "192.0.2.7"))
-        for name, text in known.items():
-            value = value.replace(f"$({name})", text)
-        known[each["name"]] = value
-    return known
+    return named | {("env", name, value) for name, value in overlays.variables(container).items()}
 
 
 @pytest.mark.parametrize("folder", OVERLAYS, ids=lambda path: str(path.relative_to(DEPLOY)))
 def test_it_builds(folder: Path) -> None:
     """One agent whose variables are a configuration, mounts that have volumes, nothing twice."""
-    check(built(folder))
+    check(overlays.built(folder))
 
 
 def check(manifests: Iterable[dict[str, Any]]) -> None:
     """Check that manifests are whole."""
     manifests = tuple(manifests)
-    pod, container = agent(manifests)
+    pod, container = overlays.agent(manifests)
     names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in manifests]
 
     assert len(names) == len(set(names))
-    assert loader.from_text(None, "", variables(container), {}).warnings == ()
+    assert loader.from_text(None, "", overlays.variables(container), {}).warnings == ()
     volumes = {each["name"] for each in pod["volumes"]}
     every = (*pod.get("initContainers", ()), container)
     assert volumes == {m["name"] for each in every for m in each["volumeMounts"]}
@@ -169,17 +132,19 @@ def check(manifests: Iterable[dict[str, Any]]) -> None:
 
 def test_what_is_scraped_is_served() -> None:
     """Port, path, labels of both monitors are those of the agents; the probes are on loopback."""
-    manifests = built(SCRAPED)
-    pod, container = agent(manifests)
-    config = loader.from_text(None, "", variables(container), {}).config.report.http
+    manifests = overlays.built(SCRAPED)
+    pod, container = overlays.agent(manifests)
+    config = loader.from_text(None, "", overlays.variables(container), {}).config.report.http
     (port,) = container["ports"]
-    labels = manifest(manifests, "DaemonSet", "koordlet")["spec"]["template"]["metadata"]["labels"]
+    labels = overlays.manifest(manifests, "DaemonSet", "koordlet")["spec"]["template"]["metadata"][
+        "labels"
+    ]
 
     assert f"192.0.2.7:{port['containerPort']}" == config.secure.address
-    service = manifest(manifests, "Service", "koordlet")
+    service = overlays.manifest(manifests, "Service", "koordlet")
     assert service["spec"]["selector"].items() <= labels.items()
     assert [port["name"]] == [each["targetPort"] for each in service["spec"]["ports"]]
-    monitor = manifest(manifests, "ServiceMonitor", "koordlet")["spec"]
+    monitor = overlays.manifest(manifests, "ServiceMonitor", "koordlet")["spec"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     other = next(o for o in documents("components/scraped/pod-monitor.yaml") if "spec" in o)["spec"]
     assert other["selector"]["matchLabels"].items() <= labels.items()
@@ -195,17 +160,17 @@ def test_what_is_scraped_is_served() -> None:
 
 def test_who_may_ask_and_who_may_scrape() -> None:
     """The agents may make both reviews, and nothing else; a scraper may get the metrics."""
-    manifests = built(SCRAPED)
-    rules = manifest(manifests, "ClusterRole", "koordlet-reviews")["rules"]
+    manifests = overlays.built(SCRAPED)
+    rules = overlays.manifest(manifests, "ClusterRole", "koordlet-reviews")["rules"]
     granted = {
         (g, r, v) for o in rules for g in o["apiGroups"] for r in o["resources"] for v in o["verbs"]
     }
 
     wanted = (kinds.TOKEN_REVIEWS, kinds.SUBJECT_ACCESS_REVIEWS)
     assert set().union(*(needed(kind, "create") for kind in wanted)) == granted
-    binding = manifest(manifests, "ClusterRoleBinding", "koordlet-reviews")
-    assert agent(manifests)[0]["serviceAccountName"] == binding["subjects"][0]["name"]
-    (rule,) = manifest(manifests, "ClusterRole", "koordlet-metrics")["rules"]
+    binding = overlays.manifest(manifests, "ClusterRoleBinding", "koordlet-reviews")
+    assert overlays.agent(manifests)[0]["serviceAccountName"] == binding["subjects"][0]["name"]
+    (rule,) = overlays.manifest(manifests, "ClusterRole", "koordlet-metrics")["rules"]
     assert rule == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
 
 
@@ -213,7 +178,7 @@ def test_the_certificate_is_one_that_is_taken(ram: Path) -> None:
     """The words of the init container, run here: the agent's server takes what they make."""
     from koordlet.http import certificates
 
-    (maker,) = agent(built(SCRAPED))[0]["initContainers"]
+    (maker,) = overlays.agent(overlays.built(SCRAPED))[0]["initContainers"]
     words = [word.replace("/tls/", f"{ram}/") for word in (*maker["command"], *maker["args"])]
     subprocess.run(words, check=True, capture_output=True, timeout=60)
 
@@ -224,13 +189,13 @@ def test_the_certificate_is_one_that_is_taken(ram: Path) -> None:
 
 def test_taints_bring_one_verb_and_their_switch() -> None:
     """The role may patch nodes beside what it could before; the agents have an effect to write."""
-    manifests = built(DEPLOY / "overlays" / "taints")
-    rules = manifest(manifests, "ClusterRole", "koordlet")["rules"]
-    before = manifest(built(DEPLOY / "agent"), "ClusterRole", "koordlet")["rules"]
+    manifests = overlays.built(DEPLOY / "overlays" / "taints")
+    rules = overlays.manifest(manifests, "ClusterRole", "koordlet")["rules"]
+    before = overlays.manifest(overlays.built(DEPLOY / "agent"), "ClusterRole", "koordlet")["rules"]
     (added,) = [rule for rule in rules if rule not in before]
 
     assert {"apiGroups": [""], "resources": [kinds.NODES.plural], "verbs": ["patch"]} == added
-    env = variables(agent(manifests)[1])
+    env = overlays.variables(overlays.agent(manifests)[1])
     name = "KOORDLET_REPORT__OBJECTS__TAINTS"
     assert env[name] == loader.from_text(None, "", env, {}).config.report.objects.taints
     # As the overlay itself says how to leave it.
@@ -240,7 +205,7 @@ def test_taints_bring_one_verb_and_their_switch() -> None:
 @pytest.mark.parametrize("overlay", ["side-by-side", "observe-side-by-side", "beside-koordinator"])
 def test_koordinators_directory_in_run_stays_its_own(overlay: str) -> None:
     """Its agent unlinks whatever is at /run/koordlet/koordlet.sock; our gRPC does so at its end."""
-    pod, container = agent(built(DEPLOY / "overlays" / overlay))
+    pod, container = overlays.agent(overlays.built(DEPLOY / "overlays" / overlay))
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     own = [v["hostPath"]["path"] for v in pod["volumes"] if mounts[v["name"]] == "/run/koordlet"]
 
@@ -249,8 +214,8 @@ def test_koordinators_directory_in_run_stays_its_own(overlay: str) -> None:
 
 def test_side_by_side_koordinators_port_stays_its_own() -> None:
     """Server and probes are at another one."""
-    _, container = agent(built(DEPLOY / "overlays/side-by-side"))
-    address = variables(container)["KOORDLET_REPORT__HTTP__ADDRESS"]
+    _, container = overlays.agent(overlays.built(DEPLOY / "overlays/side-by-side"))
+    address = overlays.variables(container)["KOORDLET_REPORT__HTTP__ADDRESS"]
     asked = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
 
     assert address == "127.0.0.1:9416"

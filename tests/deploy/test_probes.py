@@ -18,9 +18,8 @@ import yaml
 from koordlet.http import message, routes
 from koordlet.report import http_api, view
 from koordlet.scheduler.process import pages
-from tests.apply import test_interrupted
 from tests.deploy.test_manifests import REPO, container
-from tests.kit import recorders, schedulers
+from tests.kit import recorders, schedulers, sites
 
 #: Probes that kill a pod.
 DEADLY = ("startupProbe", "livenessProbe")
@@ -67,7 +66,7 @@ def agent(now: view.ReportView | None, *, age: float = 0.5) -> dict[str, int]:
 @pytest.fixture
 def healthy(ram: Path) -> view.ReportView:
     """What an agent publishes that is well and ready."""
-    site = test_interrupted.workloads("v1", ram)
+    site = sites.workloads("v1", ram)
     with site.agent() as running:
         running.one_pass(slow=True)
         running.publisher.set_ready({})

@@ -14,8 +14,8 @@ import pytest
 from koordlet import cli
 from koordlet.config import loader, schema
 from koordlet.kubeapi import kinds
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY, needed
-from tests.deploy.test_overlays import agent, built, manifest, variables
 
 Documents = tuple[dict[str, Any], ...]
 REPORTING = DEPLOY / "overlays" / "reporting"
@@ -25,18 +25,20 @@ NAMESPACE = "koordlet-system"
 @pytest.fixture(scope="module")
 def scheduler() -> Documents:
     """The scheduler's manifests."""
-    return built(REPORTING / "scheduler")
+    return overlays.built(REPORTING / "scheduler")
 
 
 @pytest.fixture(scope="module")
 def agents() -> Documents:
     """The agents' manifests."""
-    return built(REPORTING / "agent")
+    return overlays.built(REPORTING / "agent")
 
 
 def pod(manifests: Documents) -> tuple[dict[str, Any], dict[str, Any]]:
     """The scheduler's pod and its container."""
-    spec = manifest(manifests, "Deployment", "koordlet-scheduler")["spec"]["template"]["spec"]
+    spec = overlays.manifest(manifests, "Deployment", "koordlet-scheduler")["spec"]["template"][
+        "spec"
+    ]
     (container,) = spec["containers"]
     return spec, container
 
@@ -48,12 +50,12 @@ def arguments(manifests: Documents) -> argparse.Namespace:
 
 def configuration(manifests: Documents) -> schema.Config:
     """The agent's configuration."""
-    return loader.from_text(None, "", variables(agent(manifests)[1]), {}).config
+    return loader.from_text(None, "", overlays.variables(overlays.agent(manifests)[1]), {}).config
 
 
 def test_tokens_of_the_agents_account_count(agents: Documents, scheduler: Documents) -> None:
     """The account that the scheduler takes is the one that the agents run as."""
-    account = agent(agents)[0]["serviceAccountName"]
+    account = overlays.agent(agents)[0]["serviceAccountName"]
 
     assert [f"{NAMESPACE}/{account}"] == arguments(scheduler).agent_account
 
@@ -68,11 +70,11 @@ def test_variables_of_the_schedulers_service_do_not_end_an_agent(
     (service,) = (o for o in scheduler if o["kind"] == "Service")
     prefix = service["metadata"]["name"].upper().replace("-", "_")
     links = {f"{prefix}_SERVICE_HOST": "10.96.0.7", f"{prefix}_PORT_9318_TCP_PORT": "9318"}
-    spec, container = agent(agents)
+    spec, container = overlays.agent(agents)
     given = links if spec.get("enableServiceLinks", True) else {}
 
     assert service["metadata"]["namespace"] == NAMESPACE
-    assert loader.from_text(None, "", {**given, **variables(container)}, {}).warnings == ()
+    assert loader.from_text(None, "", {**given, **overlays.variables(container)}, {}).warnings == ()
 
 
 def secrets(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -84,7 +86,7 @@ def secrets(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def certificate(name: str) -> dict[str, Any]:
     """What cert-manager is asked for, by the secret that it fills."""
-    manifests = built(REPORTING / "certificates")
+    manifests = overlays.built(REPORTING / "certificates")
     every = (each["spec"] for each in manifests if each["kind"] == "Certificate")
     (spec,) = (each for each in every if each["secretName"] == name)
     return dict(spec)
@@ -100,13 +102,15 @@ def test_the_scheduler_starts_with_these_words(scheduler: Documents) -> None:
         args.listen,
         args.https,
     ]
-    service = manifest(scheduler, "Service", "koordlet-scheduler")["spec"]
+    service = overlays.manifest(scheduler, "Service", "koordlet-scheduler")["spec"]
     assert {(each["port"], ports[each["targetPort"]]) for each in service["ports"]} == {
         (number, number) for number in ports.values()
     }
-    labels = manifest(scheduler, "Deployment", "koordlet-scheduler")["spec"]["template"]["metadata"]
+    labels = overlays.manifest(scheduler, "Deployment", "koordlet-scheduler")["spec"]["template"][
+        "metadata"
+    ]
     assert service["selector"].items() <= labels["labels"].items()
-    policy = manifest(scheduler, "NetworkPolicy", "koordlet-scheduler")["spec"]
+    policy = overlays.manifest(scheduler, "NetworkPolicy", "koordlet-scheduler")["spec"]
     assert policy["podSelector"]["matchLabels"].items() <= labels["labels"].items()
     (way,) = policy["ingress"]
     assert {(each["port"], each["protocol"]) for each in way["ports"]} == {
@@ -118,12 +122,12 @@ def test_the_agents_dial_it(scheduler: Documents, agents: Documents) -> None:
     """By the name and port of its Service, which its certificate bears, by the cluster's DNS."""
     config = configuration(agents).report.scheduler
     host, _, port = str(config.address).rpartition(":")
-    service = manifest(scheduler, "Service", "koordlet-scheduler")
+    service = overlays.manifest(scheduler, "Service", "koordlet-scheduler")
     name = service["metadata"]["name"]
 
     assert f"{name}.{NAMESPACE}.svc" == host
     assert port == arguments(scheduler).listen.rpartition(":")[2]
-    assert agent(agents)[0]["dnsPolicy"] == "ClusterFirstWithHostNet"
+    assert overlays.agent(agents)[0]["dnsPolicy"] == "ClusterFirstWithHostNet"
     (secret,) = secrets(pod(scheduler)[0]).values()
     assert host in certificate(secret["secretName"])["dnsNames"]
     assert "server auth" in certificate(secret["secretName"])["usages"]
@@ -136,7 +140,7 @@ def test_certificates_are_where_they_are_looked_for(
     spec = pod(scheduler)[0]
     assert {arguments(scheduler).tls} == secrets(spec).keys()
     tls = configuration(agents).report.scheduler.tls
-    ((where, secret),) = secrets(agent(agents)[0]).items()
+    ((where, secret),) = secrets(overlays.agent(agents)[0]).items()
 
     assert (f"{where}/tls.crt", f"{where}/tls.key", f"{where}/ca.crt") == (
         tls.certificate,
@@ -153,11 +157,11 @@ def test_certificates_are_where_they_are_looked_for(
 def test_the_agents_are_let_in(scheduler: Documents, agents: Documents) -> None:
     """Their certificate's name may report and nothing else; their token is made for this."""
     args = arguments(scheduler)
-    spec = agent(agents)[0]
+    spec = overlays.agent(agents)[0]
     ((_, secret),) = secrets(spec).items()
     projected = [each for each in spec["volumes"] if "projected" in each]
     ((source,),) = (each["projected"]["sources"] for each in projected)
-    where = {each["name"]: each["mountPath"] for each in agent(agents)[1]["volumeMounts"]}
+    where = {each["name"]: each["mountPath"] for each in overlays.agent(agents)[1]["volumeMounts"]}
 
     assert [(certificate(secret["secretName"])["dnsNames"][0], ("report",))] == args.client
     token = source["serviceAccountToken"]
@@ -170,7 +174,9 @@ def test_the_agents_are_let_in(scheduler: Documents, agents: Documents) -> None:
 
 def test_the_scheduler_may_ask(scheduler: Documents) -> None:
     """Both reviews, for its own account; a pod is read by the role that it has anyway."""
-    (rule, other) = manifest(scheduler, "ClusterRole", "koordlet-scheduler-reviews")["rules"]
+    (rule, other) = overlays.manifest(scheduler, "ClusterRole", "koordlet-scheduler-reviews")[
+        "rules"
+    ]
     granted = {
         (g, r, v) for o in (rule, other) for g in o["apiGroups"]
         for r in o["resources"] for v in o["verbs"]
@@ -178,7 +184,7 @@ def test_the_scheduler_may_ask(scheduler: Documents) -> None:
     wanted = (kinds.TOKEN_REVIEWS, kinds.SUBJECT_ACCESS_REVIEWS)
 
     assert set().union(*(needed(kind, "create") for kind in wanted)) == granted
-    binding = manifest(scheduler, "ClusterRoleBinding", "koordlet-scheduler-reviews")
+    binding = overlays.manifest(scheduler, "ClusterRoleBinding", "koordlet-scheduler-reviews")
     (subject,) = binding["subjects"]
     assert pod(scheduler)[0]["serviceAccountName"] == subject["name"]
     assert binding["roleRef"]["name"] == "koordlet-scheduler-reviews"
@@ -186,8 +192,8 @@ def test_the_scheduler_may_ask(scheduler: Documents) -> None:
 
 def test_the_scheduler_is_scraped(scheduler: Documents) -> None:
     """Port, labels and the name in its certificate are those of the monitor."""
-    monitor = manifest(scheduler, "ServiceMonitor", "koordlet-scheduler")["spec"]
-    service = manifest(scheduler, "Service", "koordlet-scheduler")
+    monitor = overlays.manifest(scheduler, "ServiceMonitor", "koordlet-scheduler")["spec"]
+    service = overlays.manifest(scheduler, "Service", "koordlet-scheduler")
     (point,) = monitor["endpoints"]
 
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
@@ -195,14 +201,14 @@ def test_the_scheduler_is_scraped(scheduler: Documents) -> None:
     secret = point["tlsConfig"]["ca"]["secret"]["name"]
     assert {secret} == {each["secretName"] for each in secrets(pod(scheduler)[0]).values()}
     assert point["tlsConfig"]["serverName"] in certificate(secret)["dnsNames"]
-    (rule,) = manifest(scheduler, "ClusterRole", "koordlet-scheduler-metrics")["rules"]
+    (rule,) = overlays.manifest(scheduler, "ClusterRole", "koordlet-scheduler-metrics")["rules"]
     assert rule == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
 
 
 @pytest.mark.parametrize("folder", ["scheduler", "agent", "certificates"])
 def test_everything_is_ours(folder: str) -> None:
     """In our namespace, under our names, nothing twice."""
-    manifests = built(REPORTING / folder)
+    manifests = overlays.built(REPORTING / folder)
     names = [(each["kind"], each["metadata"]["name"]) for each in manifests]
 
     assert len(names) == len(set(names))

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.deploy import test_alerts
+from tests.deploy import alert_rules
 from tests.kit import schedulers
 
-BOARD = test_alerts.REPO / "deploy/dashboards/scheduler.json"
+BOARD = alert_rules.REPO / "deploy/dashboards/scheduler.json"
 #: Labels that Prometheus adds, or that belong to a histogram's buckets.
 _ADDED = {"instance", "job"}
 _NAME = re.compile(r"\b(?:scheduler_|leader_election_|koordlet_scheduler_)\w+")
@@ -48,7 +48,7 @@ def every_query() -> Iterator[str]:
     """Every query of the dashboard, every expression of the alerts."""
     board = json.loads(BOARD.read_text())
     yield from (each["expr"] for panel in board["panels"] for each in panel["targets"])
-    yield from (rule["expr"] for rule in test_alerts.rules("scheduler"))
+    yield from (rule["expr"] for rule in alert_rules.rules("scheduler"))
 
 
 def test_every_query_is_answered(ram: Path) -> None:

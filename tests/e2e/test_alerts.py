@@ -33,14 +33,14 @@ _RUNBOOKS = live.PROJECT / "docs/runbooks.md"
 
 
 def _free() -> str:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{one.getsockname()[1]}"
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def _asked(address: str, path: str) -> bytes:
-    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{address}{path}") as found:
-        return bytes(found.read())
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{address}{path}") as answer:
+        return bytes(answer.read())
     return b""
 
 
@@ -53,8 +53,10 @@ class Prometheus:
     def alerts(self) -> dict[str, dict[str, Any]]:
         """Those that fire, by name."""
         text = _asked(self.address, "/api/v1/alerts")
-        found = json.loads(text)["data"]["alerts"] if text else []
-        return {one["labels"]["alertname"]: one for one in found if one["state"] == "firing"}
+        listed = json.loads(text)["data"]["alerts"] if text else []
+        return {
+            alert["labels"]["alertname"]: alert for alert in listed if alert["state"] == "firing"
+        }
 
     def scraped(self) -> bool:
         """Whether it has the agent's metrics."""
@@ -81,12 +83,12 @@ def prometheus(folder: Path, agent: str) -> Iterator[Prometheus]:
     words = [str(program), f"--config.file={folder}/prometheus.yaml"]
     words += [f"--storage.tsdb.path={folder}/data", f"--web.listen-address={address}"]
     with (folder / "prometheus.log").open("wb") as log:
-        one = subprocess.Popen(words, stdout=log, stderr=log)
+        process = subprocess.Popen(words, stdout=log, stderr=log)
     try:
         yield Prometheus(address)
     finally:
-        one.terminate()
-        one.wait(deadline.PATIENCE)
+        process.terminate()
+        process.wait(deadline.PATIENCE)
 
 
 @needs.program("promtool")
@@ -100,16 +102,16 @@ def test_a_broken_configuration_is_told(ram: Path) -> None:
         agent = live.Running([*words, *state], ram / "state")
         stack.callback(agent.close)
         agent.until("all surfaces up")
-        one = stack.enter_context(prometheus(ram, address))
-        deadline.until(one.scraped, "the agent is scraped")
-        assert _NAME not in one.alerts()
+        server = stack.enter_context(prometheus(ram, address))
+        deadline.until(server.scraped, "the agent is scraped")
+        assert _NAME not in server.alerts()
 
         config.write_text(agents.HEADER + "mode: enforced\n")
-        told = deadline.until(lambda: one.alerts().get(_NAME), "the alert fires")
+        told = deadline.until(lambda: server.alerts().get(_NAME), "the alert fires")
         assert told["labels"]["check"] == "configuration"
         page, _, anchor = told["annotations"]["runbook_url"].partition("#")
         assert (page.rpartition("/")[2], anchor) == ("runbooks.html", _NAME.lower())
         assert f"\n## {_NAME}\n" in _RUNBOOKS.read_text()
 
         config.write_text(agents.HEADER)
-        deadline.until(lambda: _NAME not in one.alerts(), "it is over")
+        deadline.until(lambda: _NAME not in server.alerts(), "it is over")

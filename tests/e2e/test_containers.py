@@ -59,11 +59,11 @@ class Scene:
     def allowed(self, container: str) -> str:
         """The CPUs that a container's first process may really use."""
         pid = self.place.read(f"{self.group}/{container}/cgroup.procs").split()[0]
-        found = re.search(
+        line = re.search(
             r"^Cpus_allowed_list:\s*(\S+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
         )
-        assert found is not None
-        return found[1]
+        assert line is not None
+        return line[1]
 
     def config(self) -> str:
         """A configuration that declares the pod; the path of its file."""
@@ -93,7 +93,7 @@ def test_names_and_nesting_are_understood(scene: Scene) -> None:
     box = scene.client.run(scene.sandbox, "main")
     reader = scene.reader
     seen = containers.find(containers.walk(reader.children))
-    found = seen.pods[scene.sandbox.uid]
+    pod_group = seen.pods[scene.sandbox.uid]
     wanted = pod.Pod(
         uid=scene.sandbox.uid,
         name="batch",
@@ -107,8 +107,8 @@ def test_names_and_nesting_are_understood(scene: Scene) -> None:
     (placed,) = declared.Declared(reader.layout, reader).find([wanted], search=True)
 
     assert cri.State.RUNNING is scene.client.state(box)
-    assert (scene.group, qos.KubeQos.BEST_EFFORT) == (found.group, found.kube_qos)
-    assert {box, scene.sandbox.id} == {one.id for one in found.containers}
+    assert (scene.group, qos.KubeQos.BEST_EFFORT) == (pod_group.group, pod_group.kube_qos)
+    assert {box, scene.sandbox.id} == {container.id for container in pod_group.containers}
     assert grouppath.Place(
         tree=grouppath.USUAL[1],
         kube_qos=qos.KubeQos.BEST_EFFORT,
@@ -136,12 +136,12 @@ def test_what_a_killed_agent_leaves_is_put_back(scene: Scene) -> None:
     """``koordlet restore`` after kill -9: pod and container have what they had."""
     whole = scene.cpus()
     old = scene.client.run(scene.sandbox, "old")
-    with scene.place.running("--config", scene.config()) as one:
-        one.until("READY=1")
+    with scene.place.running("--config", scene.config()) as agent:
+        agent.until("READY=1")
         ours = deadline.until(lambda: scene.cpus() if scene.cpus() != whole else "", "a set")
         deadline.until(lambda: scene.cpus(old) == ours, "the container's set")
-        one.process.kill()
-        one.process.wait()
+        agent.process.kill()
+        agent.process.wait()
     assert ours == scene.allowed(old)
     assert scene.place.call("restore").returncode == 0
 
@@ -153,8 +153,8 @@ def test_sets_come_stay_and_go(scene: Scene) -> None:
     whole = scene.cpus()
     old, ended = (scene.client.run(scene.sandbox, name) for name in ("old", "ended"))
     before = {box: scene.cpus(box) for box in (scene.sandbox.id, old)}
-    with scene.place.running("--config", scene.config()) as one:
-        one.until("READY=1")
+    with scene.place.running("--config", scene.config()) as agent:
+        agent.until("READY=1")
         ours = deadline.until(lambda: scene.cpus() if scene.cpus() != whole else "", "a set")
         deadline.until(lambda: scene.cpus(old) == ours, "the container's set")
         assert ours == scene.allowed(old)
@@ -162,8 +162,8 @@ def test_sets_come_stay_and_go(scene: Scene) -> None:
         new = scene.client.run(scene.sandbox, "new")
         deadline.until(lambda: scene.cpus(new) == ours, "the new container's set")
         assert (ours, ours) == (scene.allowed(new), scene.allowed(old))
-        assert one.ends(signal.SIGTERM) == 0
-        assert "Traceback" not in one.err
+        assert agent.ends(signal.SIGTERM) == 0
+        assert "Traceback" not in agent.err
 
     assert whole == scene.cpus()
     assert before == {box: scene.cpus(box) for box in before}

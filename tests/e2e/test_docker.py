@@ -47,10 +47,10 @@ class Scene:
     def allowed(self, group: str) -> str:
         """The CPUs that a group's first process may really use."""
         pid = self.place.read(f"{group}/cgroup.procs").split()[0]
-        found = re.search(
+        line = re.search(
             r"^Cpus_allowed_list:\s*(\S+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
         )
-        return found[1] if found is not None else ""
+        return line[1] if line is not None else ""
 
     def config(self, group: str) -> str:
         """A configuration that declares a group; the path of its file."""
@@ -67,8 +67,8 @@ def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
     needs.two_cpus()
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
-        one = stack.enter_context(docker.running(tmp_path / "d"))
-        yield Scene(place=place, docker=one)
+        daemon = stack.enter_context(docker.running(tmp_path / "d"))
+        yield Scene(place=place, docker=daemon)
     assert tidy.tops(place.name) == []
 
 
@@ -80,9 +80,11 @@ def test_names_are_understood(scene: Scene) -> None:
     strangers = unmanaged.Finder(live.HOST)
     strangers.look(reader.layout, [])
 
-    assert {box: f"docker/{box}"} == {one.id: one.group for one in seen.containers.values()}
+    assert {box: f"docker/{box}"} == {
+        container.id: container.group for container in seen.containers.values()
+    }
     assert seen.pods == {}
-    assert [f"docker/{box}"] == [one.group for one in strangers.pods]
+    assert [f"docker/{box}"] == [pod.group for pod in strangers.pods]
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["parent", "container"])
@@ -90,8 +92,8 @@ def test_sets_come_stay_and_go(scene: Scene, *, whole: bool) -> None:
     """Declared by its own group or by its parent's: ours comes, outlives an update, and goes."""
     box = scene.run(CpusetCpus="0-1")
     group = f"docker/{box}"
-    with scene.place.running("--config", scene.config("docker" if whole else group)) as one:
-        one.until("READY=1")
+    with scene.place.running("--config", scene.config("docker" if whole else group)) as agent:
+        agent.until("READY=1")
         deadline.until(lambda: scene.cpus(group) == "1", "a set")
         assert scene.allowed(group) == "1"
         with contextlib.suppress(RuntimeError):  # v1 refuses what the group above has not
@@ -101,8 +103,8 @@ def test_sets_come_stay_and_go(scene: Scene, *, whole: bool) -> None:
         if whole:
             deadline.until(lambda: scene.cpus(f"docker/{late}") == "1", "a new container's set")
         assert ("1" if whole else "0-1") == scene.allowed(f"docker/{late}")
-        assert one.ends(signal.SIGTERM) == 0
-        assert "Traceback" not in one.err
+        assert agent.ends(signal.SIGTERM) == 0
+        assert "Traceback" not in agent.err
 
     assert [scene.cpus(at) for at in (group, f"docker/{late}", "docker")] == ["0-1"] * 3
 
@@ -112,11 +114,11 @@ def test_what_a_killed_agent_leaves_is_put_back(scene: Scene) -> None:
     box = scene.run()
     group = f"docker/{box}"
     before = scene.cpus(group)
-    with scene.place.running("--config", scene.config(group)) as one:
-        one.until("READY=1")
+    with scene.place.running("--config", scene.config(group)) as agent:
+        agent.until("READY=1")
         deadline.until(lambda: scene.cpus(group) == "1", "a set")
-        one.process.kill()
-        one.process.wait()
+        agent.process.kill()
+        agent.process.wait()
     assert scene.place.call("restore").returncode == 0
 
     assert [before, "0-1"] == [scene.cpus(group), scene.allowed(group)]

@@ -6,8 +6,7 @@ import signal
 
 import pytest
 
-from tests.e2e import test_killed
-from tests.kit import deadline, images, live
+from tests.kit import deadline, images, live, live_workloads
 
 pytestmark = pytest.mark.e2e
 
@@ -16,13 +15,13 @@ def test_limits_of_a_crashed_predecessor(
     place: live.Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are put back, although the agent that is told to stop has not read a file yet."""
-    before = test_killed.furnish(place)
-    assert place.forked(test_killed.settle) == 0
+    before = live_workloads.furnish(place)
+    assert place.forked(live_workloads.settle) == 0
     assert images.difference(before, place.image()), "the predecessor's limits"
     # Each module is told as it is imported.
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
-    with place.running("--config", str(test_killed.config(place))) as one:
-        deadline.until(lambda: "koordlet.cli.streams" in one.err, "it begins to import")
-        assert one.ends(signal.SIGTERM) == 0, one.err[-2000:]
+    with place.running("--config", str(live_workloads.config(place))) as agent:
+        deadline.until(lambda: "koordlet.cli.streams" in agent.err, "it begins to import")
+        assert agent.ends(signal.SIGTERM) == 0, agent.err[-2000:]
 
     assert images.difference(before, place.image()) == {}

@@ -48,11 +48,11 @@ def node(place: live.Place) -> Iterator[memory_node.Node]:
         made.close()
 
 
-def grow(one: subprocess.Popen[bytes], mebibytes: int) -> None:
+def grow(process: subprocess.Popen[bytes], mebibytes: int) -> None:
     """Have it take more."""
-    assert one.stdin is not None
-    one.stdin.write(b"%d\n" % mebibytes)
-    one.stdin.flush()
+    assert process.stdin is not None
+    process.stdin.write(b"%d\n" % mebibytes)
+    process.stdin.flush()
 
 
 def test_memory(place: live.Place, node: memory_node.Node, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_memory(place: live.Place, node: memory_node.Node, tmp_path: Path) -> No
     node.start("asked", _HOG, "20")
     with place.running("--config", str(config)) as running:
         running.until("READY=1")
-        assert all(one.poll() is None for one in node.processes.values())
+        assert all(process.poll() is None for process in node.processes.values())
         before = time.monotonic()
         grow(node.processes["asked"], 130)
         deadline.until(lambda: node.processes["large"].poll() is not None, "the victim ended")

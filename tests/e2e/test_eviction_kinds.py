@@ -58,8 +58,8 @@ class Node:
 
     def __init__(self, place: live.Place) -> None:
         layout = hierarchies.discover(live.HOST)
-        found = [layout.holder(name) for name in ("memory", "pids")]
-        mounts = dict.fromkeys(one.mount for one in found if one is not None)
+        holders = [layout.holder(name) for name in ("memory", "pids")]
+        mounts = dict.fromkeys(hierarchy.mount for hierarchy in holders if hierarchy is not None)
         self.place = place
         self.tops = [Path(mount, place.name) for mount in mounts]
         self.made: list[Path] = []
@@ -71,10 +71,10 @@ class Node:
         self.place.group(path)
         there = []
         for top in tops:
-            for one in (top, top / path):
-                if not one.exists():
-                    one.mkdir()
-                    self.made.append(one)
+            for group in (top, top / path):
+                if not group.exists():
+                    group.mkdir()
+                    self.made.append(group)
             there.append(top / path)
         return there
 
@@ -83,35 +83,35 @@ class Node:
         groups = self._group(f"node/{name}", self.tops)
 
         def enter() -> None:
-            for one in groups:
-                (one / "cgroup.procs").write_text(str(os.getpid()))
+            for group in groups:
+                (group / "cgroup.procs").write_text(str(os.getpid()))
 
-        one = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-c", _WORKER, manner],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             preexec_fn=enter,  # noqa: PLW1509
         )
-        self.processes[name] = one
-        self._hears(one, b"there\n")
+        self.processes[name] = process
+        self._hears(process, b"there\n")
 
     def tell(self, name: str, what: str, count: int, size: int = 0, where: str = "-") -> None:
         """Have it do something; returns when it is done, or the process is."""
-        one = self.processes[name]
-        assert one.stdin is not None
-        one.stdin.write(f"{what} {count} {size} {where}\n".encode())
-        one.stdin.flush()
+        process = self.processes[name]
+        assert process.stdin is not None
+        process.stdin.write(f"{what} {count} {size} {where}\n".encode())
+        process.stdin.flush()
 
-    def _hears(self, one: subprocess.Popen[bytes], word: bytes) -> None:
-        assert one.stdout is not None
-        assert one.stdout.readline() == word
+    def _hears(self, process: subprocess.Popen[bytes], word: bytes) -> None:
+        assert process.stdout is not None
+        assert process.stdout.readline() == word
 
     def ended(self, name: str) -> int:
         """Wait until it ended; how."""
-        one = self.processes[name]
-        deadline.until(lambda: one.poll() is not None, f"{name} ended")
-        assert one.returncode is not None
-        return one.returncode
+        process = self.processes[name]
+        deadline.until(lambda: process.poll() is not None, f"{name} ended")
+        assert process.returncode is not None
+        return process.returncode
 
     def close(self) -> None:
         """End everything and remove the groups."""
@@ -149,7 +149,7 @@ def audited(place: live.Place) -> list[dict[str, object]]:
     """What the audit log says about evictions."""
     path = Path(place.paths.audit)
     lines = path.read_text().splitlines() if path.exists() else []
-    return [one for one in map(json.loads, lines) if "Evict" in json.dumps(one)]
+    return [entry for entry in map(json.loads, lines) if "Evict" in json.dumps(entry)]
 
 
 def available() -> int:
@@ -219,10 +219,10 @@ def test_time_lost_to_short_memory(place: live.Place, node: Node, tmp_path: Path
         deadline.until(lambda: audited(place), "it is in the audit log")
 
     assert node.processes["quiet"].poll() is None
-    (said, *_) = audited(place)
-    assert said["signal"] == "pressure.memory.some.avg10"
+    (event, *_) = audited(place)
+    assert event["signal"] == "pressure.memory.some.avg10"
     assert "The node lost time to short memory. Threshold quantity: 4%, lost: " in str(
-        said["message"]
+        event["message"]
     )
 
 
@@ -251,9 +251,9 @@ def test_shadow_ends_nobody(place: live.Place, node: Node, tmp_path: Path) -> No
     node.tell("guilty", "threads", 500)
     with place.running("--config", str(config)) as running:
         running.until("READY=1")
-        said = place.call("plan", "-o", "json", "--config", str(config))
-        (victim,) = json.loads(said.stdout)["evictions"]
+        plan = place.call("plan", "-o", "json", "--config", str(config))
+        (victim,) = json.loads(plan.stdout)["evictions"]
         assert victim["pod"].endswith("/guilty")
         assert victim["signal"] == "pid.available"
 
-    assert [one.poll() for one in node.processes.values()] == [None, None]
+    assert [process.poll() for process in node.processes.values()] == [None, None]

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from koordlet.host.cgroup import hierarchies
-from tests.e2e import test_killed
 from tests.e2e.test_configuration import address
-from tests.kit import answers, deadline, images, live, needs
+from tests.kit import answers, deadline, images, live, live_workloads, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -36,16 +35,16 @@ def bounded(place: live.Place) -> Iterator[Path]:
 @pytest.mark.parametrize("most", [1, 2, 3, 4, 6, 8, 60])
 def test_few_threads(place: live.Place, bounded: Path, most: int) -> None:
     """It does without gRPC, in words, or has it; limits are in place, and go back at the end."""
-    before = test_killed.furnish(place)
+    before = live_workloads.furnish(place)
     (bounded / "pids.max").write_text(str(most))
-    with place.running("--config", str(test_killed.config(place)), inside=bounded) as one:
-        one.until("all surfaces up")
+    with place.running("--config", str(live_workloads.config(place)), inside=bounded) as agent:
+        agent.until("all surfaces up")
         assert images.difference(before, place.image()), "limits"
-        told = answers.text(address(one), "/healthz?verbose")
+        told = answers.text(address(agent), "/healthz?verbose")
         without = "gRPC needs" in told
         assert without == (most < 10), told
         assert ("pids.max" in told) == without
-        assert one.ends(signal.SIGTERM) == 0, one.err[-2000:]
-        assert "Traceback" not in one.err
+        assert agent.ends(signal.SIGTERM) == 0, agent.err[-2000:]
+        assert "Traceback" not in agent.err
 
     assert images.difference(before, place.image()) == {}

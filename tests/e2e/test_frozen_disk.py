@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import test_killed
-from tests.kit import agents, answers, deadline, live, needs
+from tests.kit import agents, answers, deadline, live, live_workloads, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -59,11 +58,11 @@ def disk(tmp_path: Path) -> Iterator[Frozen]:
         subprocess.run(["mount", "-o", "loop", image, where], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         needs.missing(f"no loop device can be mounted: {error}")
-    one = Frozen(where)
+    frozen = Frozen(where)
     try:
-        yield one
+        yield frozen
     finally:
-        one.thaw()
+        frozen.thaw()
         subprocess.run(["umount", where], check=True)
 
 
@@ -81,29 +80,29 @@ def running(place: live.Place, disk: Frozen, config: str) -> Iterator[tuple[live
     path.write_text(agents.HEADER + socket + config)
     words = [sys.executable, "-m", "koordlet", "run", "--cgroup-root", place.name]
     words += ["--state-dir", str(disk.where / "state"), "--config", str(path)]
-    one = live.Running([*words, "--http", "127.0.0.1:0"], place.state)
+    agent = live.Running([*words, "--http", "127.0.0.1:0"], place.state)
     try:
-        one.until("all surfaces up")
-        found = deadline.until(
-            lambda: re.search(r"http://(127\.0\.0\.1:\d+)", one.out + one.err), "an address"
+        agent.until("all surfaces up")
+        url = deadline.until(
+            lambda: re.search(r"http://(127\.0\.0\.1:\d+)", agent.out + agent.err), "an address"
         )
-        yield one, found[1]
+        yield agent, url[1]
     finally:
         disk.thaw()
-        one.close()
+        agent.close()
 
 
-def main_thread(one: live.Running) -> str:
+def main_thread(agent: live.Running) -> str:
     """The state of the program's first thread."""
-    stat = Path(f"/proc/{one.process.pid}/stat").read_text()
+    stat = Path(f"/proc/{agent.process.pid}/stat").read_text()
     return stat.rpartition(")")[2].split()[0]
 
 
 def test_the_loop_goes_on(place: live.Place, disk: Frozen) -> None:
     """Ticks go on, what protects comes back, what is new waits, and it is said what to do."""
-    test_killed.furnish(place)
+    live_workloads.furnish(place)
     whole = place.read("cpuset.cpus")
-    with running(place, disk, place.config + _LATE) as (one, address):
+    with running(place, disk, place.config + _LATE) as (agent, address):
         pool = place.read("batch/cpuset.cpus")
         assert pool != whole
         disk.freeze()
@@ -123,7 +122,7 @@ def test_the_loop_goes_on(place: live.Place, disk: Frozen) -> None:
         deadline.until(
             lambda: "StateDiskHangs" not in answers.text(address, "/api/v1/plan"), "it is over"
         )
-        assert one.ends(signal.SIGTERM) == 0
+        assert agent.ends(signal.SIGTERM) == 0
 
     assert f"[-]disk the disk of {disk.where}" in health
     assert "--state-dir" in health
@@ -131,17 +130,17 @@ def test_the_loop_goes_on(place: live.Place, disk: Frozen) -> None:
 
 def test_stopping_ends(place: live.Place, disk: Frozen) -> None:
     """Everything is put back, locks are free, the loop is gone; the rest goes with the disk."""
-    before = test_killed.furnish(place)
-    with running(place, disk, place.config) as (one, _):
+    before = live_workloads.furnish(place)
+    with running(place, disk, place.config) as (agent, _):
         disk.freeze()
         place.group("web/two")
         place.sleeper(f"{place.cpuset}/web/two")
-        one.process.send_signal(signal.SIGTERM)
-        deadline.until(lambda: main_thread(one) == "Z", "its loop ends", seconds=_ENDS)
+        agent.process.send_signal(signal.SIGTERM)
+        deadline.until(lambda: main_thread(agent) == "Z", "its loop ends", seconds=_ENDS)
         after = place.image()
-        assert "daemon.restored" in one.err
+        assert "daemon.restored" in agent.err
         disk.thaw()
-        assert one.ends() == 0
+        assert agent.ends() == 0
 
     assert before.items() <= after.items()
     assert place.restore().failed == ()

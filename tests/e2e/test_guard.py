@@ -70,14 +70,14 @@ def started(place: live.Place, name: str, program: str) -> subprocess.Popen[byte
     """A process in a group of its own, on one CPU, in every hierarchy."""
     first = place.read("cpuset.cpus")[:1]
     place.group(name, first)
-    one = subprocess.Popen([sys.executable, "-S", "-c", program], stdin=subprocess.DEVNULL)
-    place.children.append(one)
+    child = subprocess.Popen([sys.executable, "-S", "-c", program], stdin=subprocess.DEVNULL)
+    place.children.append(child)
     for top in place.tops:
         directory = live.HOST.at(f"{top}/{name}")
         if not live.HOST.exists(directory):
             live.HOST.mkdir(directory)
-        live.HOST.write(live.HOST.at(f"{directory}/cgroup.procs"), b"%d\n" % one.pid)
-    return one
+        live.HOST.write(live.HOST.at(f"{directory}/cgroup.procs"), b"%d\n" % child.pid)
+    return child
 
 
 def _span(run: tick.Tick) -> float:
@@ -154,10 +154,10 @@ def test_a_spike_takes_nothing_back(place: live.Place) -> None:
         web.send_signal(signal.SIGUSR1)
         begun = run.clock().at
         deadline.until(lambda: passed(lambda: run.clock().at > begun + 15), "a spike")
-        said = run.last["adaptive"]
+        report = run.last["adaptive"]
     finally:
         who.restore()
         who.close()
 
-    assert said.actions
+    assert report.actions
     assert lost == []

@@ -107,8 +107,8 @@ class Scene:
             request = scheduler_pb2.WatchAssignmentsRequest(node="n1")
             for event in call(request, timeout=deadline.PATIENCE):
                 if event.assignment.name == name:
-                    found: objects.Object = json.loads(event.assignment.manifest)
-                    return found
+                    pod: objects.Object = json.loads(event.assignment.manifest)
+                    return pod
         raise AssertionError(f"{name} was not placed")
 
 
@@ -138,8 +138,8 @@ def scene(place: live.Place, ram: Path, tmp_path: Path) -> Iterator[Scene]:
 def cpus_of(pid: int) -> cpuset.CPUSet:
     """Where the kernel lets a process run."""
     status = Path(f"/proc/{pid}/status").read_text()
-    [line] = [one for one in status.splitlines() if one.startswith("Cpus_allowed_list:")]
-    return cpuset.CPUSet.parse(line.split()[1])
+    [allowed] = [line for line in status.splitlines() if line.startswith("Cpus_allowed_list:")]
+    return cpuset.CPUSet.parse(allowed.split()[1])
 
 
 def test_the_owner_begins_on_what_was_held(scene: Scene) -> None:
@@ -161,14 +161,16 @@ def test_the_owner_begins_on_what_was_held(scene: Scene) -> None:
     meta = {"name": "owner", "namespace": "default", "labels": {**LSE, "app": "web"}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": inner}
     answer = scene.koordlet("schedule", "-f", scene.file(pod))
-    assert [one["node"] for one in answer["pods"]] == ["n1"], answer
+    assert [pod["node"] for pod in answer["pods"]] == ["n1"], answer
     assert scene.started("kubepods", scene.placed("owner")) == str(held)
 
     [used] = scene.koordlet("get", "reservations", "held")["reservations"]
-    assert [one["name"] for one in used["status"]["currentOwners"]] == ["owner"]
+    assert [owner["name"] for owner in used["status"]["currentOwners"]] == ["owner"]
     assert cpus_of(scene.web) == every - held
     audit = (scene.place.paths.log / "audit.jsonl").read_text().splitlines()
     wrote = [
-        one for one in map(json.loads, audit) if str(one.get("target")).endswith("web/cpuset.cpus")
+        entry
+        for entry in map(json.loads, audit)
+        if str(entry.get("target")).endswith("web/cpuset.cpus")
     ]
-    assert {one["value"] for one in wrote} == {str(every - held)}, "nor in between"
+    assert {entry["value"] for entry in wrote} == {str(every - held)}, "nor in between"

@@ -88,6 +88,6 @@ def test_the_agent_goes_on(place: live.Place, hung: Path, tmp_path: Path) -> Non
         deadline.until(lambda: answers.metric(address, _TICKS) > ticks + 2, "ticks go on")
         signals = answers.document(address, "/api/v1/plan")["signals"]
 
-    met = {one["name"]: one["met"] for one in signals}
+    met = {signal["name"]: signal["met"] for signal in signals}
     assert met["nodefs.available"] is None
     assert met["memory.available"] is False

@@ -17,10 +17,10 @@ def test_this_host_gives_the_recorded_answers(
     """Every script that this host can run has the answers of the nearest recorded kernel."""
     real = actors.Real()
     facts = session.facts_of(real.host)
-    able = [one for one in conformance.scripts().values() if not one.missing(facts)]
+    able = [script for script in conformance.scripts().values() if not script.missing(facts)]
 
-    found = [session.record(one, real) for one in able]
-    wrong, told = conformance.compare(facts, found)
+    sessions = [session.record(script, real) for script in able]
+    wrong, told = conformance.compare(facts, sessions)
 
     with capsys.disabled():
         # What a host cannot run must be seen.
@@ -33,10 +33,10 @@ def test_a_session_leaves_the_host_as_it_was() -> None:
     """After a script that makes groups and starts processes, every group is gone."""
     real = actors.Real()
     facts = session.facts_of(real.host)
-    one = conformance.scripts()["v2-groups" if facts.cgroup == "v2" else "v1-groups"]
+    script = conformance.scripts()["v2-groups" if facts.cgroup == "v2" else "v1-groups"]
 
-    if not one.missing(facts):
-        session.record(one, real)
+    if not script.missing(facts):
+        session.record(script, real)
 
     # Other groups come and go on a host; those of a session carry the number of its process.
     ours = f"koordlet-test-{os.getpid()}-script"

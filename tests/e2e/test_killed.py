@@ -8,33 +8,10 @@ from pathlib import Path
 import pytest
 
 from koordlet.agent import lifecycle, restore
-from tests.kit import agents, deadline, images, live, needs
+from tests.kit import deadline, images, live
+from tests.kit.live_workloads import config, furnish, settle
 
 pytestmark = pytest.mark.e2e
-
-WORKLOADS = """
-policies:
-  reserved_cpus: {cpus: "0"}
-workloads:
-  - {name: web, qos: LS, match: {cgroup: web}}
-  - {name: batch, qos: BE, match: {cgroup: batch}}
-"""
-
-
-def furnish(place: live.Place) -> images.Image:
-    """Two workloads with processes, one with groups of its own; the image before anything."""
-    needs.two_cpus()
-    place.config = WORKLOADS
-    for path in ("web", "web/one", "web/one/inner", "batch"):
-        place.group(path)
-    for path in ("web/one/inner", "batch"):
-        place.sleeper(f"{place.cpuset}/{path}")
-    return place.image()
-
-
-def settle(who: lifecycle.Agent) -> None:
-    """Pass until nothing changes."""
-    agents.settle(who, agents.Clock())
 
 
 def undo(who: lifecycle.Agent) -> restore.Summary:
@@ -93,7 +70,7 @@ def test_what_another_writer_changed_stays(place: live.Place) -> None:
     done = place.restore()
 
     assert ours != "0"
-    assert [f"{place.cpuset}/batch/cpuset.cpus"] == [one.target for one in done.left]
+    assert [f"{place.cpuset}/batch/cpuset.cpus"] == [leftover.target for leftover in done.left]
     changed = images.difference(before, place.image())
     kept = {path for path in changed if path.endswith("cpuset.cpus")}
     assert {f"{place.cpuset}/batch/cpuset.cpus"} == kept
@@ -107,23 +84,15 @@ def before_cpus(before: images.Image) -> bytes:
 def test_a_workload_whose_group_vanishes(place: live.Place) -> None:
     """Its group goes while the agent runs: the agent goes on, and the others stay in place."""
     before = furnish(place)
-    with place.running("--config", str(config(place))) as one:
-        one.until("READY=1")
+    with place.running("--config", str(config(place))) as agent:
+        agent.until("READY=1")
         assert before_cpus(before).decode().strip() != place.read("batch/cpuset.cpus")
         place.children[-1].kill()
         place.children[-1].wait()
         deadline.removed(Path(place.cpuset, "batch"))
         log = place.read("web/cpuset.cpus")
-        assert one.ends(signal.SIGTERM) == 0
-        assert "Traceback" not in one.err
+        assert agent.ends(signal.SIGTERM) == 0
+        assert "Traceback" not in agent.err
 
     assert log
     assert before_cpus(before).decode().strip() == place.read("web/cpuset.cpus")
-
-
-def config(place: live.Place) -> Path:
-    """The configuration as a file."""
-    path = place.state / "config.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(agents.HEADER + place.config)
-    return path

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import test_killed
-from tests.kit import agents, deadline, images, live, needs
+from tests.kit import agents, deadline, images, live, live_workloads, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -27,8 +26,8 @@ def in_own_mounts(change: str, words: list[str]) -> subprocess.CompletedProcess[
 
 def test_a_second_agent_names_the_first(place: live.Place) -> None:
     """The second agent over the same state is refused with 1, naming the first one's pid."""
-    with place.running("--demo") as one:
-        one.until("READY=1")
+    with place.running("--demo") as demo:
+        demo.until("READY=1")
         before = place.image()
         second = place.call("run")
         restore = place.call("restore")
@@ -37,23 +36,23 @@ def test_a_second_agent_names_the_first(place: live.Place) -> None:
     # The first agent goes on: the demo switches its policies off and on, and its processes start
     # threads and children of their own.
     alive = ("/koordlet-demo/", "/cgroup.procs", "/tasks")
-    assert not [one for one in changed if not any(word in one for word in alive)]
+    assert not [path for path in changed if not any(word in path for word in alive)]
     for refused in (second, restore):
         assert refused.returncode == 1
-        assert f"pid {one.process.pid}" in refused.stderr
+        assert f"pid {demo.process.pid}" in refused.stderr
         assert "Traceback" not in refused.stderr
 
 
 def test_a_second_agent_with_another_state_directory(place: live.Place, tmp_path: Path) -> None:
     """The claim is on the cgroup tree itself: another state directory does not get around it."""
-    with place.running("--demo") as one:
-        one.until("READY=1")
+    with place.running("--demo") as demo:
+        demo.until("READY=1")
         words = place.command("run")
         words[words.index("--state-dir") + 1] = str(tmp_path)
         refused = live.call(words)
 
     assert refused.returncode == 1
-    assert f"another koordlet manages this cgroup tree (pid {one.process.pid}" in refused.stderr
+    assert f"another koordlet manages this cgroup tree (pid {demo.process.pid}" in refused.stderr
 
 
 @needs.program("setpriv")
@@ -67,19 +66,19 @@ def test_without_root_the_demo_plays_elsewhere(place: live.Place) -> None:
         # Where a checkout lies, below /root for instance, is not for a set-up to decide.
         pytest.skip("nobody cannot read this installation")
     before = place.image()
-    one = live.Running(
+    demo = live.Running(
         [*nobody, *place.command("run", "--demo", "--http", "127.0.0.1:0")], place.state
     )
     try:
-        one.greets()
+        demo.greets()
         assert images.difference(before, place.image()) == {}
-        assert one.ends(signal.SIGINT) == 0
+        assert demo.ends(signal.SIGINT) == 0
     finally:
-        one.close()
+        demo.close()
 
-    assert one.err.count("not running as root: the demo runs on a recorded machine") == 1
-    assert "koordlet on two-sockets, enforcing" in one.out
-    assert "Traceback" not in one.err
+    assert demo.err.count("not running as root: the demo runs on a recorded machine") == 1
+    assert "koordlet on two-sockets, enforcing" in demo.out
+    assert "Traceback" not in demo.err
     assert images.difference(before, place.image()) == {}
 
 
@@ -111,14 +110,14 @@ def test_a_run_on_a_read_only_mount_observes(place: live.Place) -> None:
         *place.command("run", "--http", "127.0.0.1:0"),
     ]
     before = place.image()
-    one = live.Running(words, place.state)
+    agent = live.Running(words, place.state)
     try:
-        one.until("READY=1")
-        assert one.ends(signal.SIGTERM) == 0
+        agent.until("READY=1")
+        assert agent.ends(signal.SIGTERM) == 0
     finally:
-        one.close()
+        agent.close()
 
-    assert re.search(f"observing only, changing nothing: {mount}.*mounted read-only", one.err)
+    assert re.search(f"observing only, changing nothing: {mount}.*mounted read-only", agent.err)
     assert images.difference(before, place.image()) == {}
 
 
@@ -137,7 +136,7 @@ def test_no_cgroup_mount_at_all(place: live.Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "refusal"),
     [
         (None, "directory"),
         (b"\x00\x01\xff" * 50, "config.yaml"),
@@ -155,7 +154,7 @@ def test_no_cgroup_mount_at_all(place: live.Place) -> None:
     ids=["directory", "binary", "empty", "10 MB", "bomb", "unknown key"],
 )
 def test_bad_configurations(
-    place: live.Place, tmp_path: Path, content: bytes | None, said: str | None
+    place: live.Place, tmp_path: Path, content: bytes | None, refusal: str | None
 ) -> None:
     """An agent with a bad file names it and the reason, goes on, and changes nothing."""
     path = tmp_path / "config.yaml"
@@ -164,41 +163,41 @@ def test_bad_configurations(
     else:
         path.write_bytes(content)
     before = place.image()
-    if said is None:
+    if refusal is None:
         words = [sys.executable, "-m", "koordlet", "plan", "--config", str(path)]
         assert live.call(words).returncode == 0
         return
-    with place.running("--config", str(path)) as one:
-        one.until("READY=1")
-        first = one.err.partition("\n{")[0]
-        assert one.ends(signal.SIGTERM) == 0
+    with place.running("--config", str(path)) as agent:
+        agent.until("READY=1")
+        first = agent.err.partition("\n{")[0]
+        assert agent.ends(signal.SIGTERM) == 0
 
     assert str(path) in first
-    assert said in first
-    assert "Traceback" not in one.err
+    assert refusal in first
+    assert "Traceback" not in agent.err
     assert len(first) < 2000
     assert images.difference(before, place.image()) == {}
 
 
 def test_configuration_changes_while_running(place: live.Place) -> None:
     """A changed file is taken with and without SIGHUP; a bad one keeps the old one and is said."""
-    test_killed.furnish(place)
-    path = test_killed.config(place)
-    with place.running("--config", str(path)) as one:
-        one.until("READY=1")
+    live_workloads.furnish(place)
+    path = live_workloads.config(place)
+    with place.running("--config", str(path)) as agent:
+        agent.until("READY=1")
         first = place.read("batch/cpuset.cpus")
         path.write_text(agents.HEADER + place.config.replace('cpus: "0"', 'cpus: "1"'))
         second = deadline.until(
             lambda: (now := place.read("batch/cpuset.cpus")) != first and now, "no signal needed"
         )
         path.write_text(agents.HEADER + "nonsense: true\n")
-        one.process.send_signal(signal.SIGHUP)
-        deadline.until(lambda: "config.refused" in one.err, "the refusal")
+        agent.process.send_signal(signal.SIGHUP)
+        deadline.until(lambda: "config.refused" in agent.err, "the refusal")
         kept = place.read("batch/cpuset.cpus")
         path.write_text(agents.HEADER + place.config)
-        one.process.send_signal(signal.SIGHUP)
+        agent.process.send_signal(signal.SIGHUP)
         deadline.until(lambda: place.read("batch/cpuset.cpus") == first, "back to the first")
-        assert one.ends(signal.SIGTERM) == 0
+        assert agent.ends(signal.SIGTERM) == 0
 
     assert second == kept
     assert second != first

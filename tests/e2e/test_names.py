@@ -63,14 +63,14 @@ def test_an_agent_among_them(furnished: live.Place) -> None:
     config.write_text(agents.HEADER + CONFIG)
     plan = place.call("plan", "--config", str(config), "-o", "json")
     assert plan.returncode == 0, plan.stderr
-    wanted = {one["path"] for one in json.loads(plan.stdout)["writes"]}
+    wanted = {write["path"] for write in json.loads(plan.stdout)["writes"]}
     assert {_set(place, name) for name in nameless.NAMES} <= wanted
 
-    with place.running("--config", str(config)) as one:
-        one.until("READY=1")
+    with place.running("--config", str(config)) as agent:
+        agent.until("READY=1")
         deadline.until(lambda: _ours(place), "every group is in the pool")
-        assert one.ends(signal.SIGTERM) == 0
-        assert "Traceback" not in one.err
+        assert agent.ends(signal.SIGTERM) == 0
+        assert "Traceback" not in agent.err
 
     assert images.difference(before, place.image()) == {}
 

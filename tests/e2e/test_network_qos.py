@@ -58,7 +58,7 @@ class Nets:
 
     def __init__(self) -> None:
         stem = f"kq{os.getpid() % 100_000}x{next(_numbers)}"
-        self.node, self.world, self.be, self.ls = (f"{stem}{one}" for one in "nwbl")
+        self.node, self.world, self.be, self.ls = (f"{stem}{letter}" for letter in "nwbl")
         self.all = (self.node, self.world, self.be, self.ls)
         for name in self.all:
             ip("netns", "add", name)
@@ -78,9 +78,9 @@ class Nets:
         """Between the node and another."""
         peer = ("peer", "name", "far", "netns", other)
         ip("-n", self.node, "link", "add", link, "type", "veth", *peer)
-        for name, one, address in ((self.node, link, here), (other, "far", there)):
-            ip("-n", name, "address", "add", address, "dev", one)
-            ip("-n", name, "link", "set", one, "up")
+        for name, device, address in ((self.node, link, here), (other, "far", there)):
+            ip("-n", name, "address", "add", address, "dev", device)
+            ip("-n", name, "link", "set", device, "up")
 
     def command(self, name: str, *words: str) -> list[str]:
         """In a network, and among the same files: ``ip netns exec`` would hide the cgroups."""
@@ -102,26 +102,28 @@ class Nets:
 
     def sent(self, link: str) -> dict[str, int]:
         """Bytes by class."""
-        said = self.within(self.node, "tc", "-s", "class", "show", "dev", link)
+        classes = self.within(self.node, "tc", "-s", "class", "show", "dev", link)
         return {
             name: int(count)
-            for name, count in re.findall(r"class htb 4b4c:(\w+) [^\n]*\n Sent (\d+) bytes", said)
+            for name, count in re.findall(
+                r"class htb 4b4c:(\w+) [^\n]*\n Sent (\d+) bytes", classes
+            )
         }
 
     @contextlib.contextmanager
     def taking(self, name: str) -> Iterator[None]:
         """A server."""
-        one = subprocess.Popen(
+        taker = subprocess.Popen(
             self.command(name, sys.executable, "-c", _TAKE), stdout=subprocess.PIPE
         )
-        assert one.stdout is not None
+        assert taker.stdout is not None
         try:
-            assert one.stdout.readline() == b"ready\n"
+            assert taker.stdout.readline() == b"ready\n"
             yield
         finally:
-            one.kill()
-            one.wait()
-            one.stdout.close()
+            taker.kill()
+            taker.wait()
+            taker.stdout.close()
 
     def send(self, name: str, from_: str, to: str, size: int) -> float:
         """How long it took."""
@@ -158,14 +160,14 @@ def agent(place: live.Place, nets: Nets, config: str) -> Iterator[subprocess.Pop
     file.write_text(f"apiVersion: koordlet.io/v1\nkind: Config\n{config}")
     log.write_text("")
     words = place.command("run", "--http", "127.0.0.1:0", "--config", str(file))
-    with log.open("a") as said:
-        one = subprocess.Popen(nets.command(nets.node, *words), stdout=said, stderr=said)
+    with log.open("a") as output:
+        process = subprocess.Popen(nets.command(nets.node, *words), stdout=output, stderr=output)
     try:
         deadline.until(lambda: "daemon.ready" in log.read_text(), "the agent")
-        yield one
+        yield process
     finally:
-        one.terminate()
-        one.wait(60)
+        process.terminate()
+        process.wait(60)
 
 
 def test_classes_rates_a_kill_other_rates_and_the_way_back(place: live.Place, nets: Nets) -> None:
@@ -199,9 +201,9 @@ def test_classes_rates_a_kill_other_rates_and_the_way_back(place: live.Place, ne
 
 def ifb(nets: Nets) -> str:
     """The device of the detour."""
-    found = re.search(r"kl-ifb\d+", nets.queueing())
-    assert found is not None
-    return found[0]
+    device = re.search(r"kl-ifb\d+", nets.queueing())
+    assert device is not None
+    return device[0]
 
 
 def test_a_queueing_of_somebody_else_stays(place: live.Place, nets: Nets) -> None:
@@ -214,11 +216,11 @@ def test_a_queueing_of_somebody_else_stays(place: live.Place, nets: Nets) -> Non
     nets.within(nets.node, "tc", "qdisc", "add", "dev", "eth0", "clsact")
     before = nets.queueing()
     with agent(place, nets, _CONFIG % "10M"):
-        said = place.call("plan", "-o", "json", "--config", str(place.state.parent / "config.yaml"))
+        plan = place.call("plan", "-o", "json", "--config", str(place.state.parent / "config.yaml"))
         assert before == nets.queueing()
     log = (place.state.parent / "agent.log").read_text()
 
-    assert said.returncode == 0
+    assert plan.returncode == 0
     assert "eth0 egress: not shaped, another program set tbf 7:" in log
     assert "eth0 ingress: not shaped, another program set clsact ffff:" in log
     assert before == nets.queueing()

@@ -91,11 +91,11 @@ class Running:
         self, network: str, log: Path, *words: str, program: tuple[str, ...] = _KOORDLET
     ) -> None:
         self.log = log
-        with log.open("a") as said:
+        with log.open("a") as output:
             self.process = subprocess.Popen(
                 ["ip", "netns", "exec", network, *program, *words],
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
             )
 
     def said(self, event: str) -> int:
@@ -188,9 +188,9 @@ def stopped(*running: Running) -> Iterator[None]:
     try:
         yield
     finally:
-        for one in running:
-            if one.process.poll() is None:
-                one.kill()
+        for program in running:
+            if program.process.poll() is None:
+                program.kill()
 
 
 @pytest.fixture
@@ -210,7 +210,7 @@ def test_together_apart_and_alone(pair: Pair) -> None:
     with stopped(scheduler, agent):
         scheduler.until("scheduler.leading")
         with rpc_client.PlacingClient(pair.socket) as desk:
-            assert [one.error for one in desk.submit([json.dumps(_NODE)])] == [""]
+            assert [answer.error for answer in desk.submit([json.dumps(_NODE)])] == [""]
         scheduler.until("scheduler.agent_heard")
 
         pair.networks.cable(pair.networks.agent, up=False)

@@ -69,10 +69,10 @@ class Scene:
     @contextlib.contextmanager
     def agent(self, more: str = "", quiet: int = 300) -> Iterator[live.Running]:
         """The agent, connected to the runtime."""
-        with self.place.running("--config", self.config(more, quiet)) as one:
-            one.until("READY=1")
+        with self.place.running("--config", self.config(more, quiet)) as agent:
+            agent.until("READY=1")
             self.connected()
-            yield one
+            yield agent
 
     def connected(self) -> None:
         """Wait until the runtime has one plugin more; the log has only whole lines."""
@@ -120,8 +120,8 @@ def scene(
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
         where = ram / "containerd"
-        one = stack.enter_context(runtime.running(where, nri=True, oci=oci))
-        yield Scene(place=place, runtime=one, folder=tmp_path)
+        engine = stack.enter_context(runtime.running(where, nri=True, oci=oci))
+        yield Scene(place=place, runtime=engine, folder=tmp_path)
     assert tidy.tops(place.name) == []
 
 
@@ -149,13 +149,13 @@ def _ended(scene: Scene, pod: cri.Sandbox) -> bool:
 @pytest.mark.parametrize("more", ["", STATIC], ids=["inherited", "adjusted"])
 def test_right_from_the_first_instruction(scene: Scene, more: str, many: int) -> None:
     """Every container's first act sees the right CPUs, inherited or by adjustment."""
-    with scene.agent(more) as one:
+    with scene.agent(more) as agent:
         assert ["1"] * many == starts(scene, many, 5)
-        assert (many if more else 0) == one.err.count('"nri.adjusted"')
-        assert "ContainerAdjustmentCeased" not in one.err
-        assert "nri.failed" not in one.err
-        assert one.ends(signal.SIGTERM) == 0
-        assert "Traceback" not in one.err
+        assert (many if more else 0) == agent.err.count('"nri.adjusted"')
+        assert "ContainerAdjustmentCeased" not in agent.err
+        assert "nri.failed" not in agent.err
+        assert agent.ends(signal.SIGTERM) == 0
+        assert "Traceback" not in agent.err
 
 
 def test_a_silent_connection_is_made_anew(scene: Scene) -> None:
@@ -164,13 +164,13 @@ def test_a_silent_connection_is_made_anew(scene: Scene) -> None:
     def connections() -> int:
         return scene.runtime.log.count('-koordlet\\" connected')
 
-    with scene.agent(STATIC, quiet=10) as one:
+    with scene.agent(STATIC, quiet=10) as agent:
         before = connections()
         deadline.until(lambda: connections() > before + 1, "it was silent twice")
         assert starts(scene, 2, 2) == ["1"] * 2
         # Two connections would both set the field, and the creation fail.
-        assert one.err.count('"nri.adjusted"') == 2
-        assert one.ends(signal.SIGTERM) == 0
+        assert agent.err.count('"nri.adjusted"') == 2
+        assert agent.ends(signal.SIGTERM) == 0
 
 
 @pytest.mark.parametrize("scene", ["runc", "crun"], indirect=True)
@@ -205,12 +205,12 @@ def test_an_update_does_not_undo_us(scene: Scene, more: str) -> None:
 
     Afterwards the container has what it would have had without us, in the runtime's record, too.
     """
-    with scene.agent(more) as one:
+    with scene.agent(more) as agent:
         pod = scene.pod()
         box = scene.client.run(pod, "main")
         scene.client.update(box, {6: "0-1", 3: 512})
         assert scene.cpus(pod, box) == "1"
-        assert one.ends(signal.SIGTERM) == 0
+        assert agent.ends(signal.SIGTERM) == 0
 
     deadline.until(lambda: scene.cpus(pod, box) == "0-1", "it has what it would have had")
     scene.client.update(box, {3: 600})
@@ -245,34 +245,34 @@ def rival(scene: Scene) -> Iterator[None]:
         return answer
 
     settings = plugin.NriSettings(socket=str(scene.runtime.nri_socket), name="rival", index="20")
-    one = plugin.NriPlugin(settings, Rival(), ask)
-    one.start()
+    nri = plugin.NriPlugin(settings, Rival(), ask)
+    nri.start()
     try:
-        deadline.until(lambda: one.status.connected, "the rival is connected")
+        deadline.until(lambda: nri.status.connected, "the rival is connected")
         yield
     finally:
-        one.stop()
+        nri.stop()
 
 
 def test_a_second_plugin_that_sets_the_same_field(scene: Scene) -> None:
     """Creations fail; each is tried again without us, and after so many we cease until told."""
-    with scene.agent(STATIC) as one, rival(scene):
+    with scene.agent(STATIC) as agent, rival(scene):
         pod = scene.pod()
         for name in ("first", "second"):
             with pytest.raises(RuntimeError, match="both tried to set"):
                 scene.client.run(pod, name, PRINT)
         scene.client.run(pod, "first", PRINT)
         scene.client.run(pod, "third", PRINT)
-        deadline.until(lambda: "ContainerAdjustmentCeased" in one.err, "it is said")
-        one.process.send_signal(signal.SIGHUP)
-        deadline.until(lambda: "nri.reset" in one.err, "the operator has seen to it")
+        deadline.until(lambda: "ContainerAdjustmentCeased" in agent.err, "it is said")
+        agent.process.send_signal(signal.SIGHUP)
+        deadline.until(lambda: "nri.reset" in agent.err, "the operator has seen to it")
         with pytest.raises(RuntimeError, match="both tried to set"):
             scene.client.run(pod, "fourth", PRINT)
 
 
 def test_a_program_that_is_not_there(scene: Scene) -> None:
     """A container that fails by itself, again and again, is not held against us."""
-    with scene.agent(STATIC) as one:
+    with scene.agent(STATIC) as agent:
         pod = scene.pod()
         for _ in range(5):
             with pytest.raises(RuntimeError, match="no such file"):
@@ -281,19 +281,19 @@ def test_a_program_that_is_not_there(scene: Scene) -> None:
                 scene.client.remove(box)
         scene.client.run(pod, "good", PRINT)
         assert scene.printed(pod, "good") == "1"
-        assert "ContainerAdjustmentCeased" not in one.err
+        assert "ContainerAdjustmentCeased" not in agent.err
 
 
 def test_a_stopped_agent_never_blocks_a_container(scene: Scene) -> None:
     """The runtime gives it up, the container starts, and once it goes on the agent comes back."""
-    with scene.agent() as one:
+    with scene.agent() as agent:
         pod = scene.pod()
-        os.kill(one.process.pid, signal.SIGSTOP)
+        os.kill(agent.process.pid, signal.SIGSTOP)
         try:
             scene.client.run(pod, "first", PRINT)
             scene.printed(pod, "first")
         finally:
-            os.kill(one.process.pid, signal.SIGCONT)
+            os.kill(agent.process.pid, signal.SIGCONT)
         before = scene.runtime.log.count("koordlet")
         deadline.until(lambda: scene.runtime.log.count("koordlet") > before, "it is back")
         late = scene.pod()
@@ -306,8 +306,8 @@ def test_a_stopped_agent_never_blocks_a_container(scene: Scene) -> None:
 @pytest.mark.parametrize("more", ["", STATIC], ids=["inherited", "adjusted"])
 def test_a_thousand_starts(scene: Scene, more: str, round_: int) -> None:
     """Every start of a thousand, half of them adjusted, is right at its first act."""
-    with scene.agent(more) as one:
-        assert set(starts(scene, 50, 10)) == {"1"}, (round_, one.err)
-        assert (50 if more else 0) == one.err.count('"nri.adjusted"'), (round_, one.err)
-        assert "ContainerAdjustmentCeased" not in one.err
-        assert one.ends(signal.SIGTERM) == 0
+    with scene.agent(more) as agent:
+        assert set(starts(scene, 50, 10)) == {"1"}, (round_, agent.err)
+        assert (50 if more else 0) == agent.err.count('"nri.adjusted"'), (round_, agent.err)
+        assert "ContainerAdjustmentCeased" not in agent.err
+        assert agent.ends(signal.SIGTERM) == 0

@@ -36,10 +36,10 @@ def score(pid: int) -> int:
     return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 
-def line(one: subprocess.Popen[bytes]) -> str:
+def line(process: subprocess.Popen[bytes]) -> str:
     """What it says next."""
-    assert one.stdout is not None
-    return one.stdout.readline().decode().strip()
+    assert process.stdout is not None
+    return process.stdout.readline().decode().strip()
 
 
 def test_set_inherited_put_back(place: live.Place, tmp_path: Path) -> None:
@@ -63,10 +63,10 @@ def test_set_inherited_put_back(place: live.Place, tmp_path: Path) -> None:
     )
     children: list[int] = []
     try:
-        for name, one in (("batch", batch), ("web", web)):
-            assert line(one) == "there"
+        for name, process in (("batch", batch), ("web", web)):
+            assert line(process) == "there"
             for top in dict.fromkeys((str(made[0]), place.cpuset)):
-                Path(top, name, "cgroup.procs").write_text(str(one.pid))
+                Path(top, name, "cgroup.procs").write_text(str(process.pid))
         before = score(batch.pid)
         with place.running("--config", str(config)) as running:
             running.until("READY=1")

@@ -82,9 +82,9 @@ async def _revision(store: adapter.Store, ref: objects.Ref) -> str:
 
 
 def _started(log: Path, *words: str) -> subprocess.Popen[bytes]:
-    with log.open("ab") as said:
+    with log.open("ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "koordlet", *words], stdout=said, stderr=said
+            [sys.executable, "-m", "koordlet", *words], stdout=output, stderr=output
         )
 
 
@@ -147,24 +147,27 @@ def _patched(requests: list[apart.Request]) -> set[str]:
     """Which of the written objects were patched or made."""
     return {
         f"{kind.plural}/{node}"
-        for one, kind, node in itertools.product(requests, _WRITTEN, NODES)
-        if one.method in {"PATCH", "POST"} and f"/{kind.plural}/{node}" in one.path
+        for request, kind, node in itertools.product(requests, _WRITTEN, NODES)
+        if request.method in {"PATCH", "POST"} and f"/{kind.plural}/{node}" in request.path
     }
 
 
 def _watched(requests: list[apart.Request]) -> Counter[str]:
-    return Counter(one.path for one in requests if "watch=true" in one.query)
+    return Counter(request.path for request in requests if "watch=true" in request.query)
 
 
 def _lists(requests: list[apart.Request]) -> list[apart.Request]:
     """What agents listed."""
-    return [one for one in requests if one.agent == "koordlet" and one.lists]
+    return [request for request in requests if request.agent == "koordlet" and request.lists]
 
 
 def _tell(requests: list[apart.Request], back: float) -> None:
     """For people: who asked what on its return (``pytest -s``)."""
-    asked = Counter((one.agent, one.method, one.path, "list" * one.lists) for one in requests)
-    seconds = Counter(int(one.at - back) for one in requests)
+    asked = Counter(
+        (request.agent, request.method, request.path, "list" * request.lists)
+        for request in requests
+    )
+    seconds = Counter(int(request.at - back) for request in requests)
     lines = [f"{many} {' '.join(key)}" for key, many in sorted(asked.items())]
     lines.append(f"in each second after the return: {dict(sorted(seconds.items()))}")
     sys.stdout.write("\n".join(lines) + "\n")
@@ -202,18 +205,24 @@ def test_one_list_for_each_kind(ram: Path, seconds: float) -> None:
                 lambda: _watched(api.seen(back)).keys() >= began.keys(), "all is watched again"
             )
             deadline.until(
-                lambda: any(kinds.PODS.plural in one.path for one in _lists(api.seen(back))),
+                lambda: any(
+                    kinds.PODS.plural in request.path for request in _lists(api.seen(back))
+                ),
                 "history was lost: there are lists",
             )
             _tell(api.seen(back), back)
             agents = _lists(api.seen(back))
-            scheduler = [one for one in api.seen(back) if one.agent != "koordlet" and one.lists]
+            scheduler = [
+                request
+                for request in api.seen(back)
+                if request.agent != "koordlet" and request.lists
+            ]
             shown = "\n".join(log.read_text()[-1500:] for log in processes.logs)
     finally:
         api.kill()
 
-    lists = Counter((one.path, one.query) for one in agents)
-    assert max(Counter(one.path for one in scheduler).values(), default=0) <= 1, shown
+    lists = Counter((request.path, request.query) for request in agents)
+    assert max(Counter(request.path for request in scheduler).values(), default=0) <= 1, shown
     # A selector names the node, except of what concerns both.
     assert max(lists.values(), default=0) <= len(NODES), lists
     assert all(

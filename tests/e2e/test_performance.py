@@ -43,7 +43,9 @@ class Host(root.LiveHost):
 def test_time_of_a_group_by_its_counters() -> None:
     """What a group's counters say of its time on a CPU is what its process has spent."""
     host = Host()
-    unified = [one for one in hierarchies.discover(host).hierarchies if one.unified]
+    unified = [
+        hierarchy for hierarchy in hierarchies.discover(host).hierarchies if hierarchy.unified
+    ]
     if os.geteuid() or not unified:
         needs.missing("needs root and a v2 tree")
     layout = cgroup.Layout(hierarchies=tuple(unified))
@@ -63,10 +65,10 @@ def test_time_of_a_group_by_its_counters() -> None:
             # A kernel without perf_event_open, or one that forbids it: no set-up can bring it.
             pytest.skip(reader.unsupported[0].why)
         time.sleep(2.0)
-        found = reader.read(2.0, 0.0, layout, online, [workload])
+        rates = reader.read(2.0, 0.0, layout, online, [workload])
         spent = _seconds(pid) - began
-    assert found is not None
-    past.take({"work": found})
+    assert rates is not None
+    past.take({"work": rates})
     counted = past.work.last(name, meter.CYCLES)
 
     assert counted is not None
@@ -80,7 +82,7 @@ def test_a_processor_without_counters_says_so() -> None:
     """Where this machine has none, that is a value; where it has, cycles are counted."""
     host = root.LiveHost()
     layout = hierarchies.discover(host)
-    if os.geteuid() or not any(one.unified for one in layout.hierarchies):
+    if os.geteuid() or not any(hierarchy.unified for hierarchy in layout.hierarchies):
         needs.missing("needs root and a v2 tree")
     pair: tuple[int, ...] = ()
     number: int | None = None
@@ -96,7 +98,7 @@ def test_a_processor_without_counters_says_so() -> None:
 
 
 def _directory(layout: cgroup.Layout) -> str:
-    return next(one.directory("") for one in layout.hierarchies if one.unified)
+    return next(hierarchy.directory("") for hierarchy in layout.hierarchies if hierarchy.unified)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ import pytest
 
 from koordlet.kubeapi import kinds
 from koordlet.scheduler.store import adapter
-from tests.deploy import test_overlays, test_reporting_overlay
+from tests.deploy import overlays, test_reporting_overlay
 from tests.e2e import test_networks as networks
 from tests.kit import needs
 from tests.kit.apiserver import apart, pki
@@ -110,12 +110,12 @@ class Stage:
         given = {"KUBERNETES_SERVICE_HOST": "192.0.2.1", "KUBERNETES_SERVICE_PORT": "6443"}
         own = shlex.join([sys.executable, "-m", "koordlet", *words])
         assigned = " ".join(f"{k}={shlex.quote(v)}" for k, v in {**given, **variables}.items())
-        one = networks.Running(
+        agent = networks.Running(
             network, self.folder / f"{name}.log", "sh", "-c",
             " && ".join([*steps, f"exec env {assigned} {own}"]), program=(),
         )  # fmt: skip
-        with networks.stopped(one):
-            yield one
+        with networks.stopped(agent):
+            yield agent
 
     def asked(self, token: str, path: str = "/metrics") -> tuple[str, str]:
         """Status and body of the scheduler's HTTPS, asked from the agent's network."""
@@ -150,7 +150,7 @@ def _mounted(pod: dict[str, Any]) -> dict[str, str]:
 
 def test_as_the_manifests_say(stage: Stage) -> None:
     """Another node's token is refused; with its own the agent is heard; rotation is no restart."""
-    built = test_overlays.built
+    built = overlays.built
     spec, container = test_reporting_overlay.pod(
         built(test_reporting_overlay.REPORTING / "scheduler")
     )
@@ -159,11 +159,11 @@ def test_as_the_manifests_say(stage: Stage) -> None:
     state = f"--state-dir={stage.folder / 'state'}"
     words = [re.sub(r"^--state-dir=.*", state, word) for word in container["args"]]
     agents = built(test_reporting_overlay.REPORTING / "agent")
-    agent, inside = test_overlays.agent(agents)
+    agent, inside = overlays.agent(agents)
     theirs = stage.secret("agent-tls", test_reporting_overlay.certificate(
         "koordlet-agent-tls")["dnsNames"])  # fmt: skip
     where = _mounted(agent)
-    given = {**test_overlays.variables(inside), "KOORDLET_NODE__NAME": "n1"}
+    given = {**overlays.variables(inside), "KOORDLET_NODE__NAME": "n1"}
     given |= {"KOORDLET_REPORT__HTTP__ENABLED": "false", "KOORDLET_KUBELET__MODE": "off"}
     mounts = {where["scheduler-tls"]: theirs, where["scheduler-token"]: stage.folder / "token"}
 

@@ -44,10 +44,10 @@ def running(place: live.Place) -> Iterator[live.Running]:
         place.sleeper(place.group(name))
     config = place.state.parent / "agent.yaml"
     config.write_text(CONFIG)
-    with place.running("--config", str(config)) as one:
-        one.until("READY=1")
+    with place.running("--config", str(config)) as agent:
+        agent.until("READY=1")
         deadline.until(lambda: "n1" in asked(place, "get", "nodes").stdout, "its node is known")
-        yield one
+        yield agent
 
 
 def asked(place: live.Place, *words: str) -> subprocess.CompletedProcess[str]:
@@ -76,8 +76,8 @@ def cpus(place: live.Place, name: str) -> cpuset.CPUSet:
 def cpus_of(pid: int) -> cpuset.CPUSet:
     """Where the kernel lets a process run."""
     status = Path(f"/proc/{pid}/status").read_text()
-    [line] = [one for one in status.splitlines() if one.startswith("Cpus_allowed_list:")]
-    return cpuset.CPUSet.parse(line.split()[1])
+    [allowed] = [line for line in status.splitlines() if line.startswith("Cpus_allowed_list:")]
+    return cpuset.CPUSet.parse(allowed.split()[1])
 
 
 def phase(place: live.Place, name: str) -> str:
@@ -88,7 +88,7 @@ def phase(place: live.Place, name: str) -> str:
 def test_a_group_owns_what_was_reserved_for_it(place: live.Place, running: live.Running) -> None:
     """CPUs leave the pools, the owner has exactly them, and deleting gives them back."""
     every = discovery.discover(live.HOST).online
-    web, _, db = (one.pid for one in place.children)
+    web, _, db = (child.pid for child in place.children)
     assert cpus_of(web) == cpus_of(db) == every
     words = ("--cpus", "1", "--memory", "64Mi", "--owner", f"pid={db}")
 

@@ -51,10 +51,10 @@ print(worst)
 def groups(place: live.Place, name: str) -> list[Path]:
     """A workload's group in each hierarchy."""
     place.group(name)
-    found = [Path(top, name) for top in place.tops]
-    for one in found:
-        one.mkdir(exist_ok=True)
-    return found
+    paths = [Path(top, name) for top in place.tops]
+    for path in paths:
+        path.mkdir(exist_ok=True)
+    return paths
 
 
 def test_ten_thousand_threads(place: live.Place, tmp_path: Path) -> None:
@@ -63,14 +63,14 @@ def test_ten_thousand_threads(place: live.Place, tmp_path: Path) -> None:
     subprocess.run(["gcc", "-O1", "-pthread", "-o", program, _SOURCE], check=True)
     batch = groups(place, "batch")
     groups(place, "web")
-    quota = next(one / "cpu.cfs_quota_us" for one in batch if (one / "cpu.shares").exists())
-    usage = next(one / "cpuacct.usage" for one in batch if (one / "cpuacct.usage").exists())
+    quota = next(group / "cpu.cfs_quota_us" for group in batch if (group / "cpu.shares").exists())
+    usage = next(group / "cpuacct.usage" for group in batch if (group / "cpuacct.usage").exists())
     config = tmp_path / "config.yaml"
     config.write_text(_CONFIG)
     with place.running("--config", str(config)) as agent:
         agent.until("READY=1")
         deadline.until(lambda: int(quota.read_text()) > 0, "a quota")
-        enter = "".join(f"echo $$ > {one}/cgroup.procs; " for one in batch)
+        enter = "".join(f"echo $$ > {group}/cgroup.procs; " for group in batch)
         storm = subprocess.Popen(
             ["sh", "-c", f'{enter}exec "$@"', "sh", program, str(THREADS)], stdout=subprocess.PIPE
         )
@@ -102,12 +102,12 @@ def test_ten_thousand_threads(place: live.Place, tmp_path: Path) -> None:
 
 def threads(pid: int) -> int:
     """How many a process has."""
-    found = re.search(r"Threads:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) if found else 0
+    line = re.search(r"Threads:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return int(line[1]) if line else 0
 
 
 def address_of(log: str) -> str:
     """Where the agent answers."""
-    found = re.search(r"http://(127\.0\.0\.1:\d+)/", log)
-    assert found is not None
-    return found[1]
+    url = re.search(r"http://(127\.0\.0\.1:\d+)/", log)
+    assert url is not None
+    return url[1]

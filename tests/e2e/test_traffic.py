@@ -49,14 +49,14 @@ def test_a_workload_in_a_network_of_its_own(cable: networks.Networks, place: liv
     live.HOST.write(live.HOST.at(f"{directory}/cgroup.procs"), b"%d\n" % inside.pid)
 
     deadline.until(lambda: _network(inside.pid) != _network(1), "it has entered its network")
-    found, counted = _sending(cable, place.name)
+    history, counted = _sending(cable, place.name)
 
-    sent = found.value(f"{place.name}/inside", meter.POD_SENT)
+    sent = history.value(f"{place.name}/inside", meter.POD_SENT)
     assert sent is not None
     assert counted >= 200_000
     # The kernel may send a packet of its own between the two looks.
     assert sent * _SECONDS == pytest.approx(counted, rel=0.02)
-    assert found.value(f"{place.name}/outside", meter.POD_SENT) is None
+    assert history.value(f"{place.name}/outside", meter.POD_SENT) is None
 
 
 def _sending(cable: networks.Networks, top: str) -> tuple[counters.Table, float]:
@@ -89,7 +89,7 @@ def _sent(cable: networks.Networks) -> float:
     """Bytes that the kernel counts as sent there."""
     words = _in(cable, "cat", "/proc/net/dev")
     text = subprocess.run(words, check=True, capture_output=True, timeout=60).stdout
-    return sum(one[meter.SENT] for one in procstat.net(text).values())
+    return sum(device[meter.SENT] for device in procstat.net(text).values())
 
 
 def _in(cable: networks.Networks, *words: str) -> list[str]:

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import test_killed
-from tests.kit import images, live
+from tests.kit import images, live, live_workloads
 
 #: It needs the history of a checkout, and starts five agents.
 pytestmark = [pytest.mark.e2e, pytest.mark.soak]
@@ -43,9 +42,9 @@ def last(tmp_path: Path) -> Path:
 
 def test_limits_stay_across_an_upgrade_and_a_downgrade(place: live.Place, last: Path) -> None:
     """Each version takes over, writes no set anew, and the newest puts everything back."""
-    before = test_killed.furnish(place)
+    before = live_workloads.furnish(place)
     place.config += _HAND_OVER
-    config = test_killed.config(place)
+    config = live_workloads.config(place)
     limited: list[images.Image] = []
     for project in (last, live.PROJECT, last, live.PROJECT):
         with place.running("--config", str(config), project=project) as agent:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from koordlet.scheduler.objects import resource_claims
+
 DRIVER = "gpu.example"
 #: Fields of the JSON that a driver's values have, by their Python type.
 _KINDS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int"), (str, "string"))
@@ -113,3 +115,12 @@ def claim(
 def _selectors(expressions: Sequence[str]) -> dict[str, Any]:
     selectors = [{"cel": {"expression": expression}} for expression in expressions]
     return {"selectors": selectors} if selectors else {}
+
+
+def held(device: str, **fields: Any) -> resource_claims.ClaimAllocation:
+    """A claim that has one device of pool p."""
+    result = {"request": "r", "driver": DRIVER, "pool": "p", "device": device, **fields}
+    status = {"allocation": {"devices": {"results": [result]}}}
+    allocation = resource_claims.decode(claim(status=status)).allocation
+    assert allocation is not None
+    return allocation

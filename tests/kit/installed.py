@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY
-from tests.deploy.test_overlays import built
 from tests.kit import agents, deadline, k8s_lab, kubelet_node
 
 SPACE = "koordlet-system"
@@ -181,7 +181,9 @@ def apply(
     ``nodes``: labels of those where agents run, beside what the manifests say.
     """
     node = agent.node
-    documents = {(o["kind"], o["metadata"]["name"]): o for f in (DEPLOY, folder) for o in built(f)}
+    documents = {
+        (o["kind"], o["metadata"]["name"]): o for f in (DEPLOY, folder) for o in overlays.built(f)
+    }
     for document in sorted(documents.values(), key=lambda d: str(d["kind"] != "Namespace")):
         body = copy.deepcopy(document)
         if body["kind"] == "DaemonSet":

@@ -12,8 +12,7 @@ from koordlet.config import loader, reloader
 from koordlet.host.systemd import notify
 from koordlet.report import view
 from koordlet.workloads import gatherer
-from tests.apply import test_interrupted
-from tests.kit import agents
+from tests.kit import agents, sites
 
 
 class Heard(notify.Notifier):
@@ -79,7 +78,7 @@ class Life:
         self.start = start
         self.sources = sources
         self.runtime = runtime
-        self.site = test_interrupted.workloads("v1", ram)
+        self.site = sites.workloads("v1", ram)
         self.file = ram / "config.yaml"
         self.file.write_text(agents.HEADER + self.site.config + config)
         self.before = self.site.image()

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
 from koordlet.kubeapi import kinds, objects
@@ -26,6 +28,12 @@ from tests.kit.apiserver import server
 NAME = "koordlet-scheduler"
 #: How long a test waits for what must come; some of them start three programs, one after the other.
 PATIENCE = deadline.PATIENCE
+#: Metadata of a pod of a ReplicaSet, and the status of one that is up.
+OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
+         "uid": "r", "controller": True}]}  # fmt: skip
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+#: A test is once for the store itself, and once for the store over HTTP.
+both = pytest.mark.parametrize("over_http", [False, True], ids=["file", "http"])
 
 
 @dataclass

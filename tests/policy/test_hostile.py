@@ -23,8 +23,8 @@ from koordlet.workloads import colocation as of_node
 from koordlet.workloads import nodes, poddecode, sloconfig
 from koordlet.workloads import nodeslo as slo
 from koordlet.workloads.annotations import registry as decoders
-from tests.kit import colocation, moments, pods
-from tests.workloads import test_hostile, test_nodeslo
+from tests.kit import colocation, moments, node_slos, pods
+from tests.workloads import test_hostile
 
 ORDINARY, SOAK = 120, 20_000
 EIGHT = moments.machine(2, 2)
@@ -158,7 +158,7 @@ def node(roll: random.Random) -> snapshot.NodeInfo:
 
 def strategies(roll: random.Random) -> nodeslo.NodeSlo | None:
     """What the cluster wants of the node, after it wanted something right."""
-    good: dict[str, Any] = test_nodeslo.OBJECT
+    good: dict[str, Any] = node_slos.OBJECT
     before = slo.decode(good).spec if roll.random() < 0.5 else None
     if roll.random() < 0.3:
         return None

@@ -21,7 +21,7 @@ from koordlet.scheduler.store import adapter
 from tests.kit import clocks, pasts
 from tests.kit.apiserver import status
 from tests.kit.apiserver.faults import Fault, Manner
-from tests.report.test_writing import (
+from tests.kit.node_reports import (
     CUSTOM,
     MANNERS,
     METRIC,
@@ -34,8 +34,8 @@ from tests.report.test_writing import (
     node_view,
     offering,
     play,
-    relabelled,
 )
+from tests.report.test_writing import relabelled
 
 BATCH = (resources.BATCH_CPU, resources.BATCH_MEMORY)
 

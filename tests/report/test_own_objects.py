@@ -9,7 +9,7 @@ import pytest
 from koordlet.history import series
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.report import own_objects, rows
-from tests.report.test_writing import METRIC, NODE, NRT, Counting, Racing, node_view, play
+from tests.kit.node_reports import METRIC, NODE, NRT, Counting, Racing, node_view, play
 
 DEVICE = objects.Ref(kinds.DEVICES, NODE)
 

@@ -15,8 +15,7 @@ from koordlet.report import measured, metrics, node_json, quantities, scopes, us
 from koordlet.report.objects import metric_object
 from koordlet.rpc import encode_usage
 from koordlet.rpc.gen import feed_pb2
-from tests.kit import views
-from tests.report import test_usage_families
+from tests.kit import busy_views, views
 
 
 @pytest.fixture
@@ -55,7 +54,7 @@ class OnlyNode:
 def test_a_new_row_is_on_every_surface(row: measured.Quantity) -> None:
     """One row brings a quantity into metrics, JSON, the feed and NodeMetric."""
     assert row.what is not None
-    used = counters.Usage(node=test_usage_families.table({row.what: 2.0**20}, [""]))
+    used = counters.Usage(node=busy_views.table({row.what: 2.0**20}, [""]))
     now = views.view(used=used)
 
     lines, _ = metrics.MetricsWriter().write(usage_families.of(scopes.NODE), now, metrics.TEXT)

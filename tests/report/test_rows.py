@@ -9,7 +9,7 @@ from koordlet.history import series
 from koordlet.model import meter
 from koordlet.report import rows, view
 from tests.kit import pasts
-from tests.report.test_writing import MANNERS, METRIC, NODE_REF, Counting, Racing, node_view, play
+from tests.kit.node_reports import MANNERS, METRIC, NODE_REF, Counting, Racing, node_view, play
 
 
 def test_what_was_reported_stands_until_half_a_window_is_known(ram: Path) -> None:

@@ -13,7 +13,7 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.model import prepared_claim
 from koordlet.report import slice_row, view
 from tests.kit import clocks
-from tests.report.test_writing import MANNERS, NODE, Counting, node_view, play
+from tests.kit.node_reports import MANNERS, NODE, Counting, node_view, play
 
 SLICE = objects.Ref(kinds.RESOURCE_SLICES, f"{NODE}-koordlet.cpu-0")
 

@@ -19,7 +19,7 @@ from koordlet.model import decision
 from koordlet.report import tainting, view
 from koordlet.workloads import nodes
 from tests.kit import clocks
-from tests.report.test_writing import CUSTOM, NODE, NODE_REF, Counting, cluster, node_view, play
+from tests.kit.node_reports import CUSTOM, NODE, NODE_REF, Counting, cluster, node_view, play
 
 MEMORY = {"key": "koordlet.io/memory-pressure", "effect": "NoSchedule"}
 FOREIGN = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}

@@ -13,8 +13,6 @@ import io
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,52 +20,27 @@ import pytest
 import structlog
 
 from koordlet import log
-from koordlet.kube import adapter as kube
-from koordlet.kube import credentials
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.kubeapi.informer import Pace
-from koordlet.model import best_effort, resources
+from koordlet.model import resources
 from koordlet.report import rows, view, writing
 from koordlet.report.objects.topology_object import NUMA_RESERVATION
-from koordlet.scheduler.store import adapter
-from tests.kit import clocks, deadline, pasts, views
-from tests.kit.apiserver import server
+from tests.kit import clocks, deadline, pasts
 from tests.kit.apiserver.faults import Fault, Manner
-
-NODE = "node-a"
-NRT = objects.Ref(dataclasses.replace(kinds.NODE_RESOURCE_TOPOLOGIES, version="v1alpha2"), NODE)
-METRIC = objects.Ref(kinds.NODE_METRICS, NODE)
-NODE_REF = objects.Ref(kinds.NODES, NODE)
-MANNERS = rows.ReportTimes()
-CUSTOM = [NRT.kind, kinds.NODE_METRICS, kinds.DEVICES]
-
-
-class Racing(clocks.Clock):
-    """Time that no budget can hold up."""
-
-    def __call__(self) -> float:
-        self.now += 20
-        return self.now
-
-
-class Counting:
-    """A store that counts what it is asked."""
-
-    def __init__(self, store: objects.Objects) -> None:
-        self.store = store
-        self.asked: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        self.asked.append(name)
-        return getattr(self.store, name)
-
-
-def node_view(**changes: Any) -> view.ReportView:
-    """A view of this node."""
-    base = views.view(views.pods(2))
-    node = dataclasses.replace(base.snapshot.node, name=NODE)
-    snap = dataclasses.replace(base.snapshot, node=node)
-    return dataclasses.replace(base, **{"snapshot": snap, "ready": True, **changes})
+from tests.kit.node_reports import (
+    CUSTOM,
+    MANNERS,
+    METRIC,
+    NODE,
+    NODE_REF,
+    NRT,
+    Counting,
+    Racing,
+    cluster,
+    node_view,
+    offering,
+    play,
+)
 
 
 def relabelled() -> view.ReportView:
@@ -75,28 +48,6 @@ def relabelled() -> view.ReportView:
     base = node_view(revision=2)
     node = dataclasses.replace(base.snapshot.node, labels={NUMA_RESERVATION: "true"})
     return dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, node=node))
-
-
-def offering(now: view.ReportView, **amounts: int) -> view.ReportView:
-    """The same view with an offer of batch resources."""
-    batch = {f"kubernetes.io/batch-{name}": amount for name, amount in amounts.items()}
-    offer = best_effort.Offer(amounts=batch)
-    return dataclasses.replace(now, plan=dataclasses.replace(now.plan, offer=offer))
-
-
-def play(path: Path, body: Callable[[Counting], Awaitable[None]]) -> None:
-    """Run a test's body with a store that has this node."""
-
-    async def run() -> None:
-        store = adapter.Store(path / "store.db")
-        await store.open()
-        try:
-            await store.create(kinds.NODES, {"metadata": {"name": NODE}})
-            await asyncio.wait_for(asyncio.ensure_future(body(Counting(store))), 30)
-        finally:
-            await store.close()
-
-    asyncio.run(run())
 
 
 def test_a_topology_is_made_once(ram: Path) -> None:
@@ -241,28 +192,6 @@ def test_devices_of_others_stay(ram: Path) -> None:
 
 
 # Over HTTP ----------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def cluster(
-    path: Path, custom: list[kinds.Kind]
-) -> AsyncGenerator[tuple[server.Server, kube.KubeStore, adapter.Store]]:
-    """An API server with this node, and a client."""
-    store = adapter.Store(path / "store.db")
-    await store.open()
-    await store.create(kinds.NODES, {"metadata": {"name": NODE}})
-    serving = server.Server(store, custom=custom)
-    await serving.start()
-    config = serving.kubeconfig(path / "kubeconfig")
-    client = kube.KubeStore(
-        credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
-    )
-    try:
-        yield serving, client, store
-    finally:
-        await client.close()
-        await serving.stop()
-        await store.close()
 
 
 def writers(

@@ -20,8 +20,8 @@ MI = 1 << 20
 
 def expression(operator: str, *values: str) -> Body:
     """A pod that requires the label ``n`` so."""
-    one = {"key": "n", "operator": operator, **({"values": list(values)} if values else {})}
-    term = {"nodeSelectorTerms": [{"matchExpressions": [one]}]}
+    requirement = {"key": "n", "operator": operator, **({"values": list(values)} if values else {})}
+    term = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
 
 
@@ -51,11 +51,11 @@ def test_node_affinity(
     label: str | None, operator: str, values: list[str], *, passes: bool
 ) -> None:
     """Numbers are 64-bit integers or nothing; an absent key satisfies the negative operators."""
-    one = clusters.stored(node("a", labels={} if label is None else {"n": label}))
+    labelled = clusters.stored(node("a", labels={} if label is None else {"n": label}))
     taken = clusters.stored(pod("p", affinity=expression(operator, *values)))
-    found = clusters.places(one, taken)
+    places = clusters.places(labelled, taken)
 
-    assert found == ({"p": "a"} if passes else {})
+    assert places == ({"p": "a"} if passes else {})
 
 
 def test_one_unreadable_term_leaves_the_others() -> None:
@@ -88,9 +88,9 @@ def test_taints(taint: str, toleration: Body, *, borne: bool) -> None:
     """Comparisons need canonical integers of 64 bits on both sides."""
     tainted = {"taints": [{"key": "k", "value": taint, "effect": "NoExecute"}]}
     taken = clusters.stored(pod("p", tolerations=[{"key": "k", **toleration}]))
-    found = clusters.places(clusters.stored(node("a", spec=tainted)), taken)
+    places = clusters.places(clusters.stored(node("a", spec=tainted)), taken)
 
-    assert found == ({"p": "a"} if borne else {})
+    assert places == ({"p": "a"} if borne else {})
 
 
 @pytest.mark.parametrize(
@@ -109,21 +109,21 @@ def test_taints(taint: str, toleration: Body, *, borne: bool) -> None:
 def test_ports(taken: Body, wanted: Body, *, free: bool) -> None:
     """No address and 0.0.0.0 are every address; the protocol is TCP unless said."""
 
-    def using(one: Body) -> Body:
-        return {"ports": [{"containerPort": 80, "hostPort": 80, **one}]}
+    def using(port: Body) -> Body:
+        return {"ports": [{"containerPort": 80, "hostPort": 80, **port}]}
 
     there = pod("old", on="a", container=using(taken))
-    found = clusters.places(node("a"), there, pod("p", container=using(wanted)))
+    places = clusters.places(node("a"), there, pod("p", container=using(wanted)))
 
-    assert found == ({"p": "a"} if free else {})
+    assert places == ({"p": "a"} if free else {})
 
 
 def test_ports_of_sidecars_count_and_of_init_containers_do_not() -> None:
     """A sidecar runs beside; an init container has ended by then."""
     ports = {"ports": [{"containerPort": 80, "hostPort": 80}]}
-    for more, found in (({"restartPolicy": "Always"}, {}), ({}, {"p": "a"})):
+    for more, expected in (({"restartPolicy": "Always"}, {}), ({}, {"p": "a"})):
         there = pod("old", on="a", initContainers=[{"name": "i", **ports, **more}])
-        assert clusters.places(node("a"), there, pod("p", container=ports)) == found
+        assert clusters.places(node("a"), there, pod("p", container=ports)) == expected
 
 
 def zones(*names: str) -> list[Body]:
@@ -137,16 +137,16 @@ def test_too_few_domains() -> None:
     """With fewer domains than minDomains the smallest count is taken for none."""
     there = [pod("x", on="n1", labels={"app": "web"}), pod("y", on="n2", labels={"app": "web"})]
     labels = {"app": "web"}
-    for least, found in ((2, True), (3, False)):
+    for least, placed in ((2, True), (3, False)):
         wanted = pod("p", labels=labels, topologySpreadConstraints=[spread(ZONE, minDomains=least)])
-        assert bool(clusters.places(*zones("a", "b"), *there, wanted)) is found
+        assert bool(clusters.places(*zones("a", "b"), *there, wanted)) is placed
 
 
 def test_a_label_key_that_the_pod_lacks() -> None:
     """``matchLabelKeys`` that the pod has no label for are as if they were not there."""
     there = pod("x", on="n1", labels={"app": "web"})
-    one = spread(ZONE, matchLabelKeys=["missing"])
-    wanted = pod("p", labels={"app": "web"}, topologySpreadConstraints=[one])
+    constraint = spread(ZONE, matchLabelKeys=["missing"])
+    wanted = pod("p", labels={"app": "web"}, topologySpreadConstraints=[constraint])
 
     assert clusters.places(*zones("a", "b"), there, wanted) == {"p": "n2"}
 
@@ -154,11 +154,11 @@ def test_a_label_key_that_the_pod_lacks() -> None:
 def test_a_label_key_narrows() -> None:
     """With the label, only pods of the same value count."""
     there = pod("x", on="n1", labels={"app": "web", "rev": "1"})
-    one = spread(ZONE, matchLabelKeys=["rev"])
-    wanted = pod("p", labels={"app": "web", "rev": "2"}, topologySpreadConstraints=[one])
-    found = clusters.tried(*zones("a", "b"), there, wanted)["placements"]
+    constraint = spread(ZONE, matchLabelKeys=["rev"])
+    wanted = pod("p", labels={"app": "web", "rev": "2"}, topologySpreadConstraints=[constraint])
+    placements = clusters.tried(*zones("a", "b"), there, wanted)["placements"]
 
-    assert set(found[0]["scores"]) == {"n1", "n2"}
+    assert set(placements[0]["scores"]) == {"n1", "n2"}
 
 
 def test_nodes_without_the_key() -> None:
@@ -174,11 +174,11 @@ def test_nodes_without_the_key() -> None:
 def test_an_empty_selector_of_spreading_counts_nobody() -> None:
     """``{}`` means the pod itself and none of those that are there."""
     there = [pod(f"x{i}", on="n1", labels={"app": "web"}) for i in range(3)]
-    one = {**spread(ZONE), "labelSelector": {}}
-    wanted = pod("p", labels={"app": "web"}, topologySpreadConstraints=[one])
-    found = clusters.tried(*zones("a", "b"), *there, wanted)["placements"]
+    constraint = {**spread(ZONE), "labelSelector": {}}
+    wanted = pod("p", labels={"app": "web"}, topologySpreadConstraints=[constraint])
+    placements = clusters.tried(*zones("a", "b"), *there, wanted)["placements"]
 
-    assert set(found[0]["scores"]) == {"n1", "n2"}
+    assert set(placements[0]["scores"]) == {"n1", "n2"}
 
 
 @pytest.mark.parametrize(
@@ -201,21 +201,21 @@ def test_namespaces_of_a_term(where: Body, *, near: bool) -> None:
     ]
     there = pod("x", on="n1", namespace="other", labels={"app": "web"})
     wanted = pod("p", affinity=affinity("podAffinity", ZONE, **where))
-    found = clusters.places(*spaces, *zones("a", "b"), there, wanted)
+    places = clusters.places(*spaces, *zones("a", "b"), there, wanted)
 
-    assert found == ({"p": "n1"} if near else {})
+    assert places == ({"p": "n1"} if near else {})
 
 
 def test_a_term_without_a_selector_means_nobody() -> None:
     """No selector: no pod is meant, so affinity cannot be satisfied; an empty one means all."""
     there = pod("x", on="n1", labels={"app": "web"})
-    for selector, found in ((None, {}), ({}, {"p": "n1"})):
+    for selector, expected in ((None, {}), ({}, {"p": "n1"})):
         term = affinity("podAffinity", ZONE)
-        for one in term["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]:
-            one.pop("labelSelector")
+        for rule in term["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]:
+            rule.pop("labelSelector")
             if selector is not None:
-                one["labelSelector"] = selector
-        assert clusters.places(*zones("a", "b"), there, pod("p", affinity=term)) == found
+                rule["labelSelector"] = selector
+        assert clusters.places(*zones("a", "b"), there, pod("p", affinity=term)) == expected
 
 
 def config(plugin: str, args: Body) -> Body:
@@ -258,11 +258,11 @@ def test_requested_to_capacity(
         "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
         "requestedToCapacityRatio": {"shape": [{"utilization": u, "score": s} for u, s in shape]},
     }
-    said = config("NodeResourcesFit", {"scoringStrategy": strategy})
+    plugins = config("NodeResourcesFit", {"scoringStrategy": strategy})
     nodes = [node("a"), node("b")]
     wanted = pod("p", cpu=cpu, memory=memory)
 
-    assert clusters.scores("p", *nodes, wanted, config=said)["a"] == score
+    assert clusters.scores("p", *nodes, wanted, config=plugins)["a"] == score
 
 
 @pytest.mark.parametrize(
@@ -280,18 +280,18 @@ def test_requested_to_capacity(
 )
 def test_balance(used: Body, asked: Body, score: int) -> None:
     """How much the pod improves it, from the real requests."""
-    said = config("NodeResourcesBalancedAllocation", {})
+    plugins = config("NodeResourcesBalancedAllocation", {})
     there = [pod(f"x{name}", on=name, **used) for name in ("a", "b")] if used else []
-    found = clusters.scores("p", node("a"), node("b"), *there, pod("p", **asked), config=said)
+    scores = clusters.scores("p", node("a"), node("b"), *there, pod("p", **asked), config=plugins)
 
-    assert found["a"] == score
+    assert scores["a"] == score
 
 
 def test_balance_has_nothing_to_say_about_pods_that_ask_for_nothing() -> None:
     """Best effort: the score is left out."""
-    said = config("NodeResourcesBalancedAllocation", {})
+    plugins = config("NodeResourcesBalancedAllocation", {})
 
-    assert clusters.scores("p", node("a"), node("b"), pod("p"), config=said)["a"] == 0
+    assert clusters.scores("p", node("a"), node("b"), pod("p"), config=plugins)["a"] == 0
 
 
 @pytest.mark.parametrize(
@@ -308,24 +308,24 @@ def test_balance_has_nothing_to_say_about_pods_that_ask_for_nothing() -> None:
 )
 def test_images(size: int, score: int, *, everywhere: bool) -> None:
     """Spread over the nodes that have it, cut at both ends."""
-    said = config("ImageLocality", {})
+    plugins = config("ImageLocality", {})
     images = [{"names": ["app:1"], "sizeBytes": size}]
     other = node("b", images=images) if everywhere else node("b")
-    found = clusters.scores("p", node("a", images=images), other, pod("p"), config=said)
+    scores = clusters.scores("p", node("a", images=images), other, pod("p"), config=plugins)
 
-    assert found["a"] == score
+    assert scores["a"] == score
 
 
 def test_an_image_without_a_tag_is_the_latest() -> None:
     """On the node it has the tag; and each init container makes the most larger."""
-    said = config("ImageLocality", {})
+    plugins = config("ImageLocality", {})
     images = [{"names": ["app:latest"], "sizeBytes": 1000 * MI}]
     init = [{"name": "i", "image": "none:1"}]
     wanted = pod("p", container={"image": "app"}, initContainers=init)
     both = node("a", images=images), node("b", images=images)
-    found = clusters.scores("p", *both, wanted, config=said)
+    scores = clusters.scores("p", *both, wanted, config=plugins)
 
-    assert found["a"] == 100 * (1000 - 23) // (2000 - 23)
+    assert scores["a"] == 100 * (1000 - 23) // (2000 - 23)
 
 
 def container(cpu: str, **more: Any) -> Body:

@@ -70,9 +70,9 @@ class Scheduler:
         self.profile = profile.default()
         ready = conversion.Chooser({self.profile.name: self.profile}).ready
         self.reservations = ReservationCache(self.columns, self.decoder, ready)
-        found = self.profile.find(Reservation)
-        assert found is not None
-        self.plugin: Reservation = found
+        plugin = self.profile.find(Reservation)
+        assert plugin is not None
+        self.plugin: Reservation = plugin
         self.plugin.attach(self.reservations)
         self.cycle = Cycle(self.columns, self.profile)
         self.pods: dict[str, Pod] = {}
@@ -255,13 +255,13 @@ class Machine(RuleBasedStateMachine):
         if told is None:
             assert pod.devices == ()
             return
-        known = {(one.kind, one.minor): one for one in told.several}
+        known = {(device.kind, device.minor): device for device in told.several}
         alone, used = self.used(row, holdings=False), self.used(row, holdings=True)
-        for one in pod.devices:
-            device = known[one.kind, one.minor]
+        for share in pod.devices:
+            device = known[share.kind, share.minor]
             assert device.healthy
             for name, room in device.room.items():
-                key = one.kind, one.minor, name
+                key = share.kind, share.minor, name
                 assert alone[key] <= room or pod.reserve_pod_of
                 assert used[key] <= max(room, before[key]) or self.rude(row)
         self.restricted(pod, told)
@@ -286,27 +286,27 @@ class Machine(RuleBasedStateMachine):
     def rude(self, row: int) -> bool:
         """Whether somebody is there who may use what is held for others."""
         several = self.me.columns.pods[row].values()
-        return any(keys.IGNORED in one.pod_class.labels for one in several)
+        return any(keys.IGNORED in pod.pod_class.labels for pod in several)
 
     def used(self, row: int, *, holdings: bool) -> Used:
         """By device and name: what pods have of it, and reservations hold."""
         told = self.reported(row) or devices.Devices(())
         parts: list[Slice] = []
-        for one in self.me.columns.pods[row].values():
-            if not one.reserve_pod_of:
-                parts += one.devices
+        for pod in self.me.columns.pods[row].values():
+            if not pod.reserve_pod_of:
+                parts += pod.devices
         for info in self.me.reservations.on(row) if holdings else ():
             left = device_room.rest(info, told)
             parts += [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]
-        found: Used = Counter()
+        used: Used = Counter()
         for part in parts:
             device = next(
                 (d for d in told.several if (d.kind, d.minor) == (part.kind, part.minor)), None
             )
             amounts = part.amounts if device is None else device.filled(part.amounts)
             for name, much in amounts.items():
-                found[part.kind, part.minor, name] += much
-        return found
+                used[part.kind, part.minor, name] += much
+        return used
 
     def restricted(self, pod: Pod, told: devices.Devices) -> None:
         """From the reservation alone."""
@@ -315,10 +315,10 @@ class Machine(RuleBasedStateMachine):
         if info is None or not restricted or pod.uid in info.adopted:
             return
         mine = info.reserve_pod.devices if info.reserve_pod is not None else ()
-        for one in pod.devices:
-            of_kind = {each.minor for each in mine if each.kind == one.kind}
-            named = any(one.kind in name for name in info.spec.restricted)
-            assert not of_kind or not named or one.minor in of_kind
+        for share in pod.devices:
+            of_kind = {each.minor for each in mine if each.kind == share.kind}
+            named = any(share.kind in name for name in info.spec.restricted)
+            assert not of_kind or not named or share.minor in of_kind
         assert told is not None
 
     @invariant()
@@ -350,8 +350,8 @@ class Machine(RuleBasedStateMachine):
                 kept[info.spec.name] = info.reserve_pod.devices, info.phase
         left = {}
         for name, told in columns.devices.items():
-            found = device_room.DeviceRoom.of(told, columns, columns.rows[name])
-            left[name] = {key: dict(part) for key, part in found.left.items()}
+            of_node = device_room.DeviceRoom.of(told, columns, columns.rows[name])
+            left[name] = {key: dict(part) for key, part in of_node.left.items()}
         room = {
             name: columns.allocatable[kind].tolist()[: columns.size]
             for name, kind in sorted(columns.resources.items())

@@ -81,18 +81,18 @@ class Cluster:
 @pytest.fixture
 def cluster(ram: Path) -> Iterator[Cluster]:
     """With our definition, the manual's nodes, and our scheduler as a process."""
-    one = Cluster(ram)
+    scene = Cluster(ram)
     definition = subprocess.run(
         [sys.executable, "-m", "koordlet", "crds", "reservations"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    one.kubectl("create", "--validate=false", "-f", "-", typed=definition)
+    scene.kubectl("create", "--validate=false", "-f", "-", typed=definition)
     system = '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system"}}'
-    one.kubectl("create", "--validate=false", "-f", "-", typed=system)
-    one.create("nodes")
-    words = ["scheduler", "--kubeconfig", str(one.config), "--http", "127.0.0.1:0"]
+    scene.kubectl("create", "--validate=false", "-f", "-", typed=system)
+    scene.create("nodes")
+    words = ["scheduler", "--kubeconfig", str(scene.config), "--http", "127.0.0.1:0"]
     with (
         (ram / "log").open("wb") as told,
         subprocess.Popen(
@@ -100,11 +100,11 @@ def cluster(ram: Path) -> Iterator[Cluster]:
         ) as process,
     ):
         try:
-            yield one
+            yield scene
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(deadline.PATIENCE)
-            one.close()
+            scene.close()
 
 
 def test_the_manual(cluster: Cluster) -> None:
@@ -157,5 +157,5 @@ def _bound(cluster: Cluster, name: str) -> None:
 
 
 def _owners(cluster: Cluster, name: str) -> list[Any]:
-    found: list[Any] = cluster.reservation(name)["status"].get("currentOwners", [])
-    return found
+    owners: list[Any] = cluster.reservation(name)["status"].get("currentOwners", [])
+    return owners

@@ -34,14 +34,14 @@ def bear(seed: int) -> None:
     roll = random.Random(seed)
     bodies = copy.deepcopy(Furnisher(seed % 200).bodies())
     for _ in range(roll.choice((1, 1, 3))):
-        where, key = roll.choice([one for body in bodies for one in places(body)])
+        where, key = roll.choice([place for body in bodies for place in places(body)])
         where[key] = copy.deepcopy(roll.choice(NONSENSE))
     loaded = inventory.load(bodies)
-    pods = [one.key for one in loaded.pending] or [""]
+    pods = [pod.key for pod in loaded.pending] or [""]
     result = simulation.Simulation(loaded, scores=True, now=NOW, explain=roll.choice(pods)).run()
 
     told = result.placements + result.pending
-    assert {one.key for one in loaded.pending} <= {one["pod"] for one in told}, seed
+    assert {pod.key for pod in loaded.pending} <= {entry["pod"] for entry in told}, seed
 
 
 def test_nonsense_costs_its_own_object_only() -> None:

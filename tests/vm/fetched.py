@@ -17,10 +17,10 @@ CACHE = "/srv/cache"
 def shares(*bundles: str) -> dict[str, Path]:
     """The folder of each bundle by its mount point, as ``machine.boot`` takes them."""
     kept = [programs.kept(name) for name in bundles]
-    if not all(one.there for one in kept):
+    if not all(project.there for project in kept):
         names = " ".join(bundles)
         needs.missing(f"one of {names} is not here: python -m tests.kit.containerd fetch {names}")
-    return {f"{CACHE}/koordlet/{one.folder.name}": one.folder for one in kept}
+    return {f"{CACHE}/koordlet/{project.folder.name}": project.folder for project in kept}
 
 
 def environment(patience: int = 200) -> dict[str, str]:

@@ -110,9 +110,9 @@ def copy_modules(source: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
     for path in source.glob("modules.*"):
         shutil.copy(path, target)
     for name in packages.MODULE_TREES:
-        found = source / "kernel" / name
+        module = source / "kernel" / name
         # A module may be packed: its name then goes on.
-        for tree in found.parent.glob(f"{found.name}*" if found.suffix else found.name):
+        for tree in module.parent.glob(f"{module.name}*" if module.suffix else module.name):
             into = target / tree.relative_to(source)
             into.parent.mkdir(parents=True, exist_ok=True)
             if tree.is_dir():

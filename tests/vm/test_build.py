@@ -105,12 +105,12 @@ def test_packed_modules_are_unpacked(tmp_path: pathlib.Path) -> None:
     (tmp_path / "modules.dep").write_text("ext4.ko.xz: mbcache.ko.xz\nmbcache.ko.xz:\n")
     for name in names:
         (tmp_path / f"{name}.ko.xz").write_bytes(lzma.compress(name.encode()))
-    found = kernel.module_entries(tmp_path)
+    entries = kernel.module_entries(tmp_path)
 
     assert {f"modules/{name}.ko": name.encode() for name in names} == {
-        path: one.content for path, one in found.items() if path.endswith(".ko")
+        path: entry.content for path, entry in entries.items() if path.endswith(".ko")
     }
-    assert found["modules/order"].content == b"/modules/mbcache.ko\n/modules/ext4.ko\n"
+    assert entries["modules/order"].content == b"/modules/mbcache.ko\n/modules/ext4.ko\n"
 
 
 def test_which_kernel_a_machine_has(
@@ -139,9 +139,9 @@ def test_the_parts_of_a_kernel() -> None:
         "linux-image-7.3-amd64/sid": ("dracut", "linux-modules-7.3-amd64", "linux-base-7.3"),
         "linux-modules-7.3-amd64/sid": ("kmod", "linux-base-7.3"),
     }
-    found = kernels.parts(lambda name: needs.get(name, ()), "sid")
+    parts = kernels.parts(lambda name: needs.get(name, ()), "sid")
 
-    assert found == {"linux-image-7.3-amd64", "linux-modules-7.3-amd64", "linux-base-7.3"}
+    assert parts == {"linux-image-7.3-amd64", "linux-modules-7.3-amd64", "linux-base-7.3"}
 
 
 def test_modules_load_after_what_they_need(tmp_path: pathlib.Path) -> None:
@@ -176,17 +176,17 @@ def test_newc_is_what_the_kernel_reads() -> None:
     assert [*expected, ("TRAILER!!!", "0o0", b"")] == seen
 
 
-@pytest.mark.parametrize("one", shape.SHAPES.values(), ids=lambda one: one.name)
-def test_shapes_are_consistent(one: shape.Shape) -> None:
+@pytest.mark.parametrize("preset", shape.SHAPES.values(), ids=lambda preset: preset.name)
+def test_shapes_are_consistent(preset: shape.Shape) -> None:
     """Each CPU has one node, distances are square and symmetric with 10 to oneself."""
-    owned = sorted(cpu for node in one.nodes for cpu in node.cpus)
+    owned = sorted(cpu for node in preset.nodes for cpu in node.cpus)
 
-    assert list(one.possible_cpus) == owned
-    assert len(one.online_cpus) <= len(one.present_cpus) <= len(one.possible_cpus)
-    nodes = range(len(one.nodes))
+    assert list(preset.possible_cpus) == owned
+    assert len(preset.online_cpus) <= len(preset.present_cpus) <= len(preset.possible_cpus)
+    nodes = range(len(preset.nodes))
     for here in nodes:
-        assert one.distance(here, here) == shape.LOCAL
-        assert all(one.distance(here, there) == one.distance(there, here) for there in nodes)
+        assert preset.distance(here, here) == shape.LOCAL
+        assert all(preset.distance(here, there) == preset.distance(there, here) for there in nodes)
 
 
 def test_unknown_shape_names_the_known() -> None:

@@ -26,16 +26,16 @@ def sets(moment: dict[str, str]) -> dict[str, cpuset.CPUSet]:
 
 def invariants(moment: dict[str, str], about: str) -> None:
     """Reserved CPUs are nobody's but the system's, sets are disjoint, BE has no LSE CPU."""
-    found = sets(moment)
-    for name, cpus in found.items():
+    held = sets(moment)
+    for name, cpus in held.items():
         assert cpus.isdisjoint(RESERVED) is (name != "system"), (name, about)
     taken = cpuset.CPUSet()
     for name in EXCLUSIVE:
-        assert found[name].isdisjoint(taken), (name, about)
-        taken |= found[name]
+        assert held[name].isdisjoint(taken), (name, about)
+        taken |= held[name]
     for name in ("ls", "near", "plain", "late", "gone"):
-        assert found[name].isdisjoint(taken), (name, about)
-    assert found["be"].isdisjoint(found["lse"]), about
+        assert held[name].isdisjoint(taken), (name, about)
+    assert held["be"].isdisjoint(held["lse"]), about
 
 
 def check_cpu_time(told: dict[str, Any], about: str) -> None:
@@ -74,7 +74,9 @@ def test_every_class_runs_where_it_shall(cgroup: qemu.Cgroup) -> None:
     assert placed["be"] == cpuset.CPUSet.parse("4-15"), about
     assert str(placed["system"]) == "0-1", about
     refused = {
-        one["subject"] for one in told["conditions"] if one["type"] == "ExclusiveCPUsRefused"
+        condition["subject"]
+        for condition in told["conditions"]
+        if condition["type"] == "ExclusiveCPUsRefused"
     }
     assert refused == {"t/late", "t/gone"}, about
     assert told["owners"]["LSE"] == "2-3", about

@@ -24,10 +24,10 @@ def test_what_nobody_touches_is_cold() -> None:
         told = cast("dict[str, Any]", guest.run(words, timeout=3000).json())
     about = json.dumps(told)
     seen, after = told["seen"], told["after"]
-    early = [one["cold"] for one in seen if one["at"] < 290 and one["cold"] is not None]
+    early = [sample["cold"] for sample in seen if sample["at"] < 290 and sample["cold"] is not None]
 
     assert told["status"] == 0, about
     assert set(early) == {0}, about
     assert told["wanted"] <= seen[-1]["cold"], about
-    assert all((one["cold"] or 0) <= one["listed"] - told["busy"] for one in seen), about
+    assert all((sample["cold"] or 0) <= sample["listed"] - told["busy"] for sample in seen), about
     assert after[-1]["cold"] <= told["wanted"] / 2, about

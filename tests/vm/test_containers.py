@@ -30,26 +30,26 @@ def played(boot: Boot, probe: str, *words: str) -> dict[str, Any]:
         env=fetched.environment(),
         timeout=500,
     ).check()
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+    facts: dict[str, Any] = json.loads(done.stdout)
+    return facts
 
 
 @pytest.mark.parametrize("oci", ["runc", "crun"])
 @pytest.mark.parametrize("driver", ["systemd", "cgroupfs"])
 def test_pods_of_a_real_runtime(boot: Boot, driver: str, oci: str) -> None:
     """Its names are understood; our sets come, are kept against others who are named, and go."""
-    said = played(boot, "containers", driver, oci)
+    facts = played(boot, "containers", driver, oci)
 
     known = {"group": True, "class": "BestEffort", "ids": True, "container": True}
-    assert known == said["understood"], said["names"]
-    assert said["before"] == [EVERY] * 2
-    assert said["ours"] == [OURS] * 3, said["log"]
-    assert said["updated"] == OURS, said["log"]
+    assert known == facts["understood"], facts["names"]
+    assert facts["before"] == [EVERY] * 2
+    assert facts["ours"] == [OURS] * 3, facts["log"]
+    assert facts["updated"] == OURS, facts["log"]
     if driver == "systemd":
-        assert [said["others"], *said["reloaded"]] == [OURS] * 3, said["log"]
-    assert said["kubelet"] == [True, True], said["log"]
-    assert said["contested"] == ["cpu.weight", "cpuset.cpus"], said["log"]
-    assert (said["status"], said["after"]) == (0, [EVERY] * 3), said["log"]
+        assert [facts["others"], *facts["reloaded"]] == [OURS] * 3, facts["log"]
+    assert facts["kubelet"] == [True, True], facts["log"]
+    assert facts["contested"] == ["cpu.weight", "cpuset.cpus"], facts["log"]
+    assert (facts["status"], facts["after"]) == (0, [EVERY] * 3), facts["log"]
 
 
 def test_limits_of_what_crun_nests_in_a_scope(boot: Boot) -> None:
@@ -58,21 +58,23 @@ def test_limits_of_what_crun_nests_in_a_scope(boot: Boot) -> None:
     crun leaves the scope unlimited but for its weight: what is written to the scope alone neither
     takes a quota away nor lets one be saved up, and protects no memory inside it.
     """
-    said = played(boot, "limits")
-    before, under = said["before"], said["under"]
+    facts = played(boot, "limits")
+    before, under = facts["before"], facts["under"]
 
     assert tuple(before[n]["cpu.max"] for n in ("own", "web")) == ("200000 100000", "100000 100000")
-    assert {one["cpu.max"] for name, one in before.items() if "scope" in name} == {"max 100000"}
-    assert under["own"]["cpu.max"] == "max 100000", said["log"]
+    assert {limits["cpu.max"] for name, limits in before.items() if "scope" in name} == {
+        "max 100000"
+    }
+    assert under["own"]["cpu.max"] == "max 100000", facts["log"]
     assert len(under["own"]["cpuset.cpus.effective"].replace("-", ",").split(",")) == 2
-    assert under["web"]["cpu.max.burst"] == "100000", said["log"]
+    assert under["web"]["cpu.max.burst"] == "100000", facts["log"]
     assert [str(16 << 20)] * 2 == [under[name]["memory.min"] for name in ("web scope", "web")]
     batch = {"cpu.max": "50000 100000", "cpu.weight": "20", "memory.max": str(64 << 20)}
-    born, unlisted = said["born"]["late"], said["unlisted"]["late"]
-    for one in (under["job"], under["job scope"], born, unlisted, under["late"]):
-        assert batch == {name: one[name] for name in batch}, said["log"]
-    assert under == said["again"], said["log"]
-    assert said["status"] == 0, said["log"]
-    late = {name: said["after"].pop(name) for name in ("late scope", "late")}
-    assert before == said["after"], said["log"]
-    assert [before["job scope"], before["job"]] == list(late.values()), said["log"]
+    born, unlisted = facts["born"]["late"], facts["unlisted"]["late"]
+    for limits in (under["job"], under["job scope"], born, unlisted, under["late"]):
+        assert batch == {name: limits[name] for name in batch}, facts["log"]
+    assert under == facts["again"], facts["log"]
+    assert facts["status"] == 0, facts["log"]
+    late = {name: facts["after"].pop(name) for name in ("late scope", "late")}
+    assert before == facts["after"], facts["log"]
+    assert [before["job scope"], before["job"]] == list(late.values()), facts["log"]

@@ -29,7 +29,7 @@ def test_ten_thousand_dying_groups(boot: Boot) -> None:
     assert seen["living"] == 0
     before, after = seen["before"], seen["after"]
     assert ["dead", "dead/batch"] == before["groups"] == after["groups"]
-    assert (after["cpus"], [one for one in after["book"] if "cpuset" in one]) == ("1", [BATCH])
+    assert (after["cpus"], [line for line in after["book"] if "cpuset" in line]) == ("1", [BATCH])
     assert before["book"] == after["book"]
     assert before["handles"] == after["handles"]
     assert after["memory"] - (before["memory"] or 0) >= COUNT * PAGE

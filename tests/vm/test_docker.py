@@ -26,21 +26,21 @@ def test_containers_of_docker(boot: Boot, driver: str) -> None:
     done = guest.run(
         ["python3", "-m", "tests.vm.probes.dockers", driver], env=fetched.environment(), timeout=500
     ).check()
-    said: dict[str, Any] = json.loads(done.stdout)
+    facts: dict[str, Any] = json.loads(done.stdout)
 
-    one, batch, alone = said["boxes"]
+    plain, batch, alone = facts["boxes"]
     if driver == "systemd":
-        places = [f"system.slice/docker-{one}.scope", f"batch.slice/docker-{batch}.scope"]
+        places = [f"system.slice/docker-{plain}.scope", f"batch.slice/docker-{batch}.scope"]
         places.append(f"system.slice/docker-{alone}.scope")
     else:
-        places = [f"docker/{one}", f"batch/{batch}", f"docker/{alone}"]
+        places = [f"docker/{plain}", f"batch/{batch}", f"docker/{alone}"]
     runtime = "docker" if driver == "systemd" else ""
-    known = {box: [place, runtime] for box, place in zip(said["boxes"], places, strict=True)}
-    assert places == said["groups"]
-    assert known == said["understood"]["containers"]
-    assert ([], sorted(places)) == (said["understood"]["pods"], said["understood"]["strangers"])
-    assert said["before"] == [EVERY] * 3
-    assert [OURS, OURS, EVERY] == said["ours"] == said["updated"], said["log"]
-    assert said.get("reloaded", said["ours"]) == said["ours"], said["log"]
-    assert (said["restore"], said["restored"]) == (0, [EVERY] * 3), said["log"]
-    assert (said["status"], said["after"]) == (0, [EVERY] * 3), said["log"]
+    known = {box: [place, runtime] for box, place in zip(facts["boxes"], places, strict=True)}
+    assert places == facts["groups"]
+    assert known == facts["understood"]["containers"]
+    assert ([], sorted(places)) == (facts["understood"]["pods"], facts["understood"]["strangers"])
+    assert facts["before"] == [EVERY] * 3
+    assert [OURS, OURS, EVERY] == facts["ours"] == facts["updated"], facts["log"]
+    assert facts.get("reloaded", facts["ours"]) == facts["ours"], facts["log"]
+    assert (facts["restore"], facts["restored"]) == (0, [EVERY] * 3), facts["log"]
+    assert (facts["status"], facts["after"]) == (0, [EVERY] * 3), facts["log"]

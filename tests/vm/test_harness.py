@@ -36,11 +36,11 @@ ODDEST = ("offline", "memless")
 def test_guest_has_the_shape(wanted: shape.Shape) -> None:
     """The kernel's files and lscpu agree with every number of the shape."""
     with machine.boot(wanted.name, carry=False) as guest:
-        found = facts(guest)
+        view = facts(guest)
 
-    assert list(wanted.possible_cpus) == found["possible"]
-    assert list(wanted.present_cpus) == found["present"]
-    assert list(wanted.online_cpus) == found["online"]
+    assert list(wanted.possible_cpus) == view["possible"]
+    assert list(wanted.present_cpus) == view["present"]
+    assert list(wanted.online_cpus) == view["online"]
     for cpu in wanted.online_cpus:
         neighbours = [c for c in wanted.online_cpus if wanted.socket_of(c) == wanted.socket_of(cpu)]
         expected = {
@@ -49,20 +49,20 @@ def test_guest_has_the_shape(wanted: shape.Shape) -> None:
             "nodes": [wanted.node_of(cpu)],
             "l3": neighbours,
         }
-        assert found["cpus"][str(cpu)] == expected, f"cpu {cpu}"
+        assert view["cpus"][str(cpu)] == expected, f"cpu {cpu}"
     table = [
         [cpu, cpu // wanted.threads, wanted.socket_of(cpu), wanted.node_of(cpu)]
         for cpu in wanted.online_cpus
     ]
-    assert table == found["lscpu"]
-    assert_nodes(wanted, found["nodes"])
+    assert table == view["lscpu"]
+    assert_nodes(wanted, view["nodes"])
 
 
-def assert_nodes(wanted: shape.Shape, found: dict[str, Any]) -> None:
+def assert_nodes(wanted: shape.Shape, nodes: dict[str, Any]) -> None:
     """CPUs, memory and distances of all nodes."""
-    assert [str(i) for i in range(len(wanted.nodes))] == list(found)
+    assert [str(i) for i in range(len(wanted.nodes))] == list(nodes)
     for i, node in enumerate(wanted.nodes):
-        seen = found[str(i)]
+        seen = nodes[str(i)]
         assert [cpu for cpu in wanted.online_cpus if cpu in node.cpus] == seen["cpus"]
         assert [wanted.distance(i, j) for j in range(len(wanted.nodes))] == seen["distances"]
         # The kernel keeps some of a node for itself, most of all of the first.
@@ -115,12 +115,12 @@ def test_the_project_is_carried_in(boot: Boot) -> None:
 def test_v2_has_all_controllers(boot: Boot) -> None:
     """v2: one tree; the root passes on all it has; the command is in a leaf."""
     guest = boot()
-    found = facts(guest)
+    seen = facts(guest)
     passed = guest.run("cd /sys/fs/cgroup; cat cgroup.controllers cgroup.subtree_control").stdout
 
-    assert list(found["cgroups"]) == ["/sys/fs/cgroup"]
-    assert found["cgroups"]["/sys/fs/cgroup"][0] == "cgroup2"
-    assert found["own"] == ["0::/command"]
+    assert list(seen["cgroups"]) == ["/sys/fs/cgroup"]
+    assert seen["cgroups"]["/sys/fs/cgroup"][0] == "cgroup2"
+    assert seen["own"] == ["0::/command"]
     have, on = (set(line.split()) for line in passed.splitlines())
     assert have == on
     assert {"cpu", "cpuset", "memory", "io", "pids", "hugetlb"} <= on

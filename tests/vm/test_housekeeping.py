@@ -24,11 +24,11 @@ def test_the_kernel_s_own_work_moves_and_comes_back() -> None:
     """
     with machine.boot("2s8t", append=[f"isolcpus={ISOLATED}"]) as guest:
         words = ["python3", "-m", "tests.vm.probes.housekeeping"]
-        said = json.loads(guest.run(words).check().stdout)
-    before, meanwhile = said["before"], said["meanwhile"]
+        facts = json.loads(guest.run(words).check().stdout)
+    before, meanwhile = facts["before"], facts["meanwhile"]
 
-    assert said["settled"], said["log"]
-    assert said["status"] == 0, said["log"]
+    assert facts["settled"], facts["log"]
+    assert facts["status"] == 0, facts["log"]
     moved = [path for path, text in meanwhile.items() if text != before[path]]
     lists = [path for path in moved if path.endswith("_list")]
     assert lists, meanwhile
@@ -37,9 +37,9 @@ def test_the_kernel_s_own_work_moves_and_comes_back() -> None:
     # The kernel itself keeps work queues off CPUs that it does not balance.
     masks = {path: int(before[path], 16) & ~0x0C for path in moved if path not in lists}
     assert masks == {path: int(meanwhile[path], 16) for path in masks}, meanwhile
-    assert before == said["after"], said["log"]
-    assert said["cpus"] == {"alone": "2-3", "web": "0-1,4-6", "job": "0-1,4-6"}, said["log"]
-    isolated = [line for line in said["conditions"] if line["type"].startswith("Isolated")]
+    assert before == facts["after"], facts["log"]
+    assert facts["cpus"] == {"alone": "2-3", "web": "0-1,4-6", "job": "0-1,4-6"}, facts["log"]
+    isolated = [line for line in facts["conditions"] if line["type"].startswith("Isolated")]
     assert [line["type"] for line in isolated] == ["IsolatedCPUs"], isolated
     assert f"isolated CPUs {ISOLATED}" in isolated[0]["message"]
-    assert "EIO" not in said["log"], said["log"]
+    assert "EIO" not in facts["log"], facts["log"]

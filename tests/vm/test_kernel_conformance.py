@@ -20,9 +20,9 @@ def test_the_guest_gives_the_recorded_answers(boot: Boot, cgroup: Cgroup) -> Non
 
     run = f"modprobe loop && python3 -m tests.kit.kernel.script run --alone {files}"
     result = guest.run(run).check()
-    found = script.recordings(result.stdout.splitlines())
-    wrong, told = conformance.compare(found[0].facts, found)
+    recordings = script.recordings(result.stdout.splitlines())
+    wrong, told = conformance.compare(recordings[0].facts, recordings)
 
     print("\n".join(told))
     assert wrong == []
-    assert sorted(names) == sorted(one.script for one in found)
+    assert sorted(names) == sorted(recording.script for recording in recordings)

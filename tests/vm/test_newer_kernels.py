@@ -29,24 +29,24 @@ def test_a_newer_kernel(suite: str) -> None:
         names = [name for name in conformance.scripts() if name.startswith("v2")]
         files = " ".join(f"fixtures/kernel/{name}.script" for name in names)
         run = f"modprobe loop && python3 -m tests.kit.kernel.script run --alone {files}"
-        found = script.recordings(guest.run(run).check().stdout.splitlines())
-    wrong, told = conformance.compare(found[0].facts, found)
+        recordings = script.recordings(guest.run(run).check().stdout.splitlines())
+    wrong, told = conformance.compare(recordings[0].facts, recordings)
 
     print("\n".join(told))
-    assert found[0].facts.version >= (6, 12)
+    assert recordings[0].facts.version >= (6, 12)
     assert wrong == []
 
 
 @pytest.mark.parametrize(
-    "suite", [pytest.param(one, marks=pytest.mark.soak) for one in (debian.NEXT, NEWEST)]
+    "suite", [pytest.param(release, marks=pytest.mark.soak) for release in (debian.NEXT, NEWEST)]
 )
 def test_controllers_that_v1_has_lost(suite: str) -> None:
     """Weights are on v1, sets and memory on v2: each is read and written where it is."""
     with machine.boot("1s2c", suite=suite, cgroup="hybrid") as guest:
         words = ["python3", "-m", "tests.vm.probes.split"]
-        said = cast("dict[str, Any]", guest.run(words, timeout=machine.COMMAND_TIMEOUT).json())
-    about = json.dumps(said)
+        facts = cast("dict[str, Any]", guest.run(words, timeout=machine.COMMAND_TIMEOUT).json())
+    about = json.dumps(facts)
 
-    assert (said["settled"], said["counted"], said["status"]) == (True, True, 0), about
-    assert said["meanwhile"]["affinity"] == {"web": "1", "batch": "1"}, about
-    assert said["before"] == said["after"], about
+    assert (facts["settled"], facts["counted"], facts["status"]) == (True, True, 0), about
+    assert facts["meanwhile"]["affinity"] == {"web": "1", "batch": "1"}, about
+    assert facts["before"] == facts["after"], about

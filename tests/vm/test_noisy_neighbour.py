@@ -24,13 +24,13 @@ def test_a_noisy_neighbour_by_the_kernel_s_counters(*, others: bool) -> None:
     """
     words = ["python3", "tests/vm/probes/noisy.py", *(["others"] if others else [])]
     with fixtures.fresh(rdt="intel") as guest:
-        said = json.loads(guest.run(words, timeout=500).check().stdout)
+        facts = json.loads(guest.run(words, timeout=500).check().stdout)
 
-    assert all(int(text) > 0 for text in said["counters"].values()), said["counters"]
+    assert all(int(text) > 0 for text in facts["counters"].values()), facts["counters"]
     if others:
-        assert said["noisy"] == [100], said["log"]
+        assert facts["noisy"] == [100], facts["log"]
         return
-    assert said["tightened"], said
-    assert said["given back"], said
-    assert said["noisy"] == [100, 50, 20, 10]
-    assert said["quiet"] == [10, 20, 30, 40]
+    assert facts["tightened"], facts
+    assert facts["given back"], facts
+    assert facts["noisy"] == [100, 50, 20, 10]
+    assert facts["quiet"] == [10, 20, 30, 40]

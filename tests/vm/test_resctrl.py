@@ -16,7 +16,7 @@ from tests.vm.fixtures import Boot
 
 pytestmark = pytest.mark.vm
 
-SCRIPTS = {name: one for name, one in conformance.scripts().items() if name.startswith("resctrl")}
+SCRIPTS = {name: body for name, body in conformance.scripts().items() if name.startswith("resctrl")}
 ALL = {"BE", "LS", "LSR"}
 
 #: Wish, mount options, groups, what best-effort work has in domain 0.
@@ -45,8 +45,8 @@ def _seldom(*, often: bool) -> list[pytest.MarkDecorator]:
     return [] if often else [pytest.mark.soak]
 
 
-def _wish(one: script.Script) -> str:
-    return next(need for need in one.needs if need.startswith("resctrl=")).partition("=")[2]
+def _wish(session: script.Script) -> str:
+    return next(need for need in session.needs if need.startswith("resctrl=")).partition("=")[2]
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_the_guest_gives_the_recorded_answers(boot: Boot, name: str) -> None:
     guest = boot("2s8t", rdt=wish, append=[f"script={name}"])
     command = f"python3 -m tests.kit.kernel.script run --alone --resctrl {wish}"
     result = guest.run(f"{command} fixtures/kernel/{name}.script").check()
-    (found,) = script.recordings(result.stdout.splitlines())
-    known = script.nearest(conformance.recordings(), name, found.facts)
+    (recording,) = script.recordings(result.stdout.splitlines())
+    known = script.nearest(conformance.recordings(), name, recording.facts)
 
     assert known is not None
-    wrong = conformance.differences(known, found)
-    if known.facts.version != found.facts.version:
+    wrong = conformance.differences(known, recording)
+    if known.facts.version != recording.facts.version:
         pytest.skip(f"recorded on {known.facts.kernel}; here {len(wrong)} answers are others")
     assert wrong == []
 
@@ -89,34 +89,34 @@ def test_an_agent_limits_and_puts_back(
     """
     words = ["python3", "tests/vm/probes/resctrl.py", options, ",".join(sorted(groups))]
     with fixtures.fresh(rdt=wish) as guest:
-        said = json.loads(guest.run(words).check().stdout)
-    found = schemata.parse(said["schemata"]["BE"])
+        facts = json.loads(guest.run(words).check().stdout)
+    limits = schemata.parse(facts["schemata"]["BE"])
 
-    assert said["settled"], said["log"]
-    assert groups == set(said["groups"])
-    assert best_effort == {name: found.get(name, 0) for name in found.values}
-    assert said["intruder"]
-    assert said["counted"] == ["koordlet-config_batch"] or "nomon" in wish
-    assert [what for what, good in said["trouble"].items() if not good] == [], said["log"]
-    assert said["alive"]
-    assert (said["status"], said["mounted"]) == (0, False), said["log"]
+    assert facts["settled"], facts["log"]
+    assert groups == set(facts["groups"])
+    assert best_effort == {name: limits.get(name, 0) for name in limits.values}
+    assert facts["intruder"]
+    assert facts["counted"] == ["koordlet-config_batch"] or "nomon" in wish
+    assert [what for what, good in facts["trouble"].items() if not good] == [], facts["log"]
+    assert facts["alive"]
+    assert (facts["status"], facts["mounted"]) == (0, False), facts["log"]
 
 
 def test_partitions_and_what_is_shown() -> None:
     """Classes share the ways of their partition alone; the commands say whose ways are whose."""
     words = ["python3", "tests/vm/probes/resctrl.py", "", "BE,LS,LSR", "partitions"]
     with fixtures.fresh(rdt="intel,cbm=20") as guest:
-        said = json.loads(guest.run(words).check().stdout)
-    found = {name: schemata.parse(text) for name, text in said["schemata"].items()}
+        facts = json.loads(guest.run(words).check().stdout)
+    limits = {name: schemata.parse(text) for name, text in facts["schemata"].items()}
 
-    assert said["settled"], said["log"]
-    assert {n: s.get("L3", 0) for n, s in found.items()} == {
+    assert facts["settled"], facts["log"]
+    assert {n: s.get("L3", 0) for n, s in limits.items()} == {
         "LSR": 0xFFF,
         "LS": 0xFFF,
         "BE": 0x7000,
     }
-    assert found["BE"].get("MB", 0) == 50
-    shown = said["shown"]
+    assert limits["BE"].get("MB", 0) == 50
+    shown = facts["shown"]
     assert "BE          ·····███············  7000" in shown["resctrl"]
     assert "partition batch (8 of 20 ways); MB 50 %" in shown["explain"]
     assert "Nothing to do" in shown["plan"]
@@ -131,13 +131,13 @@ def test_a_container_s_first_act_is_in_its_class(wish: str) -> None:
     shares, patient = fetched.shares("containerd"), fetched.environment(240)
     words = ["python3", "tests/vm/probes/runtime_classes.py"]
     with fixtures.fresh(rdt=wish, shares=shares) as guest:
-        said = json.loads(guest.run(words, env=patient, timeout=600).check().stdout)
+        facts = json.loads(guest.run(words, env=patient, timeout=600).check().stdout)
     each = {"LS": "LS", "BE": "BE"}
 
-    assert each == said["first"] == said["updated"], said["log"]
-    assert {name: {"closID": name} for name in each} == said["told"]
-    assert said["groups"] == ["BE", "LS", "LSR"]
-    assert tuple(said[k] for k in ("after", "status", "mounted")) == (
+    assert each == facts["first"] == facts["updated"], facts["log"]
+    assert {name: {"closID": name} for name in each} == facts["told"]
+    assert facts["groups"] == ["BE", "LS", "LSR"]
+    assert tuple(facts[k] for k in ("after", "status", "mounted")) == (
         {"LS": "", "BE": ""},
         0,
         False,

@@ -30,10 +30,10 @@ def test_a_unit_and_a_process_have_what_was_reserved(boot: Boot) -> None:
 
     assert (seen["reserve db"], seen["reserve job"]) == ("", "")
     held = seen["held"]["owners"]
-    ways = {name: int(one["ways"], 16) for name, one in held.items()}
+    ways = {name: int(limits["ways"], 16) for name, limits in held.items()}
     shared = int(seen["held"]["shared"], 16)
     mine = cpuset.CPUSet.parse(held["db"]["cpus"])
-    assert {name: int(one["memory.min"]) for name, one in held.items()} == MEMORY, seen["log"]
+    assert {name: int(limits["memory.min"]) for name, limits in held.items()} == MEMORY, seen["log"]
     assert {name: mask.bit_count() for name, mask in ways.items()} == WAYS, seen["log"]
     assert (ways["db"] & ways["job"], ways["db"] | ways["job"] | shared) == (0, 0xFFF)
     assert not shared & (ways["db"] | ways["job"])

@@ -180,7 +180,7 @@ def test_crash_loop(scene: Scene) -> None:
 
     # Put back to all CPUs (7.0: to no wish), and then the controller is switched off; a look may
     # miss the first.
-    assert [one for one in seen["seen"] if one not in ("0-1", "")] == ["1", None]
+    assert [cpus for cpus in seen["seen"] if cpus not in ("0-1", "")] == ["1", None]
     assert seen["late"] >= 0
     assert seen["restarts"] >= 1
     assert dict.fromkeys(CHANGED, 1) == seen["undone"]

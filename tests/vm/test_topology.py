@@ -22,21 +22,21 @@ SLOW_LANE = 10.0
 
 def agrees(guest: machine.Machine) -> None:
     """Our reading of the machine that runs, and of its recording, is that of its tools."""
-    said = cast("dict[str, Any]", guest.python(PROBES / "witnesses.py"))
+    answer = cast("dict[str, Any]", guest.python(PROBES / "witnesses.py"))
     live = cast("dict[str, Any]", guest.run("python3 -m koordlet topology -o json").json())
     guest.run("python3 -m koordlet record /run/vm/out/machine.tar.gz --for 0s").check()
     recorded = discovery.discover(roots.open_root(str(guest.out / "machine.tar.gz")))
 
-    found = topologies.summary(recorded)
-    assert said == {key: found[key] for key in said}
-    assert said["online"] == live["online"]
+    summary = topologies.summary(recorded)
+    assert answer == {key: summary[key] for key in answer}
+    assert answer["online"] == live["online"]
     for column, key in (("core", "cores"), ("socket", "sockets"), ("l3", "l3")):
         members: dict[int, list[int]] = {}
-        for one in live["cpus"]:
-            if one[column] is not None:
-                members.setdefault(one[column], []).append(one["cpu"])
+        for cpu in live["cpus"]:
+            if cpu[column] is not None:
+                members.setdefault(cpu[column], []).append(cpu["cpu"])
         sets = [machines.ranges(members[number]) for number in sorted(members)]
-        assert said[key] == sets
+        assert answer[key] == sets
 
 
 def test_nodes_inside_of_sockets() -> None:
@@ -58,7 +58,7 @@ def test_hotplug(name: str, cgroup: qemu.Cgroup) -> None:
 
     assert told["started"] is not None, told["log"]
     changes = told["changes"]
-    counts = {name: len(one["online"]) for name, one in changes.items()}
+    counts = {name: len(change["online"]) for name, change in changes.items()}
     assert counts == {
         "one offline": 7,
         "a socket offline": 3,
@@ -67,16 +67,16 @@ def test_hotplug(name: str, cgroup: qemu.Cgroup) -> None:
         "SMT off": 4,
         "SMT on": 8,
     }
-    for what, one in changes.items():
-        about = f"{what}: {json.dumps(one)}\n{told['log']}"
-        assert one["view_seconds"] is not None, about
-        assert one["view_seconds"] < SLOW_LANE, about
-        assert one["sets_seconds"] is not None, about
-        assert one["view_seconds"] + one["sets_seconds"] < SLOW_LANE, about
-        assert one["online"] == one["placed"], about
-        assert one["warnings"] == [], about
+    for what, change in changes.items():
+        about = f"{what}: {json.dumps(change)}\n{told['log']}"
+        assert change["view_seconds"] is not None, about
+        assert change["view_seconds"] < SLOW_LANE, about
+        assert change["sets_seconds"] is not None, about
+        assert change["view_seconds"] + change["sets_seconds"] < SLOW_LANE, about
+        assert change["online"] == change["placed"], about
+        assert change["warnings"] == [], about
     assert (changes["SMT off"]["smt"], changes["SMT on"]["smt"]) == ("off", "on")
     # On v1 the kernel itself takes an offline CPU out of a set: there may be nothing left to write.
     assert len(told["writes"]) >= len(changes)
-    assert [one for one in told["writes"] if one["gone"]] == []
+    assert [write for write in told["writes"] if write["gone"]] == []
     assert told["status"] == 0

@@ -22,10 +22,10 @@ from koordlet.workloads import gatherer as source_gatherer
 from koordlet.workloads import manifest_directory, source
 from koordlet.workloads.kubelet import client
 from koordlet.workloads.kubelet import sources as kubelet_sources
-from tests.kit import clocks, deadline
+from tests.kit import clocks, deadline, node_slos
 from tests.kit import pods as examples
 from tests.kit.kubelet import server
-from tests.workloads import test_nodes, test_nodeslo, test_sloconfig
+from tests.workloads import test_nodes, test_sloconfig
 
 NODE = {"apiVersion": "v1", "kind": "Node", **test_nodes.OBJECT}
 
@@ -52,9 +52,9 @@ class Watched:
         return self.all.take()
 
 
-def asked(one: server.Kubelet, period: float = 0.02) -> kubelet_sources.KubeletSources:
+def asked(kubelet: server.Kubelet, period: float = 0.02) -> kubelet_sources.KubeletSources:
     """The endpoints on the read-only port, asked often."""
-    where = client.KubeletEndpoint(host="127.0.0.1", port=one.port, secure=False, seconds=5.0)
+    where = client.KubeletEndpoint(host="127.0.0.1", port=kubelet.port, secure=False, seconds=5.0)
     return kubelet_sources.endpoints(where, period=period, max_age=60.0, statistics=True)
 
 
@@ -64,15 +64,15 @@ def with_kubelet(
     """A kubelet, and what gathers from it."""
 
     async def both() -> None:
-        one, clock = server.Kubelet(), clocks.Clock(100.0)
-        await one.start()
-        gatherer = Watched(clock, kubelet=asked(one))
+        kubelet, clock = server.Kubelet(), clocks.Clock(100.0)
+        await kubelet.start()
+        gatherer = Watched(clock, kubelet=asked(kubelet))
         try:
             await gatherer.all.start(20.0)
-            await use(one, gatherer, clock)
+            await use(kubelet, gatherer, clock)
         finally:
             await gatherer.all.stop()
-            await one.stop()
+            await kubelet.stop()
 
     asyncio.run(both())
 
@@ -86,12 +86,15 @@ def test_the_first_answers_are_there_after_the_start() -> None:
     """Pods and statistics, each source well."""
 
     async def use(_: server.Kubelet, gatherer: Watched, __: clocks.Clock) -> None:
-        found = gatherer.all.take()
+        observation = gatherer.all.take()
 
-        assert len(found.pods) == 5
-        assert found.kubelet is not None
-        assert found.kubelet.summary is not None
-        assert [one.name for one in found.sources if one.ok] == ["kubelet", "kubelet stats"]
+        assert len(observation.pods) == 5
+        assert observation.kubelet is not None
+        assert observation.kubelet.summary is not None
+        assert [status.name for status in observation.sources if status.ok] == [
+            "kubelet",
+            "kubelet stats",
+        ]
         assert {path for path, _ in gatherer.all.took()} == {"/pods", "/stats/summary"}
 
     with_kubelet(use)
@@ -100,8 +103,8 @@ def test_the_first_answers_are_there_after_the_start() -> None:
 def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None:
     """They stay after that, marked; it is named while it fails; what comes back counts at once."""
 
-    async def use(one: server.Kubelet, gatherer: Watched, clock: clocks.Clock) -> None:
-        one.manner = server.Manner.HTML
+    async def use(kubelet: server.Kubelet, gatherer: Watched, clock: clocks.Clock) -> None:
+        kubelet.manner = server.Manner.HTML
         failed = await gatherer.until(lambda now: not now.sources[0].ok)
 
         assert [each.stale for each in failed.pods] == [False] * 5
@@ -109,7 +112,7 @@ def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None
         clock.now += 61
         aged = gatherer.all.take()
         assert [each.stale for each in aged.pods] == [True] * 5
-        one.manner = server.Manner.WELL
+        kubelet.manner = server.Manner.WELL
         well = await gatherer.until(lambda now: now.sources[0].ok)
         assert [each.stale for each in well.pods] == [False] * 5
 
@@ -119,9 +122,9 @@ def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None
 def test_a_broken_pod_costs_itself_and_is_said() -> None:
     """Also statistics that lie cost only themselves."""
 
-    async def use(one: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
-        one.bodies["/pods"] = json.dumps({"items": [{"metadata": 3}, examples.pod()]}).encode()
-        one.bodies["/stats/summary"] = b"[1, 2"
+    async def use(kubelet: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
+        kubelet.bodies["/pods"] = json.dumps({"items": [{"metadata": 3}, examples.pod()]}).encode()
+        kubelet.bodies["/stats/summary"] = b"[1, 2"
         newest = await gatherer.until(lambda now: fresh(now) == 1 and not now.sources[1].ok)
 
         assert newest.sources[0].ok
@@ -135,16 +138,16 @@ def test_what_is_wrong_with_a_pod_is_one_event(capsys: pytest.CaptureFixture[str
     key = "scheduling.koordinator.sh/resource-status"
     log.configure("warning", "json")
 
-    async def use(one: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
+    async def use(kubelet: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
         ill, well = examples.annotated(key, "{"), examples.pod(2)
-        one.bodies["/pods"] = json.dumps({"items": [ill]}).encode()
+        kubelet.bodies["/pods"] = json.dumps({"items": [ill]}).encode()
         await gatherer.until(lambda now: fresh(now) == 1)
-        one.bodies["/pods"] = json.dumps({"items": [ill, well]}).encode()
+        kubelet.bodies["/pods"] = json.dumps({"items": [ill, well]}).encode()
         await gatherer.until(lambda now: fresh(now) == 2)
 
     with_kubelet(use)
-    said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if "{" in line]
-    (event,) = [one for one in said if one["event"] == "pod.problem"]
+    events = [json.loads(line) for line in capsys.readouterr().err.splitlines() if "{" in line]
+    (event,) = [entry for entry in events if entry["event"] == "pod.problem"]
 
     assert key in event["detail"]
     assert event["pod"].count("/") == 1
@@ -198,19 +201,21 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
             await gatherer.all.start(20.0)
             first = gatherer.all.take()
 
-            assert [one.name for one in first.pods] == ["web-1"]
+            assert [workload.name for workload in first.pods] == ["web-1"]
             assert first.node is not None
             assert first.node.capacity["cpu"] == 4000
             assert first.slo is not None
             assert first.slo.source == "slo-controller-config"
             api = "slo.koordinator.sh/v1alpha1"
-            body = {**test_nodeslo.OBJECT, "metadata": {"name": "n1"}}
+            body = {**node_slos.OBJECT, "metadata": {"name": "n1"}}
             await store.create(kinds.NODE_SLOS, {"apiVersion": api, "kind": "NodeSLO", **body})
             slo = await gatherer.until(
                 lambda now: now.slo is not None and now.slo.source == "NodeSLO"
             )
-            applications = [one for one in slo.pods if one.source == "host application"]
-            assert [one.match for one in applications] == [
+            applications = [
+                workload for workload in slo.pods if workload.source == "host application"
+            ]
+            assert [workload.match for workload in applications] == [
                 "cgroup=host-latency-sensitive/a",
                 "cgroup=kubepods/besteffort/b",
             ]
@@ -223,20 +228,20 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
 def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(tmp_path: Path) -> None:
     """The API server says first that it runs; it is stale once a later answer lacks it."""
 
-    async def use(one: server.Kubelet) -> None:
+    async def use(kubelet: server.Kubelet) -> None:
         store = adapter.Store(tmp_path / "objects.db")
         await store.open()
         body = {"apiVersion": "v1", "kind": "Pod", **examples.pod(1, spec__nodeName="n1")}
         body["metadata"].pop("resourceVersion")
         body["status"] = {"phase": "Pending"}
         await store.create(kinds.PODS, body)
-        one.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
+        kubelet.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
         clock = clocks.Clock(100.0)
-        gatherer = Watched(clock, kubelet=asked(one), store=store, node="n1")
+        gatherer = Watched(clock, kubelet=asked(kubelet), store=store, node="n1")
         try:
             await gatherer.all.start(20.0)
             await gatherer.until(lambda now: [each.name for each in now.pods] == ["web-1"])
-            one.manner = server.Manner.HTML
+            kubelet.manner = server.Manner.HTML
             await gatherer.until(lambda now: not now.sources[0].ok)
             clock.now += 1
             ref = objects.Ref(kinds.PODS, "web-1", body["metadata"]["namespace"])
@@ -248,18 +253,18 @@ def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(tmp_path
             )
             assert [each.phase for each in newest.pods] == [pod.Phase.RUNNING]
             clock.now += 1
-            one.manner = server.Manner.WELL
+            kubelet.manner = server.Manner.WELL
             await gatherer.until(lambda now: [each.stale for each in now.pods] == [True])
         finally:
             await gatherer.all.stop()
 
     async def both() -> None:
-        one = server.Kubelet()
-        await one.start()
+        kubelet = server.Kubelet()
+        await kubelet.start()
         try:
-            await use(one)
+            await use(kubelet)
         finally:
-            await one.stop()
+            await kubelet.stop()
 
     asyncio.run(both())
 
@@ -287,7 +292,7 @@ def test_a_mistake_in_the_map_holds_what_it_said_before(tmp_path: Path) -> None:
             assert torn.threshold.cpu_suppress_threshold_percent == 40
             assert good.threshold == torn.threshold
             assert [f"slo-controller-config: {key}"] == [
-                ": ".join(one.split(": ")[:2]) for one in torn.problems
+                ": ".join(problem.split(": ")[:2]) for problem in torn.problems
             ]
             await store.delete(ref)
             await gatherer.until(lambda now: now.slo is None)
@@ -301,21 +306,24 @@ def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
     """The kubelet's pods are there after the patience of the start."""
 
     async def use() -> None:
-        one = server.Kubelet()
-        await one.start()
+        kubelet = server.Kubelet()
+        await kubelet.start()
         store = adapter.Store(tmp_path / "objects.db")
         gatherer = Watched(
-            clocks.Clock(100.0), kubelet=asked(one, period=1.0), store=store, node="n1"
+            clocks.Clock(100.0), kubelet=asked(kubelet, period=1.0), store=store, node="n1"
         )
         try:
             await gatherer.all.start(0.5)
-            found = await gatherer.until(lambda now: bool(now.pods))
+            observation = await gatherer.until(lambda now: bool(now.pods))
 
-            assert {pod.Phase.RUNNING} == {each.phase for each in found.pods}
-            assert {each.name for each in found.sources if each.ok} == {"kubelet", "kubelet stats"}
+            assert {pod.Phase.RUNNING} == {workload.phase for workload in observation.pods}
+            assert {each.name for each in observation.sources if each.ok} == {
+                "kubelet",
+                "kubelet stats",
+            }
         finally:
             await gatherer.all.stop()
-            await one.stop()
+            await kubelet.stop()
 
     asyncio.run(use())
 
@@ -333,14 +341,14 @@ def test_why_the_api_server_does_not_answer_is_one_event(
         try:
             await gatherer.all.start(0.0)
             await deadline.comes(
-                lambda: all("no usable" in one.problem for one in gatherer.all.take().sources)
+                lambda: all("no usable" in status.problem for status in gatherer.all.take().sources)
             )
         finally:
             await gatherer.all.stop()
 
     asyncio.run(use())
-    said = [json.loads(one) for one in capsys.readouterr().err.splitlines()]
-    (event,) = [one for one in said if one["event"] == "source.failed"]
+    events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    (event,) = [entry for entry in events if entry["event"] == "source.failed"]
     assert event["source"].startswith("cluster pods")
     assert "there is no such file" in event["detail"]
 
@@ -361,14 +369,14 @@ def test_manifests_are_of_this_machine(tmp_path: Path) -> None:
         watched = Watched(clocks.Clock(100.0), declared=declared)
         await watched.all.start(5)
         try:
-            found = await watched.until(lambda now: bool(now.pods))
+            observation = await watched.until(lambda now: bool(now.pods))
         finally:
             await watched.all.stop()
         assert watched.all.alone
-        assert [one.key for one in found.pods] == ["default/web"]
-        assert [(one.name, one.ok, one.local) for one in found.sources] == [
+        assert [workload.key for workload in observation.pods] == ["default/web"]
+        assert [(status.name, status.ok, status.local) for status in observation.sources] == [
             ("manifests", True, True)
         ]
-        assert any("b.json" in why for why in found.problems)
+        assert any("b.json" in why for why in observation.problems)
 
     asyncio.run(run())

@@ -32,8 +32,7 @@ from koordlet.workloads import (
 from koordlet.workloads.annotations import registry
 from koordlet.workloads.kubelet import configz, manager_states, summary
 from koordlet.workloads.kubelet import pods as kubelet_pods
-from tests.kit import pods
-from tests.workloads import test_nodeslo
+from tests.kit import node_slos, pods
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "kubelet"
 #: What is said of one mistake, at the most; a person reads it.
@@ -146,7 +145,7 @@ DOORS: dict[str, tuple[Door, bytes]] = {
     "cluster node": (_object(kinds.NODES, nodes.decode), _named(_NODE)),
     "cluster NodeSLO": (
         _object(kinds.NODE_SLOS, nodeslo.decode),
-        json.dumps(test_nodeslo.OBJECT).encode(),
+        json.dumps(node_slos.OBJECT).encode(),
     ),
     "cluster map": (_object(kinds.CONFIG_MAPS, _map), _named({"data": _MAP})),
     "cluster reservation": (

@@ -10,12 +10,12 @@ import yaml
 
 from koordlet.model import errors
 from koordlet.workloads import manifests
-from tests.kit import pods
+from tests.kit import node_slos, pods
 from tests.kubeapi import test_nodemetric
-from tests.workloads import test_nodes, test_nodeslo, test_sloconfig
+from tests.workloads import test_nodes, test_sloconfig
 
 NODE = {"kind": "Node", **test_nodes.OBJECT}
-SLO = {"kind": "NodeSLO", **test_nodeslo.OBJECT}
+SLO = {"kind": "NodeSLO", **node_slos.OBJECT}
 METRIC = {"kind": "NodeMetric", **test_nodemetric.OBJECT}
 CONFIG = {
     "kind": "ConfigMap",

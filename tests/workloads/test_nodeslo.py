@@ -11,33 +11,7 @@ from hypothesis import given
 from koordlet.model import nodeslo, qos, strategies
 from koordlet.workloads import nodeslo as slo
 from tests.kit import pods
-
-OBJECT: dict[str, Any] = {
-    "metadata": {"name": "n1", "resourceVersion": "7"},
-    "spec": {
-        "resourceUsedThresholdWithBE": {"enable": True, "cpuSuppressThresholdPercent": 60},
-        "resourceQOSStrategy": {
-            "policies": {"cpuPolicy": "coreSched"},
-            "beClass": {
-                "cpuQOS": {"enable": True},
-                "resctrlQOS": {"enable": True, "mbaPercent": 50},
-                "networkQOS": {"enable": True, "ingressLimit": 30, "egressLimit": "1G"},
-            },
-            "lsClass": {"memoryQOS": {"enable": False, "minLimitPercent": 9}},
-        },
-        "cpuBurstStrategy": {"policy": "auto", "sharePoolThresholdPercent": 40},
-        "systemStrategy": {"totalNetworkBandwidth": "10Gi", "schedFeatures": {"CORE": True}},
-        "hostApplications": [
-            {"name": "a", "priority": "koord-prod", "qos": "LS"},
-            {
-                "name": "b",
-                "qos": "BE",
-                "cgroupPath": {"base": "KubepodsBesteffort", "relativePath": "b/"},
-            },
-            {"name": "c", "cgroupPath": {"relativePath": "../etc"}},
-        ],
-    },
-}
+from tests.kit.node_slos import OBJECT
 
 
 def test_what_is_said_lies_over_the_defaults() -> None:

@@ -15,8 +15,7 @@ from koordlet.config import cluster_sections
 from koordlet.model import pod
 from koordlet.workloads.nri import messages, trust
 from koordlet.workloads.nri.messages import NriEvent
-from tests.apply import test_interrupted
-from tests.kit import agents, deadline, nri
+from tests.kit import agents, deadline, nri, sites
 
 POD = messages.NriPod(
     id="s", uid="u1", namespace="d", name="new", cgroup_parent="/kubepods/besteffort/podu1"
@@ -45,7 +44,7 @@ class Life:
 
 def live(ram: Path, act: Callable[[Life], Awaitable[None]], *, alone: bool = True) -> None:
     """Attend while ``act`` runs."""
-    site = test_interrupted.workloads("v1", ram)
+    site = sites.workloads("v1", ram)
     ahead = [0.0]
 
     async def run() -> None:
@@ -153,7 +152,7 @@ def _read_until_hung_up(peer: nri.Peer) -> list[object]:
 
 def test_an_agent_publishes_its_runtime(ram: Path) -> None:
     """Conditions and counters of the adapter that an agent is wired to are in its view."""
-    site, ahead = test_interrupted.workloads("v1", ram), [0.0]
+    site, ahead = sites.workloads("v1", ram), [0.0]
     config = cluster_sections.Nri(mode="on", socket=str(ram / "none.sock"))
 
     def attach(agent: lifecycle.Agent) -> adapter.NriAdapter:

@@ -18,8 +18,7 @@ from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import session, trust
 from koordlet.workloads.nri.messages import NriContainer, NriPod
 from koordlet.workloads.nri.messages import NriEvent as Event
-from tests.apply import test_interrupted
-from tests.kit import agents, trees
+from tests.kit import agents, sites, trees
 
 TOP = "/sys/fs/cgroup/cpuset"
 POD = NriPod(
@@ -88,7 +87,7 @@ class Scene:
 @contextlib.contextmanager
 def stage(ram: Path) -> Iterator[Scene]:
     """Three declared workloads, and a runtime without a kubelet."""
-    site = test_interrupted.workloads("v1", ram)
+    site = sites.workloads("v1", ram)
     with site.agent() as who:
         agents.settle(who, site.clock)
         updates: list[tuple[str, str]] = []
@@ -269,7 +268,7 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
 
 def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
     """A container that inherits is given no set of its own, which nobody would put back."""
-    site = test_interrupted.workloads("v2", ram)
+    site = sites.workloads("v2", ram)
     top, made = trees.top("v2"), ""
     for step in GROUP.split("/"):
         switches = site.host.at(f"{top}/{made}".rstrip("/") + "/cgroup.subtree_control")
@@ -289,7 +288,7 @@ def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
 
 def test_what_crun_nests_in_a_scope(ram: Path) -> None:
     """What it was given is inside, where crun puts it; the scope has its weight alone."""
-    site = test_interrupted.workloads("v2", ram)
+    site = sites.workloads("v2", ram)
     pod = "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podu1.slice"
     scope, top, made = f"{pod}/cri-containerd-{'c' * 64}.scope", trees.top("v2"), ""
     for step in f"{scope}/container".split("/"):

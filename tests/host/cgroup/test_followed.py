@@ -8,8 +8,7 @@ import pytest
 
 from koordlet.host.cgroup import followed, hierarchies, tree
 from koordlet.model import pod, qos
-from tests.apply import test_interrupted
-from tests.kit import agents, images, trees
+from tests.kit import agents, images, sites, trees
 from tests.kit.kernel import KernelHost, Machine
 from tests.kit.kernel.machine import Cgroup
 
@@ -164,7 +163,7 @@ def test_a_crowd_is_told_and_kept_in_its_pool(
 
     Everything is put back.
     """
-    site = test_interrupted.workloads(version, ram)
+    site = sites.workloads(version, ram)
     top = trees.top(version)
     monkeypatch.setattr(followed, "MOST", 30)
     inside = [f"{top}/batch/jobs/n{number}" for number in range(followed.MOST + 1)]

@@ -28,11 +28,11 @@ def cluster(policy: str, *bodies: Body) -> tuple[Body, ...]:
 def placed(*bodies: Body, config: Body | None = None) -> dict[str, Any]:
     """What pod ``a`` got: cards, NICs, CPUs."""
     several = clusters.tried(*bodies, config=config)["placements"]
-    [one] = [each for each in several if each["pod"] == "d/a"]
+    [placement] = [each for each in several if each["pod"] == "d/a"]
     return {
-        "gpu": minors(one.get("devices")),
-        "rdma": minors(one.get("devices"), "rdma"),
-        "cpus": one["cpuset"],
+        "gpu": minors(placement.get("devices")),
+        "rdma": minors(placement.get("devices"), "rdma"),
+        "cpus": placement["cpuset"],
     }
 
 
@@ -61,8 +61,8 @@ def test_cpus_go_where_the_cards_are(policy: str) -> None:
 def test_cards_go_where_the_cpus_are(policy: str) -> None:
     """Node 0 has no CPUs left; its cards are passed over, and its NICs."""
     bodies = cluster(policy, cpus_taken("x", "0-3"), cards("2", 2, 100, binds=True))
-    found = placed(*bodies)
-    assert (found["gpu"], found["rdma"], found["cpus"]) == ([4, 5], [2], "4-5")
+    shares = placed(*bodies)
+    assert (shares["gpu"], shares["rdma"], shares["cpus"]) == ([4, 5], [2], "4-5")
 
 
 @pytest.mark.parametrize("binds", [True, False])
@@ -76,8 +76,8 @@ def test_cards_on_one_node_and_cpus_on_the_other_fail_the_merge(
     if policy == "BestEffort":
         assert placed(*bodies)["gpu"] == [4]
         return
-    said = clusters.message("a", *bodies)
-    assert said == UNALIGNED
+    refusal = clusters.message("a", *bodies)
+    assert refusal == UNALIGNED
     assert clusters.tried(*bodies)["preemptions"] == []
 
 
@@ -103,8 +103,8 @@ def test_the_node_with_the_cards_that_would_be_chosen_anyway_is_better() -> None
 def test_a_node_without_a_policy_gives_cards_from_anywhere() -> None:
     """CPUs and cards are chosen apart."""
     elsewhere = cpus_taken("x", "4-7"), taken("y", "gpu", 0, 1, 2, 3)
-    found = placed(*cluster("", *elsewhere, cards("2", 1, binds=True)))
-    assert (found["gpu"], found["cpus"]) == ([4], "0-1")
+    shares = placed(*cluster("", *elsewhere, cards("2", 1, binds=True)))
+    assert (shares["gpu"], shares["cpus"]) == ([4], "0-1")
 
 
 def test_the_alignment_can_be_turned_off() -> None:
@@ -122,8 +122,8 @@ def test_the_alignment_can_be_turned_off() -> None:
     }
     elsewhere = cpus_taken("x", "4-7"), taken("y", "gpu", 0, 1, 2, 3)
     bodies = cluster("SingleNUMANode", *elsewhere, cards("2", 1, binds=True))
-    found = placed(*bodies, config=config)
-    assert (found["gpu"], found["cpus"]) == ([4], "0-1")
+    shares = placed(*bodies, config=config)
+    assert (shares["gpu"], shares["cpus"]) == ([4], "0-1")
 
 
 def test_devices_that_all_nodes_together_lack_are_said_as_such() -> None:
@@ -148,8 +148,8 @@ def test_devices_of_no_numa_node_serve_all_and_of_unknown_place_none() -> None:
     unknown = report("n", *cards_on_1, rdma(1))
     assert placed(*base, unknown, cards("1", 1, 100))["rdma"] == [1]
     too_many = report("n", *cards_on_1, switched(gpu(5), 0), gpu(6, topology=nowhere))
-    said = clusters.message("a", *base, too_many, cards("1", 4))
-    assert "Insufficient NUMA Scoped Devices" in said
+    refusal = clusters.message("a", *base, too_many, cards("1", 4))
+    assert "Insufficient NUMA Scoped Devices" in refusal
 
 
 @pytest.mark.parametrize("first", [0, 8])
@@ -201,9 +201,9 @@ def test_one_numa_node_is_found_exactly_where_one_has_everything(
     ]
     several = clusters.tried(*cluster("SingleNUMANode", *running, pod))["placements"]
     assert bool(several) is bool(able)
-    for one in several:
-        got = minors(one["devices"]), minors(one["devices"], "rdma")
-        own = cpuset.CPUSet.parse(one["cpuset"])
+    for placement in several:
+        got = minors(placement["devices"]), minors(placement["devices"], "rdma")
+        own = cpuset.CPUSet.parse(placement["cpuset"])
         assert set(got[0]) <= free_cards
         assert set(got[1]) <= free_nics
         assert set(own) <= free_cpus

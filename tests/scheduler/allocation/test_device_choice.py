@@ -153,15 +153,15 @@ ANY_FUNCTION: Body = {"rdma": {"vfSelector": {}}}
 
 def test_each_pod_gets_a_virtual_function_of_its_own() -> None:
     """The lowest bus address that nobody has; the next device when one has none left."""
-    one = report("n", switched(rdma(0, vfGroups=functions(0)), 0))
+    device = report("n", switched(rdma(0, vfGroups=functions(0)), 0))
     pods = [wishing(f"a{n}", 0, 1, hint=ANY_FUNCTION) for n in range(3)]
-    found = clusters.tried(node("n"), one, *pods)
-    buses = [each["devices"]["rdma"][0]["extension"] for each in found["placements"]]
+    outcome = clusters.tried(node("n"), device, *pods)
+    buses = [each["devices"]["rdma"][0]["extension"] for each in outcome["placements"]]
     assert buses == [
         {"vfs": [{"busID": "0000:0f:00.2", "minor": 0}]},
         {"vfs": [{"busID": "0000:0f:00.3", "minor": 1}]},
     ]
-    [pending] = found["pending"]
+    [pending] = outcome["pending"]
     assert "1 Insufficient rdma devices." in pending["message"]
 
 
@@ -190,8 +190,8 @@ def test_nodes_without_functions_or_without_devices_are_refused_for_good() -> No
     asks = wishing("a", 0, 1, hint=ANY_FUNCTION)
     assert why(bare, asks) == "0/1 nodes are available: 1 Insufficient rdma VirtualFunctions."
     none = {"rdma": {"allocateStrategy": "ApplyForAll", "selector": {"matchLabels": {"a": "b"}}}}
-    said = "0/1 nodes are available: 1 Insufficient rdma devices."
-    assert why(bare, wishing("a", 0, 1, hint=none)) == said
+    refusal = "0/1 nodes are available: 1 Insufficient rdma devices."
+    assert why(bare, wishing("a", 0, 1, hint=none)) == refusal
 
 
 @pytest.mark.parametrize(
@@ -224,8 +224,8 @@ def test_a_pod_of_whole_devices_gets_none_that_is_in_use() -> None:
     """``DeviceLevel`` with a count asks for all of each."""
     hint = {"rdma": {"allocateStrategy": "RequestsAsCount", "exclusivePolicy": "DeviceLevel"}}
     bodies = report("n", rdma(0), rdma(1)), asking("x", 1, RDMA)
-    found = given(node("n"), *bodies, wishing("a", 0, 1, hint=hint), kind="rdma")
-    assert found == {"x": [0], "a": [1]}
+    cards = given(node("n"), *bodies, wishing("a", 0, 1, hint=hint), kind="rdma")
+    assert cards == {"x": [0], "a": [1]}
     alone = wishing("a", 0, 2, hint=hint)
     assert why(*bodies, alone) == "0/1 nodes are available: 1 Insufficient rdma devices."
 
@@ -255,10 +255,10 @@ def test_a_known_machine_gives_groups_where_it_can_and_others_where_it_must() ->
     hopper = node("n", labels=MODEL)
     assert given(hopper, server("n"), *broken, wishing("a", 2)) == {"a": [1, 3]}
     demands = wishing("a", 2, partition={})
-    said = "0/1 nodes are available: 1 Insufficient Partitioned GPU Devices."
-    assert clusters.message("a", hopper, server("n"), *broken, demands) == said
+    refusal = "0/1 nodes are available: 1 Insufficient Partitioned GPU Devices."
+    assert clusters.message("a", hopper, server("n"), *broken, demands) == refusal
     honors = node("n", labels={**MODEL, **HONOR})
-    assert clusters.message("a", honors, server("n"), *broken, wishing("a", 2)) == said
+    assert clusters.message("a", honors, server("n"), *broken, wishing("a", 2)) == refusal
     assert given(honors, server("n"), taken("x", "gpu", 4), wishing("a", 1)) == {"a": [5]}
     three = wishing("a", 3, partition={})
     assert "Unsupported number of GPU requests" in clusters.message("a", honors, server("n"), three)
@@ -275,19 +275,19 @@ def test_the_table_of_the_report_comes_before_that_of_the_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scope", "said"),
+    ("scope", "refusal"),
     [
         ("PCIe", "Insufficient Topology Scoped GPU Devices"),
         ("Device", "Insufficient Topology Scoped GPU Devices"),
         ("NUMANode", ""),
     ],
 )
-def test_a_required_scope_is_kept_or_refused(scope: str, said: str) -> None:
+def test_a_required_scope_is_kept_or_refused(scope: str, refusal: str) -> None:
     """Four fragments on four switches of two NUMA nodes."""
     broken = [taken(f"x{n}", "gpu", n) for n in (0, 2, 4, 6)]
     pod = wishing("a", 2, hint={"gpu": {"requiredTopologyScope": scope}})
-    if said:
-        assert why(server("n"), *broken, pod) == f"0/1 nodes are available: 1 {said}."
+    if refusal:
+        assert why(server("n"), *broken, pod) == f"0/1 nodes are available: 1 {refusal}."
     else:
         assert both(server("n"), *broken, pod) == ([1, 3], [])
 
@@ -324,11 +324,11 @@ def held(**devices: list[int]) -> Body:
 def test_who_draws_on_a_reservation_gets_its_devices_before_better_ones() -> None:
     """Two reserved cards of two switches come before a switch that is free."""
     owner = wishing("a", 2, labels=OWN)
-    found = reservations.tried(node("n"), server("n"), held(gpu=[3, 4]), owner)
-    assert [minors(each["devices"]) for each in found["placements"]] == [[3, 4]]
+    outcome = reservations.tried(node("n"), server("n"), held(gpu=[3, 4]), owner)
+    assert [minors(each["devices"]) for each in outcome["placements"]] == [[3, 4]]
     more = wishing("a", 4, labels=OWN)
-    found = reservations.tried(node("n"), server("n"), held(gpu=[3, 4]), more)
-    assert [minors(each["devices"]) for each in found["placements"]] == [[0, 1, 2, 3]]
+    outcome = reservations.tried(node("n"), server("n"), held(gpu=[3, 4]), more)
+    assert [minors(each["devices"]) for each in outcome["placements"]] == [[0, 1, 2, 3]]
 
 
 def test_joint_devices_come_from_a_reservation_of_both_types() -> None:
@@ -344,24 +344,24 @@ def test_joint_devices_come_from_a_reservation_of_both_types() -> None:
 
 def test_functions_that_a_reservation_keeps_are_its_owners() -> None:
     """A stranger gets the others; an owner gets that one, and the next owner one of the node's."""
-    one = report("n", switched(rdma(0, vfGroups=functions(0, 3)), 0))
+    device = report("n", switched(rdma(0, vfGroups=functions(0, 3)), 0))
     meta = {"annotations": taken("x", "rdma", 0, bus="0000:0f:00.3")["metadata"]["annotations"]}
     kept = reservation("r", requests={RDMA: "2"}, on="n", meta=meta, allocateOnce=False)
     pods = [wishing(name, 0, 1, hint=ANY_FUNCTION) for name in ("y", "z")]
     owners = [wishing(name, 0, 1, hint=ANY_FUNCTION, labels=OWN) for name in ("a", "b")]
-    found = reservations.tried(node("n"), one, kept, *pods, owners[0])
+    outcome = reservations.tried(node("n"), device, kept, *pods, owners[0])
     assert {
         each["pod"]: each["devices"]["rdma"][0]["extension"]["vfs"][0]["busID"]
-        for each in found["placements"]
+        for each in outcome["placements"]
     } == {"d/y": "0000:0f:00.2", "d/a": "0000:0f:00.3", "d/z": "0000:0f:00.4"}
-    found = reservations.tried(node("n"), one, kept, *owners)
-    buses = [each["devices"]["rdma"][0]["extension"]["vfs"] for each in found["placements"]]
+    outcome = reservations.tried(node("n"), device, kept, *owners)
+    buses = [each["devices"]["rdma"][0]["extension"]["vfs"] for each in outcome["placements"]]
     assert [each[0]["busID"] for each in buses] == ["0000:0f:00.3", "0000:0f:00.2"]
 
 
 def test_restricted_owners_get_no_function_beyond_the_reservation() -> None:
     """One is kept, though more than one amount is."""
-    one = report("n", switched(rdma(0, vfGroups=functions(0, 3)), 0))
+    device = report("n", switched(rdma(0, vfGroups=functions(0, 3)), 0))
     extension = {"vfs": [{"busID": "0000:0f:00.3", "minor": 1}]}
     slices = {"rdma": [{"minor": 0, "resources": {RDMA: "2"}, "extension": extension}]}
     meta = {"annotations": {ALLOCATED: json.dumps(slices)}}
@@ -370,8 +370,8 @@ def test_restricted_owners_get_no_function_beyond_the_reservation() -> None:
     owners = [wishing(name, 0, 1, hint=ANY_FUNCTION, labels=OWN) for name in ("a", "b")]
     for owner in owners:
         owner["metadata"]["annotations"] |= reservations.affinity()
-    found = reservations.tried(node("n"), one, kept, *owners)
-    assert [each["pod"] for each in found["placements"]] == ["d/a"]
+    outcome = reservations.tried(node("n"), device, kept, *owners)
+    assert [each["pod"] for each in outcome["placements"]] == ["d/a"]
 
 
 def test_planned_servers_are_asked_for_the_first_type_alone_until_devices_are_taken() -> None:
@@ -390,8 +390,8 @@ def test_a_victim_gives_back_the_pair_that_must_be_on_one_switch() -> None:
         pod["metadata"]["name"] = f"x{number}"
         pod["spec"]["priority"] = number
     high = wishing("a", 1, 100, joint=SAME, priority=9)
-    found = clusters.tried(node("n"), server("n"), *low, high)
-    assert [each["victims"] for each in found["preemptions"]] == [["d/x0"]]
+    outcome = clusters.tried(node("n"), server("n"), *low, high)
+    assert [each["victims"] for each in outcome["preemptions"]] == [["d/x0"]]
     demands = wishing("a", 3, partition={}, priority=9)
-    found = clusters.tried(node("n", labels=MODEL), server("n"), *low, demands)
-    assert found["preemptions"] == []
+    outcome = clusters.tried(node("n", labels=MODEL), server("n"), *low, demands)
+    assert outcome["preemptions"] == []

@@ -51,7 +51,7 @@ def test_an_empty_wish_is_a_wish() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "said"),
+    ("key", "text", "refusal"),
     [
         (HINT, "", "invalid DeviceAllocateHint annotation, err: "),
         (HINT, "[]", "invalid DeviceAllocateHint annotation, err: no JSON object"),
@@ -85,11 +85,11 @@ def test_an_empty_wish_is_a_wish() -> None:
         ),
     ],
 )
-def test_a_wish_that_cannot_be_read_is_refused_by_name(key: str, text: str, said: str) -> None:
+def test_a_wish_that_cannot_be_read_is_refused_by_name(key: str, text: str, refusal: str) -> None:
     """In the peers' words; the reason is ours."""
     with pytest.raises(BadObjectError) as caught:
         device_hints.read({key: text})
-    assert said in str(caught.value)
+    assert refusal in str(caught.value)
 
 
 _JSON = st.recursive(

@@ -64,7 +64,7 @@ def test_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "refusal"),
     [
         ({PERCENT: 150}, "invalid resource unit koordinator.sh/gpu: 150"),
         ({RDMA: 101}, "invalid resource unit koordinator.sh/rdma: 101"),
@@ -85,11 +85,11 @@ def test_nothing() -> None:
         ),
     ],
 )
-def test_what_does_not_go_together(asked: dict[str, int], said: str) -> None:
+def test_what_does_not_go_together(asked: dict[str, int], refusal: str) -> None:
     """It is refused in words; of a pod that is placed already it is nothing."""
     with pytest.raises(BadObjectError) as caught:
         device_requests.of(asked)
-    assert said in str(caught.value)
+    assert refusal in str(caught.value)
     assert device_requests.rough(asked) == ()
 
 

@@ -30,20 +30,20 @@ from tests.scheduler.test_device_lives import Machine
 
 def test_a_reserved_card_that_shrinks_is_held_as_it_is_now() -> None:
     """Of a whole card of 16 GiB that has 8 from now on, 8 are held and handed over, no more."""
-    one = Machine()
-    one.devices_change("n2", None)
-    one.pod_comes(wish({PERCENT: "30"}), "web", "", ok=True)
-    one.reservation_comes(
+    machine = Machine()
+    machine.devices_change("n2", None)
+    machine.pod_comes(wish({PERCENT: "30"}), "web", "", ok=True)
+    machine.reservation_comes(
         wish({PERCENT: "200"}), "web", once=False, policy="", early=False, taken=True
     )
-    one.devices_change("n1", (gpu(0), gpu(2, memory="8Gi")))
-    one.pod_comes(wish({PERCENT: "30"}), "web", "", ok=False)
+    machine.devices_change("n1", (gpu(0), gpu(2, memory="8Gi")))
+    machine.pod_comes(wish({PERCENT: "30"}), "web", "", ok=False)
 
-    kept = one.me.reservations.named("r2")
+    kept = machine.me.reservations.named("r2")
     assert kept is not None
-    left = device_room.rest(kept, one.me.columns.devices["n1"])
+    left = device_room.rest(kept, machine.me.columns.devices["n1"])
     assert left["gpu", 2] == {CORE: 100, RATIO: 100, MEMORY: 8 << 30}
-    one.teardown()
+    machine.teardown()
 
 
 @pytest.mark.parametrize("memory", ["8Gi", "16Gi", "32Gi"])
@@ -72,7 +72,7 @@ def test_reserved_bytes_are_bytes_of_the_card_that_is_there(memory: str, rest: i
 
 def test_a_card_with_less_than_was_given_of_it_is_full_and_no_more() -> None:
     """What it lacks is not taken off the other cards when nodes are compared."""
-    found = clusters.tried(
+    outcome = clusters.tried(
         node("a"),
         report("a", gpu(0), gpu(1)),
         having("a1", 0, on="a"),
@@ -82,7 +82,9 @@ def test_a_card_with_less_than_was_given_of_it_is_full_and_no_more() -> None:
         having("b1", 1, on="b"),
         asking("new", "8Gi", MEMORY),
     )
-    assert [(one["pod"], one["node"]) for one in found["placements"]] == [("d/new", "b")]
+    assert [(placement["pod"], placement["node"]) for placement in outcome["placements"]] == [
+        ("d/new", "b")
+    ]
 
 
 @pytest.mark.parametrize("memory", ["", "8Gi"])

@@ -56,8 +56,8 @@ def sharing(name: str, asked: Body) -> Body:
 
 def told(*bodies: Body) -> list[Any]:
     """Minor and template of each placement."""
-    found = clusters.tried(*bodies)["placements"]
-    parts = [each["devices"]["gpu"][0] for each in found]
+    placements = clusters.tried(*bodies)["placements"]
+    parts = [each["devices"]["gpu"][0] for each in placements]
     return [
         (part["minor"], (part.get("extension") or {}).get("gpuSharedResourceTemplate"))
         for part in parts
@@ -75,8 +75,8 @@ def test_a_share_that_a_template_describes_is_recorded_with_its_name() -> None:
 def test_a_model_without_the_template_is_refused_for_good() -> None:
     """Other nodes have it."""
     other = node("n", labels={"node.koordinator.sh/gpu-vendor": "nvidia"})
-    said = clusters.message("a", other, npus(), config_map(), sharing("a", HALF))
-    assert said == f"0/1 nodes are available: 1 {NO_MATCH}."
+    refusal = clusters.message("a", other, npus(), config_map(), sharing("a", HALF))
+    assert refusal == f"0/1 nodes are available: 1 {NO_MATCH}."
     assert clusters.tried(other, npus(), config_map(), sharing("a", HALF))["preemptions"] == []
 
 

@@ -7,7 +7,7 @@ import dataclasses
 from koordlet.scheduler.claims import claim_book
 from koordlet.scheduler.objects import resource_claims
 from tests.kit import device_claims as kit
-from tests.scheduler.claims.test_devices_in_use import held
+from tests.kit.device_claims import held
 
 KEY = ("d", "c")
 DEVICE = (kit.DRIVER, "p", "a")

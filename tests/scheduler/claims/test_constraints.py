@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.scheduler.claims import allocator
 from tests.kit import device_claims as kit
-from tests.scheduler.claims.test_allocator import chosen
+from tests.kit.claim_search import chosen
 
 NAME = f"{kit.DRIVER}/a"
 

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from koordlet.scheduler.claims import devices_in_use, pools
-from koordlet.scheduler.objects import resource_claims, resource_slices
+from koordlet.scheduler.objects import resource_slices
 from tests.kit import device_claims as kit
+from tests.kit.device_claims import held
 
 MEMORY = f"{kit.DRIVER}/memory"
-
-
-def held(device: str, **fields: Any) -> resource_claims.ClaimAllocation:
-    """A claim that has one device of pool p."""
-    result = {"request": "r", "driver": kit.DRIVER, "pool": "p", "device": device, **fields}
-    status = {"allocation": {"devices": {"results": [result]}}}
-    allocation = resource_claims.decode(kit.claim(status=status)).allocation
-    assert allocation is not None
-    return allocation
 
 
 def test_a_device_is_in_use_until_its_last_claim_has_gone() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from koordlet.scheduler.claims import demand, devices_in_use, explanation, pools
 from koordlet.scheduler.objects import device_classes, resource_claims, resource_slices
+from tests.kit import claim_search as search
 from tests.kit import device_claims as kit
-from tests.scheduler.claims import test_allocator as search
-from tests.scheduler.claims.test_devices_in_use import held
+from tests.kit.device_claims import held
 
 Body = dict[str, Any]
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}

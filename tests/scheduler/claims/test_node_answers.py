@@ -13,7 +13,7 @@ import pytest
 from koordlet.scheduler.claims import allocator, demand, devices_in_use, node_answers, pools
 from koordlet.scheduler.objects import device_classes, resource_claims, resource_slices
 from tests.kit import device_claims as kit
-from tests.scheduler.claims.test_devices_in_use import held
+from tests.kit.device_claims import held
 
 Body = dict[str, Any]
 NO = allocator.NO_SOLUTION

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from koordlet.scheduler.claims import demand
+from tests.kit import claim_search as search
 from tests.kit import device_claims as kit
-from tests.scheduler.claims import test_allocator as search
 
 Body = dict[str, Any]
 ZONE = {"key": "zone", "operator": "NotIn", "values": ["b"]}

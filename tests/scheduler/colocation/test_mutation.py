@@ -109,9 +109,9 @@ def test_a_profile_that_would_cost_the_pod_is_left_out_whole_and_the_rest_applie
     after = made(before, {"labels": {"x": "y"}, **spec}, {"labels": {"z": "1"}})
     assert after.profiles == ("p1",)
     assert after.body["metadata"]["labels"] == {"a": "1", "z": "1"}
-    [said] = after.faults
-    assert said.startswith("ClusterColocationProfile p0 is left out: ")
-    assert fault in said
+    [left_out] = after.faults
+    assert left_out.startswith("ClusterColocationProfile p0 is left out: ")
+    assert fault in left_out
 
 
 def test_a_patch_changes_neither_name_nor_status() -> None:
@@ -202,8 +202,8 @@ def test_what_a_pod_asks_for_as_a_whole_keeps_it_out_of_batch_and_mid(key: str) 
     before["spec"]["resources"] = {key: {"cpu": "2", "hugepages-2Mi": "2Mi"}}
     after = made(before, {"qosClass": "BE"}, {"labels": {"a": "b"}})
     assert after.profiles == ("p1",)
-    [said] = after.faults
-    assert said.startswith("ClusterColocationProfile p0 is left out: spec.resources: cpu of a")
+    [left_out] = after.faults
+    assert left_out.startswith("ClusterColocationProfile p0 is left out: spec.resources: cpu of a")
     assert after.body["spec"] == before["spec"]
     keeps = {"config.koordinator.sh/skip-update-resources": ""}
     assert made(before, {"qosClass": "BE"}, {}, notes=keeps).profiles == ("p0", "p1")

@@ -26,20 +26,20 @@ class Found(NamedTuple):
     violations: int
 
 
-def _told(found: dryrun.Tried) -> Found:
-    if isinstance(found, dryrun.Candidate):
-        return Found((), tuple(one.key for one in found.victims), found.violations)
-    return Found(found.reasons, (), 0)
+def _told(verdict: dryrun.Tried) -> Found:
+    if isinstance(verdict, dryrun.Candidate):
+        return Found((), tuple(victim.key for victim in verdict.victims), verdict.violations)
+    return Found(verdict.reasons, (), 0)
 
 
-def _hold(one: cycle.Cycle, pod: Pod, budgets: list[disruption.DisruptionBudget]) -> int:
+def _hold(scheduling: cycle.Cycle, pod: Pod, budgets: list[disruption.DisruptionBudget]) -> int:
     """Both say the same of each node; how many were candidates."""
-    protection, columns = disruption.Protection(budgets), one.columns
+    protection, columns = disruption.Protection(budgets), scheduling.columns
     candidates = 0
-    with one.sight(pod) as view:
+    with scheduling.sight(pod) as view:
         if view.refused is not None:
             return 0
-        runs = dryrun.DryRuns(columns, view, pod, protection, one.dry_runs)
+        runs = dryrun.DryRuns(columns, view, pod, protection, scheduling.dry_runs)
         for row in columns.rows.values():
             mine = runs.at(row)
             plain = dryrun.in_columns(columns, view, pod, row, protection)
@@ -53,17 +53,17 @@ def test_sums_say_what_the_filters_say() -> None:
     candidates = 0
     for seed in range(CLUSTERS):
         loaded = inventory.load(Maker(seed).bodies())
-        one = cycle.Cycle(loaded.columns, profile.default())
+        scheduling = cycle.Cycle(loaded.columns, profile.default())
         tried = [each for each in loaded.pending if not each.gates]
         for each in tried:
             each.priority += 7
-            candidates += _hold(one, each, loaded.budgets)
+            candidates += _hold(scheduling, each, loaded.budgets)
         for several in loaded.columns.pods:
             for each in list(several.values())[:1]:
                 loaded.columns.remove(each)
         for each in tried:
-            candidates += _hold(one, each, [])
-            candidates += _hold(one, each, loaded.budgets)
+            candidates += _hold(scheduling, each, [])
+            candidates += _hold(scheduling, each, loaded.budgets)
     assert candidates > CLUSTERS
 
 
@@ -89,9 +89,9 @@ def test_a_node_with_guests_is_judged_by_sums_as_by_the_filters() -> None:
 def test_where_amounts_decide_a_guest_touches_no_node() -> None:
     """What was remembered of the node before still holds afterwards."""
     small = _small("a", "b", "c", tried=("guest", "late"))
-    columns, (guest, late) = small.one.columns, small.tried
+    columns, (guest, late) = small.scheduling.columns, small.tried
     looks, fit = list(columns.looks), "NodeResourcesFit"
-    verdict = small.one.beside(late, 0, [guest])
+    verdict = small.scheduling.beside(late, 0, [guest])
     assert verdict == framework.Verdict(("Insufficient cpu",), resolvable=True, plugin=fit)
     assert columns.looks == looks
 
@@ -99,19 +99,19 @@ def test_where_amounts_decide_a_guest_touches_no_node() -> None:
 class Small(NamedTuple):
     """A node of four CPUs with pods of one CPU each, and those that are tried."""
 
-    one: cycle.Cycle
+    scheduling: cycle.Cycle
     tried: list[Pod]
 
     def victims(
         self, *budgets: disruption.DisruptionBudget, guests: tuple[Pod, ...] = ()
     ) -> list[str]:
         """Who would leave for the last that is tried."""
-        columns, pod = self.one.columns, self.tried[-1]
+        columns, pod = self.scheduling.columns, self.tried[-1]
         protection = disruption.Protection(budgets)
-        with self.one.sight(pod) as view:
-            runs = dryrun.DryRuns(columns, view, pod, protection, self.one.dry_runs)
-            found = runs.at(0, guests)
-        return [one.removeprefix("default/") for one in _told(found).victims]
+        with self.scheduling.sight(pod) as view:
+            runs = dryrun.DryRuns(columns, view, pod, protection, self.scheduling.dry_runs)
+            verdict = runs.at(0, guests)
+        return [victim.removeprefix("default/") for victim in _told(verdict).victims]
 
 
 def _small(*lows: str, tried: tuple[str, ...] = ("high",), **more: object) -> Small:
@@ -138,7 +138,7 @@ def test_who_began_later_than_was_known_goes_first() -> None:
     """A pod's start is not counted anywhere, and is remembered nowhere either."""
     small = _small("a", "b", "c", "d")
     assert small.victims() == ["d"]
-    columns = small.one.columns
+    columns = small.scheduling.columns
     for each in list(columns.pods[0].values()):
         hour = 9 - "abcd".index(each.name)
         columns.replace(replace(each, started=f"2026-01-02T0{hour}:00:00Z"), 0)
@@ -204,10 +204,11 @@ def test_of_equal_pods_the_one_goes_whose_workload_was_disrupted_least() -> None
     ):
         loaded = inventory.load(bodies)
         [pod] = loaded.pending
-        one = cycle.Cycle(loaded.columns, profile.default(), disrupted)
+        scheduling = cycle.Cycle(loaded.columns, profile.default(), disrupted)
         protection = disruption.Protection(())
-        with one.sight(pod) as view:
-            by_sums = dryrun.DryRuns(loaded.columns, view, pod, protection, one.dry_runs).at(0)
+        with scheduling.sight(pod) as view:
+            runs = dryrun.DryRuns(loaded.columns, view, pod, protection, scheduling.dry_runs)
+            by_sums = runs.at(0)
             by_filters = dryrun.in_columns(
                 *(loaded.columns, view, pod, 0, protection), disrupted=disrupted
             )

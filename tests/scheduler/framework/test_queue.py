@@ -24,9 +24,9 @@ def test_backoff_doubles_to_ten_seconds() -> None:
 
 def test_a_failed_pod_waits_for_an_event_and_its_backoff() -> None:
     """Not before both; then it is the next."""
-    [one] = inventory.load([node("a"), pod("p")]).pending
+    [pending] = inventory.load([node("a"), pod("p")]).pending
     waiting = queue.Queue()
-    waiting.failed(one, 100.0)
+    waiting.failed(pending, 100.0)
     assert waiting.pop(100.0) is None
 
     assert waiting.wake(lambda _: True, 100.5) == 1
@@ -37,11 +37,11 @@ def test_a_failed_pod_waits_for_an_event_and_its_backoff() -> None:
 
 def test_nobody_waits_for_ever() -> None:
     """After five minutes it is tried without an event."""
-    [one] = inventory.load([node("a"), pod("p")]).pending
+    [pending] = inventory.load([node("a"), pod("p")]).pending
     waiting = queue.Queue()
-    waiting.failed(one, 100.0)
+    waiting.failed(pending, 100.0)
 
-    assert one is waiting.pop(401.0)
+    assert pending is waiting.pop(401.0)
 
 
 def popped(*, across: bool) -> list[str]:

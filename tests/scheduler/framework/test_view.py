@@ -43,8 +43,8 @@ def test_incremental_equals_anew(seed: int) -> None:
     kept = Cycle(columns, default)
     placed = []
     for step in range(60):
-        one = chance.choice(loaded.pending)
-        again = dataclasses.replace(one, name=f"{one.name}-{step}")
+        template = chance.choice(loaded.pending)
+        again = dataclasses.replace(template, name=f"{template.name}-{step}")
         row = kept.choose(again)
         if row >= 0:
             columns.place(again, row)
@@ -68,16 +68,16 @@ def test_a_node_that_goes_takes_its_pods_along() -> None:
     loaded = inventory.load([node("a"), node("b"), pod("o", on="a", cpu="1"), pod("p")])
     columns = loaded.columns
 
-    assert [one.key for one in columns.drop("a")] == ["d/o"]
+    assert [guest.key for guest in columns.drop("a")] == ["d/o"]
     assert not columns.requested.any()
     assert columns.rows["b"] == Cycle(columns, profile.default()).choose(loaded.pending[0])
 
 
 def test_totals_are_in_the_message_once() -> None:
     """Every node has exactly one first refusal."""
-    said = clusters.message("p", *(node(f"n{i}", cpu="1") for i in range(12)), pod("p", cpu="2"))
+    message = clusters.message("p", *(node(f"n{i}", cpu="1") for i in range(12)), pod("p", cpu="2"))
 
-    assert said == "0/12 nodes are available: 12 Insufficient cpu."
+    assert message == "0/12 nodes are available: 12 Insufficient cpu."
 
 
 class _Only(framework.Plugin):

@@ -41,21 +41,21 @@ class Scene:
         self.count += 1
         body = clusters.pod(f"p{self.count}", **{"schedulerName": NAME, **more})
         self.core.pod(None, self.core.decoder.decode(body, self.count), self.now)
-        found = self.core.step(self.now)
-        assert found is not None
-        return found
+        outcome = self.core.step(self.now)
+        assert outcome is not None
+        return outcome
 
     def placed(self, **more: Any) -> str:
         """The node of a new pod."""
-        found = self.tried(**more)
-        assert isinstance(found, Bind), found
-        return found.node
+        outcome = self.tried(**more)
+        assert isinstance(outcome, Bind), outcome
+        return outcome.node
 
     def message(self, **more: Any) -> str:
         """Why a new pod has none."""
-        found = self.tried(**more)
-        assert isinstance(found, Refusal), found
-        return found.message
+        outcome = self.tried(**more)
+        assert isinstance(outcome, Refusal), outcome
+        return outcome.message
 
 
 def pressed(node: str, *, met: bool = True) -> nodereport.NodeReport:
@@ -85,8 +85,8 @@ def test_who_was_refused_for_pressure_is_tried_when_it_ends() -> None:
     scene.agents.report(pressed("n"))
     assert scene.message()
     scene.agents.report(pressed("n", met=False))
-    found = scene.core.step(scene.now + 2)
-    assert isinstance(found, Bind)
+    outcome = scene.core.step(scene.now + 2)
+    assert isinstance(outcome, Bind)
 
 
 def test_a_silent_agent_is_not_believed() -> None:
@@ -164,11 +164,11 @@ def test_cpus_of_a_machine_without_an_object_come_from_its_agent() -> None:
     owner, cpus = ledger.Owner.LSE, cpuset.CPUSet.parse("0-3")
     held = ledger.Claim(owner=owner, cpus=cpus, holder="declared/db", policy="p", reason="r")
     scene.agents.report(nodereport.NodeReport(node="n", topology=views.machine(), claims=(held,)))
-    found = scene.tried(**bound)
-    assert isinstance(found, Bind)
-    assert found.pod.cpus is not None
-    assert len(found.pod.cpus) == 2
-    assert found.pod.cpus.isdisjoint(cpuset.CPUSet.parse("0-3"))
+    outcome = scene.tried(**bound)
+    assert isinstance(outcome, Bind)
+    assert outcome.pod.cpus is not None
+    assert len(outcome.pod.cpus) == 2
+    assert outcome.pod.cpus.isdisjoint(cpuset.CPUSet.parse("0-3"))
 
 
 def test_a_condition_that_is_no_pressure_keeps_nobody_away() -> None:

@@ -9,8 +9,8 @@ from koordlet.kubeapi import kinds, node_avoidances, objects
 from koordlet.kubeapi.node_avoidances import Avoidance
 from koordlet.model import moment
 from tests.kit import deadline, schedulers
-from tests.scheduler.loop.test_evictions import OWNER, Scene, events, scene
-from tests.scheduler.loop.test_gangs import both
+from tests.kit.eviction_scene import Scene, events, scene
+from tests.kit.schedulers import OWNER, both
 
 PLENTY: dict[str, Any] = {"limits": [{"count": 9, "window": "1h"}]}
 

@@ -11,8 +11,8 @@ from koordlet.kubeapi import kinds, node_avoidances, objects
 from koordlet.scheduler.loop import descheduler
 from tests.kit import schedulers
 from tests.kit.apiserver import faults
-from tests.scheduler.loop.test_descheduler import READY, played, pod
-from tests.scheduler.loop.test_gangs import both
+from tests.kit.descheduler_scene import played, pod
+from tests.kit.schedulers import READY, both
 
 ACTS = {"PoorService": {"dryRun": False}}
 REJECTED = {"phase": "Failed", "reason": "OutOfcpu", "message": "Node didn't have enough"}

@@ -41,7 +41,7 @@ def test_disabled_filters_do_not_refuse() -> None:
 def test_what_we_lack() -> None:
     """Disabled: a warning. Enabled, or unknown: an error that names it."""
     off = config(plugins={"multiPoint": {"disabled": [{"name": "DefaultPreBind"}]}})
-    assert any("DefaultPreBind" in one for one in configuration.read(off, "f").warnings)
+    assert any("DefaultPreBind" in warning for warning in configuration.read(off, "f").warnings)
     for name in ("DefaultPreBind", "NoSuchPlugin"):
         on = config(plugins={"score": {"enabled": [{"name": name}]}})
         with pytest.raises(errors.ConfigError, match=name):
@@ -74,27 +74,27 @@ def test_added_affinity() -> None:
 
 def test_pods_of_other_schedulers_are_left_alone() -> None:
     """Neither placed nor pending."""
-    found = clusters.tried(node("a"), pod("p", schedulerName="other"), config=config())
+    outcome = clusters.tried(node("a"), pod("p", schedulerName="other"), config=config())
 
-    assert not found["placements"]
-    assert not found["pending"]
+    assert not outcome["placements"]
+    assert not outcome["pending"]
 
 
 def test_preemption_can_be_disabled() -> None:
     """Without DefaultPreemption nobody is a victim."""
     body = config(plugins={"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}})
-    found = clusters.tried(
+    outcome = clusters.tried(
         node("a"), pod("o", on="a", cpu="4"), pod("p", cpu="1", priority=9), config=body
     )
 
-    assert not found["preemptions"]
-    assert "preemption" not in found["pending"][0]["message"]
+    assert not outcome["preemptions"]
+    assert "preemption" not in outcome["pending"][0]["message"]
 
 
 def test_backoff_is_as_it_is_said() -> None:
     """Seconds of the first one and of the longest; what makes no sense is refused."""
-    said = {**config(), "podInitialBackoffSeconds": 2, "podMaxBackoffSeconds": 5}
-    backoff = configuration.read(said, "test").backoff
+    body = {**config(), "podInitialBackoffSeconds": 2, "podMaxBackoffSeconds": 5}
+    backoff = configuration.read(body, "test").backoff
     assert [backoff.expiry(0.0, n) for n in range(1, 5)] == [2, 4, 5, 5]
     with pytest.raises(errors.ConfigError, match="podInitialBackoffSeconds 20"):
         configuration.read({**config(), "podInitialBackoffSeconds": 20}, "test")
@@ -102,13 +102,13 @@ def test_backoff_is_as_it_is_said() -> None:
 
 def test_a_share_of_the_nodes() -> None:
     """For comparison: 150 of 300 nodes are ranked, then those that come after them."""
-    said = {**config(), "percentageOfNodesToScore": 50}
-    chosen = configuration.read(said, "test")
-    assert any("50 % of the nodes" in one for one in chosen.warnings)
+    body = {**config(), "percentageOfNodesToScore": 50}
+    chosen = configuration.read(body, "test")
+    assert any("50 % of the nodes" in warning for warning in chosen.warnings)
     best = [node(f"n{i}", cpu="64" if i in {200, 299} else "4") for i in range(300)]
-    found = clusters.places(*best, pod("p", cpu="1"), pod("q", cpu="1"), config=said)
+    places = clusters.places(*best, pod("p", cpu="1"), pod("q", cpu="1"), config=body)
 
-    assert found == {"p": "n0", "q": "n200"}
+    assert places == {"p": "n0", "q": "n200"}
     assert clusters.places(*best, pod("p", cpu="1"), config=config()) == {"p": "n200"}
     with pytest.raises(errors.ConfigError, match="101 is not a percentage"):
         configuration.read({**config(), "percentageOfNodesToScore": 101}, "test")
@@ -126,9 +126,9 @@ def test_how_many_nodes_are_tried_for_preemption() -> None:
     def victims(**args: int) -> list[str]:
         several = [{"name": "DefaultPreemption", "args": args}]
         return [
-            one
+            victim
             for each in clusters.tried(*world, config=config(pluginConfig=several))["preemptions"]
-            for one in each["victims"]
+            for victim in each["victims"]
         ]
 
     assert victims() == ["d/unimportant"]
@@ -141,11 +141,11 @@ def test_how_many_nodes_are_tried_for_preemption() -> None:
 
 def test_fields_that_are_not_there_are_told() -> None:
     """A slip changes nothing, and is not silent; arguments are given once."""
-    said = {**config(), "percentageOfNodeToScore": 50}
-    [warning] = configuration.read(said, "test").warnings
+    body = {**config(), "percentageOfNodeToScore": 50}
+    [warning] = configuration.read(body, "test").warnings
     assert "'percentageOfNodeToScore' is an unknown field" in warning
-    said = config(plugin={})
-    [warning] = configuration.read(said, "test").warnings
+    body = config(plugin={})
+    [warning] = configuration.read(body, "test").warnings
     assert "a profile: 'plugin' is an unknown field" in warning
     twice = [{"name": "NodeResourcesFit"}, {"name": "NodeResourcesFit"}]
     with pytest.raises(errors.ConfigError, match="repeated config for plugin NodeResourcesFit"):
@@ -153,7 +153,7 @@ def test_fields_that_are_not_there_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("fields", "why"),
     [
         ({"plugins": {"score": {"enabled": [{"name": "ImageLocality"}] * 2}}}, "more than once"),
         (
@@ -176,10 +176,10 @@ def test_fields_that_are_not_there_are_told() -> None:
         ),
     ],
 )
-def test_what_the_peer_refuses_is_refused(said: dict[str, Any], why: str) -> None:
+def test_what_the_peer_refuses_is_refused(fields: dict[str, Any], why: str) -> None:
     """Each with a word about what is wrong."""
     with pytest.raises(errors.ConfigError, match=why):
-        configuration.read(config(**said), "test")
+        configuration.read(config(**fields), "test")
 
 
 def test_no_parallelism_is_none() -> None:

@@ -40,9 +40,9 @@ class Scene:
         """A pod as the store shows it."""
         body = clusters.pod(**more)
         body["metadata"]["uid"] = body["metadata"]["name"]
-        found = self.core.decoder.decode(body, 0)
-        self.core.pod(old, found, self.now)
-        return found
+        decoded = self.core.decoder.decode(body, 0)
+        self.core.pod(old, decoded, self.now)
+        return decoded
 
     def changed(self, **spec: Any) -> None:
         """The node is another than before."""
@@ -53,15 +53,15 @@ class Scene:
     def refused(self) -> Refusal:
         """The next attempt is one."""
         self.now += 400.0
-        found = self.core.step(self.now)
-        assert isinstance(found, Refusal)
-        return found
+        decision = self.core.step(self.now)
+        assert isinstance(decision, Refusal)
+        return decision
 
     def bound(self) -> Pod:
         """The next attempt finds a node."""
-        found = self.core.step(self.now)
-        assert isinstance(found, Bind)
-        return found.pod
+        decision = self.core.step(self.now)
+        assert isinstance(decision, Bind)
+        return decision.pod
 
 
 def test_who_preempted_waits_for_his_victims() -> None:
@@ -70,7 +70,7 @@ def test_who_preempted_waits_for_his_victims() -> None:
     scene.pod(name="low", on="n", cpu="4")
     scene.pod(name="high", cpu="4", priority=9)
 
-    assert [one.name for one in scene.refused().victims] == ["low"]
+    assert [victim.name for victim in scene.refused().victims] == ["low"]
     scene.changed()
     again = scene.refused()
     assert again.message.endswith(WAITS)
@@ -106,7 +106,7 @@ def test_who_ends_by_himself_is_no_victim() -> None:
     ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     scene.pod(low, name="low", on="n", cpu="2", meta=ending)
 
-    assert [one.name for one in scene.refused().victims] == ["other"]
+    assert [victim.name for victim in scene.refused().victims] == ["other"]
 
 
 def test_a_victim_of_a_scheduler_before_is_waited_for() -> None:
@@ -195,7 +195,7 @@ def test_preemptions_that_the_store_has_not_shown_yet_count_against_a_budget() -
     scene.core.budgets.put("d/web", disruption.DisruptionBudget("d", compiled, 1))
     for number in range(3):
         scene.pod(name=f"high-{number}", cpu="2", priority=9)
-    taken = [one.name for _ in range(3) for one in scene.refused().victims]
+    taken = [victim.name for _ in range(3) for victim in scene.refused().victims]
 
     assert sum(name.startswith("web") for name in taken[:3]) == 1, taken
 
@@ -217,7 +217,7 @@ def test_an_annotation_that_is_configured_decides_in_the_loop(first: str) -> Non
     assert isinstance(scene.core.step(scene.now), Hold)
     held = scene.core.reservations.named("r")
     assert held is not None
-    assert [first] == [one.name for one in held.owners.values()]
+    assert [first] == [owner.name for owner in held.owners.values()]
 
 
 def test_room_that_is_promised_to_a_more_important_pod_is_a_reason() -> None:
@@ -226,7 +226,7 @@ def test_room_that_is_promised_to_a_more_important_pod_is_a_reason() -> None:
     low = scene.pod(name="low", on="n", cpu="3", priority=1)
     scene.pod(name="small", on="n", cpu="1", priority=1)
     scene.pod(name="high", cpu="3", priority=9)
-    assert [one.name for one in scene.refused().victims] == ["low"]
+    assert [victim.name for victim in scene.refused().victims] == ["low"]
     scene.core.pod(low, None, scene.now)
 
     scene.pod(name="equal", cpu="3", priority=1)
@@ -239,7 +239,7 @@ def test_room_that_is_promised_to_a_more_important_pod_is_a_reason() -> None:
     scene.pod(name="middle", cpu="1", priority=5)
     refused = scene.core.step(scene.now)
     assert isinstance(refused, Refusal)
-    assert [one.name for one in refused.victims] == ["small"]
+    assert [victim.name for victim in refused.victims] == ["small"]
 
 
 @pytest.mark.parametrize("known", [False, True])

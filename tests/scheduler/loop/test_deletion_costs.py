@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.kit import schedulers
 from tests.kit.apiserver import faults
-from tests.scheduler.loop.test_descheduler import ending, played, scene
-from tests.scheduler.loop.test_gangs import both
+from tests.kit.descheduler_scene import ending, played, scene
+from tests.kit.schedulers import both
 
 
 @both

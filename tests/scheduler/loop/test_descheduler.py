@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,58 +16,14 @@ from koordlet.scheduler.disruption.settings import DisruptionSettings, LimiterSe
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.objects.eviction_marks import SOFT_EVICTION
 from tests.kit import deadline, descheduling, schedulers
-from tests.scheduler.loop.test_gangs import both
-
-OWNER = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
-         "uid": "r", "controller": True}]}  # fmt: skip
-READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-TOO_MANY = {"RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 5}}
-#: A limiter that lets several pods of one workload go at once.
-FREE = DisruptionSettings(
-    limiter=LimiterSettings(
-        per_node_in_flight=10, per_node_five_minutes=10, cool_down_seconds=0.0, pending_percent=100
-    )
-)
+from tests.kit.descheduler_scene import FREE, TOO_MANY, ending, played, pod, restarted, scene
+from tests.kit.schedulers import both
 
 
 def settings(**top: Any) -> configuration.DeschedulerSettings:
     """Pods that restarted five times go; nobody is elected."""
     body = descheduling.policy(TOO_MANY, **{"leaderElection": {"leaderElect": False}, **top})
     return configuration.read(body, "test")
-
-
-def restarted(count: int, phase: str = "Running") -> dict[str, Any]:
-    """The status of a pod whose container restarted so often."""
-    containers = [{"name": "c", "restartCount": count, "image": "i", "imageID": "", "ready": True}]
-    return {**READY, "phase": phase, "containerStatuses": containers}
-
-
-async def pod(world: schedulers.World, name: str, status: Mapping[str, Any], **more: Any) -> None:
-    """A pod on node n1 with this status."""
-    ref = await world.pod(name, on="n1", meta=OWNER, **more)
-    await world.store.patch(ref, objects.Merge({"status": dict(status)}), subresource="status")
-
-
-@asynccontextmanager
-async def scene(ram: Path, *, over_http: bool) -> AsyncGenerator[schedulers.World]:
-    """Two nodes; of three pods two restarted too often, and one of these is no ReplicaSet's."""
-    custom = kinds.RESERVATIONS, kinds.NODE_AVOIDANCES
-    async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
-        await world.node("n1")
-        await world.node("n2")
-        for name, count in (("often", 9), ("rarely", 1)):
-            await pod(world, name, restarted(count))
-        ref = await world.pod("bare", on="n1")
-        await world.store.patch(ref, objects.Merge({"status": restarted(9)}), subresource="status")
-        yield world
-
-
-async def ending(world: schedulers.World) -> list[str]:
-    """The pods that are gone or going."""
-    pods = await world.pods()
-    gone = {"often", "rarely", "bare"} - pods.keys()
-    return sorted(gone | {name for name, body in pods.items()
-                          if body["metadata"].get("deletionTimestamp")})  # fmt: skip
 
 
 @both
@@ -246,28 +200,6 @@ def test_failed_pods_are_seen_though_the_scheduler_has_forgotten_them(
             assert [each.resident.pod.name for each in made.book.last.evicted] == ["failed"]
 
     schedulers.run(body())
-
-
-async def played(
-    world: schedulers.World,
-    strategies: Mapping[str, Mapping[str, Any]],
-    *,
-    evictor: Mapping[str, Any] | None = None,
-    dry_run: bool = False,
-    **top: Any,
-) -> descheduler.Descheduler:
-    """One round of these strategies."""
-    body = descheduling.policy(strategies, leaderElection={"leaderElect": False}, **top)
-    if evictor is not None:
-        body["kind"] = "DeschedulerConfiguration"
-        arguments = {"name": "MigrationController", "args": dict(evictor)}
-        body["profiles"][0]["pluginConfig"].append(arguments)
-    made = descheduler.Descheduler(
-        world.client, configuration.read(body, "test"), instance="one",
-        dry_run=dry_run, disruption=FREE,
-    )  # fmt: skip
-    await made.run(once=True)
-    return made
 
 
 @both

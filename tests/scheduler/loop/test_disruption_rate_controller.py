@@ -10,8 +10,8 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.disruption import settings
 from tests.kit import deadline, schedulers
 from tests.kit.apiserver import faults
-from tests.scheduler.loop.test_evictions import CUSTOM, OWNER, READY, scene
-from tests.scheduler.loop.test_gangs import both
+from tests.kit.eviction_scene import CUSTOM, scene
+from tests.kit.schedulers import OWNER, READY, both
 
 Known = dict[str, Mapping[str, Any]]
 

@@ -39,19 +39,19 @@ def test_the_second_waits_until_the_lease_is_over(ram: Path) -> None:
 
     async def body(store: adapter.Store) -> None:
         clock = clocks.Clock(1000.0)
-        one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
-        await one.acquire()
-        known = [one.leading]
-        assert not await two._attempt()
+        first, second = _candidate(store, "one", clock), _candidate(store, "two", clock)
+        await first.acquire()
+        known = [first.leading]
+        assert not await second._attempt()
         clock.now += 14.9
-        assert not await two._attempt()
+        assert not await second._attempt()
         # It has not renewed in time, and knows.
-        assert [*known, one.leading] == [True, False]
+        assert [*known, first.leading] == [True, False]
         clock.now += 0.2
-        assert await two._attempt()
+        assert await second._attempt()
         lease = await store.get(LEASE)
         assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("two", 1)
-        assert not await one._attempt()
+        assert not await first._attempt()
 
     _run(ram, body)
 
@@ -61,12 +61,12 @@ def test_a_renewed_lease_is_kept(ram: Path) -> None:
 
     async def body(store: adapter.Store) -> None:
         clock = clocks.Clock(1000.0)
-        one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
-        await one.acquire()
+        first, second = _candidate(store, "one", clock), _candidate(store, "two", clock)
+        await first.acquire()
         for _ in range(4):
             clock.now += 9
-            assert await one._attempt()
-            assert not await two._attempt()
+            assert await first._attempt()
+            assert not await second._attempt()
 
     _run(ram, body)
 
@@ -76,11 +76,11 @@ def test_a_lease_that_is_given_back_is_taken_at_once(ram: Path) -> None:
 
     async def body(store: adapter.Store) -> None:
         clock = clocks.Clock(1000.0)
-        one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
-        await one.acquire()
-        await one.release()
-        assert not one.leading
-        assert await two._attempt()
+        first, second = _candidate(store, "one", clock), _candidate(store, "two", clock)
+        await first.acquire()
+        await first.release()
+        assert not first.leading
+        assert await second._attempt()
 
     _run(ram, body)
 
@@ -119,12 +119,12 @@ def test_a_lost_lease_ends_the_leader(ram: Path) -> None:
 
     async def body(store: adapter.Store) -> None:
         clock = clocks.Clock(1000.0)
-        one = _candidate(store, "one", clock)
-        await one.acquire()
+        candidate = _candidate(store, "one", clock)
+        await candidate.acquire()
         await store.patch(LEASE, objects.Merge({"spec": {"holderIdentity": "other"}}))
         lost = False
         try:
-            await one.hold()
+            await candidate.hold()
         except election.LostError:
             lost = True
         assert lost

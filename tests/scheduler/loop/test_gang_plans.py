@@ -12,7 +12,7 @@ from koordlet.scheduler.disruption.settings import PlanSettings
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.rescheduling import move_plan
 from tests.kit import schedulers
-from tests.scheduler.loop.test_gangs import both
+from tests.kit.schedulers import both
 from tests.scheduler.loop.test_plan_controller import PLANS, Planned, planned, working
 
 GANG = {pod_groups.LIGHT_NAME: "train", pod_groups.LIGHT_MINIMUM: "2"}

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from koordlet.kubeapi import kinds, pod_groups
 from tests.kit import deadline, gangs, schedulers
+from tests.kit.schedulers import both
 
-both = pytest.mark.parametrize("over_http", [False, True], ids=["file", "http"])
 CUSTOM = (kinds.RESERVATIONS, kinds.POD_GROUPS)
 
 

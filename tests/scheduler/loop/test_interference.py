@@ -12,7 +12,8 @@ from koordlet.rpc.gen import feed_pb2
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.loop import descheduler, runner
 from tests.kit import deadline, descheduling, schedulers
-from tests.scheduler.loop.test_descheduler import FREE, OWNER, READY
+from tests.kit.descheduler_scene import FREE
+from tests.kit.schedulers import OWNER, READY
 
 REPORTED = (
     decision.Condition(

@@ -126,11 +126,11 @@ class Cluster(RuleBasedStateMachine):
         """Time passes, and whoever is due is tried."""
         self.now += seconds
         for _ in range(4):
-            found = self.core.step(self.now)
-            if isinstance(found, Bind):
-                self.flying.append(found)
-            elif isinstance(found, Refusal):
-                self._evict(found)
+            decision = self.core.step(self.now)
+            if isinstance(decision, Bind):
+                self.flying.append(decision)
+            elif isinstance(decision, Refusal):
+                self._evict(decision)
 
     def _evict(self, refusal: Refusal) -> None:
         for victim in refusal.victims:
@@ -141,29 +141,29 @@ class Cluster(RuleBasedStateMachine):
     @rule(which=st.integers(0, 7), answer=st.sampled_from(["yes", "lost", "no", "no, again"]))
     def binding_arrives(self, which: int, answer: str) -> None:
         """The store does it or not, and the answer comes or is found out later."""
-        one = self.flying.pop(which % len(self.flying))
-        body = self.pods.get(one.pod.name)
-        mine = body is not None and body["metadata"]["uid"] == one.pod.uid
-        if not self.core.awaits(one.pod) or one.node not in self.core.pod_cache.columns.rows:
+        bind = self.flying.pop(which % len(self.flying))
+        body = self.pods.get(bind.pod.name)
+        mine = body is not None and body["metadata"]["uid"] == bind.pod.uid
+        if not self.core.awaits(bind.pod) or bind.node not in self.core.pod_cache.columns.rows:
             # The binder does not even ask.
-            self.core.unbound(one.pod, self.now)
+            self.core.unbound(bind.pod, self.now)
             return
         if answer in {"yes", "lost"} and body is not None and mine:
             where = body["spec"].get("nodeName")
             if not where:
-                spec = {**body["spec"], "nodeName": one.node}
-                self._write("pods", one.pod.name, {**body, "spec": spec})
-                where = one.node
-            if answer == "yes" and where == one.node:
-                self.core.bound(one.pod, self.now)
-            elif where == one.node:
-                self.flying.append(one)
+                spec = {**body["spec"], "nodeName": bind.node}
+                self._write("pods", bind.pod.name, {**body, "spec": spec})
+                where = bind.node
+            if answer == "yes" and where == bind.node:
+                self.core.bound(bind.pod, self.now)
+            elif where == bind.node:
+                self.flying.append(bind)
             return
-        if mine and body is not None and body["spec"].get("nodeName") == one.node:
+        if mine and body is not None and body["spec"].get("nodeName") == bind.node:
             # The first answer was lost: a store that says no now says so because it has it already.
-            self.core.bound(one.pod, self.now)
+            self.core.bound(bind.pod, self.now)
             return
-        self.core.unbound(one.pod, self.now, again=mine)
+        self.core.unbound(bind.pod, self.now, again=mine)
 
     @rule()
     def calm(self) -> None:
@@ -195,9 +195,9 @@ class Cluster(RuleBasedStateMachine):
     def nothing_is_over_allocated(self) -> None:
         """In the store, which is what counts."""
         for name in NODES:
-            on = [one for one in self.pods.values() if one["spec"].get("nodeName") == name]
+            on = [body for body in self.pods.values() if body["spec"].get("nodeName") == name]
             asked = [
-                int(one["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for one in on
+                int(body["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for body in on
             ]
             assert sum(asked) <= CPUS, (name, on)
 
@@ -209,18 +209,18 @@ class Cluster(RuleBasedStateMachine):
             if self.flying:
                 self.binding_arrives(0, "yes")
         placed = {
-            name: one["spec"]["nodeName"]
-            for name, one in self.pods.items()
-            if one["spec"].get("nodeName")
+            name: body["spec"]["nodeName"]
+            for name, body in self.pods.items()
+            if body["spec"].get("nodeName")
         }
-        assert placed == {one.name: one.node for one in self.core.pod_cache}
+        assert placed == {pod.name: pod.node for pod in self.core.pod_cache}
         assert not self.core.pod_cache.assumed
         waiting: dict[str, Pod] = {entry.pod.name: entry.pod for entry in self.core.queue}
         assert self.pods.keys() - placed.keys() == waiting.keys()
         columns = self.core.pod_cache.columns
         for name, row in columns.rows.items():
-            on = [one for one in self.core.pod_cache if one.node == name]
-            asked = sum(one.pod_class.requests.real["cpu"] for one in on)
+            on = [pod for pod in self.core.pod_cache if pod.node == name]
+            asked = sum(pod.pod_class.requests.real["cpu"] for pod in on)
             assert columns.requested[0, row] == asked
             assert columns.requested[3, row] == len(on)
 

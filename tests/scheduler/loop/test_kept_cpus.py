@@ -25,10 +25,10 @@ def chosen(body: Mapping[str, Any]) -> cpuset.CPUSet:
 
 async def phase(world: World, wanted: str) -> Mapping[str, Any]:
     """The reservation, once it is in a phase."""
-    found = await world.until(
+    bodies = await world.until(
         lambda known: (known["r"].get("status") or {}).get("phase") == wanted, kinds.RESERVATIONS
     )
-    return found["r"]
+    return bodies["r"]
 
 
 async def kept(world: World) -> cpuset.CPUSet:

@@ -31,10 +31,10 @@ def keeping(amount: int, **more: Any) -> dict[str, Any]:
 
 async def phase(world: World, wanted: str) -> Mapping[str, Any]:
     """The reservation, once it is in a phase."""
-    found = await world.until(
+    bodies = await world.until(
         lambda known: (known["r"].get("status") or {}).get("phase") == wanted, kinds.RESERVATIONS
     )
-    return found["r"]
+    return bodies["r"]
 
 
 def test_chosen_written_and_handed_over(ram: Path) -> None:
@@ -51,8 +51,8 @@ def test_chosen_written_and_handed_over(ram: Path) -> None:
             async with schedulers.scheduler(world.client, instance="two"):
                 assert await cards(world, "stranger", 200) == [2, 3]
                 await world.pod("late", requests={PERCENT: "100"})
-                said = await world.until_told("late")
-                assert "Insufficient koordinator.sh/gpu" in said
+                refusal = await world.until_told("late")
+                assert "Insufficient koordinator.sh/gpu" in refusal
                 assert await cards(world, "owner", labels=OWN) == [0]
                 await world.store.delete(objects.Ref(kinds.PODS, "owner", "d"), grace_seconds=0)
                 assert await cards(world, "second", 200, labels=OWN) == [0, 1]

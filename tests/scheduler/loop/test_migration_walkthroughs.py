@@ -19,9 +19,10 @@ from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job
 from tests.kit import schedulers
+from tests.kit.descheduler_scene import FREE, restarted
+from tests.kit.migration_scene import APP, JOBS, Cluster, scene
+from tests.kit.schedulers import OWNER
 from tests.scheduler.descheduling.test_configuration import ARTICLE
-from tests.scheduler.loop.test_descheduler import FREE, OWNER, restarted
-from tests.scheduler.loop.test_migration_controller import APP, JOBS, Cluster, scene
 
 
 def owner(kind: str, name: str) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.migration import job
 from tests.kit import schedulers
-from tests.scheduler.loop.test_descheduler import FREE, OWNER
-from tests.scheduler.loop.test_gangs import both
-from tests.scheduler.loop.test_migration_controller import JOBS, Cluster, scene
+from tests.kit.descheduler_scene import FREE
+from tests.kit.migration_scene import JOBS, Cluster, scene
+from tests.kit.schedulers import OWNER, both
 
 #: One eviction at once in the whole cluster.
 NARROW = dataclasses.replace(FREE, limiter=dataclasses.replace(FREE.limiter, in_flight=1))

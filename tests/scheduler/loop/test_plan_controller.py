@@ -19,9 +19,9 @@ from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
 from tests.kit import deadline, reservations, schedulers
-from tests.scheduler.loop.test_descheduler import FREE, OWNER, READY
-from tests.scheduler.loop.test_gangs import both
-from tests.scheduler.loop.test_migration_controller import JOBS, settings
+from tests.kit.descheduler_scene import FREE
+from tests.kit.migration_scene import JOBS, settings
+from tests.kit.schedulers import OWNER, READY, both
 
 PLANS = kinds.MOVE_PLANS
 KINDS = (kinds.RESERVATIONS, kinds.DISRUPTION_RATES, kinds.NODE_AVOIDANCES, JOBS, PLANS)

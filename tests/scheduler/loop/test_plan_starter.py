@@ -16,7 +16,7 @@ from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.rescheduling import move_plan
 from tests.kit import deadline, logs, schedulers
-from tests.scheduler.loop.test_migration_controller import JOBS
+from tests.kit.migration_scene import JOBS
 from tests.scheduler.loop.test_plan_controller import PLANS, planned, working
 
 

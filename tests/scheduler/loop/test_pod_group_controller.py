@@ -14,7 +14,8 @@ from koordlet.kubeapi import kinds, objects, pod_groups
 from koordlet.scheduler.loop import election, pod_group_controller
 from tests.kit import deadline, gangs, schedulers
 from tests.kit.apiserver import faults
-from tests.scheduler.loop.test_gangs import CUSTOM, both
+from tests.kit.schedulers import both
+from tests.scheduler.loop.test_gangs import CUSTOM
 
 LABELS = {pod_groups.POD_GROUP: "g"}
 #: What a real server answers where the definition has no status subresource.

@@ -17,9 +17,8 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import pod_moves
 from koordlet.scheduler.migration import job as jobs
 from tests.kit import deadline, schedulers
-from tests.scheduler.loop.test_descheduler import OWNER, READY
-from tests.scheduler.loop.test_gangs import both
-from tests.scheduler.loop.test_migration_controller import JOBS
+from tests.kit.migration_scene import JOBS
+from tests.kit.schedulers import OWNER, READY, both
 
 KINDS = (kinds.RESERVATIONS, kinds.DISRUPTION_RATES, kinds.NODE_AVOIDANCES, JOBS)
 

@@ -13,7 +13,7 @@ from koordlet.scheduler.quotas import pools
 from koordlet.scheduler.quotas.history import QuotaAct
 from tests.kit import deadline, schedulers
 from tests.kit.quotas import KEY, capacity_scheduling, quota
-from tests.scheduler.loop.test_gangs import both
+from tests.kit.schedulers import both
 
 CUSTOM = (kinds.RESERVATIONS, kinds.ELASTIC_QUOTAS, kinds.ELASTIC_QUOTA_PROFILES)
 Bodies = dict[str, Mapping[str, Any]]

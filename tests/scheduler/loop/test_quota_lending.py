@@ -13,8 +13,8 @@ from typing import Any
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.loop import configuration, runner
 from tests.kit import deadline, quotas, schedulers
-from tests.scheduler.loop.test_evictions import CUSTOM, OWNER
-from tests.scheduler.loop.test_gangs import both
+from tests.kit.eviction_scene import CUSTOM
+from tests.kit.schedulers import OWNER, both
 
 NUMBER, BACK = 33, 20
 #: Longer than a refused pod waits for its next attempt.

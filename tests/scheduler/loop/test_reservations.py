@@ -33,11 +33,11 @@ async def until(
     world: World, name: str, good: Callable[[Mapping[str, Any]], Any]
 ) -> Mapping[str, Any]:
     """Wait until the status of a reservation is as it should be."""
-    found = await world.until(
+    bodies = await world.until(
         lambda known: name in known and bool(good(known[name].get("status") or {})),
         kinds.RESERVATIONS,
     )
-    return dict(found[name]["status"])
+    return dict(bodies[name]["status"])
 
 
 def phase(wanted: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -64,8 +64,8 @@ def test_a_reservation_is_bound_and_drawn_on(ram: Path, *, over_http: bool) -> N
             assert json.loads(pod["metadata"]["annotations"][ALLOCATED])["name"] == "r"
             assert status["allocatable"] == {"cpu": "2"}
             assert status["allocated"] == {"cpu": "1"}
-            assert [one["name"] for one in status["currentOwners"]] == ["x"]
-            kindly = {one["type"]: one["reason"] for one in status["conditions"]}
+            assert [owner["name"] for owner in status["currentOwners"]] == ["x"]
+            kindly = {condition["type"]: condition["reason"] for condition in status["conditions"]}
             assert kindly == {"Scheduled": "Scheduled", "Ready": "Succeeded"}
 
     schedulers.run(body())
@@ -84,13 +84,16 @@ def test_one_without_a_node_says_why_and_is_bound_when_there_is_one(
         ):
             await world.node("n1", cpu="1")
             await reserved(world, "r", cpu="2")
-            status = await until(world, "r", lambda one: one.get("conditions"))
+            status = await until(world, "r", lambda stored: stored.get("conditions"))
             assert status["phase"] == "Pending"
             assert "Insufficient cpu" in status["conditions"][0]["message"]
             await world.node("n2", cpu="4")
             status = await until(world, "r", phase("Available"))
             assert status["nodeName"] == "n2"
-            assert [one["type"] for one in status["conditions"]] == ["Scheduled", "Ready"]
+            assert [condition["type"] for condition in status["conditions"]] == [
+                "Scheduled",
+                "Ready",
+            ]
 
     schedulers.run(body())
 
@@ -108,12 +111,12 @@ def test_owners_that_end_give_their_part_back(ram: Path) -> None:
             await until(world, "r", phase("Available"))
             first = await world.pod("a", labels=WEB, cpu="1")
             await world.pod("b", labels=WEB, cpu="2")
-            await until(world, "r", lambda one: one.get("allocated") == {"cpu": "3"})
+            await until(world, "r", lambda stored: stored.get("allocated") == {"cpu": "3"})
             await world.store.delete(first, grace_seconds=0)
-            status = await until(world, "r", lambda one: one.get("allocated") == {"cpu": "2"})
-            assert [one["name"] for one in status["currentOwners"]] == ["b"]
+            status = await until(world, "r", lambda stored: stored.get("allocated") == {"cpu": "2"})
+            assert [owner["name"] for owner in status["currentOwners"]] == ["b"]
             await world.store.delete(objects.Ref(kinds.PODS, "b", "d"), grace_seconds=0)
-            status = await until(world, "r", lambda one: not one.get("allocated"))
+            status = await until(world, "r", lambda stored: not stored.get("allocated"))
             assert not status.get("currentOwners")
 
     schedulers.run(body())
@@ -129,12 +132,12 @@ def test_a_restart_knows_the_same(ram: Path) -> None:
                 await reserved(world, "r", cpu="4", allocateOnce=False)
                 await until(world, "r", phase("Available"))
                 await world.pod("a", labels=WEB, cpu="1")
-                await until(world, "r", lambda one: one.get("currentOwners"))
+                await until(world, "r", lambda stored: stored.get("currentOwners"))
             wrong = {"status": {"allocated": {"cpu": "3"}, "currentOwners": []}}
             ref = objects.Ref(kinds.RESERVATIONS, "r")
             await world.store.patch(ref, objects.Merge(wrong), subresource="status")
             async with schedulers.scheduler(world.client, instance="two"):
-                await until(world, "r", lambda one: one.get("allocated") == {"cpu": "1"})
+                await until(world, "r", lambda stored: stored.get("allocated") == {"cpu": "1"})
                 await world.pod("stranger", cpu="1")
                 assert "Insufficient cpu" in await world.until_told("stranger")
                 await world.pod("b", labels=WEB, cpu="3")
@@ -198,7 +201,7 @@ def test_pre_allocation_waits_and_becomes_available(ram: Path) -> None:
             await world.until_placed("old")
             await reserved(world, "r", cpu="2", preAllocation=True, allocateOnce=False)
             status = await until(world, "r", phase("Waiting"))
-            assert [one["name"] for one in status["currentOwners"]] == ["old"]
+            assert [owner["name"] for owner in status["currentOwners"]] == ["old"]
             notes = (await world.pods())["old"]["metadata"]["annotations"]
             assert json.loads(notes[ALLOCATED])["name"] == "r"
             await world.store.delete(old, grace_seconds=0)
@@ -220,8 +223,8 @@ def test_two_schedulers_bind_it_once(ram: Path) -> None:
             await world.node("n1", cpu="2")
             await world.node("n2", cpu="2")
             async with (
-                schedulers.scheduler(world.client) as one,
-                schedulers.scheduler(world.client, instance="two") as two,
+                schedulers.scheduler(world.client) as first,
+                schedulers.scheduler(world.client, instance="two") as second,
             ):
                 for number in range(4):
                     await reserved(world, f"r{number}", cpu="1", allocateOnce=False)
@@ -230,7 +233,7 @@ def test_two_schedulers_bind_it_once(ram: Path) -> None:
                 await world.pod("x", labels=WEB, cpu="1")
                 await world.until_placed("x")
                 nodes = []
-                for loop in (one, two):
+                for loop in (first, second):
                     held = loop.core.reservations.by_uid.values()
                     nodes.append(sorted((each.spec.name, each.node) for each in held))
                 assert nodes[0] == nodes[1]
@@ -249,9 +252,9 @@ def test_one_that_cannot_be_read_says_so(ram: Path) -> None:
             await world.node("n1")
             await reserved(world, "bad", cpu="1", ttl="-1h")
             await reserved(world, "nobody", cpu="1", owners=[])
-            status = await until(world, "bad", lambda one: one.get("conditions"))
+            status = await until(world, "bad", lambda stored: stored.get("conditions"))
             assert "ttl is negative" in status["conditions"][0]["message"]
-            status = await until(world, "nobody", lambda one: one.get("conditions"))
+            status = await until(world, "nobody", lambda stored: stored.get("conditions"))
             assert "misses the owner spec" in status["conditions"][0]["message"]
 
     schedulers.run(body())

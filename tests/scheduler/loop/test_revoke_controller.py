@@ -17,8 +17,8 @@ from koordlet.scheduler.quotas.history import QuotaAct
 from koordlet.scheduler.quotas.settings import QuotaSettings
 from koordlet.scheduler.quotas.tree import QuotaNode, QuotaTree, Usage
 from tests.kit import deadline, quotas, schedulers
-from tests.scheduler.loop.test_evictions import CUSTOM, READY, events
-from tests.scheduler.loop.test_gangs import both
+from tests.kit.eviction_scene import CUSTOM, events
+from tests.kit.schedulers import READY, both
 
 CPU = {"cpu": 1_000}
 

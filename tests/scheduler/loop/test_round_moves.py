@@ -18,8 +18,9 @@ from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.round_moves import RoundMoves
 from koordlet.scheduler.migration import flow
 from tests.kit import deadline, descheduling, schedulers
-from tests.scheduler.loop.test_descheduler import FREE, OWNER, TOO_MANY, restarted
-from tests.scheduler.loop.test_migration_controller import APP, JOBS, KINDS, Cluster, settings
+from tests.kit.descheduler_scene import FREE, TOO_MANY, restarted
+from tests.kit.migration_scene import APP, JOBS, KINDS, Cluster, settings
+from tests.kit.schedulers import OWNER
 
 
 @dataclass

@@ -27,7 +27,7 @@ def test_pods_get_nodes(ram: Path, *, over_http: bool) -> None:
                 await world.pod("after", cpu="1")
                 assert await world.until_placed("after") == {"before": "n1", "after": "n1"}
                 events = await world.until(lambda known: len(known) == 2, kinds.EVENTS)
-            assert {one["reason"] for one in events.values()} == {"Scheduled"}
+            assert {event["reason"] for event in events.values()} == {"Scheduled"}
 
     schedulers.run(body())
 
@@ -67,7 +67,7 @@ def test_a_restart_loses_and_doubles_nothing(ram: Path, *, over_http: bool) -> N
             await world.pod("c", cpu="1")
             async with schedulers.scheduler(world.client):
                 await world.until(
-                    lambda known: sum("nodeName" in one["spec"] for one in known.values()) == 2
+                    lambda known: sum("nodeName" in body["spec"] for body in known.values()) == 2
                 )
                 waiting = ({"b", "c"} - (await world.placed()).keys()).pop()
                 await world.until_told(waiting, "Insufficient cpu")
@@ -85,15 +85,17 @@ def test_a_preemptor_gets_the_place_of_its_victim(ram: Path) -> None:
             async with schedulers.scheduler(world.client):
                 await world.until_placed("low")
                 await world.pod("high", cpu="2", priority=9)
-                found = await world.until(
+                pods = await world.until(
                     lambda known: (
                         bool(known["low"]["metadata"].get("deletionTimestamp"))
                         and bool(known["high"].get("status", {}).get("nominatedNodeName"))
                     )
                 )
-                conditions = {one["type"] for one in found["low"]["status"]["conditions"]}
+                conditions = {
+                    condition["type"] for condition in pods["low"]["status"]["conditions"]
+                }
                 assert "DisruptionTarget" in conditions
-                assert found["high"]["status"]["nominatedNodeName"] == "n1"
+                assert pods["high"]["status"]["nominatedNodeName"] == "n1"
                 await world.store.delete(low, grace_seconds=0)
                 assert await world.until_placed("high") == {"high": "n1"}
 

@@ -20,10 +20,10 @@ def waiting() -> Body:
     return made
 
 
-def same(one: Body, other: Body) -> bool:
+def same(body: Body, other: Body) -> bool:
     """Whether two pods are of one class."""
     decoder = Decoder({})
-    return decoder.decode(one, 0).pod_class is decoder.decode(other, 1).pod_class
+    return decoder.decode(body, 0).pod_class is decoder.decode(other, 1).pod_class
 
 
 def placed(**status: Any) -> Body:
@@ -38,7 +38,7 @@ def reordered(body: Any) -> Any:
     """The same with the keys of every object the other way round."""
     if isinstance(body, dict):
         return {key: reordered(body[key]) for key in reversed(body)}
-    return [reordered(one) for one in body] if isinstance(body, list) else body
+    return [reordered(item) for item in body] if isinstance(body, list) else body
 
 
 def test_the_order_of_keys() -> None:
@@ -54,11 +54,11 @@ def test_a_pod_that_was_just_bound() -> None:
     assert same(waiting(), placed(containerStatuses=[{"name": "c", "ready": False}]))
 
 
-@pytest.mark.parametrize("said", ["resources", "allocatedResources"])
-def test_a_status_that_names_amounts(said: str) -> None:
+@pytest.mark.parametrize("field", ["resources", "allocatedResources"])
+def test_a_status_that_names_amounts(field: str) -> None:
     """It may count for another amount than the specification, so it is another class."""
     amounts = {"cpu": "3"}
-    told = {"name": "c", said: {"requests": amounts} if said == "resources" else amounts}
+    told = {"name": "c", field: {"requests": amounts} if field == "resources" else amounts}
 
     assert not same(waiting(), placed(containerStatuses=[told]))
     decoded = Decoder({}).decode(placed(containerStatuses=[told]), 0)

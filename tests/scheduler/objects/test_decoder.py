@@ -30,8 +30,8 @@ def test_a_broken_annotation_hides_nobody(listed: object) -> None:
     notes = {STATUS: json.dumps({"cpuset": "0-1", "numaNodeResources": listed})}
     there = pod("a", on="n", cpu="4", meta={"annotations": notes})
 
-    found = assigned(notes)
-    assert (found["cpus"], found["parts"]) == (cpuset.CPUSet.parse("0-1"), {})
+    assignment = assigned(notes)
+    assert (assignment["cpus"], assignment["parts"]) == (cpuset.CPUSet.parse("0-1"), {})
     message = clusters.message("b", node("n", cpu="4"), there, pod("b", cpu="1"))
     assert message == "0/1 nodes are available: 1 Insufficient cpu."
 

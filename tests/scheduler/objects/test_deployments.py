@@ -21,7 +21,7 @@ def deployment(**more: Any) -> dict[str, Any]:
 
 def test_pods_of_a_deployment() -> None:
     """One for each replica, one without a number; none where it has been at work."""
-    assert [one["metadata"]["name"] for one in deployments.pods(deployment(), [])] == [
+    assert [pod["metadata"]["name"] for pod in deployments.pods(deployment(), [])] == [
         "web-0",
         "web-1",
     ]

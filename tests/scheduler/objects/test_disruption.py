@@ -19,7 +19,7 @@ def pods(number: int) -> list[Pod]:
 
 def violating(budgets: DisruptionBudgets, several: list[Pod], now: float = 0.0) -> list[str]:
     """Who could not go one after the other."""
-    return [one.name for one in Protection(tuple(budgets.at(now))).split(several)[0]]
+    return [pod.name for pod in Protection(tuple(budgets.at(now))).split(several)[0]]
 
 
 def budget(allowed: int) -> DisruptionBudget:

@@ -17,8 +17,8 @@ QUOTA = "quota.scheduling.koordinator.sh"
 
 def why(*bodies: Body) -> str:
     """The message of the pod ``p``, empty where it is placed."""
-    found = tried(node("n"), *bodies)
-    return next((one["message"] for one in found["pending"] if one["pod"] == "d/p"), "")
+    outcome = tried(node("n"), *bodies)
+    return next((entry["message"] for entry in outcome["pending"] if entry["pod"] == "d/p"), "")
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_what_restricts_nobody_refuses_nobody(asked: Body) -> None:
 def test_running_pods_stay_and_others_are_placed() -> None:
     """A pod that has its node holds its room, whatever it names."""
     gang = {"pod-group.scheduling.sigs.k8s.io": "g"}
-    found = tried(
+    outcome = tried(
         node("n", cpu="4"), pod("runs", on="n", cpu="3", labels=gang), pod("q", cpu="2"), pod("r")
     )
 
-    assert [one["pod"] for one in found["placements"]] == ["d/r"]
-    assert "Insufficient cpu" in found["pending"][0]["message"]
-    assert found["preemptions"] == []
+    assert [placement["pod"] for placement in outcome["placements"]] == ["d/r"]
+    assert "Insufficient cpu" in outcome["pending"][0]["message"]
+    assert outcome["preemptions"] == []
 
 
 def test_the_option_takes_labels_and_quotas_back_but_no_field() -> None:
@@ -74,10 +74,10 @@ def test_the_option_takes_labels_and_quotas_back_but_no_field() -> None:
         pod("g", labels={"pod-group.scheduling.sigs.k8s.io": "g"}),
         pod("k", schedulingGroup={"podGroupName": "g"}),
     ]
-    found = simulation.Simulation(inventory.load(bodies, ignores_keys=True)).run()
+    report = simulation.Simulation(inventory.load(bodies, ignores_keys=True)).run()
 
-    assert sorted(one["pod"] for one in found.placements) == ["d/g", "d/q"]
-    assert [one["pod"] for one in found.pending] == ["d/k"]
+    assert sorted(placement["pod"] for placement in report.placements) == ["d/g", "d/q"]
+    assert [entry["pod"] for entry in report.pending] == ["d/k"]
 
 
 def test_message_names_the_gang_and_the_way_out() -> None:

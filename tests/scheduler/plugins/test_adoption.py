@@ -23,10 +23,12 @@ def test_a_waiting_reservation_holds_what_was_released_and_nobody_draws_on_it() 
     """The node's free room stays everybody's until it is enough."""
     old = web("old", on="n", cpu="2")
     promised = reservation("r", cpu="4", preAllocation=True)
-    found = reservations.tried(node("n", cpu="4"), old, promised, web("new", cpu="1"))
+    outcome = reservations.tried(node("n", cpu="4"), old, promised, web("new", cpu="1"))
 
-    assert found["reservations"][0]["phase"] == "Waiting"
-    assert [(one["pod"], one["reservation"]) for one in found["placements"]] == [("d/new", None)]
+    assert outcome["reservations"][0]["phase"] == "Waiting"
+    assert [
+        (placement["pod"], placement["reservation"]) for placement in outcome["placements"]
+    ] == [("d/new", None)]
 
 
 def test_pre_allocation_is_refused_where_it_cannot_be() -> None:
@@ -65,7 +67,7 @@ def test_several_are_adopted_cumulatively() -> None:
     promised = reservation("r", cpu="4", preAllocation=True, preAllocationPolicy=policy)
     status = states(node("n", cpu="8"), *pods, promised)["r"]
 
-    assert [one["name"] for one in status["currentOwners"]] == ["one"]
+    assert [owner["name"] for owner in status["currentOwners"]] == ["one"]
     assert status["phase"] == "Waiting"
 
 

@@ -34,7 +34,7 @@ def bound_to(cpu: str, *pods: Body, labels: Body | None = None) -> ReservationIn
     reserve_pod = cache.put(reservation("r", cpu=cpu, preAllocation=True, meta=meta))
     assert reserve_pod is not None
     several = loaded.columns.pods[0].values()
-    adopted = [one for one in several if one.pod_class.labels.get("app") == "web"]
+    adopted = [candidate for candidate in several if candidate.pod_class.labels.get("app") == "web"]
     return cache.placed(reserve_pod, 0, adopted)
 
 

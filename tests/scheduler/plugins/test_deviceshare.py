@@ -32,7 +32,7 @@ OWN: Body = {"app": "web"}
 
 def test_shares_and_whole_cards() -> None:
     """The emptier card first; what is left of each is exact in cores and in memory."""
-    found = clusters.tried(
+    outcome = clusters.tried(
         node("n"),
         report("n"),
         asking("half", 50),
@@ -40,13 +40,13 @@ def test_shares_and_whole_cards() -> None:
         pod("rest", requests={CORE: "50", MEMORY: "8Gi"}),
         asking("more", 10),
     )
-    told = {one["pod"]: one.get("devices") for one in found["placements"]}
+    told = {placement["pod"]: placement.get("devices") for placement in outcome["placements"]}
 
     amounts = {CORE: "50", RATIO: "50", MEMORY: "8Gi"}
     assert told["d/half"] == {"gpu": [{"minor": 0, "id": "GPU-0", "resources": amounts}]}
     assert minors(told["d/whole"]) == [1]
     assert told["d/rest"] == told["d/half"]
-    [pending] = found["pending"]
+    [pending] = outcome["pending"]
     assert pending["message"].startswith("0/1 nodes are available: 1 Insufficient GPU Devices.")
 
 
@@ -67,8 +67,8 @@ def test_whole_cards_of_a_vendor_s_name() -> None:
 
 def test_what_a_node_says_itself_counts() -> None:
     """Less than its devices have in all is the most that it gives."""
-    one = node("n", allocatable={"koordinator.sh/gpu": "100"})
-    message = clusters.message("b", one, report("n"), asking("a"), asking("b"))
+    server = node("n", allocatable={"koordinator.sh/gpu": "100"})
+    message = clusters.message("b", server, report("n"), asking("a"), asking("b"))
     assert message == "0/1 nodes are available: 1 Insufficient koordinator.sh/gpu."
 
 
@@ -186,7 +186,7 @@ def test_more_than_there_is_in_all_is_no_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "refusal"),
     [
         ({"koordinator.sh/gpu": "150"}, "invalid resource unit koordinator.sh/gpu: 150"),
         ({CORE: "50"}, "invalid resource device requests: [koordinator.sh/gpu-core]"),
@@ -195,13 +195,13 @@ def test_more_than_there_is_in_all_is_no_end() -> None:
         ({RATIO: "-1"}, "is negative"),
     ],
 )
-def test_absurd_requests(asked: Body, said: str) -> None:
+def test_absurd_requests(asked: Body, refusal: str) -> None:
     """Refused, with the reason."""
-    assert said in clusters.message("a", node("n"), report("n"), pod("a", requests=asked))
+    assert refusal in clusters.message("a", node("n"), report("n"), pod("a", requests=asked))
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "said"),
+    ("key", "text", "refusal"),
     [
         ("device-allocate-hint", "{", "invalid DeviceAllocateHint annotation, err: "),
         ("device-joint-allocate", "[]", "invalid DeviceJointAllocate annotation, err: "),
@@ -214,20 +214,20 @@ def test_absurd_requests(asked: Body, said: str) -> None:
     ],
 )
 def test_a_pod_whose_wishes_cannot_be_read_waits_with_the_reason(
-    key: str, text: str, said: str
+    key: str, text: str, refusal: str
 ) -> None:
     """Before any node is looked at; a pod without devices is none of this."""
     meta = {"annotations": {f"scheduling.koordinator.sh/{key}": text}}
     bodies = (node("n"), report("n"))
-    assert said in clusters.message("a", *bodies, asking("a", meta=meta))
+    assert refusal in clusters.message("a", *bodies, asking("a", meta=meta))
     assert clusters.places(*bodies, pod("a", meta=meta)) == {"a": "n"}
 
 
 def test_cards_that_come_in_groups_are_not_given_singly() -> None:
     """A node that demands groups and lists none is refused for whole cards, not for shares."""
     honor = report("n", labels={"node.koordinator.sh/gpu-partition-policy": "Honor"})
-    said = clusters.message("a", node("n"), honor, asking("a"))
-    assert said == "0/1 nodes are available: 1 node(s) missing GPU Partition Table."
+    refusal = clusters.message("a", node("n"), honor, asking("a"))
+    assert refusal == "0/1 nodes are available: 1 node(s) missing GPU Partition Table."
     assert given(node("n"), honor, asking("a", 50)) == {"a": [0]}
 
 
@@ -240,9 +240,9 @@ def test_the_emptier_node() -> None:
 def test_a_victim_gives_its_card_back() -> None:
     """Preemption sees single devices."""
     low = having("low", 0, 1, priority=1)
-    found = clusters.tried(node("n"), report("n"), low, asking("high", priority=9))
-    assert found["preemptions"] == [{"pod": "d/high", "node": "n", "victims": ["d/low"]}]
-    assert [minors(one["devices"]) for one in found["placements"]] == [[0]]
+    outcome = clusters.tried(node("n"), report("n"), low, asking("high", priority=9))
+    assert outcome["preemptions"] == [{"pod": "d/high", "node": "n", "victims": ["d/low"]}]
+    assert [minors(placement["devices"]) for placement in outcome["placements"]] == [[0]]
 
 
 # Reservations.
@@ -264,7 +264,7 @@ def held(name: str, *cards: int, share: int = 100, **more: Any) -> Body:
 
 def test_a_reservation_gets_cards_and_hands_them_over() -> None:
     """Its owner has exactly them; a stranger, who comes first, has others."""
-    found = reservations.tried(
+    outcome = reservations.tried(
         node("n"),
         report("n"),
         keeping("r"),
@@ -272,9 +272,9 @@ def test_a_reservation_gets_cards_and_hands_them_over() -> None:
         asking("late"),
         asking("owner", labels=OWN),
     )
-    told = {one["pod"]: minors(one["devices"]) for one in found["placements"]}
+    told = {placement["pod"]: minors(placement["devices"]) for placement in outcome["placements"]}
 
-    [kept] = found["reservations"]
+    [kept] = outcome["reservations"]
     assert minors(kept["devices"]) == [0]
     assert told == {"d/stranger": [1], "d/owner": [0]}
     assert kept["allocated"] == {"koordinator.sh/gpu": "100"}
@@ -286,8 +286,8 @@ def test_an_owner_gets_the_cards_that_were_written_down() -> None:
 
     assert given(*bodies, asking("a", labels=OWN)) == {"a": [2]}
     assert given(*bodies, asking("a", 200, labels=OWN)) == {"a": [2, 3]}
-    one = given(*bodies, asking("a", labels=OWN), asking("b", labels=OWN))
-    assert one == {"a": [2], "b": [3]}
+    cards = given(*bodies, asking("a", labels=OWN), asking("b", labels=OWN))
+    assert cards == {"a": [2], "b": [3]}
     assert given(*bodies, asking("z", 200)) == {"z": [0, 1]}
     assert given(*bodies, asking("z", 300)) == {}
 
@@ -300,8 +300,8 @@ def test_aligned_goes_on_with_the_node_restricted_does_not() -> None:
 
     assert given(*bodies, held("r", 1, allocatePolicy="Aligned"), more) == {"a": [0, 1]}
     restricted = held("r", 1, allocatePolicy="Restricted")
-    said = reservations.message("a", *bodies, restricted, required)
-    assert "Reservation(s) Insufficient koordinator.sh/gpu" in said
+    refusal = reservations.message("a", *bodies, restricted, required)
+    assert "Reservation(s) Insufficient koordinator.sh/gpu" in refusal
 
 
 def test_restricted_means_single_cards() -> None:
@@ -311,8 +311,8 @@ def test_restricted_means_single_cards() -> None:
     note = reservations.affinity()
     wants = asking("a", labels=OWN, meta={"annotations": note})
 
-    said = reservations.message("a", *bodies, halves, wants)
-    assert said == "0/1 nodes are available: 1 Reservation(s) Insufficient GPU Devices."
+    refusal = reservations.message("a", *bodies, halves, wants)
+    assert refusal == "0/1 nodes are available: 1 Reservation(s) Insufficient GPU Devices."
     fits = asking("a", 50, labels=OWN, meta={"annotations": note})
     assert given(*bodies, halves, fits) == {"a": [0]}
 
@@ -322,17 +322,17 @@ def test_of_several_reservations_one_that_has_the_cards() -> None:
     bodies = (node("n"), report("n", *map(gpu, range(3))))
     full = held("full", 0, 1, share=50, allocatePolicy="Restricted")
     good = held("good", 2, allocatePolicy="Restricted")
-    found = reservations.tried(*bodies, full, good, asking("a", labels=OWN))
+    outcome = reservations.tried(*bodies, full, good, asking("a", labels=OWN))
 
-    [placed] = found["placements"]
+    [placed] = outcome["placements"]
     assert (placed["reservation"], minors(placed["devices"])) == ("good", [2])
 
 
 def test_what_is_used_once_is_free_again() -> None:
     """An owner that needs less: the rest belongs to everybody when the reservation is over."""
     bodies = (node("n"), report("n"), held("r", 0, 1, allocateOnce=True))
-    found = given(*bodies, asking("a", labels=OWN), asking("z"))
-    assert found == {"a": [0], "z": [1]}
+    cards = given(*bodies, asking("a", labels=OWN), asking("z"))
+    assert cards == {"a": [0], "z": [1]}
 
 
 def test_who_ignores_reservations_has_their_cards() -> None:
@@ -365,7 +365,7 @@ def test_what_was_chosen_is_not_lost_on_its_way_to_the_store() -> None:
 
     assert before.spec.unschedulable
     assert before.reserve_pod is not None
-    assert [one.minor for one in before.reserve_pod.devices] == [1]
+    assert [device.minor for device in before.reserve_pod.devices] == [1]
 
 
 def test_a_pre_allocation_has_the_cards_of_who_runs() -> None:

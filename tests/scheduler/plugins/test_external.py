@@ -33,10 +33,10 @@ class Foreign:
 
     def _answer(self, point: str) -> Any:
         self.asked.append(point)
-        found = self.wants.get(point)
-        if isinstance(found, list):
-            return found.pop(0) if found else None
-        return found
+        answer = self.wants.get(point)
+        if isinstance(answer, list):
+            return answer.pop(0) if answer else None
+        return answer
 
     def pre_enqueue(self, _pod: Pod) -> Any:
         """Whether it may be tried."""
@@ -189,10 +189,10 @@ def test_the_queue_in_anothers_order_and_a_last_word() -> None:
     mine = configuration.Configuration({"default-scheduler": sorted_profile(plugin)})
     several = [clusters.pod(name, cpu="2") for name in ("a", "b", "c")]
     loaded = inventory.load([clusters.node("n"), *several])
-    found = simulation.Simulation(loaded, mine).run().document()
+    outcome = simulation.Simulation(loaded, mine).run().document()
 
-    assert [one["pod"] for one in found["placements"]] == ["d/c", "d/b"]
-    [refused] = found["pending"]
+    assert [placement["pod"] for placement in outcome["placements"]] == ["d/c", "d/b"]
+    [refused] = outcome["pending"]
     assert refused["message"] == (
         "0/1 nodes are available: 1 Insufficient cpu."
         " no new claims to deallocate, no luck, says the other"

@@ -61,40 +61,40 @@ def test_namespaces() -> None:
         ),
         "all": affinity("podAntiAffinity", HOST, namespaceSelector={}),
     }
-    found = {
-        name: "a1" not in feasible(space, *NODES, there, pod("p", affinity=one))
-        for name, one in far.items()
+    repelled = {
+        name: "a1" not in feasible(space, *NODES, there, pod("p", affinity=term))
+        for name, term in far.items()
     }
 
-    assert found == {"nothing": False, "named": True, "selected": True, "all": True}
+    assert repelled == {"nothing": False, "named": True, "selected": True, "all": True}
 
 
 def test_preferred_terms_both_ways() -> None:
     """The node of a friend gets 100, that of an enemy 0, times 2."""
     friends = affinity("podAffinity", HOST, weight=10)
     asked: clusters.Body = {"cpu": "0", "memory": "0"}
-    found = clusters.scores(
+    scores = clusters.scores(
         "p", *NODES, pod("o", on="a1", labels=WEB, **asked), pod("p", affinity=friends, **asked)
     )
-    assert found["a1"] - found["a2"] == 200
+    assert scores["a1"] - scores["a2"] == 200
 
     enemy = pod("o", on="a1", affinity=affinity("podAntiAffinity", HOST, weight=10), **asked)
-    found = clusters.scores("p", *NODES, enemy, pod("p", labels=WEB, **asked))
-    assert found["a2"] - found["a1"] == 200
+    scores = clusters.scores("p", *NODES, enemy, pod("p", labels=WEB, **asked))
+    assert scores["a2"] - scores["a1"] == 200
 
 
 def test_required_affinity_of_others_attracts() -> None:
     """A pod that must be near web pods makes its zone better for one, by the hard weight."""
     asked: clusters.Body = {"cpu": "0", "memory": "0"}
     there = pod("o", on="a1", affinity=affinity("podAffinity", "zone"), **asked)
-    found = clusters.scores("p", *NODES, there, pod("p", labels=WEB, **asked))
+    scores = clusters.scores("p", *NODES, there, pod("p", labels=WEB, **asked))
 
-    assert found["a2"] - found["b1"] == 200
+    assert scores["a2"] - scores["b1"] == 200
 
 
 def test_victims_count_until_they_are_gone() -> None:
     """Preemption sees anti-affinity vanish with the victim."""
     there = pod("o", on="b1", affinity=affinity("podAntiAffinity", HOST), priority=0)
-    found = clusters.tried(NODES[2], there, pod("p", labels=WEB, priority=5))
+    outcome = clusters.tried(NODES[2], there, pod("p", labels=WEB, priority=5))
 
-    assert found["preemptions"][0]["victims"] == ["d/o"]
+    assert outcome["preemptions"][0]["victims"] == ["d/o"]

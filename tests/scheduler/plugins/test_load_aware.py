@@ -69,10 +69,10 @@ def test_new_pods_count_by_their_estimate() -> None:
 
 def test_the_idle_node_is_preferred() -> None:
     """Of two nodes with equal requests, the one that uses less."""
-    found = clusters.places(
+    places = clusters.places(
         node("a"), node("b"), metric("a", "2"), metric("b", "100m"), pod("p", cpu="100m")
     )
-    assert found == {"p": "b"}
+    assert places == {"p": "b"}
 
 
 def test_an_old_report_refuses_or_counts_for_nothing() -> None:
@@ -80,8 +80,8 @@ def test_an_old_report_refuses_or_counts_for_nothing() -> None:
     late = 1_767_226_200 + 181.0  # NOW and a second more than the default of expiration
 
     def message(*bodies: Body) -> str:
-        found = simulation.Simulation(inventory.load(bodies), now=late).run().document()
-        return str([one["message"] for one in found["pending"]])
+        outcome = simulation.Simulation(inventory.load(bodies), now=late).run().document()
+        return str([entry["message"] for entry in outcome["pending"]])
 
     bodies = (node("n"), metric("n", "100m"), pod("p", cpu="1"))
     assert "1 node(s) nodeMetric expired" in message(*bodies)
@@ -107,13 +107,13 @@ def test_the_scarcest_resource_counts_alone_where_nothing_else_has_a_weight() ->
             }
         ],
     }
-    found = clusters.scores(
+    scores = clusters.scores(
         "p", node("a"), node("b"), metric("a", "1"), metric("b", "2"), pod("p", cpu="100m"),
         config=config,
     )  # fmt: skip
 
     # (4000 - 1000 - 85) / 4000 of the CPU; memory is at 85 %.
-    assert found == {"a": 72, "b": 47}
+    assert scores == {"a": 72, "b": 47}
 
 
 def test_an_estimate_counts_sidecars_overhead_and_the_pod_as_a_whole() -> None:
@@ -139,20 +139,20 @@ def test_a_use_that_is_unknown_is_not_zero() -> None:
         "nodeUsage": {"resources": {}},
         "aggregatedNodeUsages": [{"duration": "5m0s", "usage": {}}],
     }
-    found = clusters.places(
+    places = clusters.places(
         node("new"), node("old"), empty, metric("old", "1200m"), pod("p", cpu="100m")
     )
 
-    assert found == {"p": "old"}
+    assert places == {"p": "old"}
 
 
 def test_a_node_has_limits_of_its_own() -> None:
     """The annotation replaces the group that it names."""
-    one = node("n")
-    one["metadata"]["annotations"] = {
+    limited = node("n")
+    limited["metadata"]["annotations"] = {
         "scheduling.koordinator.sh/usage-thresholds": json.dumps({"usageThresholds": {"cpu": 90}})
     }
-    assert clusters.places(one, metric("n", "2100m"), pod("p", cpu="1")) == {"p": "n"}
+    assert clusters.places(limited, metric("n", "2100m"), pod("p", cpu="1")) == {"p": "n"}
 
 
 def test_daemons_are_not_kept_away() -> None:

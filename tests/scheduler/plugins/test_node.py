@@ -47,9 +47,9 @@ def test_operators_of_node_affinity(
     term = {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}
     taken = clusters.stored(pod("p", affinity=required(term)))
     document = clusters.tried(*cluster, taken)
-    found = {name for one in document["placements"] for name in one["scores"]}
+    scored = {name for placement in document["placements"] for name in placement["scores"]}
 
-    assert nodes == found
+    assert nodes == scored
 
 
 def test_fields_narrow_the_nodes() -> None:
@@ -78,11 +78,11 @@ def test_fields_that_name_no_node() -> None:
 
 def test_an_empty_term_matches_nothing() -> None:
     """Neither an empty term nor an empty list matches a node."""
-    said = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    refusal = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
 
     for wanted in (required({}), required()):
         taken = clusters.stored(pod("p", affinity=wanted))
-        assert clusters.message("p", node("a"), taken) == said
+        assert clusters.message("p", node("a"), taken) == refusal
 
 
 def test_cordoned() -> None:
@@ -120,7 +120,7 @@ def test_tolerations(toleration: dict[str, str], *, tolerated: bool) -> None:
 def test_soft_taints_are_normalised_in_reverse() -> None:
     """Most soft taints score 0, none 100, times 3."""
     soft = [{"key": f"k{i}", "effect": "PreferNoSchedule"} for i in range(2)]
-    found = clusters.scores(
+    scores = clusters.scores(
         "p",
         node("a", spec={"taints": soft}),
         node("b", spec={"taints": soft[:1]}),
@@ -128,7 +128,7 @@ def test_soft_taints_are_normalised_in_reverse() -> None:
         pod("p"),
     )
 
-    assert (found["c"] - found["a"], found["c"] - found["b"]) == (300, 150)
+    assert (scores["c"] - scores["a"], scores["c"] - scores["b"]) == (300, 150)
 
 
 def test_wishes_are_normalised_over_feasible_nodes() -> None:
@@ -140,17 +140,17 @@ def test_wishes_are_normalised_over_feasible_nodes() -> None:
     wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     full = node("a", labels={"x": "1"}, cpu="1")
     nodes = [full, node("b", labels={"y": "1"}), node("c", labels={"z": "1"})]
-    found = clusters.scores("p", *nodes, pod("p", cpu="2", affinity=wish))
+    scores = clusters.scores("p", *nodes, pod("p", cpu="2", affinity=wish))
 
-    assert found["b"] - found["c"] == 2 * (100 - 100 * 10 // 40)
+    assert scores["b"] - scores["c"] == 2 * (100 - 100 * 10 // 40)
 
 
 def test_image_locality() -> None:
     """The size, times the share of nodes that have it, between 23 MiB and 1000 MiB."""
     images = [{"names": ["app:1"], "sizeBytes": 1000 << 20}]
-    found = clusters.scores("p", node("a", images=images), node("b"), pod("p"))
+    scores = clusters.scores("p", node("a", images=images), node("b"), pod("p"))
 
-    assert found["a"] - found["b"] == 100 * ((500 << 20) - (23 << 20)) // (
+    assert scores["a"] - scores["b"] == 100 * ((500 << 20) - (23 << 20)) // (
         (1000 << 20) - (23 << 20)
     )
 

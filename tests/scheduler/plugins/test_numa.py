@@ -20,10 +20,8 @@ NUMA = "scheduling.koordinator.sh/numa-topology-spec"
 
 def test_bound_pods_get_whole_cores_of_their_own() -> None:
     """Two pods on one machine never share a CPU, nor a core; others get none."""
-    found = cpusets(
-        machine("n"), topology("n"), bound("a", "2"), bound("b", "2"), pod("c", cpu="1")
-    )
-    assert found == {"d/a": "0-1", "d/b": "4-5", "d/c": None}
+    sets = cpusets(machine("n"), topology("n"), bound("a", "2"), bound("b", "2"), pod("c", cpu="1"))
+    assert sets == {"d/a": "0-1", "d/b": "4-5", "d/c": None}
 
 
 def test_cpus_that_somebody_has_are_not_given_again() -> None:
@@ -65,8 +63,8 @@ def test_preferred_exclusive_policy_keeps_pods_of_one_policy_on_cores_of_their_o
         }
         return bound(name, "2", {SPEC: policies})
 
-    found = cpusets(machine("n"), topology("n", sockets=1), spread("a", first), spread("b", second))
-    assert found == {"d/a": "0,2", "d/b": cpus}
+    sets = cpusets(machine("n"), topology("n", sockets=1), spread("a", first), spread("b", second))
+    assert sets == {"d/a": "0,2", "d/b": cpus}
 
 
 def test_messages_are_the_peers() -> None:
@@ -126,26 +124,26 @@ def test_a_node_may_bind_everybody() -> None:
 
 def test_cpus_that_count_more_than_once() -> None:
     """A bound pod counts as often as the node's CPUs are multiplied."""
-    one = machine("n")
-    one["metadata"]["annotations"] = {
+    amplified = machine("n")
+    amplified["metadata"]["annotations"] = {
         "node.koordinator.sh/resource-amplification-ratio": json.dumps({"cpu": 2.0})
     }
     assert "1 Insufficient amplified cpu" in clusters.message(
-        "a", one, topology("n"), bound("a", "6")
+        "a", amplified, topology("n"), bound("a", "6")
     )
-    assert cpusets(one, topology("n"), bound("a", "4")) == {"d/a": "0-3"}
+    assert cpusets(amplified, topology("n"), bound("a", "4")) == {"d/a": "0-3"}
 
 
 def test_what_a_node_keeps_for_itself_is_not_allocatable() -> None:
     """Amounts are taken off; with ReservedCPUsOnly they are not."""
-    one, other = machine("n"), machine("n")
+    reserving, other = machine("n"), machine("n")
     kept = {"reservedCPUs": "0-1", "resources": {"cpu": "7", "memory": "1Gi"}}
-    one["metadata"]["annotations"] = {"node.koordinator.sh/reservation": json.dumps(kept)}
+    reserving["metadata"]["annotations"] = {"node.koordinator.sh/reservation": json.dumps(kept)}
     only = json.dumps({**kept, "applyPolicy": "ReservedCPUsOnly"})
     other["metadata"]["annotations"] = {"node.koordinator.sh/reservation": only}
 
-    assert clusters.places(one, pod("p", cpu="6", memory="31Gi")) == {"p": "n"}
-    assert "Insufficient cpu" in clusters.message("p", one, pod("p", cpu="7"))
+    assert clusters.places(reserving, pod("p", cpu="6", memory="31Gi")) == {"p": "n"}
+    assert "Insufficient cpu" in clusters.message("p", reserving, pod("p", cpu="7"))
     assert clusters.places(other, pod("p", cpu="8", memory="32Gi")) == {"p": "n"}
 
 
@@ -162,9 +160,9 @@ def kept(name: str, cpu: str, *, cpus: str = "", app: str = "web", **more: Any) 
 
 def owner(name: str, cpu: str, app: str = "web", **more: Any) -> Body:
     """A pod that wants CPUs of its own, and may draw on what is kept."""
-    found = bound(name, cpu, **more)
-    found["metadata"]["labels"] = {**found["metadata"]["labels"], "app": app}
-    return found
+    body = bound(name, cpu, **more)
+    body["metadata"]["labels"] = {**body["metadata"]["labels"], "app": app}
+    return body
 
 
 def test_an_owner_gets_the_cpus_of_its_reservation() -> None:
@@ -251,11 +249,11 @@ ONE = {LABEL: "SingleNUMANode"}
 
 def parts(*several: tuple[int, str, str]) -> Body:
     """What a running pod was given: NUMA node, CPU, memory."""
-    found = [
+    resources = [
         {"node": number, "resources": {"cpu": cpu, "memory": memory}}
         for number, cpu, memory in several
     ]
-    return {STATUS: {"numaNodeResources": found}}
+    return {STATUS: {"numaNodeResources": resources}}
 
 
 def there(name: str, notes: Body, *, cpu: str = "1", node_name: str = "n") -> Body:
@@ -302,10 +300,10 @@ def test_a_node_without_a_policy_is_scored_as_a_whole() -> None:
     assert room("b", *bodies, with_memory(bound("b", "1"), "4Gi")) == {"n": 87, "z": 75}
 
 
-def with_memory(one: Body, memory: str) -> Body:
+def with_memory(body: Body, memory: str) -> Body:
     """The same pod, asking for memory too."""
-    one["spec"]["containers"][0]["resources"]["requests"]["memory"] = memory
-    return one
+    body["spec"]["containers"][0]["resources"]["requests"]["memory"] = memory
+    return body
 
 
 def test_the_emptier_numa_node_is_taken_or_the_fuller() -> None:
@@ -372,14 +370,14 @@ def test_who_wants_to_be_alone_spans_no_single_numa_node() -> None:
 
 def test_cpus_of_a_numa_node_count_as_often_as_the_nodes() -> None:
     """Twice: eight of a NUMA node's four; two that are bound take four of them, two are kept."""
-    one = machine("n", labels=ONE)
-    one["status"]["allocatable"]["cpu"] = "16"
+    amplified = machine("n", labels=ONE)
+    amplified["status"]["allocatable"]["cpu"] = "16"
     ratio = {"node.koordinator.sh/resource-amplification-ratio": json.dumps({"cpu": 2.0})}
-    one["metadata"]["annotations"] = ratio
+    amplified["metadata"]["annotations"] = ratio
     binder = there("h", {STATUS: {"cpuset": "0-1"}}, cpu="2")
     kubelet = {"kubelet.koordinator.sh/cpu-manager-policy": {"reservedCPUs": "4-5"}}
-    here = (one, topology("n", notes=kubelet), binder)
+    here = (amplified, topology("n", notes=kubelet), binder)
 
     assert clusters.places(*here, zoned("a", "4", "1Gi")) == {"a": "n"}
     assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "5", "1Gi"))
-    assert clusters.places(one, topology("n"), zoned("a", "8", "1Gi")) == {"a": "n"}
+    assert clusters.places(amplified, topology("n"), zoned("a", "8", "1Gi")) == {"a": "n"}

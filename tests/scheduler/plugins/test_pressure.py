@@ -54,10 +54,12 @@ def test_nodes_under_pressure_refuse_pods_that_do_not_tolerate_its_taint(
     assert filtering is not None
 
     codes = filtering.codes(np.arange(3)).tolist()
-    found = [filtering.verdict(code) if code else None for code in codes]
-    assert ["" if one is None else ", ".join(one.reasons) for one in found] == verdicts
+    results = [filtering.verdict(code) if code else None for code in codes]
+    assert [
+        "" if verdict is None else ", ".join(verdict.reasons) for verdict in results
+    ] == verdicts
     assert [filtering.allows(row) for row in range(3)] == [not verdict for verdict in verdicts]
-    assert not any(one.resolvable for one in found if one is not None)
+    assert not any(verdict.resolvable for verdict in results if verdict is not None)
 
 
 def test_without_pressure_the_plugin_takes_no_part() -> None:

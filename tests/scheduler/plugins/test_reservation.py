@@ -49,9 +49,9 @@ def test_owners_fit_by_policy(policy: str, cpu: str, drawn_on: str) -> None:
 @pytest.mark.parametrize(("policy", "cpu"), [("", "7"), ("Aligned", "7"), ("Restricted", "5")])
 def test_owners_that_do_not_fit_are_told_of_the_node(policy: str, cpu: str) -> None:
     """A pod that need not have a reservation hears the node's reasons."""
-    said = message("x", *example(web("x", cpu=cpu), policy=policy))
+    refusal = message("x", *example(web("x", cpu=cpu), policy=policy))
 
-    assert said == "0/1 nodes are available: 1 Insufficient cpu by node."
+    assert refusal == "0/1 nodes are available: 1 Insufficient cpu by node."
 
 
 def test_restricted_and_required() -> None:
@@ -108,10 +108,10 @@ def test_the_order_comes_first() -> None:
 def test_the_score_outweighs_all_others() -> None:
     """The node with the reservation wins however full it is; 100 of 100 times 5000."""
     held = reservation("r", cpu="1", on="n1")
-    found = reservations.tried(
+    outcome = reservations.tried(
         node("n1"), node("n2"), pod("others", on="n1", cpu="2"), held, web("x", cpu="500m")
     )
-    [placed] = found["placements"]
+    [placed] = outcome["placements"]
 
     assert placed["node"] == "n1"
     assert 500_000 <= placed["scores"]["n1"] < 502_000
@@ -120,7 +120,7 @@ def test_the_score_outweighs_all_others() -> None:
 
 def test_once_means_once() -> None:
     """The first owner ends it; what it did not use is everybody's again."""
-    found = reservations.tried(
+    outcome = reservations.tried(
         node("n", cpu="4"),
         reservation("r", cpu="4", on="n"),
         web("a", cpu="1"),
@@ -128,12 +128,12 @@ def test_once_means_once() -> None:
         pod("c", cpu="2"),
     )
 
-    assert {one["pod"]: one["reservation"] for one in found["placements"]} == {
+    assert {placement["pod"]: placement["reservation"] for placement in outcome["placements"]} == {
         "d/a": "r",
         "d/b": None,
         "d/c": None,
     }
-    assert found["reservations"][0]["phase"] == "Succeeded"
+    assert outcome["reservations"][0]["phase"] == "Succeeded"
 
 
 def test_owners() -> None:
@@ -152,9 +152,9 @@ def test_owners() -> None:
         pod("stranger", cpu="0", meta={"ownerReferences": [{**owned, "uid": "v"}]}),
         web("half", cpu="0"),
     ]
-    found = reservations.tried(node("n", cpu="8"), held, *pods)
+    outcome = reservations.tried(node("n", cpu="8"), held, *pods)
 
-    assert {one["pod"]: one["reservation"] for one in found["placements"]} == {
+    assert {placement["pod"]: placement["reservation"] for placement in outcome["placements"]} == {
         "d/named": "r",
         "other/named": None,
         "d/child": "r",
@@ -222,10 +222,12 @@ def test_ignoring_reservations() -> None:
     """Such a pod uses what is held, and is booked nowhere."""
     ignoring = pod("x", cpu="3", labels={f"{KEY}reservation-ignored": "true"})
     held = reservation("r", cpu="3", on="n")
-    found = reservations.tried(node("n"), pod("y", on="n", cpu="1"), held, ignoring)
+    outcome = reservations.tried(node("n"), pod("y", on="n", cpu="1"), held, ignoring)
 
-    assert [(one["node"], one["reservation"]) for one in found["placements"]] == [("n", None)]
-    assert found["reservations"][0]["allocated"] == {}
+    assert [
+        (placement["node"], placement["reservation"]) for placement in outcome["placements"]
+    ] == [("n", None)]
+    assert outcome["reservations"][0]["allocated"] == {}
 
 
 def test_a_broken_annotation_is_named() -> None:
@@ -254,11 +256,11 @@ def test_ports_and_neighbours_of_a_reservation_do_not_keep_its_owners_away() -> 
     held = reservation("r", pod=inner, template_meta={"labels": WEB}, allocateOnce=False, on="n")
     mine = web("mine", cpu="1", container={**ports, "name": "c"}, affinity=alone)
     other = pod("other", container={**ports, "name": "c"})
-    found = reservations.tried(node("n"), held, mine, other)
+    outcome = reservations.tried(node("n"), held, mine, other)
 
-    assert [one["pod"] for one in found["placements"]] == ["d/mine"]
-    assert found["placements"][0]["reservation"] == "r"
-    assert "free ports" in found["pending"][0]["message"]
+    assert [placement["pod"] for placement in outcome["placements"]] == ["d/mine"]
+    assert outcome["placements"][0]["reservation"] == "r"
+    assert "free ports" in outcome["pending"][0]["message"]
 
 
 def test_a_second_owner_meets_the_port_of_the_first() -> None:
@@ -267,9 +269,9 @@ def test_a_second_owner_meets_the_port_of_the_first() -> None:
     inner = {"containers": [{**ports, "resources": {"requests": {"cpu": "2"}}}]}
     held = reservation("r", pod=inner, allocateOnce=False, on="n")
     both = [web("a", container=ports), web("b", container=ports)]
-    found = reservations.tried(node("n"), held, *both)
+    outcome = reservations.tried(node("n"), held, *both)
 
-    assert [one["pod"] for one in found["placements"]] == ["d/a"]
+    assert [placement["pod"] for placement in outcome["placements"]] == ["d/a"]
 
 
 def test_a_reservation_that_no_node_serves_says_so() -> None:
@@ -358,12 +360,12 @@ def test_a_pod_in_operating_mode_is_room_for_another() -> None:
     mode = {f"{KEY}operating-mode": "Reservation"}
     holder = pod("op", on="n", cpu="3", labels=mode, meta=meta)
     holder["status"] = status
-    found = reservations.tried(
+    outcome = reservations.tried(
         node("n"), holder, web("a", cpu="3"), web("b", cpu="1"), pod("x", cpu="1")
     )
-    taken = {one["pod"]: one["reservation"] for one in found["placements"]}
+    taken = {placement["pod"]: placement["reservation"] for placement in outcome["placements"]}
 
     assert taken == {"d/a": "op", "d/b": None}
-    assert found["reservations"] == []
+    assert outcome["reservations"] == []
     holder["status"] = {"phase": "Pending"}
     assert reservations.drew(node("n"), holder, web("a", cpu="2")) == {}

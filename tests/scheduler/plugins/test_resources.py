@@ -29,9 +29,10 @@ def test_every_shortage_is_named() -> None:
 
 def test_hopeless_shortages_are_not_preempted_for() -> None:
     """A request beyond the empty node is no case for preemption."""
-    [one] = clusters.tried(node("a"), pod("low", on="a"), pod("p", cpu="5", priority=1))["pending"]
+    bodies = node("a"), pod("low", on="a"), pod("p", cpu="5", priority=1)
+    [entry] = clusters.tried(*bodies)["pending"]
 
-    assert one["message"].endswith("1 Preemption is not helpful for scheduling.")
+    assert entry["message"].endswith("1 Preemption is not helpful for scheduling.")
 
 
 @pytest.mark.parametrize(
@@ -107,16 +108,16 @@ def test_limits_of_the_pod_are_requests_where_nobody_asks() -> None:
 
 def test_scores_by_hand() -> None:
     """Least: (4-1)/4 and 7/8 make 75 and 87, so 81; balance 50 + (50 + 93 - 100) / 2 = 71."""
-    found = clusters.scores("p", node("a"), pod("p", cpu="1", memory="1Gi"))
+    scores = clusters.scores("p", node("a"), pod("p", cpu="1", memory="1Gi"))
 
-    assert found["a"] == 300 + 81 + 71
+    assert scores["a"] == 300 + 81 + 71
 
 
 def test_a_container_that_says_nothing_counts_for_scores_only() -> None:
     """100m and 200 MiB: 97 and 97; no balance for a pod that asks for nothing."""
-    found = clusters.scores("p", node("a"), pod("p"))
+    scores = clusters.scores("p", node("a"), pod("p"))
 
-    assert found["a"] == 300 + 97
+    assert scores["a"] == 300 + 97
 
 
 @pytest.mark.parametrize(
@@ -154,9 +155,9 @@ def test_strategies(strategy: dict[str, Any], score: int) -> None:
             }
         ],
     }
-    found = clusters.scores("p", node("a"), pod("p", cpu="1", memory="1Gi"), config=config)
+    scores = clusters.scores("p", node("a"), pod("p", cpu="1", memory="1Gi"), config=config)
 
-    assert {"a": score} == found
+    assert {"a": score} == scores
 
 
 def test_a_ramp_is_cut_toward_zero() -> None:

@@ -19,17 +19,17 @@ def web(name: str, *constraints: Body, **more: Any) -> Body:
 
 def test_the_emptier_zone() -> None:
     """One pod more than in the emptiest domain is too many for a skew of one."""
-    found = clusters.places(*ZONES, pod("o", on="a1", labels=WEB), web("p", spread("zone")))
+    places = clusters.places(*ZONES, pod("o", on="a1", labels=WEB), web("p", spread("zone")))
 
-    assert found["p"] == "b1"
+    assert places["p"] == "b1"
 
 
 def test_terminating_pods_do_not_count() -> None:
     """A pod that is on its way out is not counted."""
     leaving = pod("o", on="a1", labels=WEB, meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    found = clusters.tried(*ZONES, leaving, web("p", spread("zone")))
+    outcome = clusters.tried(*ZONES, leaving, web("p", spread("zone")))
 
-    assert set(found["placements"][0]["scores"]) == {"a1", "a2", "b1", "b2"}
+    assert set(outcome["placements"][0]["scores"]) == {"a1", "a2", "b1", "b2"}
 
 
 def test_a_missing_key_has_its_own_message() -> None:
@@ -63,18 +63,18 @@ def test_domains_of_nodes_that_affinity_excludes() -> None:
 def test_an_empty_selector_counts_nobody_but_itself() -> None:
     """The peer's surprise: existing pods count as 0, the incoming one as 1."""
     crowd = [pod(f"o{i}", on="a1") for i in range(5)]
-    found = clusters.tried(*ZONES, *crowd, web("p", spread("zone", labelSelector={})))
+    outcome = clusters.tried(*ZONES, *crowd, web("p", spread("zone", labelSelector={})))
 
-    assert len(found["placements"][0]["scores"]) == 4
+    assert len(outcome["placements"][0]["scores"]) == 4
 
 
 def test_soft_constraints_score() -> None:
     """0 and 2 matching pods: 100 * (2 + 0 - 0) / 2 and 0, with the weight ln(2 + 2)."""
     crowd = [pod(f"o{i}", on="a1", labels=WEB, cpu="0", memory="0") for i in range(2)]
     wanted = web("p", spread("zone", "ScheduleAnyway"), cpu="0", memory="0")
-    found = clusters.scores("p", *ZONES, *crowd, wanted)
+    scores = clusters.scores("p", *ZONES, *crowd, wanted)
 
-    assert found["b1"] - found["a1"] == 200
+    assert scores["b1"] - scores["a1"] == 200
 
 
 def test_default_constraints_need_a_service() -> None:
@@ -105,9 +105,11 @@ def test_nodes_without_a_zone_are_one_more_zone_of_the_default_constraints() -> 
         pod(f"o{number}", on=name, labels=WEB, cpu="0", memory="0")
         for number, name in enumerate(("n1", "n1", "n1", "n2"))
     ]
-    found = clusters.scores("p", service, *nodes, *crowd, pod("p", labels=WEB, cpu="0", memory="0"))
+    scores = clusters.scores(
+        "p", service, *nodes, *crowd, pod("p", labels=WEB, cpu="0", memory="0")
+    )
 
-    assert found["n2"] - found["n1"] == 2 * (100 * (16 + 2 - 9) // 16 - 100 * 2 // 16)
+    assert scores["n2"] - scores["n1"] == 2 * (100 * (16 + 2 - 9) // 16 - 100 * 2 // 16)
 
 
 def test_match_label_keys() -> None:

@@ -60,7 +60,7 @@ def test_so_many_volumes_and_no_more() -> None:
     assert clusters.message("p", *world, pod("p", **mounts("c2"))) == FULL
     assert clusters.places(*world, pod("p", **mounts("c1"))) == {"p": "n"}
     assert clusters.places(*world, pod("p")) == {"p": "n"}
-    fewer = [limit("n", 1) if one["kind"] == "CSINode" else one for one in world]
+    fewer = [limit("n", 1) if body["kind"] == "CSINode" else body for body in world]
     assert clusters.places(*fewer, pod("p", **mounts("c1"))) == {"p": "n"}
 
 

@@ -16,11 +16,10 @@ import pytest
 
 from koordlet import cli
 from koordlet.kubeapi import kinds, objects
-from tests.kit import descheduling, schedulers
-from tests.scheduler.loop import test_descheduler
+from tests.kit import descheduler_scene, descheduling, schedulers
 
 POLICY = descheduling.policy(
-    test_descheduler.TOO_MANY,
+    descheduler_scene.TOO_MANY,
     leaderElection={"resourceNamespace": "d"},
 )
 #: Another descheduler leads.
@@ -34,7 +33,7 @@ async def scene(ram: Path, **top: Any) -> AsyncGenerator[tuple[schedulers.World,
     async with schedulers.world(ram, over_http=True) as world:
         await world.node("n1")
         await world.node("n2")
-        await test_descheduler.pod(world, "often", test_descheduler.restarted(9))
+        await descheduler_scene.pod(world, "often", descheduler_scene.restarted(9))
         assert world.serving is not None
         policy = ram / "policy.json"
         policy.write_text(json.dumps({**POLICY, **top}))

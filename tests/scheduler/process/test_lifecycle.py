@@ -20,8 +20,8 @@ def described(folder: Path, capsys: Any) -> dict[str, Any]:
     """The reservation as the command tells of it."""
     words = ["describe", "reservation", "room", "--state-dir", str(folder), "-o", "json"]
     assert cli.main(words) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)["reservation"]
-    return found
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)["reservation"]
+    return document
 
 
 def document(capsys: Any, *words: str) -> dict[str, Any]:

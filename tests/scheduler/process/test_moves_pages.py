@@ -15,9 +15,9 @@ from koordlet.kubeapi import kinds
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.process import pages
 from koordlet.scheduler.rescheduling import move_plan
-from tests.deploy.test_alerts import rules
+from tests.deploy.alert_rules import rules
 from tests.kit import deadline, schedulers
-from tests.scheduler.loop.test_migration_controller import JOBS, KINDS, Cluster, settings
+from tests.kit.migration_scene import JOBS, KINDS, Cluster, settings
 
 
 def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_moves_it(

@@ -52,25 +52,25 @@ def test_the_cluster_as_a_document(ram: Path) -> None:
             schedulers.scheduler(world.client) as loop,
         ):
             await cluster(world)
-            found: dict[str, Any] = json.loads(json.dumps(pages.Pages(loop).document()))
+            page: dict[str, Any] = json.loads(json.dumps(pages.Pages(loop).document()))
 
-            [node] = found["nodes"]
+            [node] = page["nodes"]
             assert node["resources"]["cpu"] == {"allocatable": 4000, "used": 1000, "reserved": 2000}
-            assert node["pods"] == found["pods"] == 1  # a reservation's stand-in is none
-            [waiting] = found["pending"]
+            assert node["pods"] == page["pods"] == 1  # a reservation's stand-in is none
+            [waiting] = page["pending"]
             assert (waiting["pod"], waiting["queue"]) == ("d/big", "unschedulable")
             assert waiting["why"].startswith("0/1 nodes are available: 1 Insufficient cpu")
             assert waiting["requests"] == {"cpu": 64000}
-            [room] = found["reservations"]
+            [room] = page["reservations"]
             assert (room["phase"], room["node"]) == ("Available", "n1")
             assert room["allocatable"] == {"cpu": 2000}
-            by_pod = {one["pod"]: one for one in found["decisions"]}
+            by_pod = {decision["pod"]: decision for decision in page["decisions"]}
             assert by_pod["d/web"]["node"] == "n1"
             # People know a reservation by its name.
             assert (by_pod["room"]["node"], by_pod["room"]["reservation"]) == ("n1", True)
             assert by_pod["d/big"]["node"] is None
-            assert found["queues"]["unschedulable"] == 1
-            assert abs(found["decisions"][0]["at"] - found["observedAt"]) < 60
+            assert page["queues"]["unschedulable"] == 1
+            assert abs(page["decisions"][0]["at"] - page["observedAt"]) < 60
 
     schedulers.run(body())
 
@@ -121,7 +121,7 @@ def test_over_http(ram: Path) -> None:
                 status, text = await asyncio.to_thread(asked, address, path)
                 assert (status, bool(text)) == (200, True), path
             _, told = await asyncio.to_thread(asked, address, "/api/v1/reservations")
-            assert [one["name"] for one in json.loads(told)["reservations"]] == ["room"]
+            assert [room["name"] for room in json.loads(told)["reservations"]] == ["room"]
             _, told = await asyncio.to_thread(asked, address, "/api/v1/cluster")
             assert json.loads(told)["nodeCount"] == 1
             await stream(address, face)

@@ -20,7 +20,7 @@ Body = dict[str, Any]
 
 
 def _handed(*bodies: Body) -> list[str]:
-    return [json.dumps(one) for one in bodies]
+    return [json.dumps(body) for body in bodies]
 
 
 def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
@@ -39,9 +39,9 @@ def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
                 {"kind": "Secret", "metadata": {"name": "s"}},
             )
             taken = await desk.submit([*_handed(*bodies), "{"], dry_run=False)
-            assert [bool(one.error) for one in taken] == [False, False, False, True, True]
+            assert [bool(result.error) for result in taken] == [False, False, False, True, True]
             await world.until(
-                lambda known: sum("nodeName" in one["spec"] for one in known.values()) == 1
+                lambda known: sum("nodeName" in body["spec"] for body in known.values()) == 1
             )
             placed = await world.placed()
             waiting = ({"a", "b"} - placed.keys()).pop()
@@ -106,7 +106,7 @@ def test_devices_are_handed_in_and_given_out(ram: Path) -> None:
             taken = await desk.submit(
                 _handed(clusters.node("n1"), report("n1"), kept), dry_run=False
             )
-            assert not any(one.error for one in taken)
+            assert not any(result.error for result in taken)
             await world.until(
                 lambda known: (known["r"].get("status") or {}).get("phase") == "Available",
                 kinds.RESERVATIONS,
@@ -186,9 +186,9 @@ def test_an_agent_is_told_what_runs_on_its_node(ram: Path) -> None:
     async def body() -> None:
         async with schedulers.world(ram, over_http=False) as world:
             await world.pod("a", cpu="1", meta={"labels": {"koordinator.sh/qosClass": "LSR"}})
-            one = objects.Ref(kinds.PODS, "a", "d")
+            ref = objects.Ref(kinds.PODS, "a", "d")
             note = {"scheduling.koordinator.sh/resource-status": json.dumps({"cpuset": "0-1"})}
-            await world.store.bind(one, "n1", annotations=note)
+            await world.store.bind(ref, "n1", annotations=note)
             async with schedulers.scheduler(world.client) as loop:
                 told = standalone_api.StandaloneApi(world.store, loop).assignments("n1", "")
                 first = [await anext(told) for _ in range(3)]
@@ -196,7 +196,7 @@ def test_an_agent_is_told_what_runs_on_its_node(ram: Path) -> None:
                 assert [each.verb for each in first] == [verbs.RESET, verbs.SET, verbs.SYNCED]
                 pod = first[1].assignment
                 assert (pod.name, pod.cpus, pod.qos) == ("a", "0-1", "LSR")
-                await world.store.delete(one, grace_seconds=0)
+                await world.store.delete(ref, grace_seconds=0)
                 assert (await anext(told)).verb == verbs.REMOVED
 
     schedulers.run(body())
@@ -261,7 +261,7 @@ def test_whom_no_profile_serves_is_refused_before_it_is_stored(ram: Path) -> Non
                 _handed(foreign, reservation("r"), clusters.pod("own")), dry_run=False
             )
             words = "'default-scheduler', which this scheduler does not serve (it serves"
-            assert [f"{words} {schedulers.NAME})" in one.error for one in taken] == [
+            assert [f"{words} {schedulers.NAME})" in result.error for result in taken] == [
                 *(True, True, False),
             ]
             assert (await world.pods()).keys() == {"own"}
@@ -282,14 +282,14 @@ def test_a_gang_with_its_pod_group_is_handed_in_and_resized(ram: Path) -> None:
             members = [clusters.stored(gangs.labelled(name, "g", cpu="1")) for name in "ab"]
             group = clusters.stored(gangs.pod_group("g", 3))
             taken = await desk.submit(_handed(group, *members), dry_run=False)
-            assert [(one.kind, one.error) for one in taken] == [
+            assert [(result.kind, result.error) for result in taken] == [
                 *(("PodGroup", ""), ("Pod", ""), ("Pod", "")),
             ]
             await world.until_told("a", "child pod not collect enough")
             assert await world.placed() == {}
             lower = gangs.pod_group("g", 2)
             del lower["metadata"]["uid"]  # as in a file
-            assert [one.error for one in await desk.submit(_handed(lower), dry_run=False)] == [""]
+            assert [each.error for each in await desk.submit(_handed(lower), dry_run=False)] == [""]
             await world.until_placed("a", "b")
 
     schedulers.run(body())
@@ -309,7 +309,7 @@ def test_gangs_of_kubernetes_own_kind_are_refused_by_name(ram: Path) -> None:
             bad = gangs.pod_group("bad", "two")
             handed = [own, workload, gangs.own("a", "g"), bad]
             taken = await desk.submit(_handed(*map(clusters.stored, handed)), dry_run=False)
-            group, work, pod, minimum = (one.error for one in taken)
+            group, work, pod, minimum = (result.error for result in taken)
             assert group.startswith("PodGroup of scheduling.k8s.io exists in clusters only")
             assert work.startswith("Workload of scheduling.k8s.io exists in clusters only")
             assert pod.startswith("spec.schedulingGroup names a PodGroup that exists in clusters")

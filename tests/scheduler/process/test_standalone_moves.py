@@ -20,7 +20,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.process import standalone_moves
 from koordlet.state import paths
 from tests.kit import gangs, schedulers
-from tests.scheduler.loop.test_descheduler import OWNER
+from tests.kit.schedulers import OWNER
 from tests.scheduler.loop.test_pod_moves import KINDS, Moving
 
 

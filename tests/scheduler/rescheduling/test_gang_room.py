@@ -16,7 +16,7 @@ from koordlet.scheduler.rescheduling.room_plan import PlannedMove, RoomPlan
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import gangs
 from tests.kit.descheduling import NOW, Body, node, pod
-from tests.scheduler.rescheduling.test_make_room import RATE, moves, rooms
+from tests.kit.room_scene import RATE, moves, rooms
 
 
 def group(minimum: int, key: str = "") -> Body:

@@ -10,14 +10,12 @@ import pytest
 
 from koordlet.scheduler.descheduling import landing
 from koordlet.scheduler.framework.cycle import Cycle
-from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.room_plan import RoomPlan
 from koordlet.scheduler.sim.drain import LimitedDump
-from tests.kit import clusters, gangs
+from tests.kit import gangs
 from tests.kit.descheduling import NOW, node, pod
-
-Body = dict[str, Any]
+from tests.kit.room_scene import RATE, SHARED, Body, moves, rooms, waiting
 
 
 def plan(*bodies: Body, **wanted: Any) -> RoomPlan | str:
@@ -27,17 +25,6 @@ def plan(*bodies: Body, **wanted: Any) -> RoomPlan | str:
     if not wanted:
         return planner.empty_node()
     return planner.make_room(waiting(**wanted))
-
-
-def waiting(**wanted: Any) -> Any:
-    """A pod without a node."""
-    return Decoder({}).decode(clusters.pod("big", **wanted), 0)
-
-
-def moves(answer: RoomPlan | str) -> list[tuple[str, str, str]]:
-    """Pod, origin and target of each move."""
-    assert isinstance(answer, RoomPlan), answer
-    return [(each.pod.name, each.origin, each.target) for each in answer.moves]
 
 
 def test_the_fewest_pods_move_and_the_cheapest_of_them() -> None:
@@ -124,12 +111,6 @@ def test_the_node_that_is_cheapest_to_empty_is_emptied() -> None:
     assert "1 have a pod that may not be evicted now" in str(plan(node("a"), node("b"), bare))
 
 
-def rooms(scene: LimitedDump) -> list[list[int]]:
-    """What is requested of each node."""
-    requested: list[list[int]] = scene.state.columns.requested.tolist()
-    return requested
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_no_prefix_of_a_plan_exceeds_a_node_and_the_pod_fits_in_the_end(seed: int) -> None:
     """Each replacement is held beside all that runs; planning itself changes nothing."""
@@ -169,19 +150,6 @@ def test_no_prefix_of_a_plan_exceeds_a_node_and_the_pod_fits_in_the_end(seed: in
     cycle = Cycle(columns, scene.state.profile("default-scheduler"))
     assert cycle.choose(big) == columns.rows[answer.node]
     assert np.count_nonzero(columns.requested < 0) == 0
-
-
-RATE: Body = {
-    "kind": "DisruptionRate",
-    "metadata": {"name": "all", "namespace": "default"},
-    "spec": {"selector": {"matchLabels": {}}, "limits": [{"count": 1, "window": "1h"}]},
-}
-SHARED = (
-    *(node(name, cpu="4") for name in "ab"),
-    *(pod(f"a{n}", "a", cpu="1") for n in range(2)),
-    pod("b0", "b", cpu="3500m"),
-    node("c", cpu="2"),
-)
 
 
 def test_a_budget_that_lets_one_go_makes_no_plan_of_two_and_is_as_before() -> None:

@@ -10,7 +10,7 @@ from koordlet.scheduler.rescheduling.move_unit import MoveUnit
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import gangs
 from tests.kit.descheduling import NOW, node, pod
-from tests.scheduler.rescheduling.test_make_room import rooms
+from tests.kit.room_scene import rooms
 from tests.scheduler.rescheduling.test_plan_check import ganged
 
 

@@ -16,7 +16,7 @@ from koordlet.scheduler.rescheduling.plan_check import PlanCheck
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import gangs
 from tests.kit.descheduling import NOW, node, pod
-from tests.scheduler.rescheduling.test_make_room import RATE, SHARED, Body, rooms, waiting
+from tests.kit.room_scene import RATE, SHARED, Body, rooms, waiting
 
 
 @pytest.mark.parametrize(

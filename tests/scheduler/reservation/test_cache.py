@@ -42,17 +42,17 @@ def test_requested_amounts_are_pods_plus_what_reservations_hold() -> None:
     """A pod that draws takes from what is held; beyond that it takes from the node."""
     world = World()
     world.place(reservation("r", cpu="2", allocateOnce=False))
-    found = [world.requested]
+    requested = [world.requested]
     small = world.drawing("a", "1", "r")
     large = world.drawing("b", "2", "r")
     for pod in (small, large):
         world.columns.place(pod, 0)
-        found.append(world.requested)
+        requested.append(world.requested)
     for pod in (small, large):
         world.columns.remove(pod)
-        found.append(world.requested)
+        requested.append(world.requested)
 
-    assert found == [2000, 2000, 3000, 2000, 2000]
+    assert requested == [2000, 2000, 3000, 2000, 2000]
 
 
 def test_what_is_over_or_deleted_gives_back_what_it_held() -> None:

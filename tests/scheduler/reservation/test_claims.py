@@ -34,7 +34,7 @@ def claimed(cache: ReservationCache, pod: Pod) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("owner", "found"),
+    ("owner", "owns"),
     [
         ({"object": {"namespace": "d", "name": "p"}}, True),
         ({"object": {"name": "p"}}, True),
@@ -49,10 +49,10 @@ def claimed(cache: ReservationCache, pod: Pod) -> list[str]:
         ({}, True),
     ],
 )
-def test_a_reservation_is_found_by_each_kind_of_owner_entry(owner: Any, found: bool) -> None:
+def test_a_reservation_is_found_by_each_kind_of_owner_entry(owner: Any, owns: bool) -> None:
     """By name, by controller, by label; an empty entry selects every pod."""
     cache, pod = scene(owner)
-    assert claimed(cache, pod) == (["r0"] if found else [])
+    assert claimed(cache, pod) == (["r0"] if owns else [])
 
 
 def test_a_claim_follows_reservations_that_come_and_go_in_the_order_of_their_arrival() -> None:

@@ -54,9 +54,9 @@ class Scheduler:
         self.decoder = Decoder({})
         self.reservations = ReservationCache(self.columns, self.decoder)
         self.profile = profile.default()
-        found = self.profile.find(Reservation)
-        assert found is not None
-        self.plugin: Reservation = found
+        plugin = self.profile.find(Reservation)
+        assert plugin is not None
+        self.plugin: Reservation = plugin
         self.plugin.attach(self.reservations)
         self.cycle = Cycle(self.columns, self.profile)
         self.pods: dict[str, Pod] = {}
@@ -265,9 +265,9 @@ class Machine(RuleBasedStateMachine):
         for row, node in enumerate(columns.nodes):
             if node is None:
                 continue
-            real = [one for one in columns.pods[row].values() if not one.reserve_pod_of]
-            cpu = sum(one.pod_class.requests.real.get("cpu", 0) for one in real)
-            cpu += sum(one.held().get("cpu", 0) for one in self.me.reservations.on(row))
+            real = [pod for pod in columns.pods[row].values() if not pod.reserve_pod_of]
+            cpu = sum(pod.pod_class.requests.real.get("cpu", 0) for pod in real)
+            cpu += sum(kept.held().get("cpu", 0) for kept in self.me.reservations.on(row))
             assert columns.requested[0, row] == cpu
 
     @invariant()
@@ -279,13 +279,13 @@ class Machine(RuleBasedStateMachine):
 
     def drawn(self, uid: str, node: str) -> int:
         """What pods on a node draw on a reservation."""
-        found = 0
+        milli = 0
         for body in self.truth.pods.values():
             spelled = body["metadata"]["annotations"].get(keys.ALLOCATED, "")
             if f'"{uid}"' in spelled and body["spec"]["nodeName"] == node:
                 [container] = body["spec"]["containers"]
-                found += 1000 * int(container["resources"]["requests"]["cpu"])
-        return found
+                milli += 1000 * int(container["resources"]["requests"]["cpu"])
+        return milli
 
     def fits(self, row: int) -> None:
         """A binding of ours does not make a node hold more than it has."""
@@ -317,9 +317,15 @@ class Machine(RuleBasedStateMachine):
             if node is not None
         }
         info = {
-            one.spec.name: (one.phase, one.node, one.allocated, one.held(), sorted(one.owners))
-            for one in self.me.reservations.by_uid.values()
-            if not one.phase.over and one.phase is not Phase.PENDING
+            room.spec.name: (
+                room.phase,
+                room.node,
+                room.allocated,
+                room.held(),
+                sorted(room.owners),
+            )
+            for room in self.me.reservations.by_uid.values()
+            if not room.phase.over and room.phase is not Phase.PENDING
         }
         return rows, info
 

@@ -38,19 +38,19 @@ def test_what_is_over_stays() -> None:
 
 def test_times_of_conditions() -> None:
     """Expiry moves the transition, success does not; the same again writes nothing."""
-    one = info(Phase.AVAILABLE)
-    one.node = "n"
-    first = lifecycle.status(one, NOW)
-    one.stored = first
-    assert lifecycle.status(one, NOW + 60) == first
+    room = info(Phase.AVAILABLE)
+    room.node = "n"
+    first = lifecycle.status(room, NOW)
+    room.stored = first
+    assert lifecycle.status(room, NOW + 60) == first
 
-    one.phase = Phase.SUCCEEDED
-    ready = lifecycle.status(one, NOW + 60).condition("Ready")
+    room.phase = Phase.SUCCEEDED
+    ready = lifecycle.status(room, NOW + 60).condition("Ready")
     assert ready is not None
     assert (ready.changed, ready.probed) == ("2023-11-14T22:13:20Z", "2023-11-14T22:14:20Z")
 
-    one.phase = Phase.FAILED
-    ready = lifecycle.status(one, NOW + 60).condition("Ready")
+    room.phase = Phase.FAILED
+    ready = lifecycle.status(room, NOW + 60).condition("Ready")
     assert ready is not None
     assert ready.changed == "2023-11-14T22:14:20Z"
 
@@ -58,10 +58,10 @@ def test_times_of_conditions() -> None:
 def test_binding_replaces_what_was_said_before() -> None:
     """No message of an earlier failure is left."""
     failed = Condition(type="Scheduled", status=False, reason="Unschedulable", message="no room")
-    one = info(Phase.AVAILABLE)
-    one.node, one.stored = "n", ReservationStatus(conditions=(failed,))
+    room = info(Phase.AVAILABLE)
+    room.node, room.stored = "n", ReservationStatus(conditions=(failed,))
 
-    kinds = [(c.type, c.status, c.message) for c in lifecycle.status(one, NOW).conditions]
+    kinds = [(c.type, c.status, c.message) for c in lifecycle.status(room, NOW).conditions]
     assert kinds == [("Scheduled", True, ""), ("Ready", True, "")]
 
 
@@ -92,8 +92,8 @@ def test_removal() -> None:
 
 def test_expired_in_a_simulation() -> None:
     """Expires in the past: failed, never placed, its time in the message."""
-    found = states(node("n"), reservation("r", cpu="1", expires="2020-01-01T00:00:00Z"))["r"]
+    state = states(node("n"), reservation("r", cpu="1", expires="2020-01-01T00:00:00Z"))["r"]
 
-    assert (found["phase"], found["node"]) == ("Failed", None)
-    assert found["conditions"][0]["reason"] == "Expired"
-    assert "2020-01-01T00:00:00Z" in found["conditions"][0]["message"]
+    assert (state["phase"], state["node"]) == ("Failed", None)
+    assert state["conditions"][0]["reason"] == "Expired"
+    assert "2020-01-01T00:00:00Z" in state["conditions"][0]["message"]

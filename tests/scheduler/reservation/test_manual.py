@@ -13,8 +13,8 @@ from tests.kit.reservations import manual
 
 def test_quick_start() -> None:
     """The pod follows its reservation to its node and draws 200m and 400Mi of it."""
-    found = reservations.tried(*manual("nodes", "pod-demo-0", "reservation-demo"))
-    [placed], [state] = found["placements"], found["reservations"]
+    outcome = reservations.tried(*manual("nodes", "pod-demo-0", "reservation-demo"))
+    [placed], [state] = outcome["placements"], outcome["reservations"]
 
     assert (placed["node"], placed["reservation"]) == ("node-0", "reservation-demo")
     assert state["phase"] == "Succeeded"
@@ -23,22 +23,25 @@ def test_quick_start() -> None:
     assert state["allocated"] == {"cpu": "200m", "memory": "400Mi"}
     [owner] = state["currentOwners"]
     assert (owner["namespace"], owner["name"]) == ("default", "pod-demo-0")
-    conditions = {one["type"]: (one["status"], one["reason"]) for one in state["conditions"]}
+    conditions = {
+        condition["type"]: (condition["status"], condition["reason"])
+        for condition in state["conditions"]
+    }
     assert conditions == {"Scheduled": ("True", "Scheduled"), "Ready": ("False", "Succeeded")}
 
 
 def test_several_owners_on_the_pinned_node() -> None:
     """Both pods draw on one reservation of node-1; nothing is counted twice."""
-    found = reservations.tried(*manual("nodes", "reservation-demo-big", "app-demo"))
-    [state] = found["reservations"]
+    outcome = reservations.tried(*manual("nodes", "reservation-demo-big", "app-demo"))
+    [state] = outcome["reservations"]
 
-    assert {(one["node"], one["reservation"]) for one in found["placements"]} == {
-        ("node-1", "reservation-demo-big")
-    }
+    assert {
+        (placement["node"], placement["reservation"]) for placement in outcome["placements"]
+    } == {("node-1", "reservation-demo-big")}
     assert (state["phase"], state["node"]) == ("Available", "node-1")
     assert state["allocatable"] == {"cpu": "6", "memory": "20Gi"}
     assert state["allocated"] == {"cpu": "4", "memory": "20Gi"}
-    assert [one["name"] for one in state["currentOwners"]] == [
+    assert [owner["name"] for owner in state["currentOwners"]] == [
         "app-demo-798c66db46-ctnbr",
         "app-demo-798c66db46-pzphc",
     ]
@@ -55,7 +58,7 @@ def test_pre_allocation_of_an_owner() -> None:
     [state] = reservations.tried(node, pod, *manual("reservation-prealloc"))["reservations"]
 
     assert (state["phase"], state["node"]) == ("Waiting", "n")
-    assert [one["name"] for one in state["currentOwners"]] == ["old"]
+    assert [owner["name"] for owner in state["currentOwners"]] == ["old"]
     assert state["allocated"] == {"cpu": "500m", "memory": "800Mi"}
 
 
@@ -71,7 +74,7 @@ def test_pre_allocation_of_the_cluster_takes_the_highest_priority() -> None:
     [state] = reservations.tried(*bodies)["reservations"]
 
     assert state["phase"] == "Waiting"
-    assert [one["name"] for one in state["currentOwners"]] == ["batch-job-1"]
+    assert [owner["name"] for owner in state["currentOwners"]] == ["batch-job-1"]
 
 
 def test_pre_allocation_of_several_pods() -> None:
@@ -79,7 +82,7 @@ def test_pre_allocation_of_several_pods() -> None:
     [state] = reservations.tried(*manual("batch-jobs", "reservation-multi-pods"))["reservations"]
 
     assert (state["phase"], state["node"]) == ("Waiting", "node-2")
-    assert [one["name"] for one in state["currentOwners"]] == ["batch-job-1", "batch-job-2"]
+    assert [owner["name"] for owner in state["currentOwners"]] == ["batch-job-1", "batch-job-2"]
 
 
 def test_configuration() -> None:
@@ -104,12 +107,12 @@ def _asks(cpu: str) -> dict[str, dict[str, str]]:
 
 def test_the_deployment_itself() -> None:
     """Pending pods are assumed where the input has none of its pods, and only there."""
-    found = reservations.tried(*manual("nodes", "reservation-demo-big", "app-demo-deployment"))
-    assert {one["pod"]: one["reservation"] for one in found["placements"]} == {
+    outcome = reservations.tried(*manual("nodes", "reservation-demo-big", "app-demo-deployment"))
+    assert {placement["pod"]: placement["reservation"] for placement in outcome["placements"]} == {
         "default/app-demo-0": "reservation-demo-big",
         "default/app-demo-1": "reservation-demo-big",
     }
-    assert found["reservations"][0]["allocated"] == {"cpu": "4", "memory": "20Gi"}
+    assert outcome["reservations"][0]["allocated"] == {"cpu": "4", "memory": "20Gi"}
 
     both = manual("nodes", "reservation-demo-big", "app-demo", "app-demo-deployment")
     assert len(reservations.tried(*both)["placements"]) == 2

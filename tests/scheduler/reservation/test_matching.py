@@ -25,7 +25,7 @@ def info(name: str, on: str = "n1", **more: Any) -> Body:
 def test_reasons_are_counted() -> None:
     """Unschedulable, a taint, other labels; the total is of those that mean the pod."""
     taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
-    found = counted(
+    reasons = counted(
         "x",
         node("n1", cpu="8"),
         info("closed", unschedulable=True),
@@ -35,7 +35,7 @@ def test_reasons_are_counted() -> None:
         web("1", reservationSelector={"tier": "a"}),
     )
 
-    assert found == (
+    assert reasons == (
         "1 Reservation(s) didn't match affinity rules, 1 Reservation(s) is unschedulable,"
         " 1 Reservation(s) had untolerated taint {k: v}, 3 Reservation(s) matched owner total"
     )
@@ -44,9 +44,9 @@ def test_reasons_are_counted() -> None:
 def test_a_name_and_reasons_of_the_node() -> None:
     """One has the name, one has not; what another plugin says of the node is told for each."""
     full = node("n1", cpu="8", spec={"taints": [{"key": "t", "effect": "NoSchedule"}]})
-    found = counted("x", full, info("a"), info("b"), web("1", name="a"))
+    reasons = counted("x", full, info("a"), info("b"), web("1", name="a"))
 
-    assert found == (
+    assert reasons == (
         "1 Reservation(s) exactly matches the requested reservation name,"
         " 1 Reservation(s) didn't match the requested reservation name,"
         " 1 Reservation(s) for node reason that node(s) had untolerated taint(s),"

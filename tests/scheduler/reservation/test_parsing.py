@@ -17,7 +17,7 @@ from tests.kit.reservations import NOW, reservation, states
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "refusal"),
     [
         ({"ttl": "-1h"}, "spec.ttl is negative: '-1h'"),
         ({"ttl": "soon"}, "spec.ttl: not a duration"),
@@ -39,12 +39,12 @@ from tests.kit.reservations import NOW, reservation, states
         ),
     ],
 )
-def test_what_cannot_be_meant(changes: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_meant(changes: dict[str, Any], refusal: str) -> None:
     """The error names the field and shows what was there."""
     with pytest.raises(BadObjectError) as caught:
         parsing.read(reservation("r", **changes))
 
-    assert said in str(caught.value)
+    assert refusal in str(caught.value)
 
 
 def test_without_a_template() -> None:
@@ -58,40 +58,40 @@ def test_without_a_template() -> None:
 
 def test_a_rejected_one_is_told_and_harms_nobody() -> None:
     """Its condition and a warning say why; pods and other reservations go on."""
-    found = reservations.tried(
+    outcome = reservations.tried(
         node("n"), reservation("bad", ttl="-1h"), reservation("good", cpu="1"), pod("x", cpu="1")
     )
-    by_name = {one["name"]: one for one in found["reservations"]}
+    by_name = {state["name"]: state for state in outcome["reservations"]}
 
     assert by_name["bad"]["phase"] == "Pending"
     assert by_name["bad"]["conditions"][0]["message"] == "spec.ttl is negative: '-1h'"
     assert by_name["good"]["phase"] == "Available"
-    assert len(found["placements"]) == 1
-    assert any("bad is not scheduled" in one for one in found["warnings"])
+    assert len(outcome["placements"]) == 1
+    assert any("bad is not scheduled" in warning for warning in outcome["warnings"])
 
 
 def test_two_of_one_name() -> None:
     """The first one counts, as with pods and nodes."""
     twice = [reservation("r", cpu="1"), reservation("r", cpu="2", meta={"uid": "other"})]
-    found = reservations.tried(node("n"), *twice)
+    outcome = reservations.tried(node("n"), *twice)
 
-    assert [one["allocatable"] for one in found["reservations"]] == [{"cpu": "1"}]
-    assert any("its name occurs twice" in warning for warning in found["warnings"])
+    assert [state["allocatable"] for state in outcome["reservations"]] == [{"cpu": "1"}]
+    assert any("its name occurs twice" in warning for warning in outcome["warnings"])
 
 
 @pytest.mark.parametrize(
-    ("owners", "said"),
+    ("owners", "refusal"),
     [
         ([], "the reservation misses the owner spec"),
         ([{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}], "Near"),
         ([{"labelSelector": {}, "objekt": {}}], "the unknown field 'objekt'"),
     ],
 )
-def test_owners_that_mean_nobody(owners: Any, said: str) -> None:
+def test_owners_that_mean_nobody(owners: Any, refusal: str) -> None:
     """Not scheduled, and the condition says why; one that holds already goes on holding."""
     pending = states(node("n"), reservation("r", cpu="1", owners=owners))["r"]
     assert pending["phase"] == "Pending"
-    assert said in pending["conditions"][0]["message"]
+    assert refusal in pending["conditions"][0]["message"]
 
     info = reservation("r", cpu="4", owners=owners, on="n")
     assert reservations.drew(node("n"), info, pod("x", cpu="1")) == {}
@@ -99,17 +99,19 @@ def test_owners_that_mean_nobody(owners: Any, said: str) -> None:
 
 def test_owners_that_mean_everybody_are_warned_about() -> None:
     """An empty entry is an owner of every name; that is allowed, and said."""
-    found = reservations.tried(node("n"), reservation("r", cpu="1", owners=[{}]), pod("x", cpu="1"))
+    outcome = reservations.tried(
+        node("n"), reservation("r", cpu="1", owners=[{}]), pod("x", cpu="1")
+    )
 
-    assert found["placements"][0]["reservation"] == "r"
-    assert any("spec.owners[0] matches every pod" in one for one in found["warnings"])
+    assert outcome["placements"][0]["reservation"] == "r"
+    assert any("spec.owners[0] matches every pod" in warning for warning in outcome["warnings"])
 
 
 def test_an_owner_with_an_unknown_key_matches_nobody_and_is_told_so() -> None:
     """It is not said to match every pod."""
-    found = parsing.warnings(reservation("r", owners=[{"labelSelektor": {"matchLabels": {}}}]))
+    warnings = parsing.warnings(reservation("r", owners=[{"labelSelektor": {"matchLabels": {}}}]))
 
-    assert found == ["spec.owners[0] has the unknown field 'labelSelektor' and matches no pod"]
+    assert warnings == ["spec.owners[0] has the unknown field 'labelSelektor' and matches no pod"]
 
 
 def test_unknown_fields_are_warned_about() -> None:

@@ -46,9 +46,9 @@ def test_room_on_several_nodes_is_less_room(free: tuple[int, int], percent: floa
     nodes = [node(f"n{n}", cpu=str(2 + cpus)) for n, cpus in enumerate(free)]
     several = [pod(f"p{n}", on=f"n{n}", cpu="2") for n in range(2)]
 
-    found = told(*nodes, *several)["scattered"]
-    assert found["ofPod"]["cpuMilli"] == 2000
-    assert found["percent"] == (percent if free != (3, 1) else 50.0)
+    scattered = told(*nodes, *several)["scattered"]
+    assert scattered["ofPod"]["cpuMilli"] == 2000
+    assert scattered["percent"] == (percent if free != (3, 1) else 50.0)
 
 
 def test_the_largest_pods_that_still_fit() -> None:

@@ -13,9 +13,9 @@ from koordlet.scheduler.sim import picture, shapes, simulation
 def test_every_workload_runs(name: str) -> None:
     """Every pod is placed or pending, and nothing was left out."""
     loaded = inventory.load(shapes.generate(name, 12, 24))
-    found = simulation.Simulation(loaded).run()
+    report = simulation.Simulation(loaded).run()
 
-    assert len(found.placements) + len(found.pending) == 24
+    assert len(report.placements) + len(report.pending) == 24
     assert not loaded.warnings
     assert picture.svg(loaded.columns).startswith("<svg")
 

@@ -102,11 +102,11 @@ def test_gates_claims_and_groups_stay_pending() -> None:
         pod("group", schedulingGroup={"podGroupName": "g"}),
         pod("fine"),
     )
-    said = {entry["pod"]: entry["message"] for entry in report["pending"]}
+    messages = {entry["pod"]: entry["message"] for entry in report["pending"]}
 
-    assert said["d/gated"] == "waiting for scheduling gates: [a b]"
-    assert said["d/claims"] == 'resourceclaim "gone" not found'
-    assert "waiting for pods's pod group" in said["d/group"]
+    assert messages["d/gated"] == "waiting for scheduling gates: [a b]"
+    assert messages["d/claims"] == 'resourceclaim "gone" not found'
+    assert "waiting for pods's pod group" in messages["d/group"]
     assert [placement["pod"] for placement in report["placements"]] == ["d/fine"]
 
 

@@ -46,7 +46,7 @@ def test_more_nodes_are_like_most_or_like_the_named_one() -> None:
     added = what_if.with_nodes(bodies, 2)[3:]
     (like,) = what_if.with_nodes(bodies, 1, "a")[3:]
 
-    assert [one["metadata"]["name"] for one in added] == ["b-new-1", "b-new-2"]
+    assert [body["metadata"]["name"] for body in added] == ["b-new-1", "b-new-2"]
     assert added[0]["metadata"]["labels"][HOST] == "b-new-1"
     assert like["status"]["allocatable"]["cpu"] == "2"
     with pytest.raises(errors.ConfigError, match="there is no node to copy"):
@@ -64,7 +64,7 @@ def test_pods_of_a_node_that_goes_are_placed_anew() -> None:
     ]
     left = what_if.without(bodies, "a")
 
-    assert [one["metadata"]["name"] for one in left] == ["web", "far"]
+    assert [body["metadata"]["name"] for body in left] == ["web", "far"]
     assert ("nodeName" in left[0]["spec"], left[0]["status"]) == (False, {})
     with pytest.raises(errors.ConfigError, match="there is no such node"):
         what_if.without(bodies, "z")
@@ -77,8 +77,8 @@ def test_replicas_come_and_those_that_wait_go_first() -> None:
     ]  # fmt: skip
     fewer, more = (what_if.scaled(bodies, "d", "web", replicas) for replicas in (1, 4))
 
-    assert [one["metadata"]["name"] for one in fewer] == ["two", "other"]
-    assert [one["metadata"]["name"] for one in more[3:]] == ["web-new-1", "web-new-2"]
+    assert [body["metadata"]["name"] for body in fewer] == ["two", "other"]
+    assert [body["metadata"]["name"] for body in more[3:]] == ["web-new-1", "web-new-2"]
     with pytest.raises(errors.ConfigError, match="no pod of such a workload"):
         what_if.scaled(bodies, "d", "nobody", 3)
 

@@ -45,9 +45,9 @@ FIVE = [pod(f"p{n}") for n in range(5)]
 )
 def test_how_many_may_go(spec: Body, desired: int, allowed: int) -> None:
     """Numbers and shares, which are rounded up."""
-    found = budgets.status(budget(**spec), FIVE, 0.0)
-    assert (found["desiredHealthy"], found["disruptionsAllowed"]) == (desired, allowed)
-    assert found["observedGeneration"] == 3
+    status = budgets.status(budget(**spec), FIVE, 0.0)
+    assert (status["desiredHealthy"], status["disruptionsAllowed"]) == (desired, allowed)
+    assert status["observedGeneration"] == 3
 
 
 def test_who_is_healthy() -> None:
@@ -56,8 +56,8 @@ def test_who_is_healthy() -> None:
         *(pod("a"), pod("b", ready="True"), pod("c", ready="False"), pod("d", on="")),
         *(pod("e", deletionTimestamp="now"), pod("f", app="db")),
     ]
-    found = budgets.status(budget(minAvailable=1), several, 0.0)
-    assert (found["expectedPods"], found["currentHealthy"]) == (5, 2)
+    status = budgets.status(budget(minAvailable=1), several, 0.0)
+    assert (status["expectedPods"], status["currentHealthy"]) == (5, 2)
 
 
 def test_no_pods_allow_nothing() -> None:
@@ -67,13 +67,13 @@ def test_no_pods_allow_nothing() -> None:
 
 def test_who_was_said_to_go_does_not_count_twice() -> None:
     """For two minutes, or until it is gone."""
-    said = {**budget(minAvailable=1)}
-    said["status"] = {
+    body = {**budget(minAvailable=1)}
+    body["status"] = {
         "disruptedPods": {"p0": "1970-01-01T00:00:00Z", "gone": "1970-01-01T00:00:00Z"}
     }
-    assert budgets.status(said, FIVE, 60.0)["currentHealthy"] == 4
-    assert budgets.status(said, FIVE, 60.0)["disruptedPods"].keys() == {"p0"}
-    assert budgets.status(said, FIVE, 180.0)["currentHealthy"] == 5
+    assert budgets.status(body, FIVE, 60.0)["currentHealthy"] == 4
+    assert budgets.status(body, FIVE, 60.0)["disruptedPods"].keys() == {"p0"}
+    assert budgets.status(body, FIVE, 180.0)["currentHealthy"] == 5
 
 
 def test_nonsense_is_an_error() -> None:

@@ -33,8 +33,10 @@ class Scene:
 
     def report(self, **more: Any) -> None:
         """The agent of node ``n`` reports."""
-        said = nodereport.NodeReport(node="n", topology=views.machine(), claims=(RESERVED,), **more)
-        self.reports["n"] = said
+        report = nodereport.NodeReport(
+            node="n", topology=views.machine(), claims=(RESERVED,), **more
+        )
+        self.reports["n"] = report
 
     async def node(self) -> objects.Object:
         """The object."""
@@ -43,8 +45,8 @@ class Scene:
     async def until(self, good: Callable[[dict[str, Any]], bool], kind: kinds.Kind) -> None:
         """Wait, while the steward is called again and again."""
         while True:
-            found = await objects.collect(self.world.store.list(kind))
-            if good({objects.text(one, "name"): one for one in found.items}):
+            listing = await objects.collect(self.world.store.list(kind))
+            if good({objects.text(body, "name"): body for body in listing.items}):
                 return
             await self.steward.once()
             await asyncio.sleep(0.01)
@@ -67,7 +69,7 @@ def play(ram: Path, body: Callable[[Scene], Any]) -> None:
 
 
 def _taints(node: Any) -> set[str]:
-    return {one["key"].rpartition("/")[2] for one in node.get("spec", {}).get("taints", [])}
+    return {taint["key"].rpartition("/")[2] for taint in node.get("spec", {}).get("taints", [])}
 
 
 def test_an_agent_is_a_node(ram: Path) -> None:
@@ -140,7 +142,7 @@ def test_budgets_are_counted(ram: Path) -> None:
         for name in ("a", "b"):
             await scene.world.pod(name, nodeName="n", labels={"app": "web"})
         await scene.until(
-            lambda found: found["b"].get("status", {}).get("disruptionsAllowed") == 1,
+            lambda bodies: bodies["b"].get("status", {}).get("disruptionsAllowed") == 1,
             kinds.POD_DISRUPTION_BUDGETS,
         )
 

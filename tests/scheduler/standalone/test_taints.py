@@ -19,10 +19,10 @@ def node(*conditions: tuple[str, str], has: list[Body] | None = None) -> Body:
     return {"spec": {"taints": has or []}, "status": {"conditions": several}}
 
 
-def keys(found: list[Body] | None) -> set[tuple[str, str]]:
+def keys(entries: list[Body] | None) -> set[tuple[str, str]]:
     """Keys without their prefix, and effects."""
-    assert found is not None
-    return {(one["key"].rpartition("/")[2], one["effect"]) for one in found}
+    assert entries is not None
+    return {(taint["key"].rpartition("/")[2], taint["effect"]) for taint in entries}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_when_a_pod_leaves() -> None:
 def test_what_every_pod_is_given() -> None:
     """Five minutes for a node that is not heard; memory pressure, for who asks for something."""
     plain = taints.tolerations({}, best_effort=True)
-    assert [one["tolerationSeconds"] for one in plain] == [300, 300]
+    assert [toleration["tolerationSeconds"] for toleration in plain] == [300, 300]
     assert len(taints.tolerations({}, best_effort=False)) == 3
     own = {"tolerations": [{"operator": "Exists"}]}
     assert taints.tolerations(own, best_effort=False) == own["tolerations"]

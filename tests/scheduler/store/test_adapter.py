@@ -57,12 +57,12 @@ def test_a_taint_more(ram: Path) -> None:
             (kinds.NODES, "taints", ("key", "effect")),
             (kinds.SERVICES, "ports", ("port", "protocol")),
         ):
-            one, two = dict.fromkeys(keys, "a"), dict.fromkeys(keys, "b")
+            first, second = dict.fromkeys(keys, "a"), dict.fromkeys(keys, "b")
             name = {"metadata": {"name": "one"}}
-            await store.create(kind, {**name, "spec": {field: [one]}})
+            await store.create(kind, {**name, "spec": {field: [first]}})
             ref = objects.Ref(kind, "one", "default" if kind.namespaced else "")
-            after = await store.patch(ref, objects.Strategic({"spec": {field: [two]}}))
-            assert after["spec"][field] == [one, two]
+            after = await store.patch(ref, objects.Strategic({"spec": {field: [second]}}))
+            assert after["spec"][field] == [first, second]
 
     use(ram, body)
 
@@ -133,8 +133,8 @@ def test_one_object_in_every_version(ram: Path) -> None:
 
     async def body(store: adapter.Store) -> None:
         await store.create(old, {"metadata": {"name": "n1"}, "zones": []})
-        found = await store.get(objects.Ref(new, "n1"))
-        assert found["apiVersion"] == "topology.node.k8s.io/v1alpha2"
-        assert found["zones"] == []
+        body = await store.get(objects.Ref(new, "n1"))
+        assert body["apiVersion"] == "topology.node.k8s.io/v1alpha2"
+        assert body["zones"] == []
 
     use(ram, body)

@@ -176,8 +176,8 @@ def test_killed_while_writing(ram: Path) -> None:
     writer.stdout.close()
 
     async def count(store: adapter.Store) -> None:
-        found = await objects.collect(store.list(kinds.RESERVATIONS))
-        assert len(found.items) in {last + 1, last + 2}
+        listing = await objects.collect(store.list(kinds.RESERVATIONS))
+        assert len(listing.items) in {last + 1, last + 2}
 
     use(path, count)
 
@@ -237,8 +237,8 @@ def test_a_backup_takes_the_place_of_a_damaged_file(ram: Path) -> None:
         replaced(ram)
         again = adapter.Store(ram / "store.db")
         await again.open()
-        found = await objects.collect(again.list(kinds.NAMESPACES))
-        assert [objects.text(one, "name") for one in found.items] == ["before"]
+        listing = await objects.collect(again.list(kinds.NAMESPACES))
+        assert [objects.text(body, "name") for body in listing.items] == ["before"]
         await again.create(kinds.NAMESPACES, {"metadata": {"name": "new"}})
         await again.close()
 
@@ -274,6 +274,6 @@ async def store_opened(path: Path) -> None:
     """A file that can be opened and has what was written."""
     store = adapter.Store(path)
     await store.open()
-    found = await objects.collect(store.list(kinds.NAMESPACES))
-    assert [objects.text(one, "name") for one in found.items] == ["old"]
+    listing = await objects.collect(store.list(kinds.NAMESPACES))
+    assert [objects.text(body, "name") for body in listing.items] == ["old"]
     await store.close()

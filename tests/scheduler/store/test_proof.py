@@ -32,9 +32,9 @@ def opened(path: Path) -> tuple[dict[str, objects.Object], str, int]:
         store = adapter.Store(path)
         await store.open()
         try:
-            found = await objects.collect(store.list(kinds.NAMESPACES))
-            named = {objects.text(one, "name"): one for one in found.items}
-            return named, store.damage, int(found.revision)
+            listing = await objects.collect(store.list(kinds.NAMESPACES))
+            named = {objects.text(body, "name"): body for body in listing.items}
+            return named, store.damage, int(listing.revision)
         finally:
             await store.close()
 
@@ -74,8 +74,8 @@ def changed(path: Path, act: Callable[[sqlite3.Connection], object]) -> None:
 def bear(seed: int, good: bytes, right: Mapping[str, objects.Object], folder: Path) -> None:
     """Change one byte, and start again twice."""
     path, backup = folder / "store.db", folder / "store.db.backup"
-    for one in folder.iterdir():
-        one.unlink()
+    for file in folder.iterdir():
+        file.unlink()
     chance = random.Random(seed)
     data = bytearray(good)
     at = chance.randrange(len(data))
@@ -83,17 +83,17 @@ def bear(seed: int, good: bytes, right: Mapping[str, objects.Object], folder: Pa
     told = f"seed {seed}, byte {at}"
     path.write_bytes(data)
     backup.write_bytes(good)
-    found, damage, refused = started(path)
+    bodies, damage, refused = started(path)
     if refused is not None:
         assert (str(path), True) == (refused.culprit, bool(refused.fix)), told
-        found = dict(right)
-    missing = right.keys() - found.keys()
+        bodies = dict(right)
+    missing = right.keys() - bodies.keys()
     assert all("lost: namespaces" in damage or name in damage for name in missing), told
-    assert all(body == right[name] for name, body in found.items()), told
+    assert all(body == right[name] for name, body in bodies.items()), told
     assert len(missing) <= 1, told
-    kept = [one for one in folder.glob("store.db.backup*") if one.read_bytes() == good]
+    kept = [backup for backup in folder.glob("store.db.backup*") if backup.read_bytes() == good]
     assert len(kept) == 1 + bool(missing), told
-    assert refused is not None or (found, "") == opened(path)[:2], told
+    assert refused is not None or (bodies, "") == opened(path)[:2], told
 
 
 def started(path: Path) -> tuple[dict[str, objects.Object], str, refusals.Unavailable | None]:
@@ -138,14 +138,14 @@ def test_a_lost_row_is_named_and_the_backup_kept(ram: Path) -> None:
     right = filled(path)
     whole = (ram / "store.db.backup").read_bytes()
     changed(path, lambda db: db.execute("UPDATE objects SET body = 'x' WHERE name = 'n7'"))
-    found, damage, revision = opened(path)
+    bodies, damage, revision = opened(path)
 
-    assert right.keys() - found.keys() == {"n7"}
+    assert right.keys() - bodies.keys() == {"n7"}
     assert "lost: namespaces /n7" in damage
     assert f"store.db.backup-{revision}" in damage
     assert whole == (ram / f"store.db.backup-{revision}").read_bytes()
     assert (ram / f"store.db-{revision}").exists()
-    assert (found, "") == opened(path)[:2]
+    assert (bodies, "") == opened(path)[:2]
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_a_damaged_history_costs_the_history(ram: Path, statement: str) -> None:
     right = filled(path)
     newest = opened(path)[2]
     changed(path, lambda db: db.execute(statement))
-    found, damage, revision = opened(path)
+    bodies, damage, revision = opened(path)
 
-    assert (right, True) == (found, bool(damage))
+    assert (right, True) == (bodies, bool(damage))
     assert revision >= newest
 
     async def run() -> None:
@@ -205,12 +205,12 @@ def test_a_backup_is_replaced_only_by_a_whole_one(ram: Path) -> None:
             db.execute("UPDATE objects SET body = 'x' WHERE name = 'n7'")
 
         await store._database.write(spoil)
-        found = await objects.collect(store.list(kinds.NAMESPACES))
+        listing = await objects.collect(store.list(kinds.NAMESPACES))
         with pytest.raises(refusals.NotFound):
             await store.get(objects.Ref(kinds.NAMESPACES, "n7"))
         with pytest.raises(refusals.Unavailable, match="lost: namespaces /n7"):
             await store.backup(ram / "store.db.backup")
-        assert right.keys() - {objects.text(one, "name") for one in found.items} == {"n7"}
+        assert right.keys() - {objects.text(body, "name") for body in listing.items} == {"n7"}
         await store.close()
 
     asyncio.run(run())
@@ -239,13 +239,13 @@ def test_a_store_without_checksums_gets_them(ram: Path) -> None:
     texts = {name: json.dumps({"metadata": {"name": name}}) for name in ("a", "b")}
     path = ram / "store.db"
     before_checksums(path, {**texts, "c": texts["a"][:-2]})
-    found, damage, _ = opened(path)
+    bodies, damage, _ = opened(path)
 
-    assert ({*found}, "lost: namespaces /c" in damage) == ({"a", "b"}, True)
+    assert ({*bodies}, "lost: namespaces /c" in damage) == ({"a", "b"}, True)
     assert (ram / "store.db.form1").exists()
     before_checksums(path, texts)
-    found, damage, revision = opened(path)
-    assert ({*found}, damage, revision) == ({"a", "b"}, "", 50)
+    bodies, damage, revision = opened(path)
+    assert ({*bodies}, damage, revision) == ({"a", "b"}, "", 50)
 
 
 def test_a_checksum_is_of_every_column() -> None:
@@ -264,10 +264,10 @@ def test_a_damaged_name_in_the_schema(ram: Path, table: str, *, refused: bool) -
         at = data.index(b"revision", data.index(f"CREATE TABLE {table}".encode()))
         file.seek(at)
         file.write(b"\xff")
-    found, damage, refusal = started(path)
+    bodies, damage, refusal = started(path)
 
     if refused:
         assert refusal is not None
         assert (str(path), True) == (refusal.culprit, "damaged" in str(refusal))
     else:
-        assert (right, True) == (found, bool(damage))
+        assert (right, True) == (bodies, bool(damage))

@@ -38,8 +38,10 @@ async def _step(store: adapter.Store, what: str, number: int, color: int) -> Non
 
 async def _list(store: adapter.Store, labels: str) -> State:
     selector = selectors.Selector(labels=labels)
-    found = await objects.collect(store.list(kinds.RESERVATIONS, selector=selector))
-    return {objects.text(one, "name"): one["metadata"]["labels"]["color"] for one in found.items}
+    listing = await objects.collect(store.list(kinds.RESERVATIONS, selector=selector))
+    return {
+        objects.text(body, "name"): body["metadata"]["labels"]["color"] for body in listing.items
+    }
 
 
 async def _replay(store: adapter.Store, state: State, since: str, labels: str, last: str) -> State:

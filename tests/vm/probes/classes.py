@@ -114,7 +114,9 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Every path is the list."""
-        body = json.dumps({"kind": "PodList", "items": [pod(one) for one in self.listed]}).encode()
+        body = json.dumps(
+            {"kind": "PodList", "items": [pod(name) for name in self.listed]}
+        ).encode()
         self.send_response(200 if self.path.startswith("/pods") else 404)
         self.send_header("content-length", str(len(body)))
         self.send_header("content-type", "application/json")
@@ -129,7 +131,7 @@ def trees() -> list[pathlib.Path]:
     """The hierarchies in which a runtime makes groups here."""
     if (ROOT / "cgroup.controllers").exists():
         return [ROOT]
-    return [ROOT / one for one in ("cpuset", "cpu", "memory")]
+    return [ROOT / controller for controller in ("cpuset", "cpu", "memory")]
 
 
 def place(kube: str, uid: str, container: str) -> str:
@@ -221,10 +223,10 @@ def document(path: str) -> dict[str, Any]:
     """What the agent says."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:9316{path}", timeout=5) as answer:
-            found = json.load(answer)
+            parsed = json.load(answer)
     except OSError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def until(done: Callable[[], bool]) -> float | None:
@@ -324,8 +326,8 @@ def main() -> None:
 def audit_lines() -> list[dict[str, Any]]:
     """What was written or refused, of CPU time."""
     lines = (STATE / "log/audit.jsonl").read_text().splitlines()
-    found: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    return [line for line in found if "/cpu.c" in line["target"] or "/cpu.max" in line["target"]]
+    entries: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    return [line for line in entries if "/cpu.c" in line["target"] or "/cpu.max" in line["target"]]
 
 
 def killed(scene: Scene) -> None:

@@ -77,7 +77,7 @@ def look(start: float) -> dict[str, Any]:
         "listed": have["Active"] + have["Inactive"] + have["Unevictable"],
         "free": have["MemFree"],
         "total": have["MemTotal"],
-        "idle": sum(int(one) >= 300_000 for one in percentiles[1:]),
+        "idle": sum(int(percentile) >= 300_000 for percentile in percentiles[1:]),
         "each tenth": ",".join(percentiles[::10]).strip(),
     }
     print(json.dumps(seen), file=sys.stderr, flush=True)

@@ -106,7 +106,7 @@ def understood(scene: Scene, box: str) -> dict[str, Any]:
     return {
         "group": seen.group == scene.driver.group == placed.group,
         "class": seen.kube_qos.value,
-        "ids": {one.id for one in seen.containers} == {box, scene.sandbox.id},
+        "ids": {container.id for container in seen.containers} == {box, scene.sandbox.id},
         "container": placed.containers[0].group == f"{scene.driver.group}/{scene.driver.box(box)}",
     }
 
@@ -115,7 +115,7 @@ def contested() -> list[str]:
     """The files of which the audit log says that somebody else wrote them."""
     (file,) = (WORK / "state").rglob("audit.jsonl")
     records = [json.loads(line) for line in file.read_text().splitlines()]
-    return sorted({one["target"] for one in records if one.get("contested")})
+    return sorted({record["target"] for record in records if record.get("contested")})
 
 
 def rewritten(scene: Scene, box: str, ours: str) -> Iterator[tuple[str, Any]]:
@@ -147,26 +147,26 @@ def again(scene: Scene, name: str, text: str) -> bool:
     return deadline.until(lambda: file.read_text() == ours, f"{name} after the kubelet's write")
 
 
-def play(scene: Scene, said: dict[str, Any]) -> None:
+def play(scene: Scene, facts: dict[str, Any]) -> None:
     """The agent comes, works and goes."""
     old = scene.client.run(scene.sandbox, "old")
-    said["understood"] = understood(scene, old)
-    said["before"] = [scene.effective(one) for one in ("", old)]
-    said["written"] = [scene.wanted(one) for one in ("", old)]
+    facts["understood"] = understood(scene, old)
+    facts["before"] = [scene.effective(box) for box in ("", old)]
+    facts["written"] = [scene.wanted(box) for box in ("", old)]
     with playing.agent(WORK, CONFIG % scene.driver.group) as who:
-        deadline.until(lambda: scene.effective() != said["before"][0], "a set of the pod")
+        deadline.until(lambda: scene.effective() != facts["before"][0], "a set of the pod")
         ours = scene.effective()
         deadline.until(lambda: scene.effective(old) == ours, "the container's set")
         new = scene.client.run(scene.sandbox, "new")
         deadline.until(lambda: scene.allowed(new) == ours, "the new container's set")
-        said["ours"] = [ours, scene.allowed(old), scene.allowed(new)]
-        said |= rewritten(scene, old, ours)
+        facts["ours"] = [ours, scene.allowed(old), scene.allowed(new)]
+        facts |= rewritten(scene, old, ours)
         deadline.until(contested, "contention is in the audit log")
-        said["contested"] = [one.removeprefix(f"{scene.path()}/") for one in contested()]
+        facts["contested"] = [path.removeprefix(f"{scene.path()}/") for path in contested()]
         who.terminate()
-        said["status"] = who.wait(deadline.PATIENCE)
-    said["after"] = [scene.effective(one) for one in ("", old, new)]
-    said["names"] = [scene.driver.box(one) for one in (old, new)]
+        facts["status"] = who.wait(deadline.PATIENCE)
+    facts["after"] = [scene.effective(box) for box in ("", old, new)]
+    facts["names"] = [scene.driver.box(box) for box in (old, new)]
 
 
 def main() -> None:
@@ -177,8 +177,8 @@ def main() -> None:
     uid = str(uuid.uuid4())
     driver = Driver(sys.argv[1], uid)
     containerd = runtime.running(WORK / "containerd", bare=True, systemd=driver.systemd, oci=OCI)
-    with containerd as one, playing.told(WORK) as said:
-        play(Scene(driver, one.client, one.client.run_pod(uid, driver.parent)), said)
+    with containerd as engine, playing.told(WORK) as facts:
+        play(Scene(driver, engine.client, engine.client.run_pod(uid, driver.parent)), facts)
 
 
 main()

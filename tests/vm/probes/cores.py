@@ -56,17 +56,17 @@ class Scene:
         """A program in a pod's container."""
         kube = PODS[name][0]
         group = classes.ROOT / classes.place(kube, classes.identity(name), classes.box(name))
-        with subprocess.Popen(["sh", "-c", words], stdout=subprocess.DEVNULL) as one:
-            (group / "cgroup.procs").write_text(str(one.pid))
-            one.returncode = 0  # it stays
-        return one.pid
+        with subprocess.Popen(["sh", "-c", words], stdout=subprocess.DEVNULL) as shell:
+            (group / "cgroup.procs").write_text(str(shell.pid))
+            shell.returncode = 0  # it stays
+        return shell.pid
 
     def cookies(self) -> dict[str, int]:
         """Of each program, and of what the forking ones have forked last."""
-        found = {name: self.cores.get(pid) for name, pid in self.pids.items()}
+        cookies = {name: self.cores.get(pid) for name, pid in self.pids.items()}
         for name in PODS:
-            found[f"{name} forked"] = self.forked(self.pids[f"{name} forks"])
-        return found
+            cookies[f"{name} forked"] = self.forked(self.pids[f"{name} forks"])
+        return cookies
 
     def forked(self, pid: int) -> int:
         """The cookie of a process's child; it lives for a second, so another one may be asked."""
@@ -78,24 +78,24 @@ class Scene:
 
     def apart(self) -> bool:
         """Whether every pod has one cookie, and another one than the other has."""
-        found = self.cookies()
-        each = [{found[one] for one in found if one.startswith(name)} for name in PODS]
-        return all(len(one) == 1 and 0 not in one for one in each) and each[0] != each[1]
+        cookies = self.cookies()
+        each = [{cookies[key] for key in cookies if key.startswith(name)} for name in PODS]
+        return all(len(held) == 1 and 0 not in held for held in each) and each[0] != each[1]
 
     def ran(self) -> float:
         """CPU seconds a second of the two that spin."""
 
         def used() -> int:
             files = (pathlib.Path(f"/proc/{self.pids[f'{name} spins']}/stat") for name in PODS)
-            words = (one.read_text().rpartition(")")[2].split() for one in files)
-            return sum(int(one[11]) + int(one[12]) for one in words)
+            words = (file.read_text().rpartition(")")[2].split() for file in files)
+            return sum(int(fields[11]) + int(fields[12]) for fields in words)
 
         self.signal(signal.SIGCONT)
         before, began = used(), time.monotonic()
         time.sleep(SECONDS)
-        found = (used() - before) / TICKS / (time.monotonic() - began)
+        usage = (used() - before) / TICKS / (time.monotonic() - began)
         self.signal(signal.SIGSTOP)
-        return found
+        return usage
 
     def signal(self, number: int) -> None:
         """To those that spin: emulated, everybody else would wait for them."""
@@ -123,19 +123,19 @@ def main() -> None:
     classes.DEADLINE = 2 * classes.DEADLINE
     scene = Scene()
     told: dict[str, Any] = {"before": scene.cookies(), "free": scene.ran()}
-    one = agent()
+    first = agent()
     # Ready first: who asks all the time keeps the kubelet, a thread of this one, from answering.
     told["settled"] = classes.until(lambda: ready() and scene.apart())
     told["given"] = scene.cookies()
     told["bound"] = scene.ran()
-    one.kill()
-    one.wait()
-    one = agent()
+    first.kill()
+    first.wait()
+    second = agent()
     told["again"] = classes.until(ready)
     told["kept"] = scene.cookies()
     told["explained"] = classes.document("/api/v1/pod?name=t/web")
-    one.terminate()
-    told["status"] = one.wait()
+    second.terminate()
+    told["status"] = second.wait()
     told["after"] = scene.cookies()
     told["log"] = pathlib.Path("/tmp/agent.log").read_text()[-4000:]
     print(json.dumps(told))

@@ -94,7 +94,7 @@ def main() -> None:
     run = tick.Tick(root.LiveHost(), agents.effective(CONFIG))
     who, clock = lifecycle.Agent(run, state, enforce=True), agents.Clock()
     failed = sum(passed(who, clock) for _ in range(5))
-    said: dict[str, object] = {"before": held(who)}
+    facts: dict[str, object] = {"before": held(who)}
     status = [hop(0, COUNT - LAST).wait()]
     (TOP / f"batch/g{COUNT - LAST - 1}").rmdir()
     hopper, passes = hop(COUNT - LAST, COUNT), 0
@@ -103,16 +103,16 @@ def main() -> None:
         passes += 1
     (TOP / f"batch/g{COUNT - 1}").rmdir()
     failed += sum(passed(who, clock) for _ in range(5))
-    said |= {
+    facts |= {
         "after": held(who),
         "passes": passes,
         "failed": failed,
         "status": [*status, hopper.returncode],
     }
-    said |= {"dying": counted("nr_dying_descendants"), "living": counted("nr_descendants")}
-    said["restored"] = [str(one) for one in who.restore().failed]
+    facts |= {"dying": counted("nr_dying_descendants"), "living": counted("nr_descendants")}
+    facts["restored"] = [str(failure) for failure in who.restore().failed]
     who.close()
-    print(json.dumps(said))
+    print(json.dumps(facts))
 
 
 main()

@@ -42,8 +42,8 @@ workloads:
 
 def group_of(box: str) -> str:
     """A container's group, wherever it is."""
-    (found,) = (one for one in GROUPS.glob(f"**/*{box}*") if one.is_dir())
-    return str(found.relative_to(GROUPS))
+    (folder,) = (match for match in GROUPS.glob(f"**/*{box}*") if match.is_dir())
+    return str(folder.relative_to(GROUPS))
 
 
 def allowed(box: str) -> str:
@@ -60,55 +60,58 @@ def understood() -> dict[str, Any]:
     strangers.look(reader.layout, [])
     reader.close()
     return {
-        "containers": {one.id: [one.group, one.runtime] for one in seen.containers.values()},
+        "containers": {
+            container.id: [container.group, container.runtime]
+            for container in seen.containers.values()
+        },
         "pods": list(seen.pods),
-        "strangers": [one.group for one in strangers.pods],
+        "strangers": [pod.group for pod in strangers.pods],
     }
 
 
-def play(one: docker.Docker, said: dict[str, Any]) -> None:
+def play(engine: docker.Docker, facts: dict[str, Any]) -> None:
     """The agent comes, is killed, is undone; comes again, and goes."""
-    boxes = [one.run(), one.run(PARENT), one.run()]
-    said["boxes"], said["groups"] = boxes, [group_of(box) for box in boxes]
-    said["understood"] = understood()
-    said["before"] = [allowed(box) for box in boxes]
+    boxes = [engine.run(), engine.run(PARENT), engine.run()]
+    facts["boxes"], facts["groups"] = boxes, [group_of(box) for box in boxes]
+    facts["understood"] = understood()
+    facts["before"] = [allowed(box) for box in boxes]
     if SYSTEMD:
         config = CONFIG % (f"unit: docker-{boxes[0]}.scope", "unit: batch.slice")
     else:
         config = CONFIG % (f"cgroup: docker/{boxes[0]}", "cgroup: batch")
-    every = said["before"][0]
+    every = facts["before"][0]
     with playing.agent(WORK, config) as who:
 
         def narrowed() -> bool:
             return every not in (allowed(boxes[0]), allowed(boxes[1]))
 
         deadline.until(narrowed, "sets")
-        said["ours"] = [allowed(box) for box in boxes]
+        facts["ours"] = [allowed(box) for box in boxes]
         for box in boxes[:2]:
-            one.update(box, CpusetCpus=every)
+            engine.update(box, CpusetCpus=every)
         deadline.until(narrowed, "sets after docker update")
-        said["updated"] = [allowed(box) for box in boxes]
+        facts["updated"] = [allowed(box) for box in boxes]
         if SYSTEMD:
             subprocess.run(["systemctl", "daemon-reload"], check=True)
-            said["reloaded"] = [allowed(box) for box in boxes]
+            facts["reloaded"] = [allowed(box) for box in boxes]
         who.kill()
         who.wait()
     words = [sys.executable, "-m", "koordlet", "restore", "--state-dir", str(WORK / "state")]
-    said["restore"] = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
-    said["restored"] = [allowed(box) for box in boxes]
+    facts["restore"] = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
+    facts["restored"] = [allowed(box) for box in boxes]
     with playing.agent(WORK, config) as who:
         deadline.until(narrowed, "sets of the next agent")
         who.terminate()
-        said["status"] = who.wait(deadline.PATIENCE)
-    said["after"] = [allowed(box) for box in boxes]
+        facts["status"] = who.wait(deadline.PATIENCE)
+    facts["after"] = [allowed(box) for box in boxes]
 
 
 def main() -> None:
     """One life of a daemon with two agents."""
     WORK.mkdir(parents=True)
     daemon = docker.running(WORK / "d", bare=True, systemd=SYSTEMD)
-    with daemon as one, playing.told(WORK) as said:
-        play(one, said)
+    with daemon as engine, playing.told(WORK) as facts:
+        play(engine, facts)
 
 
 main()

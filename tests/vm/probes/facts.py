@@ -15,12 +15,12 @@ CPUS, NODES = (pathlib.Path("/sys/devices/system") / name for name in ("cpu", "n
 
 def numbers(text: str) -> list[int]:
     """The numbers of a list such as ``0-3,8``."""
-    found: list[int] = []
+    cpus: list[int] = []
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
         if first:
-            found += range(int(first), int(last or first) + 1)
-    return found
+            cpus += range(int(first), int(last or first) + 1)
+    return cpus
 
 
 def cpu(number: int) -> dict[str, object]:

@@ -41,8 +41,8 @@ policies:
 class Scene:
     """A runtime and its pods."""
 
-    def __init__(self, one: runtime.Runtime) -> None:
-        self.runtime = one
+    def __init__(self, containerd: runtime.Runtime) -> None:
+        self.runtime = containerd
 
     @property
     def connections(self) -> int:
@@ -64,15 +64,15 @@ class Scene:
 
         def said() -> str:
             text = path.read_text() if path.exists() else ""
-            found = re.search(r"Cpus_allowed_list:\s*(\S+)\n", text)
-            return found[1] if found is not None else ""
+            allowed = re.search(r"Cpus_allowed_list:\s*(\S+)\n", text)
+            return allowed[1] if allowed is not None else ""
 
         return box, deadline.until(said, f"the container of {pod.uid} has printed")
 
     def cpus(self, box: str) -> str:
         """The set in effect of a container."""
-        (found,) = GROUPS.glob(f"kubepods*/**/*{box}*")
-        nested = found / "container" if (found / "container").is_dir() else found
+        (group,) = GROUPS.glob(f"kubepods*/**/*{box}*")
+        nested = group / "container" if (group / "container").is_dir() else group
         return (nested / "cpuset.cpus.effective").read_text().strip()
 
 
@@ -84,13 +84,13 @@ def agent(scene: Scene) -> Iterator[subprocess.Popen[bytes]]:
     words = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
     before = scene.connections
     with (WORK / "agent.log").open("ab") as log:
-        one = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log)
+        process = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log)
         try:
             deadline.until(lambda: scene.connections > before, "the agent is connected")
-            yield one
+            yield process
         finally:
-            one.kill()
-            one.wait()
+            process.kill()
+            process.wait()
 
 
 def main() -> None:
@@ -98,7 +98,7 @@ def main() -> None:
     WORK.mkdir(parents=True)
     # A sandbox gets a copy of it.
     pathlib.Path("/etc/resolv.conf").touch()
-    said: dict[str, object] = {}
+    facts: dict[str, object] = {}
     with runtime.running(
         WORK / "containerd",
         nri=True,
@@ -106,29 +106,29 @@ def main() -> None:
         systemd=DRIVER == "systemd",
         oci=OCI,
         newer=next(map(pathlib.Path, NEWER), None),
-    ) as one:
-        scene = Scene(one)
+    ) as containerd:
+        scene = Scene(containerd)
         try:
-            play(scene, said)
+            play(scene, facts)
         finally:
-            said["log"] = (WORK / "agent.log").read_text()[-6000:]
-            said["runtime"] = one.log[-3000:]
-            print(json.dumps(said), flush=True)
+            facts["log"] = (WORK / "agent.log").read_text()[-6000:]
+            facts["runtime"] = containerd.log[-3000:]
+            print(json.dumps(facts), flush=True)
 
 
-def play(scene: Scene, said: dict[str, object]) -> None:
+def play(scene: Scene, facts: dict[str, object]) -> None:
     """First acts, an update as the kubelet's CPU manager makes it, silence, the end."""
     with agent(scene) as who:
-        box, said["first"] = scene.first(scene.pod())
+        box, facts["first"] = scene.first(scene.pod())
         scene.runtime.client.update(box, {6: "0-7", 3: 512})
-        said["updated"] = scene.cpus(box)
+        facts["updated"] = scene.cpus(box)
         known = scene.connections
         deadline.until(lambda: scene.connections > known, "a silent connection is made anew")
-        said["renewed"] = True
-        said["again"] = scene.first(scene.pod())[1]
+        facts["renewed"] = True
+        facts["again"] = scene.first(scene.pod())[1]
         who.terminate()
-        said["status"] = who.wait(deadline.PATIENCE)
-    said["after"] = scene.cpus(box)
+        facts["status"] = who.wait(deadline.PATIENCE)
+    facts["after"] = scene.cpus(box)
 
 
 main()

@@ -47,12 +47,12 @@ CHANGES = (
 
 def numbers(text: str) -> frozenset[int]:
     """The numbers of a list such as ``0-3,8``."""
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
         if first:
-            found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found)
+            cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)
 
 
 def online() -> frozenset[int]:
@@ -64,10 +64,10 @@ def seen() -> dict[str, Any]:
     """What the agent says; nothing while it is not up."""
     try:
         with urllib.request.urlopen("http://127.0.0.1:9316/api/v1/topology", timeout=5) as answer:
-            found = json.load(answer)
+            document = json.load(answer)
     except OSError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def sets() -> list[frozenset[int]]:
@@ -97,8 +97,8 @@ def until(agent: subprocess.Popen[bytes], done: Callable[[], bool]) -> float | N
 
 def settled() -> bool:
     """Both groups have all CPUs but the reserved one, and none that is gone."""
-    found, now = sets(), online()
-    return len(found) == 2 and all(one <= now and len(one) == len(now) - 1 for one in found)
+    pools, now = sets(), online()
+    return len(pools) == 2 and all(pool <= now and len(pool) == len(now) - 1 for pool in pools)
 
 
 def change(agent: subprocess.Popen[bytes], files: str, value: str) -> dict[str, object]:
@@ -109,12 +109,12 @@ def change(agent: subprocess.Popen[bytes], files: str, value: str) -> dict[str, 
     view = until(agent, lambda: numbers(str(seen().get("online", ""))) == now)
     pools = until(agent, settled)
     machine = seen()
-    placed = [one["cpu"] for one in machine.get("cpus", ()) if one["core"] is not None]
+    placed = [cpu["cpu"] for cpu in machine.get("cpus", ()) if cpu["core"] is not None]
     return {
         "online": sorted(now),
         "view_seconds": view,
         "sets_seconds": pools,
-        "sets": [sorted(one) for one in sets()],
+        "sets": [sorted(pool) for pool in sets()],
         "placed": placed,
         "smt": machine.get("smt"),
         "warnings": machine.get("warnings"),

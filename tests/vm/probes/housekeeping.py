@@ -41,11 +41,11 @@ def where() -> dict[str, str]:
         pathlib.Path("/proc/irq/default_smp_affinity"),
         pathlib.Path("/sys/devices/virtual/workqueue/cpumask"),
     ]
-    found = {}
+    values = {}
     for file in files:
         with contextlib.suppress(OSError):
-            found[str(file)] = file.read_text().strip()
-    return found
+            values[str(file)] = file.read_text().strip()
+    return values
 
 
 def until(true: Callable[[], bool]) -> bool:
@@ -79,9 +79,9 @@ def main() -> None:
         status = agent.wait(120)
         log.seek(0)
         text = log.read().decode()[-6000:]
-    said: dict[str, Any] = {"before": before, "meanwhile": meanwhile, "after": where()}
-    said |= {"cpus": cpus, "conditions": conditions}
-    print(json.dumps({**said, "settled": settled, "status": status, "log": text}))
+    facts: dict[str, Any] = {"before": before, "meanwhile": meanwhile, "after": where()}
+    facts |= {"cpus": cpus, "conditions": conditions}
+    print(json.dumps({**facts, "settled": settled, "status": status, "log": text}))
 
 
 if __name__ == "__main__":

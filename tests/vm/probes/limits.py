@@ -82,7 +82,7 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The list, and nothing else."""
-        body = json.dumps({"kind": "PodList", "items": [listed(one) for one in PODS]}).encode()
+        body = json.dumps({"kind": "PodList", "items": [listed(name) for name in PODS]}).encode()
         self.send_response(200 if self.path.startswith("/pods") else 404)
         self.send_header("content-length", str(len(body)))
         self.send_header("content-type", "application/json")
@@ -129,20 +129,20 @@ def start(client: cri.Client, name: str) -> None:
 
 def files() -> dict[str, dict[str, str]]:
     """What each container's scope and the group nested in it say."""
-    found: dict[str, dict[str, str]] = {}
+    values: dict[str, dict[str, str]] = {}
     for name, box in Kubelet.boxes.items():
         (scope,) = GROUPS.glob(f"kubepods.slice/**/{pod_slice(name)}/cri-containerd-{box}.scope")
         for what, group in ((f"{name} scope", scope), (name, scope / "container")):
-            found[what] = {one: (group / one).read_text().strip() for one in FILES}
-    return found
+            values[what] = {name: (group / name).read_text().strip() for name in FILES}
+    return values
 
 
 @contextlib.contextmanager
-def agent(one: runtime.Runtime) -> Iterator[subprocess.Popen[bytes]]:
+def agent(containerd: runtime.Runtime) -> Iterator[subprocess.Popen[bytes]]:
     """The agent as a process, connected."""
-    before = one.log.count('-koordlet\\" connected')
-    with playing.agent(WORK, CONFIG % one.nri_socket) as who:
-        deadline.until(lambda: one.log.count('-koordlet\\" connected') > before, "connected")
+    before = containerd.log.count('-koordlet\\" connected')
+    with playing.agent(WORK, CONFIG % containerd.nri_socket) as who:
+        deadline.until(lambda: containerd.log.count('-koordlet\\" connected') > before, "connected")
         yield who
 
 
@@ -167,28 +167,28 @@ def settled() -> dict[str, dict[str, str]]:
     return files()
 
 
-def play(one: runtime.Runtime, said: dict[str, Any]) -> None:
+def play(containerd: runtime.Runtime, facts: dict[str, Any]) -> None:
     """The agent comes, is killed, comes again, and goes."""
     for name in ("own", "web", "job"):
-        start(one.client, name)
+        start(containerd.client, name)
         Kubelet.known.add(name)
-    said["before"] = files()
-    with agent(one) as who:
+    facts["before"] = files()
+    with agent(containerd) as who:
         settled()
-        start(one.client, "late")
-        said["born"] = files()
+        start(containerd.client, "late")
+        facts["born"] = files()
         with contextlib.suppress(AssertionError):
             deadline.until(lambda: limited("late scope"), "a pass over it", seconds=60)
-        said["unlisted"] = files()
+        facts["unlisted"] = files()
         Kubelet.known.add("late")
-        said["under"] = settled()
+        facts["under"] = settled()
         who.kill()
         who.wait()
-    with agent(one) as who:
-        said["again"] = settled()
+    with agent(containerd) as who:
+        facts["again"] = settled()
         who.terminate()
-        said["status"] = who.wait(deadline.PATIENCE)
-    said["after"] = files()
+        facts["status"] = who.wait(deadline.PATIENCE)
+    facts["after"] = files()
 
 
 def main() -> None:
@@ -199,8 +199,8 @@ def main() -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 10255), Kubelet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     containerd = runtime.running(WORK / "containerd", nri=True, bare=True, systemd=True, oci="crun")
-    with containerd as one, playing.told(WORK) as said:
-        play(one, said)
+    with containerd as engine, playing.told(WORK) as facts:
+        play(engine, facts)
 
 
 main()

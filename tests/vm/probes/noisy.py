@@ -51,7 +51,7 @@ def limit() -> int | None:
         text = (PLACE / "BE" / "schemata").read_text()
     except OSError:
         return None
-    line = next((one.strip() for one in text.splitlines() if one.strip().startswith("MB:")), "")
+    line = next((row.strip() for row in text.splitlines() if row.strip().startswith("MB:")), "")
     return int(line.split(";")[0].rpartition("=")[2]) if line else None
 
 
@@ -89,28 +89,28 @@ def main() -> None:
         agent = subprocess.Popen([*words, "--state-dir", "/tmp/koordlet-state"], stderr=log)
     noisy: list[int] = []
     quiet: list[int] = []
-    said: dict[str, object] = {}
+    facts: dict[str, object] = {}
     if others == "true":
         watch(agent, noisy, lambda _: False, 60.0)
     else:
-        said["tightened"] = watch(agent, noisy, lambda seen: seen[-1:] == [10], 300.0)
+        facts["tightened"] = watch(agent, noisy, lambda seen: seen[-1:] == [10], 300.0)
         for child in children[1:]:
             child.kill()
             child.wait()
-        said["given back"] = watch(agent, quiet, lambda seen: len(seen) >= 4, 300.0)
+        facts["given back"] = watch(agent, quiet, lambda seen: len(seen) >= 4, 300.0)
     totals = sorted(PLACE.glob("**/mbm_total_bytes"))
-    said |= {
+    facts |= {
         "noisy": noisy,
         "quiet": quiet,
         "counters": {str(path.relative_to(PLACE)): path.read_text().strip() for path in totals},
     }
     agent.terminate()
-    said["status"] = agent.wait(120)
-    said["log"] = pathlib.Path("/tmp/agent.log").read_text()[-3000:]
+    facts["status"] = agent.wait(120)
+    facts["log"] = pathlib.Path("/tmp/agent.log").read_text()[-3000:]
     for child in children:
         child.kill()
         child.wait()
-    print(json.dumps(said))
+    print(json.dumps(facts))
 
 
 main()

@@ -25,12 +25,14 @@ def agent(work: pathlib.Path, config: str) -> Iterator[subprocess.Popen[bytes]]:
     path.write_text(config)
     words = [sys.executable, "-m", "koordlet", "run", "--config", str(path)]
     with (work / "agent.log").open("ab") as log:
-        one = subprocess.Popen([*words, "--state-dir", str(work / "state")], stderr=log, stdout=log)
+        process = subprocess.Popen(
+            [*words, "--state-dir", str(work / "state")], stderr=log, stdout=log
+        )
         try:
-            yield one
+            yield process
         finally:
-            one.kill()
-            one.wait()
+            process.kill()
+            process.wait()
 
 
 def allowed(group: pathlib.Path) -> str:
@@ -45,10 +47,10 @@ def allowed(group: pathlib.Path) -> str:
 @contextlib.contextmanager
 def told(work: pathlib.Path) -> Iterator[dict[str, Any]]:
     """What is put in here is printed as JSON at the end, however that comes, beside the log."""
-    said: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     try:
-        yield said
+        yield facts
     finally:
         log = work / "agent.log"
-        said["log"] = log.read_text()[-_TAIL:] if log.exists() else ""
-        print(json.dumps(said), flush=True)
+        facts["log"] = log.read_text()[-_TAIL:] if log.exists() else ""
+        print(json.dumps(facts), flush=True)

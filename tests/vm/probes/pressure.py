@@ -123,37 +123,37 @@ def available() -> int:
 def until(what: str, done: Callable[[], Any]) -> Any:
     """What it says, once that is something; the probe fails when it never is."""
     deadline = time.monotonic() + _PATIENCE
-    while not (found := done()):
+    while not (outcome := done()):
         if time.monotonic() > deadline:
-            said = pathlib.Path("/run/agent.err").read_text()[-3000:]
-            sys.exit(f"waited in vain for: {what}\n{said}")
+            errors = pathlib.Path("/run/agent.err").read_text()[-3000:]
+            sys.exit(f"waited in vain for: {what}\n{errors}")
         time.sleep(0.05)
     sys.stderr.write(f"{time.monotonic():.0f} s: {what}\n")
     sys.stderr.flush()
-    return found
+    return outcome
 
 
 def start(name: str, manner: str = "") -> subprocess.Popen[bytes]:
     """A workload in a group of its own."""
     group = _NODE / name
     group.mkdir()
-    one = subprocess.Popen(
+    worker = subprocess.Popen(
         [sys.executable, "-c", _WORKER, manner], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    (group / "cgroup.procs").write_text(str(one.pid))
-    assert one.stdout is not None
-    assert one.stdout.readline() == b"there\n"
-    return one
+    (group / "cgroup.procs").write_text(str(worker.pid))
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == b"there\n"
+    return worker
 
 
-def tell(one: subprocess.Popen[bytes], what: str, count: int, *, wait: bool = True) -> None:
+def tell(worker: subprocess.Popen[bytes], what: str, count: int, *, wait: bool = True) -> None:
     """Have it do something."""
-    assert one.stdin is not None
-    assert one.stdout is not None
-    one.stdin.write(f"{what} {count}\n".encode())
-    one.stdin.flush()
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(f"{what} {count}\n".encode())
+    worker.stdin.flush()
     if wait:
-        assert one.stdout.readline() == b"done\n"
+        assert worker.stdout.readline() == b"done\n"
 
 
 def must(*words: str) -> None:
@@ -178,8 +178,8 @@ def page() -> dict[str, Any]:
     """The newest plan of the agent; nothing while it does not answer."""
     try:
         with urllib.request.urlopen(_HTTP, timeout=30) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
+            parsed: dict[str, Any] = json.load(answer)
+            return parsed
     except OSError:
         return {}
 
@@ -191,7 +191,7 @@ def agent() -> Iterator[None]:
     config.write_text(configuration())
     words = ["--config", str(config), "--state-dir", "/run/state", "--http", "127.0.0.1:9316"]
     with pathlib.Path("/run/agent.err").open("wb") as err:
-        one = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "koordlet", "run", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -201,19 +201,19 @@ def agent() -> Iterator[None]:
         until("the first plan", page)
         yield
     finally:
-        one.terminate()
-        one.wait()
+        process.terminate()
+        process.wait()
 
 
 def audited(kind: str = "Evict") -> list[str]:
     """The last part of what the audit log says was done to, in order: who went."""
     lines = pathlib.Path("/run/state/audit.jsonl")
-    found = next((p for p in pathlib.Path("/run/state").rglob("audit.jsonl")), lines)
+    audit = next((p for p in pathlib.Path("/run/state").rglob("audit.jsonl")), lines)
     names = []
-    for line in found.read_text().splitlines() if found.exists() else []:
-        one = json.loads(line)
-        if one.get("kind") == kind and one.get("verdict") == "done":
-            names.append(str(one.get("target", "")).rpartition("/")[2])
+    for line in audit.read_text().splitlines() if audit.exists() else []:
+        entry = json.loads(line)
+        if entry.get("kind") == kind and entry.get("verdict") == "done":
+            names.append(str(entry.get("target", "")).rpartition("/")[2])
     return names
 
 
@@ -243,15 +243,16 @@ def stalls() -> dict[str, Any]:
         def held() -> bool:
             conditions = page().get("conditions", [])
             return any(
-                one["type"] == "CPUStalled" and one["status"] == "True" for one in conditions
+                condition["type"] == "CPUStalled" and condition["status"] == "True"
+                for condition in conditions
             )
 
         until("the condition CPUStalled", held)
     finally:
-        for name, one in loads.items():
+        for name, worker in loads.items():
             # Not SIGTERM: who is held up gets to it late.
             (_TOP / name / "cgroup.kill").write_text("1")
-            one.wait()
+            worker.wait()
         told.close()
     return {"condition": "CPUStalled", "rung": rung, "problems": told.problems}
 
@@ -274,7 +275,7 @@ def main() -> dict[str, Any]:
         tell(work["small"], "memory", 60)
         tell(work["polite"], "memory", 70)
         tell(work["deaf"], "memory", 60)
-        assert all(one.poll() is None for one in work.values())
+        assert all(process.poll() is None for process in work.values())
         tell(work["asked"], "memory", 90, wait=False)
         seen["deaf"] = until("the deaf one is killed", lambda: ended(work["deaf"]))
         seen["polite_then"] = work["polite"].poll()
@@ -294,9 +295,9 @@ def main() -> dict[str, Any]:
         seen["audited"] = until(
             "all are in the audit log", lambda: audited()[_GO - 1 :] and audited()
         )
-    for one in work.values():
-        one.kill()
-        one.wait()
+    for process in work.values():
+        process.kill()
+        process.wait()
     return seen
 
 
@@ -314,23 +315,23 @@ def cache() -> dict[str, Any]:
     tell(reader, "memory", 120)
     until("page cache is taken back", lambda: audited("Reclaim"))
     until("it is enough", lambda: not short("memory.available"))
-    said = {"given": audited("Reclaim"), "gone": audited(), "ended": reader.poll()}
+    reclaimed = {"given": audited("Reclaim"), "gone": audited(), "ended": reader.poll()}
     reader.kill()
     reader.wait()
     big.unlink()
-    return said
+    return reclaimed
 
 
-def ended(one: subprocess.Popen[bytes]) -> str:
+def ended(process: subprocess.Popen[bytes]) -> str:
     """How it ended; empty while it has not."""
-    code = one.poll()
+    code = process.poll()
     return "" if code is None else signal.Signals(-code).name if code < 0 else str(code)
 
 
 def short(signal_name: str) -> bool:
     """Whether the agent says that something is short, or does not answer."""
     signals = page().get("signals")
-    return not signals or any(one["name"] == signal_name and one["met"] for one in signals)
+    return not signals or any(entry["name"] == signal_name and entry["met"] for entry in signals)
 
 
 def unit(what: str) -> str:

@@ -65,7 +65,7 @@ class Kubelet(classes.Kubelet):
 
     def do_GET(self) -> None:  # noqa: N802 -- the name that the server calls
         """Every path is the list."""
-        items = [pod(one) for one in PODS]
+        items = [pod(name) for name in PODS]
         body = json.dumps({"kind": "PodList", "items": items}).encode()
         self.send_response(200 if self.path.startswith("/pods") else 404)
         self.send_header("content-length", str(len(body)))
@@ -83,35 +83,35 @@ def group(name: str, *, inner: bool = False) -> pathlib.Path:
 
 def files() -> list[pathlib.Path]:
     """Every file that counts here."""
-    found = [pathlib.Path(one) for one in SYSCTLS]
-    found += [classes.ROOT / one for one in ROOT_FILES]
+    paths = [pathlib.Path(sysctl) for sysctl in SYSCTLS]
+    paths += [classes.ROOT / name for name in ROOT_FILES]
     tier = classes.ROOT / "kubepods"
-    for one in (
+    for folder in (
         *(tier, tier / "burstable", tier / "besteffort"),
         *(group(name, inner=inner) for name in PODS for inner in (False, True)),
     ):
-        found += [one / f"memory.{name}" for name in ("min", "low", "high")]
-        found += [one / "io.max", one / "io.weight"]
-    return found
+        paths += [folder / f"memory.{name}" for name in ("min", "low", "high")]
+        paths += [folder / "io.max", folder / "io.weight"]
+    return paths
 
 
 def texts() -> dict[str, str]:
     """What they say; those that this kernel has."""
-    found = {}
-    for one in files():
+    values = {}
+    for file in files():
         with contextlib.suppress(OSError):
-            found[str(one)] = one.read_text().strip()
-    return found
+            values[str(file)] = file.read_text().strip()
+    return values
 
 
 def hand_down_io() -> None:
     """The controller of block devices, as far as the containers."""
-    for one in (
+    for folder in (
         classes.ROOT,
         *(classes.ROOT / "kubepods" / step for step in ("", "burstable", "besteffort")),
         *(group(name) for name in PODS),
     ):
-        (one / "cgroup.subtree_control").write_text("+io")
+        (folder / "cgroup.subtree_control").write_text("+io")
 
 
 def cache(name: str) -> int:
@@ -153,24 +153,24 @@ def main() -> None:
     def applied() -> bool:
         return texts()[high] != told["before"][high] and cache("job") <= 5 * MIB
 
-    one = agent()
+    first = agent()
     told["settled"] = classes.until(applied)
     told["meanwhile"] = texts()
     told["cache"].append(cache("job"))
     told["why"] = classes.document("/api/v1/pod?name=t/job")
-    os.kill(one.pid, signal.SIGKILL)
-    one.wait()
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
     # Somebody else's value, written while nobody watches: it stays in the end.
     weight = group("job") / "memory.low"
     weight.write_text(str(MIB))
-    one = agent()
+    second = agent()
     told["again"] = classes.until(lambda: classes.document("/api/v1/node").get("ready") is True)
     told["kept"] = texts()
-    one.terminate()
-    told["status"] = one.wait()
+    second.terminate()
+    told["status"] = second.wait()
     told["after"] = texts()
     log = pathlib.Path("/tmp/agent.log").read_text().splitlines()
-    told["log"] = [one for one in log if "page_cache" in one or '"level": "info"' not in one]
+    told["log"] = [line for line in log if "page_cache" in line or '"level": "info"' not in line]
     print(json.dumps(told))
 
 

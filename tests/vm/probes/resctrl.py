@@ -137,23 +137,23 @@ def shown(config: pathlib.Path) -> dict[str, str]:
 def troubled(expected: set[str]) -> dict[str, bool]:
     """What others do to the groups of a running agent, and whether it puts that right."""
     ours = (PLACE / "BE" / "schemata").read_text()
-    line = next(one for one in ours.splitlines() if one.strip()[:2] in ("L3", "L2", "MB"))
+    line = next(row for row in ours.splitlines() if row.strip()[:2] in ("L3", "L2", "MB"))
     (PLACE / "BE" / "schemata").write_text(unlimited(line) + "\n")
-    found = {"changed": (PLACE / "BE" / "schemata").read_text() != ours}
-    found["rewritten"] = until(lambda: (PLACE / "BE" / "schemata").read_text() == ours)
+    mended = {"changed": (PLACE / "BE" / "schemata").read_text() != ours}
+    mended["rewritten"] = until(lambda: (PLACE / "BE" / "schemata").read_text() == ours)
     (PLACE / "BE").rmdir()
-    found["made anew"] = until(lambda: (PLACE / "BE").is_dir() and settled(expected))
-    found["limited anew"] = until(lambda: (PLACE / "BE" / "schemata").read_text() == ours)
+    mended["made anew"] = until(lambda: (PLACE / "BE").is_dir() and settled(expected))
+    mended["limited anew"] = until(lambda: (PLACE / "BE" / "schemata").read_text() == ours)
     subprocess.run(["umount", str(PLACE)], check=True)
-    found["mounted anew"] = until(lambda: (PLACE / "BE").is_dir() and settled(expected))
-    return found
+    mended["mounted anew"] = until(lambda: (PLACE / "BE").is_dir() and settled(expected))
+    return mended
 
 
 def unlimited(line: str) -> str:
     """A line of schemata as the root group has it."""
     name, _, _ = line.partition(":")
     lines = (PLACE / "schemata").read_text().splitlines()
-    return next(one for one in lines if one.partition(":")[0] == name)
+    return next(line for line in lines if line.partition(":")[0] == name)
 
 
 def main() -> None:
@@ -167,10 +167,10 @@ def main() -> None:
     children = [start(name) for name in ("web", "api", "batch")]
     argv = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
     agent = subprocess.Popen([*argv, "--state-dir", str(STATE)], stderr=subprocess.PIPE)
-    found = until(lambda: settled(expected) and len(threads("batch")) > FORKS)
+    ready = until(lambda: settled(expected) and len(threads("batch")) > FORKS)
     time.sleep(3)
-    said = {
-        "settled": found and settled(expected),
+    facts = {
+        "settled": ready and settled(expected),
         "groups": groups(),
         "schemata": {g: (PLACE / g / "schemata").read_text() for g in groups()},
         "options": [
@@ -178,20 +178,20 @@ def main() -> None:
         ],
         "threads": len(threads("batch")),
     }
-    said["intruder"] = intruder()
-    said["counted"] = (
+    facts["intruder"] = intruder()
+    facts["counted"] = (
         sorted(p.name for p in (PLACE / "BE" / "mon_groups").iterdir())
         if (PLACE / "BE" / "mon_groups").is_dir()
         else []
     )
-    said["shown"] = shown(config) if "partitions" in sys.argv[3:] else {}
-    said["trouble"] = troubled(expected)
-    said["alive"] = agent.poll() is None
+    facts["shown"] = shown(config) if "partitions" in sys.argv[3:] else {}
+    facts["trouble"] = troubled(expected)
+    facts["alive"] = agent.poll() is None
     agent.terminate()
-    said["status"] = agent.wait(120)
+    facts["status"] = agent.wait(120)
     assert agent.stderr is not None
-    said["log"] = agent.stderr.read().decode()[-6000:]
-    said["mounted"] = "resctrl" in pathlib.Path("/proc/mounts").read_text()
+    facts["log"] = agent.stderr.read().decode()[-6000:]
+    facts["mounted"] = "resctrl" in pathlib.Path("/proc/mounts").read_text()
     for child in children:
         child.kill()
     for name in ("web", "api", "batch"):
@@ -200,7 +200,7 @@ def main() -> None:
                 os.kill(int(pid), 9)
             except ProcessLookupError:
                 continue
-    print(json.dumps(said))
+    print(json.dumps(facts))
 
 
 main()

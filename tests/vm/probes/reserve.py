@@ -71,8 +71,8 @@ def mask(group: str) -> str:
 
 def cache_group(pid: int) -> str:
     """The resctrl group of a process; empty for the root group."""
-    said = read(pathlib.Path(f"/proc/{pid}/cpu_resctrl_groups"))
-    return next((x[4:].strip("/") for x in said.splitlines() if x.startswith("res:")), "")
+    groups = read(pathlib.Path(f"/proc/{pid}/cpu_resctrl_groups"))
+    return next((x[4:].strip("/") for x in groups.splitlines() if x.startswith("res:")), "")
 
 
 def cpus(pid: int) -> str:
@@ -137,32 +137,32 @@ def main() -> None:
     words = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
     with LOG.open("wb") as log:
         agent = subprocess.Popen([*words, "--state-dir", str(STATE)], stderr=log)
-    said: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     try:
         until("the scheduler listens", (STATE / "run" / "scheduler.sock").exists)
         until("classes have their ways", lambda: mask("LS"))
-        said["before"] = seen()
+        facts["before"] = seen()
         for name, asked in ASKED.items():
             more = [word.format(job=children[2].pid) for word in asked]
             made = koordlet("reserve", name, "--node", "n1", *more)
-            said[f"reserve {name}"] = made.stderr
+            facts[f"reserve {name}"] = made.stderr
         for name in ASKED:
             until(f"{name} has what was reserved", held, name)
-        said["held"] = seen()
+        facts["held"] = seen()
         for name in ASKED:
             koordlet("delete", "reservation", name)
         for name in ASKED:
             until(f"{name} has nothing of its own", free, name)
-        said["deleted"] = seen()
+        facts["deleted"] = seen()
         agent.terminate()
-        said["status"] = agent.wait(PATIENCE)
-        said["stopped"] = {path: read(GROUPS / path / "memory.min") for path in WHERE.values()}
+        facts["status"] = agent.wait(PATIENCE)
+        facts["stopped"] = {path: read(GROUPS / path / "memory.min") for path in WHERE.values()}
     finally:
         agent.kill()
-        for one in children:
-            one.kill()
-    said["log"] = LOG.read_text()[-4000:]
-    print(json.dumps(said))
+        for child in children:
+            child.kill()
+    facts["log"] = LOG.read_text()[-4000:]
+    print(json.dumps(facts))
 
 
 main()

@@ -57,8 +57,8 @@ def parsed(text: str) -> str:
 class Scene:
     """A runtime and its pods."""
 
-    def __init__(self, one: runtime.Runtime) -> None:
-        self.runtime = one
+    def __init__(self, containerd: runtime.Runtime) -> None:
+        self.runtime = containerd
 
     def pod(self, kind: str) -> cri.Sandbox:
         """A pod of a class, where a kubelet puts it."""
@@ -83,14 +83,14 @@ class Scene:
     def pid(self, pod: cri.Sandbox, box: str) -> int:
         """The process of a container that stays."""
         tier = pathlib.Path("/sys/fs/cgroup")
-        found = next(tier.glob(f"**/pod{pod.uid}/**/{box}*/cgroup.procs"))
-        return int(found.read_text().split()[0])
+        procs = next(tier.glob(f"**/pod{pod.uid}/**/{box}*/cgroup.procs"))
+        return int(procs.read_text().split()[0])
 
     def told(self, box: str) -> dict[str, object] | None:
         """What runc was told of resource control."""
         bundle = next(WORK.glob(f"containerd/state/*task/k8s.io/{box}/config.json"))
-        found: dict[str, object] | None = json.loads(bundle.read_text())["linux"].get("intelRdt")
-        return found
+        schema: dict[str, object] | None = json.loads(bundle.read_text())["linux"].get("intelRdt")
+        return schema
 
 
 @contextlib.contextmanager
@@ -100,12 +100,12 @@ def agent(socket: pathlib.Path) -> Iterator[subprocess.Popen[bytes]]:
     config.write_text(CONFIG % {"socket": socket})
     words = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
     with (WORK / "agent.log").open("wb") as log:
-        one = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log)
+        process = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log)
         try:
-            yield one
+            yield process
         finally:
-            one.kill()
-            one.wait()
+            process.kill()
+            process.wait()
 
 
 def main() -> None:
@@ -113,38 +113,40 @@ def main() -> None:
     WORK.mkdir()
     # A sandbox gets a copy of it.
     pathlib.Path("/etc/resolv.conf").touch()
-    said: dict[str, object] = {}
+    facts: dict[str, object] = {}
     with (
-        runtime.running(WORK / "containerd", nri=True, bare=True) as one,
-        agent(one.nri_socket) as who,
+        runtime.running(WORK / "containerd", nri=True, bare=True) as containerd,
+        agent(containerd.nri_socket) as who,
     ):
-        scene = Scene(one)
+        scene = Scene(containerd)
         try:
-            deadline.until(lambda: '-koordlet\\" connected' in one.log, "the agent is connected")
+            deadline.until(
+                lambda: '-koordlet\\" connected' in containerd.log, "the agent is connected"
+            )
             deadline.until((PLACE / "info").is_dir, "resctrl is mounted")
-            pids = play(scene, said)
+            pids = play(scene, facts)
             who.terminate()
-            said["status"] = who.wait(deadline.PATIENCE)
-            said["after"] = {kind: group_of(pid) for kind, pid in pids.items()}
-            said["mounted"] = "resctrl" in pathlib.Path("/proc/mounts").read_text()
+            facts["status"] = who.wait(deadline.PATIENCE)
+            facts["after"] = {kind: group_of(pid) for kind, pid in pids.items()}
+            facts["mounted"] = "resctrl" in pathlib.Path("/proc/mounts").read_text()
         finally:
-            said["log"] = (WORK / "agent.log").read_text()[-6000:]
-            said["runtime"] = one.log[-3000:]
-            print(json.dumps(said), flush=True)
+            facts["log"] = (WORK / "agent.log").read_text()[-6000:]
+            facts["runtime"] = containerd.log[-3000:]
+            print(json.dumps(facts), flush=True)
 
 
-def play(scene: Scene, said: dict[str, object]) -> dict[str, int]:
+def play(scene: Scene, facts: dict[str, object]) -> dict[str, int]:
     """Pods of two classes: their first acts, what the runtime was told, an update."""
     client = scene.runtime.client
     pods = {kind: scene.pod(kind) for kind in KINDS}
-    boxes = {kind: client.run(one, "main", ASK) for kind, one in pods.items()}
-    said["first"] = {kind: scene.first(one) for kind, one in pods.items()}
-    said["told"] = {kind: scene.told(box) for kind, box in boxes.items()}
+    boxes = {kind: client.run(pod, "main", ASK) for kind, pod in pods.items()}
+    facts["first"] = {kind: scene.first(pod) for kind, pod in pods.items()}
+    facts["told"] = {kind: scene.told(box) for kind, box in boxes.items()}
     pids = {kind: scene.pid(pods[kind], box) for kind, box in boxes.items()}
     for box in boxes.values():
         client.update(box, {3: 512})
-    said["updated"] = {kind: group_of(pid) for kind, pid in pids.items()}
-    said["groups"] = groups()
+    facts["updated"] = {kind: group_of(pid) for kind, pid in pids.items()}
+    facts["groups"] = groups()
     return pids
 
 

@@ -51,11 +51,11 @@ def start() -> dict[str, object]:
 
 def exposure() -> dict[str, object]:
     """What systemd-analyze says of both units, as they run here."""
-    found: dict[str, object] = {}
+    scores: dict[str, object] = {}
     for unit in (service.AGENT, service.HELPER):
         last = service.sh("systemd-analyze", "security", "--no-pager", unit).stdout.splitlines()[-1]
-        found[unit] = float(last.partition(": ")[2].split()[0])
-    return found
+        scores[unit] = float(last.partition(": ")[2].split()[0])
+    return scores
 
 
 def killed() -> dict[str, object]:
@@ -131,7 +131,7 @@ def beyond(*lines: str) -> dict[str, object]:
     )
     service.CONFIG.write_text(config.replace("web, qos: LS,", "web, qos: LSR,") + more)
     folders = [
-        pathlib.Path("/run/systemd/system", f"{one}.d") for one in (service.AGENT, service.HELPER)
+        pathlib.Path("/run/systemd/system", f"{unit}.d") for unit in (service.AGENT, service.HELPER)
     ]
     for folder in folders:
         folder.mkdir(exist_ok=True)
@@ -244,10 +244,10 @@ def broken_file() -> dict[str, object]:
     with service.watching() as seen:
         os.kill(pid, signal.SIGKILL)
         service.wait("another agent", service.came_back(pid))
-    found = {"seen": seen, "status": service.state().agent["StatusText"], **service.facts()}
+    facts = {"seen": seen, "status": service.state().agent["StatusText"], **service.facts()}
     service.configure()
     service.wait("the file is mended", lambda now: "in force" not in now.agent["StatusText"])
-    return found
+    return facts
 
 
 def _switched(broke: Callable[[], object], mend: Callable[[], object]) -> dict[str, object]:
@@ -324,11 +324,11 @@ def stopped_slice() -> dict[str, object]:
     service.begin()
     service.wait("the slice's limit", lambda _: service.read(file) == "1")
     stopped = service.sh("systemctl", "stop", service.AGENT).returncode
-    found = {"before": before, "after": service.read(file), "status": stopped, **service.facts()}
+    facts = {"before": before, "after": service.read(file), "status": stopped, **service.facts()}
     service.sh("systemctl", "stop", "job.service", "jobs.slice")
     service.configure()
     service.begin()
-    return found
+    return facts
 
 
 def stopped_while_away() -> dict[str, object]:
@@ -339,9 +339,9 @@ def stopped_while_away() -> dict[str, object]:
     service.wait(
         "the long pause", lambda now: now.agent["SubState"] == "auto-restart" and now.waits
     )
-    found = _stop()
+    facts = _stop()
     service.tune()
-    return found
+    return facts
 
 
 def stopped_while_waiting() -> dict[str, object]:
@@ -355,9 +355,9 @@ def stopped_while_waiting() -> dict[str, object]:
 def stopped() -> dict[str, object]:
     """A final stop, and an explicit restore after it."""
     service.begin()
-    found = _stop()
+    facts = _stop()
     again = service.sh("/opt/koordlet/bin/koordlet", "restore")
-    return {**found, "again": again.stdout + again.stderr}
+    return {**facts, "again": again.stdout + again.stderr}
 
 
 def _stop() -> dict[str, object]:

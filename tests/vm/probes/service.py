@@ -108,10 +108,10 @@ def state() -> State:
     """Both units in one question: in emulation a process is dear."""
     names = "ActiveState,SubState,Result,NRestarts,MainPID,StatusText"
     text = sh("systemctl", "show", "-p", names, AGENT, HELPER).stdout
-    one, other = (
+    agent, helper = (
         dict(line.split("=", 1) for line in part.split("\n")) for part in text.strip().split("\n\n")
     )
-    return State(one, other)
+    return State(agent, helper)
 
 
 def wait(what: str, done: Callable[[State], object], seconds: float = PATIENCE) -> State:
@@ -132,12 +132,12 @@ def came_back(pid: int) -> Callable[[State], bool]:
 
 def shown() -> dict[str, list[str | None]]:
     """Of both units: what systemd shows as their CPUs, what the kernel's file says."""
-    found: dict[str, list[str | None]] = {}
+    sets: dict[str, list[str | None]] = {}
     for name in ("web", "plain"):
         unit = f"{name}.service"
         text = sh("systemctl", "show", "-p", "AllowedCPUs", "--value", unit).stdout.strip()
-        found[name] = [text, read(CGROUPS / "system.slice" / unit / "cpuset.cpus")]
-    return found
+        sets[name] = [text, read(CGROUPS / "system.slice" / unit / "cpuset.cpus")]
+    return sets
 
 
 #: Longer than the agent waits before it asks a silent systemd again.
@@ -150,10 +150,10 @@ def settled(wanted: dict[str, list[str | None]]) -> dict[str, list[str | None]]:
     A systemd that is slow to answer, as in emulation, is asked again after a while.
     """
     began = time.monotonic()
-    while (found := shown()) != wanted and time.monotonic() < began + _SETTLE:
+    while (sets := shown()) != wanted and time.monotonic() < began + _SETTLE:
         time.sleep(1)
-    print(f"after {time.monotonic() - began:.0f} s: {found}", file=sys.stderr, flush=True)
-    return found
+    print(f"after {time.monotonic() - began:.0f} s: {sets}", file=sys.stderr, flush=True)
+    return sets
 
 
 def work() -> None:
@@ -227,18 +227,18 @@ def watching() -> Iterator[list[str | None]]:
 
 def control_files() -> dict[str, str]:
     """Every file of every group that can be written and read, without what lives by itself."""
-    found = {}
+    files = {}
     for folder, _, names in os.walk(CGROUPS):
         if "koordlet" in folder or "vm-agent" in folder:
             continue
-        found[folder] = "group"
+        files[folder] = "group"
         for name in names:
             path = pathlib.Path(folder, name)
             # Newer kernels let a peak be written, which begins it anew.
             moving = name.endswith((".procs", ".threads", ".pressure", ".peak"))
             if path.stat().st_mode & 0o200 and not moving and (text := read(path)) is not None:
-                found[str(path)] = text
-    return found
+                files[str(path)] = text
+    return files
 
 
 def configure(reserved: str = "0", extra: str = "") -> None:

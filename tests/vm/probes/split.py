@@ -49,13 +49,13 @@ def sets() -> dict[str, str | None]:
 
 def affinity(pids: dict[str, int]) -> dict[str, str]:
     """Workload to the CPUs that its process may use."""
-    found = {}
+    cpus = {}
     for name, pid in pids.items():
         out = subprocess.run(
             ["taskset", "-cp", str(pid)], capture_output=True, text=True, check=True
         )
-        found[name] = out.stdout.rpartition(":")[2].strip()
-    return found
+        cpus[name] = out.stdout.rpartition(":")[2].strip()
+    return cpus
 
 
 def moment(pids: dict[str, int]) -> dict[str, object]:
@@ -87,18 +87,18 @@ def main() -> None:
         pids[name] = child.pid
     config = pathlib.Path("/tmp/koordlet.yaml")
     config.write_text(_CONFIG)
-    said: dict[str, object] = {"before": moment(pids)}
+    facts: dict[str, object] = {"before": moment(pids)}
     words = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
     with pathlib.Path("/tmp/log").open("w+b") as log:
         agent = subprocess.Popen([*words, "--state-dir", "/tmp/koordlet-state"], stderr=log)
-        said["settled"] = until(lambda: sets() == dict.fromkeys(_NAMES, "1"))
-        said["counted"] = until(lambda: used().keys() == set(_NAMES))
-        said["meanwhile"] = moment(pids)
+        facts["settled"] = until(lambda: sets() == dict.fromkeys(_NAMES, "1"))
+        facts["counted"] = until(lambda: used().keys() == set(_NAMES))
+        facts["meanwhile"] = moment(pids)
         agent.terminate()
-        said["status"] = agent.wait(120)
+        facts["status"] = agent.wait(120)
         log.seek(0)
-        said["log"] = log.read().decode()[-8000:]
-    print(json.dumps({**said, "after": moment(pids)}))
+        facts["log"] = log.read().decode()[-8000:]
+    print(json.dumps({**facts, "after": moment(pids)}))
 
 
 if __name__ == "__main__":

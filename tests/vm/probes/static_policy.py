@@ -45,9 +45,9 @@ CPUS = 6
 class Scene:
     """A runtime, and pods of a kubelet."""
 
-    def __init__(self, one: runtime.Runtime) -> None:
-        self.client = one.client
-        self.runtime = one
+    def __init__(self, containerd: runtime.Runtime) -> None:
+        self.client = containerd.client
+        self.runtime = containerd
         self.boxes: dict[str, str] = {}
 
     def pod(self, tier: str, uid: str) -> cri.Sandbox:
@@ -62,15 +62,15 @@ class Scene:
 
         def said() -> str:
             text = path.read_text() if path.exists() else ""
-            found = re.search(r"Cpus_allowed_list:\s*(\S+)\n", text)
-            return found[1] if found is not None else ""
+            allowed = re.search(r"Cpus_allowed_list:\s*(\S+)\n", text)
+            return allowed[1] if allowed is not None else ""
 
         return deadline.until(said, f"{name} has printed")
 
     def cpus(self, name: str) -> str:
         """The set in effect."""
-        found = next(GROUPS.glob(f"kubepods*/**/*{self.boxes[name]}*/cpuset.cpus.effective"))
-        return found.read_text().strip()
+        file = next(GROUPS.glob(f"kubepods*/**/*{self.boxes[name]}*/cpuset.cpus.effective"))
+        return file.read_text().strip()
 
 
 def checkpoint(entries: Mapping[str, Mapping[str, str]]) -> pathlib.Path:
@@ -94,30 +94,30 @@ def agent(scene: Scene, kubelet: pathlib.Path) -> Iterator[subprocess.Popen[byte
     config.write_text(CONFIG % (scene.runtime.nri_socket, kubelet))
     words = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
     with (WORK / "agent.log").open("ab") as log:
-        one = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log)
+        process = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log)
         try:
             deadline.until(
                 lambda: '-koordlet\\" connected' in scene.runtime.log, "the agent is connected"
             )
-            yield one
+            yield process
         finally:
-            one.kill()
-            one.wait()
+            process.kill()
+            process.wait()
 
 
-def play(scene: Scene, said: dict[str, Any]) -> None:
+def play(scene: Scene, facts: dict[str, Any]) -> None:
     """First acts, the kubelet's reconciliation, the end."""
     own, plain = str(uuid.uuid4()), str(uuid.uuid4())
     folder = checkpoint({own: {"own": HELD}})
     with agent(scene, folder) as who:
-        said["own"] = scene.start("own", scene.pod("", own), HELD)
-        said["plain"] = scene.start("plain", scene.pod("burstable", plain), DEFAULT)
+        facts["own"] = scene.start("own", scene.pod("", own), HELD)
+        facts["plain"] = scene.start("plain", scene.pod("burstable", plain), DEFAULT)
         scene.client.update(scene.boxes["plain"], {CPUS: DEFAULT})
         scene.client.update(scene.boxes["own"], {CPUS: HELD})
-        said["updated"] = [scene.cpus(name) for name in ("own", "plain")]
+        facts["updated"] = [scene.cpus(name) for name in ("own", "plain")]
         who.terminate()
-        said["status"] = who.wait(deadline.PATIENCE)
-    said["after"] = [scene.cpus(name) for name in ("own", "plain")]
+        facts["status"] = who.wait(deadline.PATIENCE)
+    facts["after"] = [scene.cpus(name) for name in ("own", "plain")]
 
 
 def main() -> None:
@@ -125,13 +125,13 @@ def main() -> None:
     WORK.mkdir(parents=True)
     # A sandbox gets a copy of it.
     pathlib.Path("/etc/resolv.conf").touch()
-    said: dict[str, Any] = {}
-    with runtime.running(WORK / "containerd", nri=True, bare=True, systemd=False) as one:
+    facts: dict[str, Any] = {}
+    with runtime.running(WORK / "containerd", nri=True, bare=True, systemd=False) as containerd:
         try:
-            play(Scene(one), said)
+            play(Scene(containerd), facts)
         finally:
-            said["log"] = (WORK / "agent.log").read_text()[-6000:]
-            print(json.dumps(said), flush=True)
+            facts["log"] = (WORK / "agent.log").read_text()[-6000:]
+            print(json.dumps(facts), flush=True)
 
 
 main()

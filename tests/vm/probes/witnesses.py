@@ -33,7 +33,10 @@ def ranges(cpus: Iterable[int]) -> str:
 
 def groups(sets: Iterable[Iterable[int]]) -> list[str]:
     """Groups in the order of their lowest CPU."""
-    return [ranges(one) for one in sorted((sorted(one) for one in sets), key=lambda one: one[0])]
+    return [
+        ranges(members)
+        for members in sorted((sorted(cpus) for cpus in sets), key=lambda members: members[0])
+    ]
 
 
 def lscpu() -> dict[str, object]:
@@ -76,16 +79,16 @@ def lstopo() -> dict[str, object]:
     caches: dict[str, int] = {}
     l3: list[list[int]] = []
     memory: dict[str, int] = {}
-    for one in top.iter("object"):
-        kind = re.match(r"L(\d)(i?)Cache", one.get("type", ""))
+    for element in top.iter("object"):
+        kind = re.match(r"L(\d)(i?)Cache", element.get("type", ""))
         if kind:
-            word = {"0": "Unified", "1": "Data", "2": "Instruction"}[one.get("cache_type", "")]
+            word = {"0": "Unified", "1": "Data", "2": "Instruction"}[element.get("cache_type", "")]
             name = f"{kind[1]} {word}"
             caches[name] = caches.get(name, 0) + 1
             if kind[1] == "3":
-                l3.append(bitmap(one.get("cpuset", "")))
-        if one.get("type") == "NUMANode":
-            memory[one.get("os_index", "")] = int(one.get("local_memory", "0"))
+                l3.append(bitmap(element.get("cpuset", "")))
+        if element.get("type") == "NUMANode":
+            memory[element.get("os_index", "")] = int(element.get("local_memory", "0"))
     return {"caches": dict(sorted(caches.items())), "l3": groups(l3), "memory": memory}
 
 
@@ -97,8 +100,8 @@ def numactl() -> dict[str, list[int]]:
 
 def answer() -> Mapping[str, object]:
     """All of it."""
-    said, drawn = lscpu(), lstopo()
-    by_node, memory = said.pop("by_node"), drawn.pop("memory")
+    facts, drawn = lscpu(), lstopo()
+    by_node, memory = facts.pop("by_node"), drawn.pop("memory")
     assert isinstance(by_node, dict)
     assert isinstance(memory, dict)
     nodes = {
@@ -110,7 +113,7 @@ def answer() -> Mapping[str, object]:
         for node, row in numactl().items()
     }
     with_memory = ranges(int(node) for node, amount in memory.items() if amount)
-    return {**said, **drawn, "nodes": nodes, "memory_nodes": with_memory, "warnings": 0}
+    return {**facts, **drawn, "nodes": nodes, "memory_nodes": with_memory, "warnings": 0}
 
 
 if __name__ == "__main__":
