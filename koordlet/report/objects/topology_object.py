@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from koordlet.model import kubelet, ledger, resources, snapshot, topology
+from koordlet.model import kubelet, ledger, quantity_text, resources, snapshot, topology
 from koordlet.report import documents, view
 from koordlet.report.objects import fingerprint
 
@@ -42,7 +42,6 @@ _POLICIES = {
     "restricted": "Restricted",
     "best-effort": "BestEffort",
 }
-_PAGES = {"2048kB": "hugepages-2Mi", "1048576kB": "hugepages-1Gi", "64kB": "hugepages-64Ki"}
 
 
 class AvailableView(enum.Enum):
@@ -109,10 +108,10 @@ def _resources(
     cpus = node.cpus & seen.topology.online
     reserved = book.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) & cpus
     held = (book.held(ledger.Owner.LSE, ledger.Owner.LSR) & cpus) - reserved
+    sizes_of_pages = {size: int(size.removesuffix("kB")) << 10 for size in node.hugepages}
     pages = {
-        _PAGES[size]: int(size.removesuffix("kB")) * 1024 * pool.total
-        for size, pool in node.hugepages.items()
-        if size in _PAGES
+        f"hugepages-{quantity_text.binary(each)}": each * node.hugepages[size].total
+        for size, each in sizes_of_pages.items()
     }
     memory = max(0, (node.memory_bytes or 0) - sum(pages.values()))
     capacity = {resources.CPU: len(cpus) * 1000, resources.MEMORY: memory, **pages}
