@@ -105,7 +105,7 @@ def _resources(
     now: view.ReportView, node: topology.Node, how: AvailableView
 ) -> list[dict[str, str]]:
     seen, book = now.snapshot, now.plan.ledger
-    cpus = node.cpus & seen.topology.online
+    cpus = node.cpus & seen.allowed
     reserved = book.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) & cpus
     held = (book.held(ledger.Owner.LSE, ledger.Owner.LSR) & cpus) - reserved
     sizes_of_pages = {size: int(size.removesuffix("kB")) << 10 for size in node.hugepages}
@@ -192,7 +192,7 @@ def _fingerprint(seen: snapshot.Snapshot) -> str:
 def _annotations(now: view.ReportView) -> dict[str, str]:
     seen, book = now.snapshot, now.plan.ledger
     values: dict[str, Any] = {
-        CPU_TOPOLOGY: {"detail": _detail(seen.topology)},
+        CPU_TOPOLOGY: {"detail": _detail(seen)},
         LS_POOLS: _pools(book, "LS"),
         BE_POOLS: _pools(book, "BE"),
         POD_ALLOCS: _allocs(seen, book) or None,
@@ -209,12 +209,13 @@ def _annotations(now: view.ReportView) -> dict[str, str]:
     return {**texts, fingerprint.ANNOTATION: _fingerprint(seen)}
 
 
-def _detail(machine: topology.Topology) -> list[dict[str, int]]:
-    """Only CPUs that are online and placed: the peer's scheduler would give away any other."""
+def _detail(seen: snapshot.Snapshot) -> list[dict[str, int]]:
+    """Only CPUs that are placed and can be had: the peer's scheduler would give away any other."""
+    allowed = seen.allowed
     return [
         {"id": cpu.cpu, "core": cpu.core, "socket": cpu.socket, "node": cpu.node or 0}
-        for cpu in sorted(machine.cpus, key=lambda cpu: cpu.cpu)
-        if cpu.online and cpu.core is not None and cpu.socket is not None
+        for cpu in sorted(seen.topology.cpus, key=lambda cpu: cpu.cpu)
+        if cpu.cpu in allowed and cpu.core is not None and cpu.socket is not None
     ]
 
 
