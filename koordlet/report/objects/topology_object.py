@@ -42,6 +42,8 @@ _POLICIES = {
     "restricted": "Restricted",
     "best-effort": "BestEffort",
 }
+#: The level of the cache whose ways the peer's scheduler is told of.
+_L3 = 3
 
 
 class AvailableView(enum.Enum):
@@ -247,7 +249,7 @@ def _basic(seen: snapshot.Snapshot) -> dict[str, Any]:
         "cpuModel": machine.model_name or "",
         "hyperThreadEnabled": machine.smt == "on",
         "turboEnabled": False,
-        "catL3CbmMask": next((f"{cache.mask:x}" for cache in caches), ""),
+        "catL3CbmMask": next((f"{cache.mask:x}" for cache in caches if cache.level == _L3), ""),
         "vendorID": machine.vendor or "",
     }
 

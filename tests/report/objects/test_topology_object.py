@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import best_effort, cpuset, kubelet, ledger, resources
+from koordlet.model import best_effort, cpuset, kubelet, ledger, resctrl, resources
 from koordlet.model import topology as machines
 from koordlet.report import view
 from koordlet.report.crds import definitions, topology
@@ -96,6 +96,23 @@ def test_pages_of_every_size_have_the_name_that_the_kubelet_gives_them(
 
     assert resource(body, 0, name)["capacity"] == str(bytes_of_page)
     assert resource(body, 0, "memory")["capacity"] == str((32 << 30) - bytes_of_page)
+
+
+@pytest.mark.parametrize(("names", "mask"), [(("L2", "L3"), "fff"), (("L2",), "")])
+def test_the_mask_is_that_of_the_l3(names: tuple[str, ...], mask: str) -> None:
+    """The kernel lists an L2 that can be controlled first."""
+    masks = {"L2": 0xFF, "L3": 0xFFF}
+    hardware = resctrl.Hardware(
+        caches=tuple(resctrl.Cache(name=name, mask=masks[name]) for name in names)
+    )
+    base = node_view()
+    seen = dataclasses.replace(
+        base.snapshot, resctrl=resctrl.Resctrl(mount="/r", hardware=hardware)
+    )
+    body = topology_object.render(dataclasses.replace(base, snapshot=seen))
+    info = json.loads(body["metadata"]["annotations"]["node.koordinator.sh/cpu-basic-info"])
+
+    assert info["catL3CbmMask"] == mask
 
 
 def test_the_peers_view() -> None:
