@@ -36,6 +36,12 @@ _MEANING = {
     errno.EIO: "the kernel took only part of the value",
     errno.ETIMEDOUT: "no answer in time",
 }
+#: … of a set, where that is something else: v1 keeps exclusive siblings apart (validate_change,
+#: kernel/cgroup/cpuset.c), v2 gives way and takes the partition of a sibling apart.
+_OF_SETS = {
+    errno.EINVAL: "a CPU of it is offline, a NUMA node of it has no memory, or a sibling cgroup has"
+    " it alone (cpuset.cpu_exclusive, cpuset.mem_exclusive)",
+}
 #: … and of a call about cookies of core scheduling.
 _OF_CORES = {
     errno.ENODEV: "no core has two threads that are online now",
@@ -48,7 +54,10 @@ def explain(number: int | None, wanted: action.Action) -> str:
     """Explain a refusal in a sentence."""
     if isinstance(wanted, action.ShareCore) and number in _OF_CORES:
         return _OF_CORES[number]
-    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {kinds.value(wanted)!r})"
+    row = knob.TABLE.get(wanted.knob) if isinstance(wanted, action.WriteFile) else None
+    of_sets = _OF_SETS if row is not None and row.shape is knob.Shape.SUBSET else {}
+    meaning = of_sets.get(number or 0) or _MEANING.get(number or 0, "refused by the kernel")
+    return f"{meaning} (wanted {kinds.value(wanted)!r})"
 
 
 def is_over(
