@@ -104,7 +104,7 @@ _BANDS = {
 }
 
 
-class Part(NamedTuple):
+class ZonePart(NamedTuple):
     """What one NUMA node has of a resource, and what all have, in any unit."""
 
     own: int = 1
@@ -115,7 +115,7 @@ class Part(NamedTuple):
         return -(-amount * self.own // self.whole)
 
 
-def parts(machine: topology.Topology, name: str) -> dict[int, Part]:
+def parts(machine: topology.Topology, name: str) -> dict[int, ZonePart]:
     """The part of each NUMA node; even ones where nobody knows what they have."""
     if name == resources.CPU:
         own = {
@@ -125,11 +125,11 @@ def parts(machine: topology.Topology, name: str) -> dict[int, Part]:
         own = {node.node: node.memory_bytes or 0 for node in machine.nodes}
     whole = sum(own.values())
     if not whole:
-        return dict.fromkeys(own, Part(1, len(own)))
-    return {node: Part(amount, whole) for node, amount in own.items()}
+        return dict.fromkeys(own, ZonePart(1, len(own)))
+    return {node: ZonePart(amount, whole) for node, amount in own.items()}
 
 
-def share(pod: pods.Pod, name: str, node: int, part: Part) -> float:
+def share(pod: pods.Pod, name: str, node: int, part: ZonePart) -> float:
     """The part of a workload that is on a NUMA node."""
     amounts = {share.node: share.resources.get(name, 0) for share in pod.wishes.shares}
     total = sum(amounts.values())

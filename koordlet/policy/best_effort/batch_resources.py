@@ -279,10 +279,10 @@ class Seen:
     workloads: tuple[tuple[pods.Pod, int | None], ...]
 
     def sums(
-        self, zone: int | None = None, of_zone: batch_formulas.Part | None = None
+        self, zone: int | None = None, of_zone: batch_formulas.ZonePart | None = None
     ) -> batch_formulas.Sums:
         """Sums of the node, or of one of its NUMA nodes."""
-        whole = of_zone or batch_formulas.Part()
+        whole = of_zone or batch_formulas.ZonePart()
         used = requested = either = prod = 0
         for pod, measured_use in self.workloads:
             part = 1.0 if zone is None else batch_formulas.share(pod, self.name, zone, whole)

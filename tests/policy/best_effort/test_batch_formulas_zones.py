@@ -29,7 +29,7 @@ def test_a_workload_counts_where_it_was_placed() -> None:
     """In proportion of what it was given; without a place evenly."""
     workload = placed(node.LS, n0=1000, n1=3000)
 
-    half = policy.Part(1, 2)
+    half = policy.ZonePart(1, 2)
     assert [policy.share(workload, "cpu", zone, half) for zone in (0, 1)] == [0.25, 0.75]
     assert [policy.share(node.LS, "cpu", zone, half) for zone in (0, 1)] == [0.5, 0.5]
     # Memory was not placed.
