@@ -179,8 +179,9 @@ def _move(host: root.HostRoot, wanted: action.MoveTasks) -> Effect:
 
 
 def _reclaim(host: root.HostRoot, wanted: action.Reclaim) -> Effect:
+    how = b" swappiness=0" if wanted.cache_only else b""
     try:
-        host.write(host.at(wanted.target), b"%d\n" % wanted.amount_bytes)
+        host.write(host.at(wanted.target), b"%d%s\n" % (wanted.amount_bytes, how))
     except OSError as error:
         if error.errno != errno.EAGAIN:
             raise

@@ -28,8 +28,8 @@ if typing.TYPE_CHECKING:
 
 #: Files that are read at each look although nothing was told of them.
 AT_ONCE = 8
-#: Enough for any cpuset list or number.
-_SIZE = 4096
+#: Enough for any number, and for the list of every second of 8 192 CPUs.
+_SIZE = 1 << 15
 
 
 class _File:

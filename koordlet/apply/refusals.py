@@ -36,19 +36,35 @@ _MEANING = {
     errno.EIO: "the kernel took only part of the value",
     errno.ETIMEDOUT: "no answer in time",
 }
+#: … of a set, where that is something else: v1 keeps exclusive siblings apart (validate_change,
+#: kernel/cgroup/cpuset.c), v2 gives way and takes the partition of a sibling apart.
+_OF_SETS = {
+    errno.EINVAL: "a CPU of it is offline, a NUMA node of it has no memory, or a sibling cgroup has"
+    " it alone (cpuset.cpu_exclusive, cpuset.mem_exclusive)",
+}
 #: … and of a call about cookies of core scheduling.
 _OF_CORES = {
     errno.ENODEV: "no core has two threads that are online now",
     errno.ESRCH: "the process that had the cookie ended",
     errno.EAGAIN: "processes were forked faster than their cookie could be taken",
 }
+#: … and of reclaiming beside swap (mm/vmscan.c and memcontrol.c, memory_reclaim).
+_NO_CACHE_ALONE = (
+    "this kernel cannot reclaim page cache alone (swappiness= of memory.reclaim), and with swap it"
+    " would take other memory: nothing is reclaimed; use a newer kernel, or switch swap off"
+)
 
 
 def explain(number: int | None, wanted: action.Action) -> str:
     """Explain a refusal in a sentence."""
     if isinstance(wanted, action.ShareCore) and number in _OF_CORES:
         return _OF_CORES[number]
-    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {kinds.value(wanted)!r})"
+    if isinstance(wanted, action.Reclaim) and wanted.cache_only and number == errno.EINVAL:
+        return _NO_CACHE_ALONE
+    row = knob.TABLE.get(wanted.knob) if isinstance(wanted, action.WriteFile) else None
+    of_sets = _OF_SETS if row is not None and row.shape is knob.Shape.SUBSET else {}
+    meaning = of_sets.get(number or 0) or _MEANING.get(number or 0, "refused by the kernel")
+    return f"{meaning} (wanted {kinds.value(wanted)!r})"
 
 
 def is_over(

@@ -47,7 +47,8 @@ def lines(seen: snapshot.Snapshot) -> list[str]:
     text: list[str] = []
     if control is not None:
         shown = f" ({','.join(control.options)})" if control.options else ""
-        used = f"{len(control.groups)} of {control.hardware.most_groups} classes of service"
+        taken = sum(group.takes_class for group in control.groups.values())
+        used = f"{taken} of {control.hardware.most_groups} classes of service"
         text.append(f"resctrl at {control.mount}{shown}, {used}")
         labels = resctrl_json.labels(seen)
         text += [

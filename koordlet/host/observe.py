@@ -29,6 +29,8 @@ _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
 
 #: Descriptors of sets that are kept.
 _HANDLES = 4096
+#: Memory, huge pages and devices are read at one of so many refreshes: every device is asked.
+_RENEWED = 6
 
 
 class Observer:
@@ -62,6 +64,7 @@ class Observer:
         self._follower = followed.Follower()
         #: Whether all of them were there: what is not may come where nobody looks.
         self._complete = False
+        self._refreshes = 0
         self._online = b""
         self._online = self._read_online()
         #: CPUs that were offline at some time since the start.
@@ -78,6 +81,9 @@ class Observer:
         """The slow lane: CPUs may have come or gone, hierarchies may have been mounted."""
         self._online = self._read_online()
         self._rescan()
+        self._refreshes += 1
+        if self._refreshes % _RENEWED == 0:
+            self.topology = discovery.renew(self.host, self.topology)
         self._mount()
         self.reader.rescan()
         self.resctrl.refresh(self.topology)

@@ -144,6 +144,8 @@ class Reclaim:
     policy: str
     reason: str
     group: str = ""
+    #: Of page cache alone, where there is swap that other memory could go to.
+    cache_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

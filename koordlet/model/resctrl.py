@@ -63,6 +63,10 @@ class Cache:
         """2 or 3."""
         return int(self.name[1:2])
 
+    def shares_with(self, resource: str) -> bool:
+        """Whether another resource of ways is of the same cache, as code and data are."""
+        return resource.startswith(f"L{self.level}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
@@ -138,6 +142,11 @@ class Group:
     mode: str = "shareable"
     #: Names of its monitoring groups.
     monitors: tuple[str, ...] = ()
+
+    @property
+    def takes_class(self) -> bool:
+        """Whether it has a class of service; one with a pseudo-locked region has given it back."""
+        return self.mode != "pseudo-locked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,6 +170,20 @@ class Snapshot:
         """The strategies of a cluster object; ``None`` where there is none."""
         return self.slo if self.slo is not None and self.slo.source else None
 
+    @property
+    def allowed(self) -> cpuset.CPUSet:
+        """Online CPUs that workloads can have: those of the root of the cgroup tree.
+
+        A cpuset partition of another program takes CPUs out of all groups outside of it
+        (Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.partition), and the root that a
+        container sees has the container's CPUs. A CPU that was offline counts: the kernel gives it
+        to the root a moment after it is online.
+        """
+        root = self.groups.get("")
+        own = None if root is None else root.effective() or root.cpus()
+        online = self.topology.online
+        return online if own is None else online & (own | self.went_offline) or online
+
     def children(self) -> Mapping[str, tuple[cgroup.Group, ...]]:
         """The observed groups by parent path, in order. Cost: one walk over all groups."""
         by_parent: dict[str, list[cgroup.Group]] = {}

@@ -77,7 +77,7 @@ def windows(past: series.History, at: float) -> list[feed_pb2.Window]:
 def free(now: view.ReportView) -> feed_pb2.Free:
     """Online CPUs that are not exclusive, by NUMA node and last-level cache."""
     seen = now.snapshot.topology
-    left = seen.online - now.plan.ledger.held()
+    left = now.snapshot.allowed - now.plan.ledger.held()
     parts: dict[tuple[int | None, int | None], list[int]] = {}
     for cpu in seen.cpus:
         if cpu.online:

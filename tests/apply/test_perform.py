@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from koordlet.apply import intents, kinds, perform
+from koordlet.apply import intents, kinds, perform, refusals
 from koordlet.host.cgroup import hierarchies
 from koordlet.model import action
 from tests.kit.kernel import KernelHost, Machine
@@ -138,3 +140,19 @@ def test_below_use_and_margin_is_held(value: str, held: bool) -> None:
 def test_other_files_are_not_held(wanted: action.WriteFile) -> None:
     """memory.high throttles and kills nobody; other files have no use to compare with."""
     assert perform.too_little_room(Machine("0-1", cgroup="v2"), wanted) == ""
+
+
+def test_page_cache_alone_is_refused_where_the_kernel_knows_no_such_thing() -> None:
+    """An older kernel takes one number; what it would take instead is said, and nothing is."""
+    host = machine()
+    target = f"{TOP}/g/memory.reclaim"
+    wanted = action.Reclaim(
+        target=target, amount_bytes=1 << 20, policy="p", reason="r", cache_only=True
+    )
+    with pytest.raises(OSError, match="Invalid argument") as refused:
+        done(host, wanted)
+
+    assert host.writes[-1].data == b"1048576 swappiness=0\n"
+    assert "page cache alone" in refusals.explain(refused.value.errno, wanted)
+    plain = dataclasses.replace(wanted, cache_only=False)
+    assert done(host, plain).difference == "the kernel could reclaim only part of it"

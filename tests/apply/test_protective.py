@@ -83,6 +83,20 @@ def test_what_the_kernel_tells_of_is_read_when_it_was_written(
     assert (([], protective.AT_ONCE), {*map(str, files)}) == (quiet, set(seen))
 
 
+def test_a_limit_of_more_than_a_page_is_right(tmp_path: Path) -> None:
+    """Cut off it would be another set, and each look would call for a pass."""
+    file = tmp_path / "cpuset.cpus"
+    value = ",".join(str(cpu) for cpu in range(0, 8192, 2))
+    file.write_text(f"{value}\n")
+    watch = protective.Watch(root.LiveHost())
+    watch.follow([limit(value, target=str(file))])
+    assert watch.broken() == []
+
+    file.write_text(f"{value},8191\n")
+    assert watch.broken() == [str(file)]
+    watch.close()
+
+
 def test_a_plan_that_wants_the_same_is_no_reason_to_read(
     notified: tuple[Counting, protective.Watch, list[Path]],
 ) -> None:

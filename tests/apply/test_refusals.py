@@ -115,3 +115,18 @@ def test_targets_that_nobody_wants_are_forgotten() -> None:
     pauses.keep_only({"b"})
 
     assert (pauses.waiting("a", 0.0), pauses.waiting("b", 0.0)) == (0.0, 1.0)
+
+
+def test_a_set_that_a_sibling_has_alone_is_explained(host: KernelHost) -> None:
+    """The kernel says EINVAL, as for a value that it does not understand; the culprit is named."""
+    host.mkdir(host.at(f"{TOP}/shield"))
+    host.write(host.at(f"{TOP}/shield/cpuset.cpus"), b"3")
+    host.write(host.at(f"{TOP}/shield/cpuset.cpu_exclusive"), b"1")
+    wanted = write("a", "0-3")
+    with pytest.raises(OSError, match="Invalid argument") as refused:
+        host.write(host.at(wanted.target), b"0-3")
+
+    why = refusals.explain(refused.value.errno, wanted)
+    assert "a sibling cgroup has it alone (cpuset.cpu_exclusive" in why
+    plain = action.WriteFile(target="/x", value="9", policy="p", reason="r", knob="cpu.weight")
+    assert refusals.explain(errno.EINVAL, plain).startswith("the kernel does not take this value")

@@ -33,7 +33,10 @@ class Plugged(archive.ArchiveHost):
     def pull(self, online: str, offline: str) -> None:
         """Take CPUs away, or give them back."""
         tree = machines.xeon_2s_smt2()
-        tree |= {f"{CPU}/online": f"{online}\n", f"{CPU}/offline": f"{offline}\n"}
+        self.become(tree | {f"{CPU}/online": f"{online}\n", f"{CPU}/offline": f"{offline}\n"})
+
+    def become(self, tree: machines.Tree) -> None:
+        """Have other files from now on."""
         self._top = machines.to_index(tree)
 
 
@@ -70,6 +73,35 @@ def test_quiet_tick_reads_one_file_of_the_cpus(host: Plugged) -> None:
 
     assert first is look(observer).topology
     assert [f"/{CPU}/online"] == [path for path in host.asked if path.startswith(f"/{CPU}")]
+
+
+def test_a_driver_and_pages_that_come_later_are_seen(host: Plugged) -> None:
+    """Within a minute of refreshes; until then the topology is the same object."""
+    tree = machines.xeon_2s_smt2()
+    gpu = "sys/devices/pci0000:00/0000:3b:00.0"
+    tree |= {
+        "sys/bus/pci/devices/0000:3b:00.0": "->../../../devices/pci0000:00/0000:3b:00.0",
+        f"{gpu}/class": "0x030200\n",
+    }
+    host.become(tree)
+    observer = observe.Observer(host)
+    first = look(observer).topology
+    assert [device.driver for device in first.devices] == [None]
+
+    pages = "sys/devices/system/node/node1/hugepages/hugepages-2048kB"
+    tree |= {f"{gpu}/driver": "->../../../bus/pci/drivers/nvidia", f"{pages}/nr_hugepages": "99\n"}
+    host.become(tree)
+    seen = []
+    for _ in range(6):
+        observer.refresh()
+        seen.append(look(observer).topology)
+
+    assert all(shape is first for shape in seen[:5])
+    assert seen[5].devices[0].driver == "nvidia"
+    assert seen[5].nodes[1].hugepages["2048kB"].total == 99
+    for _ in range(6):
+        observer.refresh()
+    assert look(observer).topology is seen[5]
 
 
 def test_machine_without_the_list_is_not_rescanned(host: Plugged) -> None:

@@ -12,7 +12,7 @@ from koordlet.host.fs import root
 from koordlet.model import cgroup, knob
 from koordlet.model.record import dataclass
 
-#: Bytes of a hot file: a CPU list of any machine.
+#: Bytes of one read of a set. Every second CPU of thousands is a longer list.
 HOT = 4096
 #: A watched set is read at one of this many polls, whatever the kernel told.
 _SLICES = 5
@@ -77,7 +77,8 @@ def _slice(some: Iterable[Known]) -> _Slice:
     part = _Slice([], [], [])
     for known in some:
         text = None if known.group is None else known.group.values.get(knob.CPUSET_CPUS.name)
-        if known.hot is not None and known.watch is not None and text is not None:
+        short = text is not None and len(text) + 1 < HOT
+        if known.hot is not None and known.watch is not None and text is not None and short:
             part.groups.append(known)
             part.handles.append(known.hot)
             part.right.append(f"{text}\n".encode())

@@ -281,9 +281,7 @@ class CgroupReader:
             return
         self._settled = False
         self._samples.forget()
-        if known.hot is not None:
-            self.host.close(known.hot)
-            self._room += 1
+        self._close(known)
         if known.watch is not None and self._watched.pop(known.watch, None) is not None:
             cast("inotify.Inotify", self._events).remove(known.watch)
 
@@ -348,28 +346,38 @@ class CgroupReader:
         return cast("cgroup.Group", known.group)
 
     def _hot(self, path: str, known: known_groups.Known) -> str | None:
-        """The group's set. The handle of a group that went and came is renewed."""
+        """The group's set, which is read through a handle that is kept."""
         if self._set is None:
             return None
         before = known.hot
+        data = self._kept(path, known, *self._set)
+        if known.hot != before:
+            self._samples.forget()
+        if data is not None and len(data) < known_groups.HOT:
+            return data.decode("utf-8", "replace").rstrip("\n")
         held = None if known.group is None else known.group.values.get(knob.CPUSET_CPUS.name)
+        return self._text(*self._set, path, held)
+
+    def _kept(
+        self, path: str, known: known_groups.Known, where: cgroup.Hierarchy, name: str
+    ) -> bytes | None:
+        """One read through the handle, which a group that came anew has anew; else ``None``."""
         try:
             if known.hot is None:
                 if self._room <= 0:
-                    return self._text(*self._set, path, held)
-                known.hot = self.host.open(self._file(*self._set, path))
+                    return None
+                known.hot = self.host.open(self._file(where, name, path))
                 self._room -= 1
-            data = self.host.pread(known.hot, known_groups.HOT)
-            return data.decode("utf-8", "replace").rstrip("\n")
+            return self.host.pread(known.hot, known_groups.HOT)
         except OSError:
-            if known.hot is not None:
-                self.host.close(known.hot)
-                self._room += 1
-                known.hot = None
-            return self._text(*self._set, path, held)
-        finally:
-            if known.hot != before:
-                self._samples.forget()
+            self._close(known)
+            return None
+
+    def _close(self, known: known_groups.Known) -> None:
+        if known.hot is not None:
+            self.host.close(known.hot)
+            self._room += 1
+            known.hot = None
 
     def _file(self, where: cgroup.Hierarchy, name: str, group: str) -> root.HostPath:
         # Made anew: paths of all files of a thousand groups would be a megabyte.

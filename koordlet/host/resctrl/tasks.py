@@ -124,11 +124,33 @@ def workload_of(
         _, controllers, path = line.split(":", 2)
         named = frozenset(controllers.split(",")) if controllers else frozenset()
         if holder is not None and (not named if holder.unified else named & holder.controllers):
+            if path.startswith(_ABOVE):
+                return _by_end(path, known)
             base = f"/{holder.base}/" if holder.base else "/"
             if not path.startswith(base):
                 return None
             group = path.removeprefix(base)
             return next((up for up in (group, *cgroup.ancestors(group)) if up in known), None)
+    return None
+
+
+#: How a path begins that leads out of the cgroup namespace of whoever reads it.
+_ABOVE = "/../"
+
+
+def _by_end(path: str, known: Iterable[str]) -> str | None:
+    """The workload of a path out of our cgroup namespace, such as ``/../../pod1.slice/c.scope``.
+
+    A container without privileges has one of its own on v2, whatever it has mounted
+    (cgroup_namespaces(7)). Where that is in the tree nobody says: the longest part of the path that
+    ends the name of one workload alone counts.
+    """
+    steps = path.rpartition(_ABOVE)[2].split("/")
+    for length in range(len(steps), 0, -1):
+        end = "/" + "/".join(steps[:length])
+        ending = [workload for workload in known if f"/{workload}".endswith(end)]
+        if ending:
+            return ending[0] if len(ending) == 1 else None
     return None
 
 

@@ -181,13 +181,15 @@ class ResctrlTreeReader:
     def _cache(self, name: str, info: Mapping[str, str], domains: tuple[int, ...]) -> resctrl.Cache:
         # From 6.6 on a file says whether holes are allowed; before, they are on AMD alone.
         sparse = info.get("sparse_masks")
+        # Devices that fill this cache by themselves (6.19) have the last class of service.
+        by_devices = info.get("io_alloc") == "enabled"
         return resctrl.Cache(
             name=name,
             mask=_number(info, "cbm_mask", 0, 16),
             min_bits=_number(info, "min_cbm_bits", 1),
             sparse=sparse == "1" if sparse is not None else self._vendor in _AMD,
             shareable=_number(info, "shareable_bits", 0, 16),
-            num_closids=_number(info, "num_closids", 1),
+            num_closids=_number(info, "num_closids", 1) - by_devices,
             domains=domains,
         )
 

@@ -106,6 +106,18 @@ def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topolog
     return previous if fresh == previous else fresh
 
 
+def renew(host: root.HostRoot, previous: topology.Topology) -> topology.Topology:
+    """Read what changes without a CPU that comes or goes: memory, huge pages, devices.
+
+    The same object if nothing did, or if a read got no answer.
+    """
+    reader = sysfs.SysfsReader(host)
+    nodes, memory_nodes = numa_nodes.amounts(reader, previous.nodes)
+    seen_devices = devices.scan(reader)
+    fresh = replace(previous, nodes=nodes, memory_nodes=memory_nodes, devices=seen_devices)
+    return previous if reader.unread - previous.unread or fresh == previous else fresh
+
+
 def _answers(reader: sysfs.SysfsReader, unread: Iterable[str]) -> bool:
     """True if a file that did not answer answers now."""
     silent = len(reader.unread)

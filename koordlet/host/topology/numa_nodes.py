@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from koordlet.host.fs import sysfs
 from koordlet.model import cpuset, topology
@@ -36,6 +37,21 @@ def scan(reader: sysfs.SysfsReader) -> tuple[tuple[topology.Node, ...], cpuset.C
         reader.warn(f"/sys/{_DIR}/online: '{online}' names nodes without directory")
     nodes = tuple(_node(reader, node, online, listed) for node in listed)
     return nodes, _with_memory(reader, nodes)
+
+
+def amounts(
+    reader: sysfs.SysfsReader, nodes: Sequence[topology.Node]
+) -> tuple[tuple[topology.Node, ...], cpuset.CPUSet]:
+    """The same nodes with the memory and huge pages that they have now, as ``scan``."""
+    fresh = tuple(
+        replace(
+            node,
+            memory_bytes=_memory(reader, f"{_DIR}/node{node.node}"),
+            hugepages=_hugepages(reader, f"{_DIR}/node{node.node}"),
+        )
+        for node in nodes
+    )
+    return fresh, _with_memory(reader, fresh)
 
 
 def assign(

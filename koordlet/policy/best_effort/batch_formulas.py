@@ -4,9 +4,11 @@ Covers: the peer's three policies of batch, both its modes of mid, the caps of a
 NUMA nodes, workloads that a scheduler placed, third parties.
 Does not cover: the sums themselves, when they count (``batch_resources``).
 
-Rules of NUMA nodes, as the peer has them:
-1. What the node has, reserves and uses beside workloads counts in even parts, rounded up.
-2. A workload counts where its ``resource-status`` says, in proportion; one without, evenly.
+Rules of NUMA nodes, as the peer has them where all NUMA nodes are alike:
+1. What the node has, reserves and uses beside workloads counts in parts, rounded up, in proportion
+   to the CPUs and the memory of each NUMA node: one without CPUs has no batch CPU. (The peer takes
+   what each has, too, but reserves and uses as much on one without any.)
+2. A workload counts where its ``resource-status`` says, in proportion; one without as in rule 1.
 3. Third parties that were given batch or mid resources before are taken off the node's amounts;
    what was before is said as well, for their own sums.
 """
@@ -15,9 +17,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from koordlet.model import pod as pods
-from koordlet.model import qos, quantity, resources, strategies
+from koordlet.model import qos, quantity, resources, strategies, topology
 from koordlet.model.record import dataclass
 
 
@@ -101,16 +104,36 @@ _BANDS = {
 }
 
 
-def part(amount: int, among: int) -> int:
-    """An even part, rounded up."""
-    return -(-amount // among)
+class ZonePart(NamedTuple):
+    """What one NUMA node has of a resource, and what all have, in any unit."""
+
+    own: int = 1
+    whole: int = 1
+
+    def of(self, amount: int) -> int:
+        """The part of an amount, rounded up."""
+        return -(-amount * self.own // self.whole)
 
 
-def share(pod: pods.Pod, name: str, node: int, among: int) -> float:
+def parts(machine: topology.Topology, name: str) -> dict[int, ZonePart]:
+    """The part of each NUMA node; even ones where nobody knows what they have."""
+    if name == resources.CPU:
+        own = {
+            node.node: sum(cpu.node == node.node for cpu in machine.cpus) for node in machine.nodes
+        }
+    else:
+        own = {node.node: node.memory_bytes or 0 for node in machine.nodes}
+    whole = sum(own.values())
+    if not whole:
+        return dict.fromkeys(own, ZonePart(1, len(own)))
+    return {node: ZonePart(amount, whole) for node, amount in own.items()}
+
+
+def share(pod: pods.Pod, name: str, node: int, part: ZonePart) -> float:
     """The part of a workload that is on a NUMA node."""
     amounts = {share.node: share.resources.get(name, 0) for share in pod.wishes.shares}
     total = sum(amounts.values())
-    return amounts.get(node, 0) / total if total > 0 else 1 / among
+    return amounts.get(node, 0) / total if total > 0 else part.own / part.whole
 
 
 def steady(

@@ -169,9 +169,9 @@ def _amounts(
     """Batch and mid amounts of the node or of one NUMA node, with reasons."""
     amounts: dict[str, int] = {}
     reasons: dict[str, str] = {}
-    among = 1 if zone is None else len(now.topology.nodes)
     for each in seen:
-        sums = each.sums(zone, among)
+        of_zone = None if zone is None else batch_formulas.parts(now.topology, each.name)[zone]
+        sums = each.sums(zone, of_zone)
         batch, mid = _NAMES[each.name]
         is_cpu = each.name == resources.CPU
         most = settings.max_cpu_percent if is_cpu else settings.max_memory_percent
@@ -278,11 +278,14 @@ class Seen:
     #: High-priority workloads and what each uses; ``None``: not measured.
     workloads: tuple[tuple[pods.Pod, int | None], ...]
 
-    def sums(self, zone: int | None = None, among: int = 1) -> batch_formulas.Sums:
+    def sums(
+        self, zone: int | None = None, of_zone: batch_formulas.ZonePart | None = None
+    ) -> batch_formulas.Sums:
         """Sums of the node, or of one of its NUMA nodes."""
+        whole = of_zone or batch_formulas.ZonePart()
         used = requested = either = prod = 0
         for pod, measured_use in self.workloads:
-            part = 1.0 if zone is None else batch_formulas.share(pod, self.name, zone, among)
+            part = 1.0 if zone is None else batch_formulas.share(pod, self.name, zone, whole)
             asked = pod.requests.get(self.name, 0)
             used += int(_used(pod, measured_use, self.name) * part)
             requested += int(asked * part)
@@ -290,15 +293,15 @@ class Seen:
             either += int(max(measured_use or 0, asked) * part)
             prod += int(asked * part) if _band(pod) is qos.Band.PROD else 0
         return batch_formulas.Sums(
-            base=batch_formulas.part(self.base, among),
-            reserved=batch_formulas.part(self.reserved, among),
-            node=batch_formulas.part(self.node, among),
-            system=batch_formulas.part(self.system, among),
+            base=whole.of(self.base),
+            reserved=whole.of(self.reserved),
+            node=whole.of(self.node),
+            system=whole.of(self.system),
             used=used,
             requested=requested,
             either=either,
             prod_requested=prod,
-            reclaimable=batch_formulas.part(self.reclaimable, among),
+            reclaimable=whole.of(self.reclaimable),
         )
 
 

@@ -139,7 +139,7 @@ def _free(now: snapshot.Snapshot) -> cpuset.CPUSet:
     """CPUs that claims hold or may get."""
     claimed = {claim.uid for claim in now.claims}
     others = (row.cpus for row in now.ledger.claims if row.uid not in claimed)
-    return now.topology.online - cpuset.union(others)
+    return now.allowed - cpuset.union(others)
 
 
 def _group(cpu: Cpu, group_by: str) -> int:

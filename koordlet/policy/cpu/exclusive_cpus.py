@@ -215,6 +215,8 @@ class _Giving(grants.Grants):
     def _refusal(self, wanted: cpuset.CPUSet) -> str:
         if not wanted:
             return "none of them is online"
+        if outside := wanted - self.now.allowed:
+            return f"{outside} are outside of the CPUs of the cgroup tree"
         if wanted & self.reserved:
             return f"{wanted & self.reserved} are reserved"
         if wanted & self.taken:

@@ -26,7 +26,7 @@ class Grants(proposals.Proposal):
         self.online = now.topology.online
         self.reserved = now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
         #: What workloads may have; where everything is reserved, that would strand them.
-        self.usable = self.online - self.reserved or self.online
+        self.usable = now.allowed - self.reserved or now.allowed
         self.isolated = now.topology.isolated & self.usable
         self.taken = cpuset.CPUSet()
         self.claims: list[ledger.Claim] = []

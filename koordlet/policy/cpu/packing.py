@@ -8,6 +8,7 @@ koordlet replaces another agent. Sort keys, in this order:
 * whole free NUMA nodes: their socket's place in that order, then (free CPUs ascending, node id)
 * whole free cores: their node's place in that order, then (free CPUs ascending, core number)
 * single CPUs: their core's place in that order, then CPU number
+Where there are as many sockets as NUMA nodes, or more, nodes come before sockets.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def take(machine: topology.Topology, available: cpuset.CPUSet, count: int) -> cp
     if count > len(available):
         return None
     packing = _Packing(machine, available, count)
-    for depth, level in enumerate(_LEVELS, 1):
+    for depth, level in enumerate(packing.levels, 1):
         packing.take_whole(level, depth)
     packing.take_singles()
     return packing.taken
@@ -36,12 +37,17 @@ def _known(number: int | None) -> int:
     return -1 if number is None else number
 
 
-_LEVELS: tuple[Level, ...] = (
-    lambda cpu: _known(cpu.socket),
-    lambda cpu: _known(cpu.node),
-    # A CPU of unknown core stands alone, under a number that no core has.
-    lambda cpu: cpuset.MAX_CPUS + cpu.cpu if cpu.core is None else cpu.core,
-)
+def _socket(cpu: topology.Cpu) -> int:
+    return _known(cpu.socket)
+
+
+def _node(cpu: topology.Cpu) -> int:
+    return _known(cpu.node)
+
+
+def _core(cpu: topology.Cpu) -> int:
+    """A CPU of unknown core stands alone, under a number that no core has."""
+    return cpuset.MAX_CPUS + cpu.cpu if cpu.core is None else cpu.core
 
 
 class _Packing:
@@ -49,6 +55,9 @@ class _Packing:
 
     def __init__(self, machine: topology.Topology, available: cpuset.CPUSet, count: int) -> None:
         self.cpus = [cpu for cpu in machine.cpus if cpu.online]
+        sockets, nodes = (len(set(map(level, self.cpus))) for level in (_socket, _node))
+        above = (_node, _socket) if sockets >= nodes else (_socket, _node)
+        self.levels: tuple[Level, ...] = (*above, _core)
         self.free = available
         self.left = count
         self.taken = cpuset.CPUSet()
@@ -67,11 +76,11 @@ class _Packing:
         keys: dict[int, Key] = {}
         counts = [
             {number: free.bit_count() for number, (_, free) in self._groups(level).items()}
-            for level in _LEVELS
+            for level in self.levels
         ]
         for cpu in self.cpus:
             key: Key = ()
-            for level, count in zip(_LEVELS, counts, strict=True):
+            for level, count in zip(self.levels, counts, strict=True):
                 key += (count[level(cpu)], level(cpu))
             keys[cpu.cpu] = (*key, cpu.cpu)
         return keys

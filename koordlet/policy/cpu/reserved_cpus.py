@@ -162,11 +162,11 @@ class _Granting(proposals.Proposal):
             return cpuset.CPUSet()
         row = self.before.of(wish.source)
         same = row is not None and row.count == len(row.cpus) == wish.count
-        if row is not None and same and row.cpus <= self.machine.online:
+        if row is not None and same and row.cpus <= self.now.allowed:
             return row.cpus
-        packed = packing.take(self.machine, self.machine.online, wish.count)
+        packed = packing.take(self.machine, self.now.allowed, wish.count)
         if packed is None:
-            online = len(self.machine.online)
+            online = len(self.now.allowed)
             raise _RefusedError(f"{wish.origin} requests {wish.count} CPUs, {online} are online")
         return packed
 
@@ -182,7 +182,7 @@ class _Granting(proposals.Proposal):
 
     def _bounded(self, origin: str, cpus: cpuset.CPUSet) -> None:
         every = self.granted | cpus
-        if cpus and not self.machine.online - every:
+        if cpus and not self.now.allowed - every:
             what = f"would reserve every CPU ({every})"
             raise _RefusedError(f"{origin} {what} and leave none for workloads")
         most = self.settings.max_cpus

@@ -116,6 +116,7 @@ def decide(
     for pod in now.pods:
         for problem in pod.problems:
             proposal.say("MalformedPod", problem, pod.key)
+    tell_outside(proposal)
     tell_isolated(proposal)
     for pod in now.pods:
         for box in pod.containers:
@@ -152,7 +153,7 @@ def decide(
 
 def divide(now: snapshot.Snapshot) -> Shares:
     """Divide the CPUs that the claims leave into pools."""
-    online = now.topology.online
+    online = now.allowed
     reserved = now.ledger.held(ledger.Owner.RESERVED)
     usable = online - now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) or online
     # Nobody is to be driven out of them when their owner comes.
@@ -320,7 +321,7 @@ _HELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE, ledger.Ow
 
 def isolated_aside(now: snapshot.Snapshot) -> cpuset.CPUSet:
     """Isolated CPUs that are in no pool."""
-    isolated = now.topology.isolated & now.topology.online
+    isolated = now.topology.isolated & now.allowed
     return cpuset.CPUSet() if not isolated or _why_isolated_in(now, isolated) else isolated
 
 
@@ -330,7 +331,7 @@ def _why_isolated_in(now: snapshot.Snapshot, isolated: cpuset.CPUSet) -> str:
         return "the kubelet's static policy has them in its shared pool"
     alone = {claim.uid for claim in now.ledger.claims if claim.uid}
     wanted = sum(pod.requests.get(resources.CPU, 0) for pod in now.pods if _pooled(pod, alone))
-    left = now.topology.online - now.ledger.held(*_HELD) - isolated
+    left = now.allowed - now.ledger.held(*_HELD) - isolated
     if left and wanted <= _MILLI * len(left):
         return ""
     return (
@@ -344,10 +345,23 @@ def _pooled(pod: pods.Pod, alone: set[str]) -> bool:
     return pod.active and pod.uid not in alone and pod.qos not in (qos.Qos.BE, qos.Qos.SYSTEM)
 
 
+def tell_outside(proposal: proposals.Proposal) -> None:
+    """Say which online CPUs no group of this tree can have."""
+    now = proposal.now
+    outside = now.topology.online - now.allowed
+    if outside:
+        proposal.say(
+            "CPUsOutsideTree",
+            f"CPUs {outside} are online, and the root of the cgroup tree has only {now.allowed}: a"
+            " cpuset partition of another program has them, or koordlet runs in a container"
+            " without them; koordlet gives them to no workload",
+        )
+
+
 def tell_isolated(proposal: proposals.Proposal) -> None:
     """Say whether isolated CPUs are in the pools, and why."""
     now = proposal.now
-    isolated = now.topology.isolated & now.topology.online
+    isolated = now.topology.isolated & now.allowed
     if not isolated:
         return
     why = _why_isolated_in(now, isolated)

@@ -10,8 +10,9 @@ Rules:
    kernel for it.)
 2. Only what was seen lately is acted on. A pod is asked once and then left in peace until its
    counters have followed; never for more than ``limits.maxBytes`` at a time.
-3. The kernel chooses the pages: without swap these are of the page cache, since anonymous ones
-   have nowhere to go. It may find less, which is no failure.
+3. Page cache alone is asked for: without swap other memory has nowhere to go, and with swap (zram
+   is one) the kernel is told so, ``swappiness=0``. One that does not know that refuses, and nothing
+   is taken. It may find less, which is no failure.
 
 * Formula: too much = page cache - min(size, or percent * limit; limit)
 * Writes: `memory.reclaim` of pods (v2)
@@ -89,6 +90,7 @@ def decide(
                 policy=STEM,
                 reason=f"{pod.key} {why[pod.key]}",
                 group=group,
+                cache_only=now.pressure.swap_total != 0,
             )
         )
     if missing:

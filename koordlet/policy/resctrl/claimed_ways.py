@@ -45,7 +45,11 @@ def offered(
     cache = there.hardware.cache("L3") or there.hardware.cache("L3CODE")
     bandwidth = there.hardware.bandwidth("MB")
     domains = sorted({*(cache.domains if cache else ()), *(bandwidth.domains if bandwidth else ())})
-    foreign = [n for n in there.groups if n and n not in _OURS and not n.startswith("koordlet-")]
+    foreign = [
+        name
+        for name, group in there.groups.items()
+        if group.takes_class and name and name not in _OURS and not name.startswith("koordlet-")
+    ]
     room = there.hardware.most_groups - _OWN - len(foreign)
     each, more = divmod(max(0, room if groups is None else min(room, groups)), len(domains) or 1)
     for number, domain in enumerate(domains):

@@ -275,7 +275,11 @@ class _Deciding(proposals.Proposal):
     def _fitting(self, there: resctrl.Resctrl, wanted: Sequence[Want]) -> Sequence[Want]:
         """The wanted groups that fit beside foreign groups and the root."""
         names = {want.name for want in wanted}
-        foreign = [name for name in there.groups if name and name not in names]
+        foreign = [
+            name
+            for name, group in there.groups.items()
+            if name and name not in names and group.takes_class
+        ]
         room = max(0, there.hardware.most_groups - 1 - len(foreign))
         for want in wanted[room:]:
             subject = want.subject if want.pod or want.claim else "node"

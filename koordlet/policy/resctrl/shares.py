@@ -6,12 +6,17 @@ Does not cover: which groups there are (``resctrl``), arithmetic (``values``).
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from koordlet.model import pod, prepared_claim, qos, resctrl, schemata
 from koordlet.model.record import dataclass
 from koordlet.policy.resctrl import annotation
 from koordlet.policy.resctrl import values as resctrl_values
+
+#: Modes of groups whose ways nobody else may have.
+_ALONE = frozenset({"exclusive", "pseudo-locked"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +92,13 @@ class Sharing:
                 message = f"{cache.name} of domain {domain}: {value.how}"
                 self.say("ResctrlRefused", message, want.subject)
                 continue
-            exclusive = _exclusive(self.there, want.name, cache.name, domain) | taken
+            exclusive = _exclusive(self.there, want.name, cache, domain) | taken
             ways = resctrl_values.without(value.number, exclusive)
+            if not ways:
+                # AMD takes an empty mask: the group would have no cache at all.
+                message = f"{cache.name} of domain {domain}: {value.how}: exclusive groups have all"
+                self.say("ResctrlRefused", message, want.subject)
+                continue
             how[f"{cache.name} {value.how}"] = None
             if ways != value.number:
                 how[f"without the ways {exclusive:x} of exclusive groups"] = None
@@ -165,10 +175,20 @@ class Sharing:
         return values
 
 
-def _exclusive(there: resctrl.Resctrl, own: str, resource: str, domain: int) -> int:
-    """Ways of groups in exclusive mode."""
-    taken = 0
-    for name, group in there.groups.items():
-        if name != own and group.mode == "exclusive":
-            taken |= schemata.parse(group.schemata).get(resource, domain) or 0
-    return taken
+def _exclusive(there: resctrl.Resctrl, own: str, cache: resctrl.Cache, domain: int) -> int:
+    """Ways of exclusive groups, and of pseudo-locked regions.
+
+    With CDP code and data are in one cache: what a group has exclusively of one, nobody may have of
+    the other (fs/resctrl/rdtgroup.c, ``rdtgroup_cbm_overlaps``).
+    """
+    return functools.reduce(
+        operator.or_,
+        (
+            value
+            for name, group in there.groups.items()
+            if name != own and group.mode in _ALONE
+            for resource, where, value in schemata.parse(group.schemata).items()
+            if where == domain and schemata.is_mask(resource) and cache.shares_with(resource)
+        ),
+        0,
+    )

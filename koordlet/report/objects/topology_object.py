@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from koordlet.model import kubelet, ledger, resources, snapshot, topology
+from koordlet.model import kubelet, ledger, quantity_text, resources, snapshot, topology
 from koordlet.report import documents, view
 from koordlet.report.objects import fingerprint
 
@@ -42,7 +42,8 @@ _POLICIES = {
     "restricted": "Restricted",
     "best-effort": "BestEffort",
 }
-_PAGES = {"2048kB": "hugepages-2Mi", "1048576kB": "hugepages-1Gi", "64kB": "hugepages-64Ki"}
+#: The level of the cache whose ways the peer's scheduler is told of.
+_L3 = 3
 
 
 class AvailableView(enum.Enum):
@@ -106,13 +107,13 @@ def _resources(
     now: view.ReportView, node: topology.Node, how: AvailableView
 ) -> list[dict[str, str]]:
     seen, book = now.snapshot, now.plan.ledger
-    cpus = node.cpus & seen.topology.online
+    cpus = node.cpus & seen.allowed
     reserved = book.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) & cpus
     held = (book.held(ledger.Owner.LSE, ledger.Owner.LSR) & cpus) - reserved
+    sizes_of_pages = {size: int(size.removesuffix("kB")) << 10 for size in node.hugepages}
     pages = {
-        _PAGES[size]: int(size.removesuffix("kB")) * 1024 * pool.total
-        for size, pool in node.hugepages.items()
-        if size in _PAGES
+        f"hugepages-{quantity_text.binary(each)}": each * node.hugepages[size].total
+        for size, each in sizes_of_pages.items()
     }
     memory = max(0, (node.memory_bytes or 0) - sum(pages.values()))
     capacity = {resources.CPU: len(cpus) * 1000, resources.MEMORY: memory, **pages}
@@ -193,7 +194,7 @@ def _fingerprint(seen: snapshot.Snapshot) -> str:
 def _annotations(now: view.ReportView) -> dict[str, str]:
     seen, book = now.snapshot, now.plan.ledger
     values: dict[str, Any] = {
-        CPU_TOPOLOGY: {"detail": _detail(seen.topology)},
+        CPU_TOPOLOGY: {"detail": _detail(seen)},
         LS_POOLS: _pools(book, "LS"),
         BE_POOLS: _pools(book, "BE"),
         POD_ALLOCS: _allocs(seen, book) or None,
@@ -210,12 +211,13 @@ def _annotations(now: view.ReportView) -> dict[str, str]:
     return {**texts, fingerprint.ANNOTATION: _fingerprint(seen)}
 
 
-def _detail(machine: topology.Topology) -> list[dict[str, int]]:
-    """Only CPUs that are online and placed: the peer's scheduler would give away any other."""
+def _detail(seen: snapshot.Snapshot) -> list[dict[str, int]]:
+    """Only CPUs that are placed and can be had: the peer's scheduler would give away any other."""
+    allowed = seen.allowed
     return [
         {"id": cpu.cpu, "core": cpu.core, "socket": cpu.socket, "node": cpu.node or 0}
-        for cpu in sorted(machine.cpus, key=lambda cpu: cpu.cpu)
-        if cpu.online and cpu.core is not None and cpu.socket is not None
+        for cpu in sorted(seen.topology.cpus, key=lambda cpu: cpu.cpu)
+        if cpu.cpu in allowed and cpu.core is not None and cpu.socket is not None
     ]
 
 
@@ -247,7 +249,7 @@ def _basic(seen: snapshot.Snapshot) -> dict[str, Any]:
         "cpuModel": machine.model_name or "",
         "hyperThreadEnabled": machine.smt == "on",
         "turboEnabled": False,
-        "catL3CbmMask": next((f"{cache.mask:x}" for cache in caches), ""),
+        "catL3CbmMask": next((f"{cache.mask:x}" for cache in caches if cache.level == _L3), ""),
         "vendorID": machine.vendor or "",
     }
 

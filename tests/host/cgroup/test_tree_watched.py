@@ -174,6 +174,21 @@ def test_a_change_that_nobody_told_of_is_found_within_five_polls(
     assert values[-1] == "3"
 
 
+def test_a_set_of_more_than_a_page_is_read_whole(
+    look: cgroup_tree.CgroupReader, tree: Path
+) -> None:
+    """Every second CPU of thousands: cut off it would be another set, and differ at each poll."""
+    long = ",".join(str(cpu) for cpu in range(0, 4096, 2))
+    (tree / CPUS).write_text(f"{long}\n")
+    look.poll()
+    read = look.read("")
+    assert isinstance(read, cgroup.Group)
+
+    assert read.values[CPUS] == long
+    assert not any(look.poll() for _ in range(10))
+    assert look.read("", full=False) is read
+
+
 def test_only_what_is_in_doubt_is_read_again(
     host: Counting, look: cgroup_tree.CgroupReader, tree: Path
 ) -> None:

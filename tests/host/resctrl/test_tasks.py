@@ -57,6 +57,29 @@ def test_the_workload(
 
 
 @pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/../../besteffort/podb/c1", "kubepods/besteffort/podb"),
+        ("/../../besteffort/podb", "kubepods/besteffort/podb"),
+        ("/../../besteffort", None),
+        ("/../podc/c2/inner", "kubepods/podc"),
+        ("/../../../kubepods/podc", "kubepods/podc"),
+        ("/../../twice/x", None),
+        ("/..", None),
+    ],
+)
+def test_the_workload_seen_from_a_cgroup_namespace(
+    tmp_path: Path, path: str, expected: str | None
+) -> None:
+    """An agent in a container reads paths that lead out of its own group; two ends name nobody."""
+    homes = ["kubepods/besteffort/podb", "kubepods/podc", "kubepods/podd", "a/twice", "b/twice"]
+    plain = cgroup.Hierarchy(mount="/c", unified=True, controllers=frozenset({"cpuset"}))
+    host = process(tmp_path, f"0::{path}\n", None)
+
+    assert tasks.workload_of(host, cgroup.Layout(hierarchies=(plain,)), homes, 7) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [("res:/BE\nmon:/\n", True), ("res:/\nmon:/\n", False), ("res:/LS\n", False), (None, False)],
 )

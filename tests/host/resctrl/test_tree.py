@@ -47,6 +47,16 @@ def test_the_unit_of_bandwidth(rdt: str, options: str, vendor: str, unit: Unit, 
     assert (unit, free) == (bandwidth.unit, bandwidth.free(0))
 
 
+def test_devices_that_fill_the_cache_have_a_class() -> None:
+    """The last one: a group that counts on it is refused (ENOSPC)."""
+    host = kit.machine("amd")
+    host.tree.text(f"{kit.PLACE}/info/L3/io_alloc", "enabled\n")
+    mounted = reader(host, "AuthenticAMD").read()
+    assert mounted is not None
+
+    assert mounted.hardware.most_groups == 15
+
+
 def test_cache_ids_have_gaps() -> None:
     """The domains are those that the root's file names."""
     host = kit.machine("amd", l3={0: "0-1", 8: "2-5", 16: "6-7"})

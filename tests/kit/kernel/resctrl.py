@@ -204,8 +204,10 @@ class Resctrl:
             resource.values[group.key].update(values)
 
     def _overlap(self, group: Group, resource: Resource, domain: int, value: int) -> None:
+        # Code and data are in one cache.
+        same = [peer for peer in self.resources if peer.name[:2] == resource.name[:2]]
         for key, other in self.groups.items():
-            clash = key in resource.values and resource.values[key][domain] & value
+            clash = any(key in peer.values and peer.values[key][domain] & value for peer in same)
             if key == group.key or not clash:
                 continue
             if other.sharing == "exclusive":

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from koordlet.model import pod, resources, wishes
+from koordlet.model import pod, resources, topology, wishes
 from koordlet.policy.best_effort import batch_formulas as policy
 from tests.kit import moments
 from tests.policy.best_effort import test_batch_resources as node
@@ -29,10 +29,11 @@ def test_a_workload_counts_where_it_was_placed() -> None:
     """In proportion of what it was given; without a place evenly."""
     workload = placed(node.LS, n0=1000, n1=3000)
 
-    assert [policy.share(workload, "cpu", zone, 2) for zone in (0, 1)] == [0.25, 0.75]
-    assert [policy.share(node.LS, "cpu", zone, 2) for zone in (0, 1)] == [0.5, 0.5]
+    half = policy.ZonePart(1, 2)
+    assert [policy.share(workload, "cpu", zone, half) for zone in (0, 1)] == [0.25, 0.75]
+    assert [policy.share(node.LS, "cpu", zone, half) for zone in (0, 1)] == [0.5, 0.5]
     # Memory was not placed.
-    assert policy.share(workload, "memory", 0, 2) == 0.5
+    assert policy.share(workload, "memory", 0, half) == 0.5
 
 
 def test_zones_of_a_machine() -> None:
@@ -52,6 +53,24 @@ def test_zones_of_a_machine() -> None:
     alone = node.decided(whole, past).offer
     assert alone is not None
     assert alone.zones == {}
+
+
+def test_a_node_of_memory_alone_offers_no_cpu() -> None:
+    """A CXL node with three quarters of the memory: batch memory is there, batch CPU is not."""
+    past = node.history({str(node.LS.group): (4.0, 8.0 * node.GIB)}, (5.0, 12.0 * node.GIB))
+    whole = node.moment(node.LS)
+    shape = moments.machine(1, 8)
+    cxl = topology.Node(node=1, memory_bytes=48 * node.GIB)
+    uneven = dataclasses.replace(
+        shape, nodes=(dataclasses.replace(shape.nodes[0], memory_bytes=16 * node.GIB), cxl)
+    )
+    made = node.decided(dataclasses.replace(whole, topology=uneven), past).offer
+    assert made is not None
+
+    assert [made.zones[zone][BATCH_CPU] for zone in (0, 1)] == [made.amounts[BATCH_CPU], 0]
+    near, far = (made.zones[zone][BATCH_MEMORY] for zone in (0, 1))
+    assert 0 < near < far
+    assert far == pytest.approx(made.amounts[BATCH_MEMORY] * 3 / 4, abs=8)
 
 
 def test_small_changes_are_not_said_anew() -> None:

@@ -40,6 +40,27 @@ def test_the_peer_s_examples(count: int, chosen: str | None) -> None:
     assert chosen == taken(count, machine=moments.machine(interleaved=True))
 
 
+def test_nodes_come_before_sockets_where_they_hold_several() -> None:
+    """Two sockets on one NUMA node, one on another: the smaller node is taken, as the kubelet does.
+
+    A machine whose nodes are parts of its sockets is packed by sockets.
+    """
+    three = moments.machine(3, 2, threads=1)
+    joined = dataclasses.replace(
+        three, cpus=tuple(dataclasses.replace(cpu, node=cpu.cpu // 4) for cpu in three.cpus)
+    )
+    assert taken(2, "0-5", joined) == "4-5"
+    assert taken(2, "0-5", three) == "0-1"
+
+    split = dataclasses.replace(
+        three,
+        cpus=tuple(
+            dataclasses.replace(cpu, socket=cpu.cpu // 4, node=cpu.cpu) for cpu in three.cpus
+        ),
+    )
+    assert taken(3, "0-5", split) == "0,4-5"
+
+
 def test_a_used_socket_is_filled_first() -> None:
     """Where one socket is partly used, its free cores go before a whole socket is broken."""
     assert taken(2, "1-11") == "1,7"

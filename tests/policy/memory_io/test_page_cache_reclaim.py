@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from koordlet.model import action, cgroup, decision, meter, pod, qos, strategies, wishes
+from koordlet.model import (
+    action,
+    cgroup,
+    decision,
+    meter,
+    pod,
+    pressure,
+    qos,
+    strategies,
+    wishes,
+)
 from koordlet.policy.memory_io import page_cache_reclaim as policy
 from tests.kit import moments, pasts
 
@@ -112,3 +122,16 @@ def test_a_kernel_without_the_file_is_said_once() -> None:
         made = decide(batch(), Asked(page_cache_limit_size=MIB), 90 * MIB, layout=layout)
         assert amounts(made) == []
         assert [condition.type for condition in made.conditions] == ["PageCacheUnsupported"]
+
+
+@pytest.mark.parametrize(("swap", "alone"), [(0, False), (1 << 30, True), (None, True)])
+def test_other_memory_does_not_go_to_swap_for_it(swap: int | None, *, alone: bool) -> None:
+    """With swap, or where nobody knows, page cache alone is asked for."""
+    now = moments.moment(moments.machine(), [batch()], layout=V2)
+    now = replace(now, pressure=pressure.Reading(swap_total=swap))
+    past = pasts.past(groups={"batch": {meter.MEMORY_CACHE: 90.0 * MIB}}, until=now.at, seconds=60)
+    settings = policy.Settings(classes={"BE": Asked(page_cache_limit_size=50 * MIB)})
+    (asked,) = policy.decide(now, past, settings, NONE).actions
+
+    assert isinstance(asked, action.Reclaim)
+    assert asked.cache_only is alone

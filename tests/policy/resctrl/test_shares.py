@@ -54,6 +54,47 @@ def test_a_partition_that_cannot_be_costs_its_ways() -> None:
     assert made.texts(decided) == {"/r/BE/schemata": "MB:0=50;8=50"}
 
 
+EVERYTHING = policy.Settings(classes={"BE": Wish(ways=(0, 100))})
+
+
+def test_code_and_data_are_in_one_cache() -> None:
+    """What a group has exclusively of one the kernel refuses of the other, too."""
+    hardware = resctrl.Hardware(
+        caches=tuple(replace(made.L3, name=name) for name in ("L3DATA", "L3CODE"))
+    )
+    alien = made.group("alien", "L3DATA:0=00f;8=001\nL3CODE:0=f00;8=002", "exclusive")
+    decided = made.decide(made.there(alien, hardware=hardware), made.BATCH, settings=EVERYTHING)
+
+    assert made.texts(decided) == {"/r/BE/schemata": "L3DATA:0=f0;8=ffc\nL3CODE:0=f0;8=ffc"}
+
+
+def test_a_pseudo_locked_region_has_its_ways_and_no_class() -> None:
+    """The kernel refuses its ways to all others, and took its class of service back."""
+    locked = made.group("locked", "L3:0=c00", "pseudo-locked")
+    few = resctrl.Hardware(caches=(replace(made.L3, num_closids=2),))
+    decided = made.decide(made.there(locked, hardware=few), made.BATCH, settings=EVERYTHING)
+
+    assert made.texts(decided) == {"/r/BE/schemata": "L3:0=3ff;8=fff"}
+    assert decided.conditions == ()
+    alone = made.decide(
+        made.there(replace(locked, mode="pseudo-locksetup"), hardware=few), made.BATCH
+    )
+    assert [condition.type for condition in alone.conditions] == ["ResctrlNoRoom"]
+
+
+def test_nobody_is_left_without_a_way() -> None:
+    """AMD would take the empty mask, and the group would run without a cache."""
+    amd = replace(made.L3, min_bits=0, sparse=True)
+    alien = made.group("alien", "L3:0=00f;8=00c", "exclusive")
+    hardware = resctrl.Hardware(caches=(amd,))
+    decided = made.decide(made.there(alien, hardware=hardware), made.BATCH)
+
+    assert made.texts(decided) == {"/r/BE/schemata": "L3:8=3"}
+    assert [condition.message for condition in decided.conditions] == [
+        "L3 of domain 0: 0-30 % of 12 ways: exclusive groups have all"
+    ]
+
+
 def moment(
     at: float, waiting: float | None, state: policy.State, *, tighten: bool = True
 ) -> tuple[policy.State, str]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import best_effort, cpuset, kubelet, ledger, resources
+from koordlet.model import best_effort, cpuset, kubelet, ledger, resctrl, resources
+from koordlet.model import topology as machines
 from koordlet.report import view
 from koordlet.report.crds import definitions, topology
 from koordlet.report.objects import topology_object
@@ -65,6 +66,53 @@ def test_zones() -> None:
     assert tuple(resource(body, 1, "cpu").values())[1:] == ("3", "3", "2")
     assert str(1 << 30) == resource(body, 0, "memory")["available"]
     assert body["topologyPolicies"] == ["SingleNUMANodePodLevel"]
+
+
+@pytest.mark.parametrize(
+    ("size", "name"),
+    [
+        ("64kB", "hugepages-64Ki"),
+        ("1024kB", "hugepages-1Mi"),
+        ("2048kB", "hugepages-2Mi"),
+        ("16384kB", "hugepages-16Mi"),
+        ("524288kB", "hugepages-512Mi"),
+        ("16777216kB", "hugepages-16Gi"),
+    ],
+)
+def test_pages_of_every_size_have_the_name_that_the_kubelet_gives_them(
+    size: str, name: str
+) -> None:
+    """Power, Arm and s390x have sizes of their own; the memory is what they leave."""
+    base = node_view()
+    machine = base.snapshot.topology
+    pages = {size: machines.HugePages(total=1, free=0)}
+    rich = dataclasses.replace(machine.nodes[0], hugepages=pages, memory_bytes=32 << 30)
+    seen = dataclasses.replace(
+        base.snapshot,
+        topology=dataclasses.replace(machine, nodes=(rich, *machine.nodes[1:])),
+    )
+    body = topology_object.render(dataclasses.replace(base, snapshot=seen))
+    bytes_of_page = int(size.removesuffix("kB")) << 10
+
+    assert resource(body, 0, name)["capacity"] == str(bytes_of_page)
+    assert resource(body, 0, "memory")["capacity"] == str((32 << 30) - bytes_of_page)
+
+
+@pytest.mark.parametrize(("names", "mask"), [(("L2", "L3"), "fff"), (("L2",), "")])
+def test_the_mask_is_that_of_the_l3(names: tuple[str, ...], mask: str) -> None:
+    """The kernel lists an L2 that can be controlled first."""
+    masks = {"L2": 0xFF, "L3": 0xFFF}
+    hardware = resctrl.Hardware(
+        caches=tuple(resctrl.Cache(name=name, mask=masks[name]) for name in names)
+    )
+    base = node_view()
+    seen = dataclasses.replace(
+        base.snapshot, resctrl=resctrl.Resctrl(mount="/r", hardware=hardware)
+    )
+    body = topology_object.render(dataclasses.replace(base, snapshot=seen))
+    info = json.loads(body["metadata"]["annotations"]["node.koordinator.sh/cpu-basic-info"])
+
+    assert info["catL3CbmMask"] == mask
 
 
 def test_the_peers_view() -> None:
