@@ -103,11 +103,22 @@ class Walk(HeldRooms):
                                     status=JobStatus(phase=Phase.RUNNING))  # fmt: skip
                 self.jobs.setdefault(name, made)
             case plan_step.ReleaseJob(job):
+                self._look_ahead(plan)
                 self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], waits=False)
             case plan_step.EndJob(job):
                 self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], aborts=True)
             case plan_step.DropPlace(held):
                 self.rooms.pop(held.name, None)
+
+    def _look_ahead(self, plan: MovePlan) -> None:
+        """Room for all first, and nobody leaves where a later move has failed."""
+        known = [(move, self.jobs.get(plan.job(n))) for n, move in enumerate(plan.moves)]
+        for move, job in known:
+            if job is None or job.status.phase is Phase.SUCCEEDED:
+                assert move.after or job is not None
+                continue
+            assert job.active, job.status
+            assert move.after or self.rooms[job.reservation].node == move.target
 
     def _find(self, plan: MovePlan) -> None:
         scene, pod = self.scene(), None if plan.pod is None else self.pod(plan.pod)
@@ -189,8 +200,6 @@ class Walk(HeldRooms):
             assert known is not None or (other.after and number > place)
             if known is not None and number < place and not (move.gang and other.gang == move.gang):
                 assert known.status.phase is Phase.SUCCEEDED, "one after the other"
-            elif known is not None and not other.after and not plan.status.phase.over:
-                assert self.rooms[known.reservation].node == other.target, "room for all first"
         for number in range(len(plan.places)):
             # Where the plan is over meanwhile, its places are given back, and the other rooms.
             assert plan.status.phase.over or self.rooms[plan_places.name(plan, number)].node
