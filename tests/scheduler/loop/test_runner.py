@@ -91,8 +91,9 @@ def test_a_preemptor_gets_the_place_of_its_victim(ram: Path) -> None:
                         and bool(known["high"].get("status", {}).get("nominatedNodeName"))
                     )
                 )
-                conditions = {one["type"] for one in found["low"]["status"]["conditions"]}
-                assert "DisruptionTarget" in conditions
+                target = found["low"]["status"]["conditions"][-1]
+                assert target["reason"] == "PreemptionByScheduler"
+                assert target["observedGeneration"] == 2, "it was made, and bound"
                 assert found["high"]["status"]["nominatedNodeName"] == "n1"
                 await world.store.delete(low, grace_seconds=0)
                 assert await world.until_placed("high") == {"high": "n1"}
