@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -124,7 +124,7 @@ def test_moves_are_a_round_plans_and_a_timeline(cluster_page: Page) -> None:
 
 def test_a_plan_for_a_gang_lists_who_gets_which_place(cluster_page: Page) -> None:
     """The pod that it is for and each other member, with their nodes; gangs that move are named."""
-    move = {
+    move: dict[str, Any] = {
         "pod": "d/w-0", "from": "n1", "to": "n3", "after": [], "gang": "d/work", "phase": "Waiting",
         "replacement": None, "message": None,
     }  # fmt: skip
