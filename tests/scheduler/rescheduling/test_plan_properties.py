@@ -115,13 +115,12 @@ class Walk(HeldRooms):
 
     def _look_ahead(self, plan: MovePlan) -> None:
         """Room for all first, and nobody leaves where a later move has failed."""
-        known = [(move, self.jobs.get(plan.job(n))) for n, move in enumerate(plan.moves)]
-        for move, job in known:
-            if job is None or job.status.phase is Phase.SUCCEEDED:
-                assert move.after or job is not None
-                continue
-            assert job.active, job.status
-            assert move.after or self.rooms[job.reservation].node == move.target
+        for number, move in enumerate(plan.moves):
+            job = self.jobs.get(plan.job(number))
+            assert move.after or job is not None
+            if job is not None and job.status.phase is not Phase.SUCCEEDED:
+                assert job.active, job.status
+                assert move.after or self.rooms[job.reservation].node == move.target
 
     def _find(self, plan: MovePlan) -> None:
         scene, pod = self.scene(), None if plan.pod is None else self.pod(plan.pod)
