@@ -99,16 +99,15 @@ async def test_evict_without_a_budget(world: World) -> None:
     """A pod that no budget covers is asked to go, and says why."""
     ref = await world.running(app="free")
     await world.budget(0, app="other")
-    generation = (await world.store.get(ref))["metadata"]["generation"]
 
     await world.store.evict(ref)
 
     pod = await world.store.get(ref)
     assert objects.text(pod, "deletionTimestamp")
-    conditions = {condition["type"]: condition for condition in pod["status"]["conditions"]}
-    target = conditions["DisruptionTarget"]
-    assert target["reason"] == "EvictionByEvictionAPI"
-    assert target["observedGeneration"] == generation
+    conditions = {
+        condition["type"]: condition.get("reason") for condition in pod["status"]["conditions"]
+    }
+    assert conditions["DisruptionTarget"] == "EvictionByEvictionAPI"
 
 
 async def test_evict_within_a_budget(world: World) -> None:
