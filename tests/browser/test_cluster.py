@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -80,6 +80,10 @@ def test_quotas_are_a_tree_that_says_who_lends_and_who_would_be_called_back(
     looking.expect_text(cluster_page, "#idle-quotas", "default/wrong resourceKey cpu of quota")
 
 
+#: This scheduler deschedules nothing: its next state would take the panel away.
+_SHOWN = "state => { const draw = drawMoves; window.drawMoves = () => {}; draw(state); }"
+
+
 def test_moves_are_a_round_plans_and_a_timeline(cluster_page: Page) -> None:
     """As a scheduler that deschedules tells them; what comes from outside is text."""
     step = {"at": "2026-01-02T03:04:05Z", "what": "Eviction: Evicting", "message": "<b>budget</b>"}
@@ -92,12 +96,10 @@ def test_moves_are_a_round_plans_and_a_timeline(cluster_page: Page) -> None:
         "moves": [move], "refused": [{**move, "pod": "d/b", "why": "PDB: none may go"}],
         "notes": [{"strategy": "X", "message": "nothing to do"}],
     }  # fmt: skip
-    # This scheduler deschedules nothing: its next state would take the panel away.
-    script = "state => { const draw = drawMoves; window.drawMoves = () => {}; draw(state); }"
     moves = {
         "name": "<b>room</b>", "for": "d/big", "node": "n1", "mode": "Act", "phase": "Moving",
         "reason": None, "message": "move 2 of 2", "improvement": "0.50",
-        "cost": {"disruption": "2.250"},
+        "cost": {"disruption": "2.250"}, "members": [],
         "moves": [
             {"pod": "d/a", "from": "n1", "to": "n2", "after": [], "phase": "Done",
              "replacement": "d/a2", "message": None},
@@ -105,7 +107,7 @@ def test_moves_are_a_round_plans_and_a_timeline(cluster_page: Page) -> None:
              "replacement": None, "message": "Timeout"},
         ],
     }  # fmt: skip
-    cluster_page.evaluate(script, {"moves": [job], "plan": plan, "plans": [moves]})
+    cluster_page.evaluate(_SHOWN, {"moves": [job], "plan": plan, "plans": [moves]})
     assert cluster_page.locator("#moving").is_visible()
     looking.expect_text(cluster_page, "#plan-notes", "1 pods in the last round. 1 others stay. X:")
     looking.expect_text(cluster_page, "#plan", "d/a n1 → n2 LowNodeLoad: hot")
@@ -118,6 +120,27 @@ def test_moves_are_a_round_plans_and_a_timeline(cluster_page: Page) -> None:
     looking.expect_text(cluster_page, "#move-plans", "d/b n3 → n1 after 1, Failed, Timeout")
     looking.expect_text(cluster_page, "#moves", "d/<i>web</i> n1 → n2 Running, by migrate")
     looking.expect_text(cluster_page, "#moves", "03:04:05 Eviction: Evicting <b>budget</b>")
+
+
+def test_a_plan_for_a_gang_lists_who_gets_which_place(cluster_page: Page) -> None:
+    """The pod that it is for and each other member, with their nodes; gangs that move are named."""
+    move: dict[str, Any] = {
+        "pod": "d/w-0", "from": "n1", "to": "n3", "after": [], "gang": "d/work", "phase": "Waiting",
+        "replacement": None, "message": None,
+    }  # fmt: skip
+    member = {"pod": "d/<b>train-1</b>", "node": "n2"}
+    plan = {
+        "name": "g", "for": "d/train-0", "node": "n1", "mode": "Shadow", "phase": "Checking",
+        "reason": None, "message": None, "cost": None, "members": [member], "moves": [move],
+    }  # fmt: skip
+    cluster_page.evaluate(_SHOWN, {"moves": [], "plans": [plan, {**plan, "members": []}]})
+    shown = cluster_page.locator("#move-plans > li")
+    looking.expect_text(cluster_page, "#move-plans", "d/train-0 and 1 more of its gang, moves")
+    places = shown.nth(0).locator("ul li").all_inner_texts()
+    assert places == ["d/train-0 on n1", "d/<b>train-1</b> on n2"]
+    assert shown.nth(1).locator("ul").count() == 0
+    moves = shown.nth(0).locator("ol li").all_inner_texts()
+    assert moves == ["d/w-0 n1 → n3 with gang d/work, Waiting"]
 
 
 def test_what_changes_is_seen(cluster_page: Page, cluster: Cluster) -> None:

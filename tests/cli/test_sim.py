@@ -92,6 +92,22 @@ def test_items_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture
     assert no_name.endswith("without a name is ignored: metadata.name is missing")
 
 
+def test_kinds_that_are_not_read_are_told_with_what_they_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where that is known; else by their names alone."""
+    several = [("ResourceQuota", "a"), ("ResourceQuota", "b"), ("Recommendation", "c")]
+    unread = [{"kind": kind, "metadata": {"name": name}} for kind, name in several]
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps({"kind": "List", "items": [node("a"), *unread]}))
+
+    assert cli.main(["sim", str(path)]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "koordlet: 2 objects of kind ResourceQuota are ignored: the kind bounds new pods",
+        "koordlet: 1 object of kind Recommendation is ignored",
+    ]
+
+
 def test_explain(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Why a node is refused, by plugin."""
     assert cli.main(["sim", objects, "--explain", "d/q"]) == 0

@@ -11,7 +11,7 @@ import functools
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +88,17 @@ class Machine:
             self._process = None
 
     def killed_between(
-        self, *, writes: tuple[int, ...], folder: Path, counted: str = ""
+        self,
+        *,
+        writes: Iterable[int],
+        folder: Path,
+        counted: str = "",
+        over: Callable[[], bool] = lambda: False,
     ) -> Iterator[None]:
         """Lives of the descheduler: each makes so many writes, and is killed at its next.
 
-        ``counted``: the only subresource of which writes count.
+        ``counted``: the only subresource of which writes count. ``over``: it has no more to write,
+        and is alive.
         """
         account, probe = (
             ":koordlet-descheduler",
@@ -101,7 +107,9 @@ class Machine:
         with write_gate.serving(self.admin, folder, account, probe) as gate:
             for landed in writes:
                 self.start(functools.partial(gate.arm, landed, counted=counted))
-                self.until(gate.closed.is_set, "it is killed at the next write")
+                self.until(lambda: gate.closed.is_set() or over(), "it is killed at the next write")
+                if not gate.closed.is_set():
+                    return
                 self.kill()
                 yield
 
@@ -156,9 +164,18 @@ class Machine:
         return {**known, "pods": pods}
 
     def workload(
-        self, name: str, annotations: dict[str, str] | None = None, replicas: int = REPLICAS
+        self,
+        name: str,
+        annotations: dict[str, str] | None = None,
+        replicas: int = REPLICAS,
+        node: str = "",
     ) -> str:
-        """A ReplicaSet whose pods are up; one of them. ``annotations``: of its pods."""
+        """A ReplicaSet whose pods are up; one of them. ``annotations``: of its pods.
+
+        ``node``: all of them are there.
+        """
+        if node:
+            self.cordon(node, others=True)
         template = {
             "metadata": {"labels": {"app": name}, "annotations": annotations or {}},
             "spec": {
@@ -179,6 +196,8 @@ class Machine:
             return several if len(several) == replicas else []
 
         first = self.until(up, f"{name} is up")[0]
+        if node:
+            self.cordon(node, others=False)
         self.fewest[name] = replicas
         return str(first)
 

@@ -41,9 +41,7 @@ def test_a_gang_that_waits_gets_room_for_all_though_its_descheduler_is_killed_ag
 ) -> None:
     """One member fits as it is and the other once three pods have moved: none is bound before."""
     with migrating.cluster(tmp_path) as machine:
-        machine.cordon("n0", others=True)
-        machine.workload("small")
-        machine.cordon("n0", others=False)
+        machine.workload("small", node="n0")
         # Each pod has 100m: two of them are not enough.
         member(machine, "large", "n0", machine.free("n0") + 250)
         member(machine, "light", "n1", 100)

@@ -7,6 +7,7 @@ descheduler at many moments, plans of several moves, a drain. Does not cover: ea
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -35,6 +36,8 @@ from tests.cluster.migrating import (
 from tests.kit import needs
 
 pytestmark = pytest.mark.cluster
+#: Writes from one kill to the next.
+STRIDE = 10
 
 
 @pytest.fixture(scope="module")
@@ -205,40 +208,41 @@ def test_a_gang_moves_whole_though_its_descheduler_is_killed_at_each_eviction(
 
 
 @pytest.mark.soak
-def test_a_plan_of_three_moves_killed_again_and_again_makes_room_once(
-    machine: Machine, tmp_path: Path
+@pytest.mark.parametrize("first", range(STRIDE))
+def test_a_plan_of_three_moves_killed_at_every_write_makes_room_once(
+    machine: Machine, tmp_path: Path, first: int
 ) -> None:
-    """Room for all before anybody leaves, each leaves once, and the pod has what they freed."""
+    """Room for all before anybody leaves, each leaves once, and the pod has what they freed.
+
+    Each of its writes is one at which the descheduler ends, in one of the runs.
+    """
+    machine.clear()
     node = "n0"
-    machine.cordon(node, others=True)
-    machine.workload("plan")
-    machine.cordon(node, others=False)
+    machine.workload("plan", node=node)
     # Each pod has 100m: two of them are not enough.
     machine.waiting("big", node, machine.free(node) + 250)
     body = move_plan.request("p", pod=PodRef("default", "big"), ttl_seconds=600)
     machine.admin.need("POST", PLANS, body)
 
     def over() -> bool:
-        return machine.plan("p").get("phase") in {"Done", "Failed", "Aborted"}
+        ended = machine.plan("p").get("phase") in {"Done", "Failed", "Aborted"}
+        return ended and all(map(machine.over, jobs())) and machine.held() == []
 
-    # Fewer than a plan of three makes: at each of the next a process ends.
-    for _ in machine.killed_between(writes=(2, 4, 7, 5, 9), folder=tmp_path):
-        assert not over()
-    machine.start()
+    def jobs() -> list[str]:
+        several = (body["metadata"] for body in machine.admin.items(JOBS))
+        return sorted(meta["name"] for meta in several if meta["annotations"].get(job.PLAN))
+
+    writes = itertools.chain([first], itertools.repeat(STRIDE))
     try:
-        machine.until(over, "the plan is over")
-        machine.until(lambda: machine.held() == [], "nothing is held")
+        lives = list(machine.killed_between(writes=writes, folder=tmp_path, over=over))
     finally:
         machine.kill()
+    assert len(lives) > 2
     status = machine.plan("p")
     assert (status["phase"], status["message"]) == ("Done", f"default/big has node {node}"), status
     assert [move["phase"] for move in status["moves"]] == ["Done"] * 3
-    jobs = {
-        each["metadata"]["name"]: each for each in machine.admin.items(JOBS)
-        if each["metadata"]["annotations"].get(job.PLAN)
-    }  # fmt: skip
-    assert sorted(jobs) == sorted(move["job"] for move in status["moves"])
-    assert all(each["status"]["phase"] == "Succeeded" for each in jobs.values())
+    assert jobs() == sorted(move["job"] for move in status["moves"])
+    assert all(machine.job(name)["phase"] == "Succeeded" for name in jobs())
     # One at a time: no workload had fewer than all but one.
     for workload in machine.fewest:
         assert machine.fewest[workload] >= REPLICAS - 1
@@ -257,9 +261,8 @@ def test_a_plan_moves_a_gang_whole_though_its_descheduler_is_killed_at_each_evic
     """One of its pods would be enough; all have room first, and the pod has what one has freed."""
     machine.clear()
     node = "n0"
-    machine.cordon(node, others=True)
-    machine.workload("whole", {pod_groups.GANG_NAME: "w", pod_groups.GANG_MINIMUM: str(REPLICAS)})
-    machine.cordon(node, others=False)
+    gang = {pod_groups.GANG_NAME: "w", pod_groups.GANG_MINIMUM: str(REPLICAS)}
+    machine.workload("whole", gang, node=node)
     before = machine.nodes("whole")
     machine.waiting("large", node, machine.free(node) + 50)
     body = move_plan.request("w", pod=PodRef("default", "large"), ttl_seconds=600)
@@ -297,9 +300,7 @@ def test_a_node_is_emptied_or_has_room_ahead_by_itself(machine: Machine, *, ahea
     """
     machine.clear()
     for node, name in (("n0", "alone"), ("n1", "kept")):
-        machine.cordon(node, others=True)
-        machine.workload(name, replicas=1)
-        machine.cordon(node, others=False)
+        machine.workload(name, replicas=1, node=node)
 
     def plan() -> move_plan.MovePlan | None:
         return next((move_plan.read(body) for body in machine.admin.items(PLANS)), None)

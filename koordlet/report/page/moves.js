@@ -15,11 +15,14 @@ function drawMoves(state) {
   at("move-plans").replaceChildren(...(state.plans || []).map((plan) => {
     const phase = [plan.phase, plan.reason].filter(Boolean).join(": "), failed = plan.phase === "Failed" || plan.phase === "Aborted";
     const worth = plan.cost ? ` frees ${plan.improvement} of ${plan.node}, at a cost of ${plan.cost.disruption}.` : "";
-    return make("li", {}, make("b", {}, plan.name), ` ${plan.for ? `makes room for ${plan.for}` : "empties a node"}`,
+    const members = plan.members || [], more = members.length ? ` and ${members.length} more of its gang` : "";
+    const places = more ? [{ pod: plan.for, node: plan.node }, ...members] : [];
+    return make("li", {}, make("b", {}, plan.name), ` ${plan.for ? `makes room for ${plan.for}${more}` : "empties a node"}`,
       plan.mode === "Act" ? " " : ", moves nobody: ", make("span", { class: failed ? "bad" : "soft" }, `${phase}. ${plan.message || ""}${worth}`),
+      more ? make("ul", {}, ...places.map((place) => make("li", {}, make("b", {}, place.pod), ` on ${place.node}`))) : "",
       make("ol", {}, ...plan.moves.map((move) => make("li", {}, make("b", {}, move.pod), ` ${move.from} → ${move.to} `,
         make("span", { class: move.phase === "Failed" ? "bad" : "soft" },
-          [move.after.length ? `after ${move.after.map((place) => place + 1).join(", ")}` : "", move.phase, move.message,
+          [move.after.length ? `after ${move.after.map((place) => place + 1).join(", ")}` : "", move.gang ? `with gang ${move.gang}` : "", move.phase, move.message,
             move.replacement ? `now ${move.replacement}` : ""].filter(Boolean).join(", "))))));
   }));
   at("moves").replaceChildren(...jobs.map((job) => {

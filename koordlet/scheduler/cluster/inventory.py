@@ -65,6 +65,15 @@ _STORAGE = (
     "StorageClass",
 )  # fmt: skip
 _ENDED = ("Succeeded", "Failed")
+#: What kinds that are not read do to pods, for whoever misses it.
+_ELSEWHERE = {
+    "ClusterColocationProfile": "changes new pods (koordlet sim --profiles FILE shows how)",
+    "LimitRange": "completes new pods",
+    "MovePlan": "has pods moved",
+    "PodMigrationJob": "has pods moved",
+    "ResourceQuota": "bounds new pods",
+    "RuntimeClass": "completes new pods",
+}
 
 
 @dataclass(slots=True)
@@ -189,8 +198,15 @@ def load(
         cluster.network = network if network.counts else cluster.network
     _reported(kinds, cluster)
     for kind, several in kinds.items():
-        warnings.append(f"{len(several)} objects of kind {kind[:60]} are ignored")
+        warnings.append(_unread(kind, len(several)))
     return cluster
+
+
+def _unread(kind: str, count: int) -> str:
+    """What is said of objects that are of no use here, and what they would do elsewhere."""
+    objects_are = "1 object of kind {} is" if count == 1 else f"{count} objects of kind {{}} are"
+    meaning = _ELSEWHERE.get(kind, "")
+    return f"{objects_are.format(kind[:60])} ignored{meaning and f': the kind {meaning}'}"
 
 
 def _reported(kinds: dict[str, list[Body]], cluster: Cluster) -> None:

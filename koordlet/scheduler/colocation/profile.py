@@ -60,6 +60,11 @@ class ColocationProfile:
         return int.from_bytes(drawn) % _WHOLE < self.percent
 
 
+def identity(namespace: str, name: str) -> str:
+    """What decides the draws of a pod wherever it is admitted: not its UID, which comes later."""
+    return f"{namespace}/{name}/"
+
+
 def read(body: Body) -> ColocationProfile:
     """A profile from its JSON."""
     name, faults = objects.text(body, "name"), list[str]()

@@ -18,6 +18,7 @@ from typing import Any
 
 from koordlet.kubeapi import objects
 from koordlet.model import printable
+from koordlet.scheduler.colocation import profile
 from koordlet.scheduler.colocation.mutation import ColocatedPod
 
 Body = Mapping[str, Any]
@@ -51,7 +52,7 @@ def pod(asked: Body) -> Body | None:
 def identity(asked: Body, new: Body) -> str:
     """What decides a draw: pods of a controller have no name yet, but their request has an UID."""
     name = objects.text(new, "name") or asked["uid"]
-    return f"{asked.get('namespace')}/{name}/"
+    return profile.identity(asked.get("namespace") or "", name)
 
 
 def answer(asked: Body, before: Body | None, after: ColocatedPod | None) -> dict[str, Any]:

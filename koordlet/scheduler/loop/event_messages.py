@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from koordlet.kubeapi import kinds
+from koordlet.kubeapi import disruption_target, kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
@@ -153,19 +153,18 @@ class EventBuilder:
             condition["lastTransitionTime"] = self.second()
         return {"status": {"conditions": [condition], "nominatedNodeName": refusal.node or None}}
 
-    def disruption_target(self, scheduler: str, by: Refusal) -> Body:
+    def disruption_target(self, victim: Pod, by: Refusal) -> Body:
         """The status of a victim."""
         whom = "a higher priority pod"
         if by.group:
             trigger = f"preemptor: {by.group}, triggerPod: {by.pod.key}"
             whom = f"higher priority pods, {trigger}"
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "PreemptionByScheduler",
-            "message": f"{scheduler}: preempting to accommodate {whom}",
-            "lastTransitionTime": self.second(),
-        }
+        condition = disruption_target.condition(
+            reason="PreemptionByScheduler",
+            message=f"{victim.pod_class.scheduler}: preempting to accommodate {whom}",
+            at=self.second(),
+            generation=victim.generation,
+        )
         return {"status": {"conditions": [condition]}}
 
 

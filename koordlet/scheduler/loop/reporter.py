@@ -254,7 +254,7 @@ class Reporter:
 
     async def _evict(self, victim: Pod, by: Refusal) -> None:
         self._event(event_messages.preempted(victim, by))
-        body = self._events.disruption_target(victim.pod_class.scheduler, by)
+        body = self._events.disruption_target(victim, by)
         patched = await self._insist(
             "condition",
             lambda: self._store.patch(ref(victim), objects.Strategic(body), subresource="status"),

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from koordlet.kubeapi import classes, objects, pod_annotations, pod_groups, shapes
+from koordlet.kubeapi import (
+    classes,
+    disruption_target,
+    objects,
+    pod_annotations,
+    pod_groups,
+    shapes,
+)
 from koordlet.model import moment, qos
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.objects import (
@@ -202,7 +209,8 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
         **assigned(notes),
         **eviction_marks.read(meta, conditions),
         "assigned": bound,
-        "preempted": conditions.get("DisruptionTarget", {}).get("reason")
+        "generation": wire.integer(meta, "generation"),
+        "preempted": conditions.get(disruption_target.TYPE, {}).get("reason")
         == "PreemptionByScheduler",
     }
 

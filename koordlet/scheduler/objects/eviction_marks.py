@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.kubeapi import pod_annotations
+from koordlet.kubeapi import disruption_target, pod_annotations
 from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects import wire
@@ -61,7 +61,7 @@ def true_conditions(status: Body) -> dict[str, Body]:
 
 def read(meta: Body, conditions: Mapping[str, Body]) -> dict[str, Any]:
     """Fields of a placed ``Pod``, by its true conditions; what cannot be read says nothing."""
-    target = conditions.get("DisruptionTarget")
+    target = conditions.get(disruption_target.TYPE)
     cause = "" if target is None else _cause(target)
     notes = wire.mapping(meta, "annotations")
     fields: dict[str, Any] = {"ready": "Ready" in conditions}

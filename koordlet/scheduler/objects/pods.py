@@ -157,6 +157,8 @@ class Pod:
     immovable: str = ""
     #: How its end began; ``None``: it has not.
     leaving: eviction_marks.Leaving | None = None
+    #: How often its specification has changed, as the store counts; 0: it does not.
+    generation: int = 0
     #: When it got its node, in seconds since 1970; 0 where nobody says.
     assigned: float = 0.0
     #: ``namespace/name``: one text for all who keep the pod by it.

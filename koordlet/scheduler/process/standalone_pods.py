@@ -108,7 +108,7 @@ class PodIntake:
             map(colocation_profile.read, listing.items),
             mutation.namespace_of(space, namespace),
             priorities.get,
-            f"{space}/{name}/",
+            colocation_profile.identity(space, name),
         )
         for fault in made.faults:
             self._repeats.say(log.get().warning, "colocation.left_out", fault, detail=fault)

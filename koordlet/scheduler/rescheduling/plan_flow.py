@@ -29,7 +29,8 @@ Rules:
 2. Room for all before anybody leaves: a job holds room and waits (``migration.job.WAITS``). Moves
    that come after others hold theirs once those are done.
 3. One move after the other, those of a gang at once. Before each, what the plan is about is looked
-   at again. The job that leads a gang is let go last: by then nobody else of it waits for the plan.
+   at again, and all moves that are to come: nobody leaves for a plan that cannot be done. The job
+   that leads a gang is let go last: by then nobody else of it waits for the plan.
 4. After its end jobs that have evicted nobody are ended, and all room is given back. A pod that has
    left is not brought back: its job goes on until the replacement is up, and its gang follows.
 """
@@ -223,39 +224,52 @@ class _PlanStep:
 
     def _unit(self, places: list[int]) -> PlanStep | None:
         """A move, or those of a gang that are not done; ``None``: they are now."""
-        plan, known = self._plan, {}
-        moves = [plan.moves[place] for place in places]
-        text = f"move {places[0] + 1} of {len(plan.moves)}: {moves[0].pod}"
-        if moves[0].gang:
-            text = f"{len(moves)} of {len(plan.moves)} moves: gang {moves[0].gang}"
-        for place, move in zip(places, moves, strict=True):
-            job = self._picture.job(plan.job(place))
-            if (job is None or job.waits) and (over := self._stops(move)) is not None:
+        plan = self._plan
+        move = plan.moves[places[0]]
+        text = f"move {places[0] + 1} of {len(plan.moves)}: {move.pod}"
+        if move.gang:
+            text = f"{len(places)} of {len(plan.moves)} moves: gang {move.gang}"
+        jobs = {place: self._picture.job(plan.job(place)) for place in places}
+        if any(job is None or job.waits for job in jobs.values()):
+            if (over := self._stops()) is not None:
                 return self.end(*over)
+            # Nobody leaves for a plan that cannot be done: all that are to come are looked at.
+            places = [
+                n for n, state in enumerate(self._states) if state.phase is not MovePhase.DONE
+            ]
+        for place in places:
+            if (failure := self._failure(place)) is not None:
+                return self.fail(*failure)
+        for place, job in jobs.items():
             if job is None:
-                if not move.after or self._states[place].phase is not MovePhase.WAITING:
-                    return self.fail("JobGone", _of(move, "somebody deleted its job"))
                 return self._become(PlanPhase.MOVING, "", text, MakeJob(place))
-            self._see(place, job)
-            if job.status.phase.over and job.status.phase is not Phase.SUCCEEDED:
-                return self.fail(job.status.reason, _of(move, job.status.message))
-            known[place] = job
-        jobs = [job for job in known.values() if job.active]
-        waiting = [job.status.message for job in jobs if job.status.reason == "FailedEvict"]
+        active = [job for job in jobs.values() if job is not None and job.active]
+        waiting = [job.status.message for job in active if job.status.reason == "FailedEvict"]
         # The one that leads is the first: it is let go last.
-        actions = [ReleaseJob(job) for job in reversed(jobs) if job.waits]
+        actions = [ReleaseJob(job) for job in reversed(active) if job.waits]
         text = ": ".join((text, *waiting[:1]))
-        return self._become(PlanPhase.MOVING, "", text, *actions) if jobs else None
+        return self._become(PlanPhase.MOVING, "", text, *actions) if active else None
 
-    def _stops(self, move: PlanMove) -> tuple[PlanPhase, str, str] | None:
-        """Why the next move is not made: the world is another."""
+    def _stops(self) -> tuple[PlanPhase, str, str] | None:
+        """Why the next move is not made: the room is not needed, or not all there any more."""
         over = plan_places.over(self._plan, self._picture)
-        if over is not None:
-            return over
-        if why := plan_places.lost(self._plan, self._picture):
-            return PlanPhase.FAILED, "PlaceGone", why
-        reason, why = self._changed((move,))
-        return (PlanPhase.FAILED, reason, why) if reason else None
+        why = "" if over is not None else plan_places.lost(self._plan, self._picture)
+        return (PlanPhase.FAILED, "PlaceGone", why) if why else over
+
+    def _failure(self, place: int) -> tuple[str, str] | None:
+        """Why a move cannot be made any more: reason and sentence."""
+        move, job = self._plan.moves[place], self._picture.job(self._plan.job(place))
+        if job is None or job.waits:
+            reason, why = self._changed((move,))
+            if reason:
+                return reason, why
+        if job is None:
+            comes = move.after and self._states[place].phase is MovePhase.WAITING
+            return None if comes else ("JobGone", _of(move, "somebody deleted its job"))
+        self._see(place, job)
+        if job.status.phase.over and job.status.phase is not Phase.SUCCEEDED:
+            return job.status.reason, _of(move, job.status.message)
+        return None
 
     def _arrived(self) -> PlanStep:
         """All moves are made: its pod takes the room."""

@@ -237,7 +237,7 @@ class Claims:
         personal = self._index.personal(pod)
         if not personal and self._none.get(pod_class) == self._index.epoch:
             return pod_class
-        key = pod_class, pod.key if personal else ""
+        key = pod_class, pod.uid if personal else ""
         known = self._live.get(key)
         if known is None:
             return self._made(pod, key)

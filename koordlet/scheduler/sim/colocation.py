@@ -38,7 +38,7 @@ class SimulatedColocation:
             self.profiles,
             mutation.namespace_of(space, self._namespaces.get(space)),
             self._priorities.get,
-            f"{space}/{name}/{objects.text(pod, 'uid')}",
+            profile.identity(space, name),
         )
         self.warnings |= dict.fromkeys(made.faults)
         if made.profiles:

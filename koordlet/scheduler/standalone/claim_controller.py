@@ -13,18 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from koordlet import log
-from koordlet.kubeapi import informer, kinds, objects, refusals
+from koordlet.kubeapi import disruption_target, informer, kinds, objects, refusals
 from koordlet.model import moment
 from koordlet.scheduler.objects import generated_claims, resource_claims, resource_slices
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.standalone import budgets, claims
 
-_DISRUPTED = {
-    "type": "DisruptionTarget",
-    "status": "True",
-    "reason": "DeletionByDeviceTaintManager",
-    "message": "Device Taint manager: deleting due to NoExecute taint",
-}
+_WHY = "Device Taint manager: deleting due to NoExecute taint"
 
 Guarded = Callable[[str, Awaitable[None]], Awaitable[None]]
 
@@ -127,7 +122,12 @@ class ClaimController:
         if objects.metadata(pod).get("deletionTimestamp") is not None:
             return
         where = objects.ref(kinds.PODS, pod)
-        condition = {**_DISRUPTED, "lastTransitionTime": moment.spell(self._wall())}
+        condition = disruption_target.condition(
+            reason="DeletionByDeviceTaintManager",
+            message=_WHY,
+            at=moment.spell(self._wall()),
+            generation=objects.metadata(pod).get("generation"),
+        )
         patch = objects.Strategic({"status": {"conditions": [condition]}})
         try:
             await self._store.patch(where, patch, subresource="status")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet import log
-from koordlet.kubeapi import informer, kinds, objects, refusals
+from koordlet.kubeapi import disruption_target, informer, kinds, objects, refusals
 from koordlet.model import moment, nodereport
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -30,7 +30,6 @@ _BEAT = 1.0
 _OFFERS = 10.0
 #: Seconds after a start in which agents may not have dialled yet.
 _GRACE = 60.0
-_DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
 _WHY = "Taint manager: deleting due to NoExecute taint"
 
 
@@ -150,8 +149,12 @@ class Controllers:
         if end is None or end > now:
             return
         where = objects.ref(kinds.PODS, pod)
-        since = moment.spell(now)
-        condition = {**_DISRUPTED, "message": _WHY, "lastTransitionTime": since}
+        condition = disruption_target.condition(
+            reason="DeletionByTaintManager",
+            message=_WHY,
+            at=moment.spell(now),
+            generation=meta.get("generation"),
+        )
         patch = objects.Strategic({"status": {"conditions": [condition]}})
         await self._store.patch(where, patch, subresource="status")
         await self._store.delete(where, uid=objects.text(pod, "uid"))

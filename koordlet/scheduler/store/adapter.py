@@ -202,7 +202,7 @@ class Store:
             if budget is not None:
                 where = objects.ref(kinds.POD_DISRUPTION_BUDGETS, budget)
                 rows.put(db, where, budget, pods.spend(budget, pod, stamp))
-            marked = rows.put(db, pod, old, pods.disruption_target(old, stamp))
+            marked = rows.put(db, pod, old, pods.evicted(old, stamp))
             _end(db, pod, marked, grace_seconds, now)
 
         await self._database.write(write, keep=not dry_run)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from koordlet.kubeapi import objects, refusals, selectors
+from koordlet.kubeapi import disruption_target, objects, refusals, selectors
 from koordlet.scheduler.store import merging
 
 Body = dict[str, Any]
@@ -108,15 +108,14 @@ def spend(budget: Body, pod: objects.Ref, now: str) -> Body:
     }
 
 
-def disruption_target(pod: Body, now: str) -> Body:
+def evicted(pod: Body, now: str) -> Body:
     """The pod with the condition that announces its eviction."""
-    condition = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "lastTransitionTime": now,
-        "reason": "EvictionByEvictionAPI",
-        "message": "Eviction API: evicting",
-    }
+    condition = disruption_target.condition(
+        reason="EvictionByEvictionAPI",
+        message="Eviction API: evicting",
+        at=now,
+        generation=objects.part(pod, "metadata").get("generation"),
+    )
     status = objects.part(pod, "status")
     return {**pod, "status": {**status, "conditions": _with(status, condition)}}
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
@@ -104,6 +108,34 @@ def test_a_dry_run_counts_the_jobs_that_it_would_make_and_makes_none(ram: Path) 
             assert scene.kept(shown, "web-2") == "MaxMigratingPerWorkload"
             assert not (await objects.collect(scene.world.store.list(JOBS))).items
             assert scene.kept(scene.round(), "web-2") == ""
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize("shadow", ["round", "strategy", ""])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        {"cordon": True},
+        {"stays": True, "deletion_cost": 5},
+        {"stays": True, "avoid_seconds": 60.0, "removes": ()},
+    ],
+    ids=["goes", "cordons", "ranks", "keeps away"],
+)
+def test_in_shadow_nothing_at_all_is_written(
+    ram: Path, kind: dict[str, Any], *, shadow: str
+) -> None:
+    """No job, cordon, cost, avoid list or event; who acts writes."""
+
+    async def body() -> None:
+        async with bench(ram) as scene:
+            before = (await objects.collect(scene.world.store.list(kinds.PODS))).revision
+            moves = scene.round(dry_run=shadow == "round")
+            asked = dataclasses.replace(scene.proposal("web-1"), shadow=shadow == "strategy")
+            assert await moves.perform(dataclasses.replace(asked, **kind)) is None
+            after = (await objects.collect(scene.world.store.list(kinds.PODS))).revision
+            assert (after == before) is bool(shadow)
 
     schedulers.run(body())
 

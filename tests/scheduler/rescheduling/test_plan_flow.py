@@ -309,6 +309,23 @@ def test_a_move_that_fails_ends_the_plan_with_the_reason_of_its_job() -> None:
     assert "evict p2" not in cluster.log
 
 
+@pytest.mark.parametrize("reason", ["PodGone", "JobGone", "Timeout"])
+def test_nobody_leaves_for_a_plan_of_which_a_later_move_has_failed(reason: str) -> None:
+    """The last of three cannot be made any more while the first leaves: the second stays."""
+    cluster = Cluster(plan())
+    cluster.run(started(cluster, "p0"))
+    name = cluster.plan.job(2)
+    if reason == "PodGone":
+        del cluster.pods["p2"]
+    if reason != "Timeout":
+        del cluster.jobs[name]
+    else:
+        cluster.jobs[name] = _with(cluster.jobs[name], phase=Phase.FAILED, reason="Timeout")
+    over = cluster.run()
+    assert (over.status.phase, over.status.reason) == (PlanPhase.FAILED, reason)
+    assert "evict p1" not in cluster.log
+
+
 def test_room_of_a_later_move_is_held_once_the_earlier_ones_are_done() -> None:
     """A chain: the second goes to where the first was."""
     moves = (

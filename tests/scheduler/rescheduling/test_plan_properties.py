@@ -83,8 +83,11 @@ class Walk(HeldRooms):
             self.plans[plan.name] = dataclasses.replace(plan, status=made.status)
             return
         for action in made.actions:
-            for _ in range(self._random.choice((0, 1, 1, 1, 2))):
+            times = self._random.choice((0, 1, 1, 1, 2))
+            for _ in range(times):
                 self._act(plan, action)
+            if not times:
+                return
 
     def _act(self, plan: MovePlan, action: Action) -> None:
         writes = not isinstance(action, plan_step.FindMoves)
@@ -103,11 +106,21 @@ class Walk(HeldRooms):
                                     status=JobStatus(phase=Phase.RUNNING))  # fmt: skip
                 self.jobs.setdefault(name, made)
             case plan_step.ReleaseJob(job):
+                self._look_ahead(plan)
                 self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], waits=False)
             case plan_step.EndJob(job):
                 self.jobs[job.name] = dataclasses.replace(self.jobs[job.name], aborts=True)
             case plan_step.DropPlace(held):
                 self.rooms.pop(held.name, None)
+
+    def _look_ahead(self, plan: MovePlan) -> None:
+        """Room for all first, and nobody leaves where a later move has failed."""
+        for number, move in enumerate(plan.moves):
+            job = self.jobs.get(plan.job(number))
+            assert move.after or job is not None
+            if job is not None and job.status.phase is not Phase.SUCCEEDED:
+                assert job.active, job.status
+                assert move.after or self.rooms[job.reservation].node == move.target
 
     def _find(self, plan: MovePlan) -> None:
         scene, pod = self.scene(), None if plan.pod is None else self.pod(plan.pod)
@@ -189,8 +202,6 @@ class Walk(HeldRooms):
             assert known is not None or (other.after and number > place)
             if known is not None and number < place and not (move.gang and other.gang == move.gang):
                 assert known.status.phase is Phase.SUCCEEDED, "one after the other"
-            elif known is not None and not other.after and not plan.status.phase.over:
-                assert self.rooms[known.reservation].node == other.target, "room for all first"
         for number in range(len(plan.places)):
             # Where the plan is over meanwhile, its places are given back, and the other rooms.
             assert plan.status.phase.over or self.rooms[plan_places.name(plan, number)].node
@@ -359,7 +370,7 @@ def walked(
     return walk
 
 
-@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("seed", [1, 6])
 def test_no_prefix_of_a_plan_loses_capacity_or_breaks_a_budget(seed: int) -> None:
     """Killed anywhere, among strangers; plans in shadow write nothing, and each plan ends."""
     walk = walked(seed, 6000)
@@ -375,7 +386,7 @@ def test_no_prefix_of_a_plan_splits_a_gang(seed: int) -> None:
     assert walk.evictions[GANG] > REPLICAS
 
 
-@pytest.mark.parametrize("seed", [2, 5])
+@pytest.mark.parametrize("seed", [2, 8])
 def test_no_prefix_of_a_plan_keeps_room_for_half_a_gang_that_waits(seed: int) -> None:
     """Nobody is evicted before all members have places; once it is done, all have their nodes."""
     walk = walked(seed, 6000, ganged=0.8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -73,3 +74,15 @@ def test_a_class_that_no_reservation_selects_stays_as_it_is() -> None:
     """No variant, so no filter and no score for it."""
     cache, pod = scene({"labelSelector": {"matchLabels": {"app": "db"}}})
     assert cache.claims.refine(pod, pod.pod_class) is pod.pod_class
+
+
+def test_a_pod_of_the_same_name_has_a_claim_of_its_own() -> None:
+    """As a StatefulSet makes them: the reservation of each is found by its UID."""
+    cache, first = scene({"object": {"namespace": "d", "name": "p", "uid": "u"}})
+    second = dataclasses.replace(first, uid="v")
+    assert claimed(cache, first) == ["r0"]
+    cache.drop("r0")
+    owner = {"object": {"namespace": "d", "name": "p", "uid": "v"}}
+    cache.put(reservation("r1", owners=[owner], cpu="1", on="n"))
+
+    assert (claimed(cache, first), claimed(cache, second)) == ([], ["r1"])

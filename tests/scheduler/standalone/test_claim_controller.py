@@ -177,6 +177,7 @@ def test_a_taint_of_a_device_sends_its_pod_away(ram: Path) -> None:
         known = await scene.until(functools.partial(leaves, "now"), kinds.PODS)
         condition = known["now"]["status"]["conditions"][-1]
         assert condition["reason"] == "DeletionByDeviceTaintManager"
+        assert condition["observedGeneration"] == 2, "it was made, and bound"
         assert not leaves("later", known)
         scene.now += 61.0
         await scene.until(functools.partial(leaves, "later"), kinds.PODS)

@@ -119,6 +119,9 @@ def test_pods_leave_a_node_that_drives_them_away(ram: Path) -> None:
         )
         pods = await scene.world.pods()
         assert "deletionTimestamp" not in pods["stays"]["metadata"]
+        condition = pods["leaves"]["status"]["conditions"][-1]
+        assert condition["reason"] == "DeletionByTaintManager"
+        assert condition["observedGeneration"] == 1
         ends = moment.parse(pods["leaves"]["metadata"]["deletionTimestamp"])
         scene.now = ends - 1
         await scene.steward.once()

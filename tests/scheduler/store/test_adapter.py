@@ -138,3 +138,19 @@ def test_one_object_in_every_version(ram: Path) -> None:
         assert body["zones"] == []
 
     use(ram, body)
+
+
+def test_an_eviction_says_of_which_specification_it_speaks(ram: Path) -> None:
+    """The condition is there before the pod goes; a server says it where kubelets count, too."""
+
+    async def body(store: adapter.Store) -> None:
+        meta = {"name": POD.name, "namespace": POD.namespace}
+        await store.create(kinds.PODS, {"metadata": meta, "spec": {"containers": []}})
+        await store.bind(POD, "n")
+        before = await store.get(POD)
+        await store.evict(POD, grace_seconds=30)
+        target = (await store.get(POD))["status"]["conditions"][-1]
+        assert target["reason"] == "EvictionByEvictionAPI"
+        assert target["observedGeneration"] == before["metadata"]["generation"] == 2
+
+    use(ram, body)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from koordlet.kubeapi import disruption_target
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.descheduling.state import ClusterState
@@ -95,5 +96,7 @@ def _ended(state: ClusterState, row: int) -> Iterator[tuple[_Kind, _Ended]]:
 
 def _evicted(traits: PodTraits) -> float:
     """When a kubelet evicted a pod; what it says of its end, or else when it had started."""
-    ends = (each.since for each in traits.conditions if each.type in {"DisruptionTarget", "Ready"})
+    ends = (
+        each.since for each in traits.conditions if each.type in {disruption_target.TYPE, "Ready"}
+    )
     return max(ends, default=0.0) or traits.started or traits.created
