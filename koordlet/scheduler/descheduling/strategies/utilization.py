@@ -10,6 +10,8 @@ Rules:
    (HighNodeUtilization: leave under-used nodes while the others have room).
 3. Nodes go by the mean of their percentages. (The peer adds milli-CPU and bytes, so that memory
    decides alone.)
+4. Where reports count, a node is left alone whose report is missing, older than LowNodeLoad's, or
+   without a resource of the thresholds. (The peer does nothing at all then.)
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.descheduling.fields import Fields
 from koordlet.scheduler.descheduling.limits import EvictionAnswer
 from koordlet.scheduler.descheduling.state import is_cordoned
+from koordlet.scheduler.descheduling.strategies import load_settings
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.objects import requests, terms
 
@@ -76,9 +79,13 @@ def same_resources(
 
 
 def deviated(uses: Sequence[NodeUse], given: Mapping[str, float], sign: int) -> dict[str, float]:
-    """Thresholds around the mean of all nodes, within 0 and 100."""
-    means = {name: sum(use.percent(name) for use in uses) / len(uses) for name in given}
-    return {name: min(100.0, max(0.0, means[name] + sign * value)) for name, value in given.items()}
+    """Thresholds around the mean of the nodes that have the resource, within 0 and 100."""
+    around = {}
+    for name, value in given.items():
+        several = [use.percent(name) for use in uses if use.capacity.get(name)]
+        mean = sum(several) / len(several) if several else 0.0
+        around[name] = min(100.0, max(0.0, mean + sign * value))
+    return around
 
 
 class _Utilization:
@@ -91,37 +98,51 @@ class _Utilization:
         self._namespaces = selection.choice(fields, "evictableNamespaces", exclude_only=True)
         #: Whether use is what agents report, and not what pods request.
         self._measured = False
-        self._names: tuple[str, ...] = BASIC
+        self._low = thresholds(fields, "thresholds")
+        self._names = tuple(dict.fromkeys((*self._low, *BASIC)))
 
     def _uses(self, scene: rounds.Scene) -> list[NodeUse]:
-        """The nodes in view; those whose agent does not report are left out where that counts."""
+        """The nodes in view; where reports count, those whose agent sends one (rule 4)."""
         columns = scene.state.columns
         lines = {name: columns.resource(name) for name in self._names}
         uses = []
         for row in scene.rows:
             capacity = {name: float(columns.allocatable[line, row]) for name, line in lines.items()}
-            if not self._measured:
-                used = {name: float(columns.requested[line, row]) for name, line in lines.items()}
-            elif (usage := scene.state.usages.get(scene.state.node(row).name)) is None:
-                continue
-            else:
-                pods = float(columns.requested[lines[requests.PODS], row])
-                used = {**{name: float(usage.node.get(name, 0)) for name in lines}}
-                used[requests.PODS] = pods
+            used = {name: float(columns.requested[line, row]) for name, line in lines.items()}
+            if self._measured:
+                measured = self._reported(scene, row)
+                if measured is None:
+                    continue
+                used = {**measured, requests.PODS: used[requests.PODS]}
             uses.append(NodeUse(row, used, capacity))
         return uses
 
+    def _reported(self, scene: rounds.Scene, row: int) -> _Amounts | None:
+        """What the agent of a node reports; ``None``: nothing that counts (rule 4)."""
+        usage = scene.state.usages.get(scene.state.node(row).name)
+        if usage is None or usage.updated is None:
+            return None
+        if scene.state.now.wall - usage.updated >= load_settings.EXPIRES_SECONDS:
+            return None
+        return None if self._lacks(usage.node) else self._amounts(usage.node)
+
+    def _lacks(self, measured: Mapping[str, float]) -> bool:
+        """Whether a resource of the thresholds is not measured."""
+        return any(name not in measured for name in self._low if name != requests.PODS)
+
+    def _amounts(self, of: Mapping[str, float]) -> _Amounts:
+        return {name: float(of.get(name, 0)) for name in self._names}
+
     def _pod_use(self, scene: rounds.Scene, resident: Resident) -> _Amounts | None:
         """What a pod takes along; ``None`` where nobody measures it."""
-        if not self._measured:
-            asked = resident.pod.pod_class.requests.real
-        else:
+        asked: Mapping[str, float] = resident.pod.pod_class.requests.real
+        if self._measured:
             usage = scene.state.usages.get(resident.pod.node)
             measured = None if usage is None else usage.pods.get(resident.pod.key)
-            if measured is None:
+            if measured is None or self._lacks(measured):
                 return None
             asked = measured
-        return {**{name: float(asked.get(name, 0)) for name in self._names}, requests.PODS: 1.0}
+        return {**self._amounts(asked), requests.PODS: 1.0}
 
     def _drain(
         self,
@@ -175,7 +196,6 @@ class LowNodeUtilization(_Utilization):
 
     def __init__(self, fields: Fields) -> None:
         super().__init__(fields)
-        self._low = thresholds(fields, "thresholds")
         self._high = thresholds(fields, "targetThresholds")
         self._deviates = fields.flag("useDeviationThresholds")
         if self._deviates:
@@ -186,7 +206,6 @@ class LowNodeUtilization(_Utilization):
             )
         else:
             same_resources(fields, ("thresholds", self._low), ("targetThresholds", self._high))
-        self._names = tuple(dict.fromkeys((*self._low, *BASIC)))
         limits = fields.child("evictionLimits")
         self._per_node = limits.whole("node")
         limits.done()
@@ -210,8 +229,10 @@ class LowNodeUtilization(_Utilization):
     def intents(self, scene: rounds.Scene) -> rounds.Intents:
         """Classify all nodes, then drain the fullest first."""
         uses = self._uses(scene)
+        if unknown := len(scene.rows) - len(uses):
+            wanted = ", ".join(name for name in self._names if name != requests.PODS)
+            scene.note(f"{unknown} nodes are left alone: no report that is new enough has {wanted}")
         if not uses:
-            scene.note("no node tells what of it is used")
             return
         low, high = dict(self._low), dict(self._high)
         if self._deviates:
@@ -290,8 +311,6 @@ class HighNodeUtilization(_Utilization):
 
     def __init__(self, fields: Fields) -> None:
         super().__init__(fields)
-        self._low = thresholds(fields, "thresholds")
-        self._names = tuple(dict.fromkeys((*self._low, *BASIC)))
         modes = fields.texts("evictionModes")
         if stray := [mode for mode in modes if mode != "OnlyThresholdingResources"]:
             fields.fail("evictionModes", f"{stray[0]!r} is not OnlyThresholdingResources")
