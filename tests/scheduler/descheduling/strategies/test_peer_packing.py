@@ -6,6 +6,7 @@ Facts in tables: nodes, pods, thresholds, who goes.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def pods(on: str, count: int, cpu: str = "400m", memory: str = "0") -> list[Body
     return [pod(f"{on}-{place}", on, cpu, memory) for place in range(count)]
 
 
-def asks(cpu: str, gpus: int = 0, **more: Body) -> Body:
+def asks(cpu: str, gpus: int = 0, **more: Any) -> Body:
     """A pod that requests CPU and devices."""
     amounts = {"cpu": cpu, **({GPU: str(gpus)} if gpus else {})}
     containers = [{"name": "c", "image": "i", "resources": {"requests": amounts}}]
