@@ -29,7 +29,7 @@ from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
 from koordlet.scheduler.descheduling.round import DeschedulingRound, RoundResult
 from koordlet.scheduler.descheduling.state import ClusterState
-from koordlet.scheduler.descheduling.traits import PodTraits, Resident
+from koordlet.scheduler.descheduling.traits import PodTraits
 from koordlet.scheduler.disruption.answers import Clock, Mover, unshadowed
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
@@ -218,6 +218,7 @@ class Descheduler:
         core, now = self.core, self._now()
         usual = next(iter(self._profiles.values()))
         records = self._records.snapshot
+        known = {record.traits.uid: record.traits for record in records.values()}
         ended: dict[str, list[Pod]] = {}
         for record in records.values():
             if record.ended is not None:
@@ -228,7 +229,7 @@ class Descheduler:
             profile=lambda name: self._profiles.get(name, usual),
             workloads=self.disruptions.limiter.workloads,
             now=now,
-            traits={record.traits.uid: record.traits for record in records.values()},
+            traits=known,
             ended=ended,
             budgets=list(core.budgets.at(now.steady)),
             usages=self._watched.agents.usages,
@@ -238,7 +239,10 @@ class Descheduler:
             avoids=self.disruptions.avoidances.of,
             priorities={name: priority.value for name, priority in core.priorities.items()},
             claim_classes=dict(map(dump.claim_class, claims.values())),
-            held=self._held,
+            held=self.migrations.held,
+            evacuating=self._watched.evictions.evacuating(
+                lambda uid: known[uid].evicting if uid in known else None
+            ),
             gangs=core.gangs.book,
             aggressiveness=self.disruptions.limiter.settings.aggressiveness,
         )
@@ -249,12 +253,6 @@ class Descheduler:
         if known.ended and wire.text(wire.mapping(body, "spec"), "nodeName"):
             ended = self.core.decoder.decode(body, 0)
         return _PodRecord(known, ended)
-
-    def _held(self, resident: Resident) -> str:
-        """Why a pod may not be chosen, of what is under way."""
-        if resident.traits.evicting:
-            return "pod is being moved alive"
-        return self.migrations.held(resident)
 
     def moves(self, name: str = "") -> list[dict[str, Any]]:
         """The migration jobs, or the one of a name."""

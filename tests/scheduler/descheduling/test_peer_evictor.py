@@ -17,6 +17,7 @@ from tests.kit.descheduling import Body, ago, evicted, node, pod, policy
 
 WANTS_ALL = {"PodLifeTime": {"maxPodLifeTimeSeconds": 0}}
 PEER = "descheduler.alpha.kubernetes.io"
+MOVING = {f"{PEER}/eviction-in-progress": ""}
 EVICT, STAY = {f"{PEER}/evict": "true"}, {f"{PEER}/prefer-no-eviction": ""}
 MIRROR = {"kubernetes.io/config.mirror": "mirror"}
 CRITICAL = 2_000_000_000
@@ -68,6 +69,7 @@ def protects(*extra: str, off: tuple[str, ...] = (), classes: tuple[str, ...] = 
         ({"annotations": STAY}, {"noEvictionPolicy": "Preferred"}, True),
         ({"annotations": STAY}, {"noEvictionPolicy": "Mandatory"}, False),
         ({"annotations": {**STAY, **EVICT}}, {"noEvictionPolicy": "Mandatory"}, True),
+        ({"annotations": {**MOVING, **EVICT}}, {}, False),
         (LOCAL, {}, False),
         (LOCAL, {"evictLocalStoragePods": True}, True),
         ({**LOCAL, "annotations": EVICT}, {}, True),
