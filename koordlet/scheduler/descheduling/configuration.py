@@ -13,11 +13,12 @@ Rules:
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from koordlet.kubeapi import selectors
+from koordlet.kubeapi import selectors, shapes
 from koordlet.model import documents, errors
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import evictor_settings, registry
@@ -26,6 +27,7 @@ from koordlet.scheduler.descheduling.fields import Fields, nearest
 from koordlet.scheduler.descheduling.limits import RoundLimits
 from koordlet.scheduler.descheduling.round import DeschedulingStrategy, RoundProfile
 from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.descheduling.strategies.utilization import KUBERNETES_METRICS, SOURCES
 from koordlet.scheduler.loop import configuration as scheduler_configuration
 from koordlet.scheduler.loop.election import Terms
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -137,14 +139,49 @@ def _election(fields: Fields) -> Terms | None:
 
 def _metrics(fields: Fields) -> list[str]:
     """Where the use of nodes comes from: our agents, whatever is configured."""
-    providers = fields.children("metricsProviders")
-    fields.get("metricsCollector")
-    return [
-        f"{provider.where}: {provider.at('source')}: {provider.text('source')} is not asked:"
-        " koordlet's agents report the use of nodes"
-        for provider in providers
-        if provider.text("source") != "KubernetesMetrics"
-    ]
+    collector = fields.child("metricsCollector")
+    collects = collector.flag("enabled")
+    collector.done()
+    warnings: list[str] = []
+    sources: list[str] = []
+    for provider in fields.children("metricsProviders"):
+        source = str(provider.read("source", shapes.choice(*SOURCES), ""))
+        if not source:
+            provider.fail("source", "is missing", f"name {' or '.join(SOURCES)}")
+        if source in sources:
+            provider.fail("source", f"{source} is configured twice", "keep one of the two")
+        sources.append(source)
+        if source == KUBERNETES_METRICS and collects:
+            fix = "leave metricsCollector out: it is the older way to say the same"
+            provider.fail("source", "does not go with metricsCollector.enabled", fix)
+        if source != KUBERNETES_METRICS:
+            _prometheus(provider.child("prometheus"))
+            warnings.append(
+                f"{provider.where}: {provider.at('source')}: {source} is not asked: koordlet's"
+                " agents report the use of nodes"
+            )
+        provider.done("prometheus")
+    return warnings
+
+
+def _prometheus(fields: Fields) -> None:
+    """Judge where a Prometheus is, though it is not asked."""
+    url = fields.text("url")
+    if not url:
+        fields.fail("url", "is needed")
+    try:
+        _ = urllib.parse.urlsplit(url).port
+    except ValueError as error:
+        fields.fail("url", f"{url!r} is no URL: {error}")
+    if fields.get("authToken") is not None:
+        token = fields.child("authToken")
+        secret = token.child("secretReference")
+        for key in ("namespace", "name"):
+            if not secret.text(key):
+                secret.fail(key, "is needed: the token is read from a Secret")
+        secret.done()
+        token.done()
+    fields.done()
 
 
 class _Profile:

@@ -29,7 +29,7 @@ from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.objects import requests, terms
 
 BASIC = (requests.CPU, requests.MEMORY, requests.PODS)
-SOURCES = ("KubernetesMetrics", "Prometheus")
+SOURCES = KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
 _Amounts = dict[str, float]
 
 
@@ -213,7 +213,7 @@ class LowNodeUtilization(_Utilization):
         source = metrics.read("source", _source, "")
         served = metrics.flag("metricsServer")
         self._measured = bool(served or source)
-        if source == "Prometheus":
+        if source == PROMETHEUS:
             metrics.fail(
                 "source",
                 "Prometheus is not asked: agents report the use of nodes",
