@@ -141,6 +141,15 @@ def test_only_pods_that_ask_for_what_has_a_threshold() -> None:
     assert len(evicted(bodies, policy({HIGH: args}, FIT))) == 4
 
 
+def test_the_emptiest_node_is_emptied_first() -> None:
+    """Where there is room for one pod only."""
+    bodies = [
+        *nodes({}, {}, {}, cpu="2"), *pods("n1", 2, "100m"), *pods("n2", 1, "100m"),
+        *pods("n3", 1, "1950m"),
+    ]  # fmt: skip
+    assert evicted(bodies, policy({HIGH: {"thresholds": {"cpu": 30}}})) == ["n2-0"]
+
+
 TOLERATES = asks("200m", tolerations=[{"key": "key", "value": "value"}])
 
 

@@ -71,6 +71,7 @@ def sizes(*counts: int, skew: int = 1) -> list[Body]:
         (sizes(2, 1), {}, 0),
         (sizes(3, 1), {}, 1),
         (sizes(3, 1), {"namespaces": {"exclude": ["kube-system"]}}, 1),
+        (sizes(4, 0), {"namespaces": {"exclude": ["default"]}}, 0),
         (sizes(5, 2), {}, 1),
         (sizes(4, 0), {}, 2),
         (sizes(0, 1, 100), {}, 66),
