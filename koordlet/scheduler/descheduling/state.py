@@ -20,6 +20,7 @@ from koordlet.model.nodereport import NodeReport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.descheduling import selection
+from koordlet.scheduler.descheduling.prometheus_source import QueryAnswer
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import Aggressiveness
@@ -59,6 +60,8 @@ class ClusterState:
     ended: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     budgets: Sequence[DisruptionBudget] = ()
     usages: Mapping[str, NodeUsage] = field(default_factory=dict)
+    #: What a Prometheus answered, by query.
+    answers: Mapping[str, QueryAnswer] = field(default_factory=dict)
     #: What agents report that nodes suffer from now: conditions by node.
     pressures: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: What agents report, where they are heard.

@@ -27,6 +27,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import dump, explanation, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
+from koordlet.scheduler.descheduling.prometheus_source import QueryAnswer
 from koordlet.scheduler.descheduling.round import DeschedulingRound, RoundResult
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.descheduling.traits import PodTraits
@@ -38,6 +39,7 @@ from koordlet.scheduler.loop import (
     migration_controller,
     migration_writer,
     plan_controller,
+    prometheus_client,
     round_book,
     round_moves,
 )
@@ -116,6 +118,13 @@ class Descheduler:
         self.plans = plan_controller.PlanController(
             store, watched, self.migrations, self.state, leads=lambda: self.leading
         )
+        self._prometheus = (
+            None
+            if settings.prometheus is None
+            else prometheus_client.PrometheusClient(store, settings.prometheus)
+        )
+        #: By query, of the last round.
+        self._answers: dict[str, QueryAnswer] = {}
         self.ready = False
         self.book = round_book.RoundBook(self.core.measures)
         #: When the last round ended, by the steady clock.
@@ -169,6 +178,8 @@ class Descheduler:
         try:
             if self._own is not None:
                 self._own.tidy()
+            if self._prometheus is not None and self._settings.queries:
+                self._answers = await self._prometheus.ask(self._settings.queries)
             moves = round_moves.RoundMoves(
                 self._store, self._watched, self.migrations, self._settings, dry_run=self._dry_run
             )
@@ -233,6 +244,7 @@ class Descheduler:
             ended=ended,
             budgets=list(core.budgets.at(now.steady)),
             usages=self._watched.agents.usages,
+            answers=self._answers,
             pressures=self._watched.agents.suffering(),
             reports=self._watched.agents.reporting(),
             pressed=self.disruptions.tracker.pressed,

@@ -10,6 +10,7 @@ from koordlet.kubeapi import manifests
 from koordlet.model import errors
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.descheduling.evictor_settings import Protection
+from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource
 from tests.kit.descheduling import Body, evicted, node, play, pod, policy
 
 TEXT = """
@@ -150,13 +151,13 @@ def test_a_mistake_is_refused_with_its_path(body: Body, message: str) -> None:
     assert message in refusal(body)
 
 
-def test_a_prometheus_is_a_warning_and_metrics_of_the_cluster_are_none() -> None:
-    """Our agents report in its place."""
+def test_where_use_is_measured_is_read() -> None:
+    """A Prometheus with its Secret; what the cluster measures, our agents report."""
     good = at(GOOD_URL, **secret(namespace="n", name="t"))
-    (warning,) = configuration.read(policy(metricsProviders=good), "f").warnings
-    assert warning.startswith("f: metricsProviders[0].source: Prometheus is not asked: ")
+    read = configuration.read(policy(metricsProviders=[*good, KUBERNETES]), "f")
+    assert read.prometheus == PrometheusSource(GOOD_URL, ("n", "t"))
     for quiet in ({"metricsProviders": [KUBERNETES]}, {"metricsCollector": {"enabled": True}}):
-        assert configuration.read(policy(**quiet), "f").warnings == ()
+        assert configuration.read(policy(**quiet), "f").prometheus is None
 
 
 # What runs of a profile, and in which order.

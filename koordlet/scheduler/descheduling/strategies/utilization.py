@@ -12,6 +12,8 @@ Rules:
    decides alone.)
 4. Where reports count, a node is left alone whose report is missing, older than LowNodeLoad's, or
    without a resource of the thresholds. (The peer does nothing at all then.)
+5. A query of Prometheus tells shares of nodes and nothing of pods: one leaves a node in a round, or
+   as many as ``evictionLimits.node`` says.
 """
 
 from __future__ import annotations
@@ -19,16 +21,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.descheduling import order, selection
+from koordlet.scheduler.descheduling import order, prometheus_source, selection
 from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.descheduling.fields import Fields
 from koordlet.scheduler.descheduling.limits import EvictionAnswer
+from koordlet.scheduler.descheduling.prometheus_source import QueryAnswer
 from koordlet.scheduler.descheduling.state import is_cordoned
 from koordlet.scheduler.descheduling.strategies import load_settings
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.objects import requests, terms
 
 BASIC = (requests.CPU, requests.MEMORY, requests.PODS)
+#: What has a threshold where a query tells the use of nodes.
+METRIC = "MetricResource"
 SOURCES = KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
 _Amounts = dict[str, float]
 
@@ -98,11 +103,20 @@ class _Utilization:
         self._namespaces = selection.choice(fields, "evictableNamespaces", exclude_only=True)
         #: Whether use is what agents report, and not what pods request.
         self._measured = False
+        #: What a Prometheus is asked; empty: nothing.
+        self.query = ""
         self._low = thresholds(fields, "thresholds")
         self._names = tuple(dict.fromkeys((*self._low, *BASIC)))
 
     def _uses(self, scene: rounds.Scene) -> list[NodeUse]:
         """The nodes in view; where reports count, those whose agent sends one (rule 4)."""
+        if self.query:
+            shares = self._answer(scene).shares
+            return [
+                NodeUse(row, {METRIC: float(int(100 * shares[name]))}, {METRIC: 100.0})
+                for row in scene.rows
+                if (name := scene.state.node(row).name) in shares
+            ]
         columns = scene.state.columns
         lines = {name: columns.resource(name) for name in self._names}
         uses = []
@@ -116,6 +130,17 @@ class _Utilization:
                 used = {**measured, requests.PODS: used[requests.PODS]}
             uses.append(NodeUse(row, used, capacity))
         return uses
+
+    def _answer(self, scene: rounds.Scene) -> QueryAnswer:
+        return scene.state.answers.get(self.query, prometheus_source.NOT_ASKED)
+
+    def _why_unknown(self, scene: rounds.Scene) -> str:
+        """Why nobody knows what of a node is used."""
+        if self.query:
+            why = self._answer(scene).error
+            return f"of {PROMETHEUS}: {why or 'the query has no sample of them'}"
+        wanted = ", ".join(name for name in self._names if name != requests.PODS)
+        return f"no report that is new enough has {wanted}"
 
     def _reported(self, scene: rounds.Scene, row: int) -> _Amounts | None:
         """What the agent of a node reports; ``None``: nothing that counts (rule 4)."""
@@ -135,6 +160,8 @@ class _Utilization:
 
     def _pod_use(self, scene: rounds.Scene, resident: Resident) -> _Amounts | None:
         """What a pod takes along; ``None`` where nobody measures it."""
+        if self.query:
+            return {}
         asked: Mapping[str, float] = resident.pod.pod_class.requests.real
         if self._measured:
             usage = scene.state.usages.get(resident.pod.node)
@@ -212,26 +239,34 @@ class LowNodeUtilization(_Utilization):
         metrics = fields.child("metricsUtilization")
         source = metrics.read("source", _source, "")
         served = metrics.flag("metricsServer")
-        self._measured = bool(served or source)
-        if source == PROMETHEUS:
-            metrics.fail(
-                "source",
-                "Prometheus is not asked: agents report the use of nodes",
-                "set KubernetesMetrics, which takes what koordlet's agents report",
-            )
+        self._measured = bool(served or source == KUBERNETES_METRICS)
         if served and source:
             metrics.fail("metricsServer", "source takes its place", "leave metricsServer out")
-        if metrics.get("prometheus") is not None and source:
+        if source == PROMETHEUS:
+            self._ask(fields, metrics.child("prometheus"))
+        elif metrics.get("prometheus") is not None and source:
             metrics.fail("prometheus", f"does not count with source {source}", "leave it out")
         metrics.done()
         fields.done()
+
+    def _ask(self, fields: Fields, prometheus: Fields) -> None:
+        """Take use from a query, which says nothing of pods (rule 5)."""
+        self.query = prometheus.text("query")
+        if not self.query:
+            prometheus.fail("query", f"is needed with source {PROMETHEUS}")
+        prometheus.done()
+        for key, given in (("thresholds", self._low), ("targetThresholds", self._high)):
+            if [*given] != [METRIC]:
+                fields.fail(key, f"{METRIC} alone has a threshold with source {PROMETHEUS}")
+        self._names = (METRIC,)
+        if self._per_node is None:
+            self._per_node = 1
 
     def intents(self, scene: rounds.Scene) -> rounds.Intents:
         """Classify all nodes, then drain the fullest first."""
         uses = self._uses(scene)
         if unknown := len(scene.rows) - len(uses):
-            wanted = ", ".join(name for name in self._names if name != requests.PODS)
-            scene.note(f"{unknown} nodes are left alone: no report that is new enough has {wanted}")
+            scene.note(f"{unknown} nodes are left alone: {self._why_unknown(scene)}")
         if not uses:
             return
         low, high = dict(self._low), dict(self._high)
