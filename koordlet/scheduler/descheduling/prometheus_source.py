@@ -1,7 +1,7 @@
 """The use of nodes as a Prometheus tells it: where it is, and what its answer to a query says.
 
 Covers: ``metricsProviders`` of a policy, an answer as shares by node. Does not cover: asking
-(``loop.prometheus_client``), what follows of it (``strategies.utilization``).
+(``process.prometheus_client``), what follows of it (``strategies.utilization``).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import koordlet
@@ -39,7 +39,6 @@ from koordlet.scheduler.loop import (
     migration_controller,
     migration_writer,
     plan_controller,
-    prometheus_client,
     round_book,
     round_moves,
 )
@@ -79,9 +78,11 @@ class Descheduler:
         profiles: Mapping[str, profile.Profile] | None = None,
         disruption: DisruptionSettings | None = None,
         watched: WatchedCluster | None = None,
+        ask: Callable[[Iterable[str]], Awaitable[dict[str, QueryAnswer]]] | None = None,
     ) -> None:
         """``watched``: the cluster as a scheduler watches it that this is a part of.
 
+        ``ask``: a Prometheus, what strategies want to know of it; ``None``: nobody is to be asked.
         ``dry_run``: nothing is sent, so that nobody need be elected.
         """
         self._clocks = Clocks() if clocks is None else clocks
@@ -118,11 +119,7 @@ class Descheduler:
         self.plans = plan_controller.PlanController(
             store, watched, self.migrations, self.state, leads=lambda: self.leading
         )
-        self._prometheus = (
-            None
-            if settings.prometheus is None
-            else prometheus_client.PrometheusClient(store, settings.prometheus)
-        )
+        self._ask = ask
         #: By query, of the last round.
         self._answers: dict[str, QueryAnswer] = {}
         self.ready = False
@@ -178,8 +175,8 @@ class Descheduler:
         try:
             if self._own is not None:
                 self._own.tidy()
-            if self._prometheus is not None and self._settings.queries:
-                self._answers = await self._prometheus.ask(self._settings.queries)
+            if self._ask is not None:
+                self._answers = await self._ask(self._settings.queries)
             moves = round_moves.RoundMoves(
                 self._store, self._watched, self.migrations, self._settings, dry_run=self._dry_run
             )

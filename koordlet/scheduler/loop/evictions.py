@@ -26,6 +26,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from koordlet import log
 from koordlet.kubeapi import kinds, objects, refusals
@@ -89,7 +90,7 @@ class EvictionResult:
         return self.reason == "Evicted"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _LiveMove:
     """A pod that is said to be moved alive."""
 
@@ -158,7 +159,7 @@ class Evictions:
         for uid, live_move in [*self._evacuating.items()]:
             shown = shows(uid)
             if shown:
-                live_move.shown = True
+                self._evacuating[uid] = replace(live_move, shown=True)
             elif shown is None:
                 del self._evacuating[uid]
             elif live_move.shown or live_move.since <= edge:

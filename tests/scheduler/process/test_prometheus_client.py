@@ -15,7 +15,8 @@ from koordlet.http import message, routes, server
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource, QueryAnswer
-from koordlet.scheduler.loop import descheduler, prometheus_client
+from koordlet.scheduler.loop import descheduler
+from koordlet.scheduler.process import prometheus_client
 from tests.kit import descheduling, schedulers
 from tests.scheduler.loop.test_descheduler import FREE, READY
 
@@ -154,9 +155,11 @@ def test_a_round_asks_and_evicts_by_the_answer(ram: Path) -> None:
                 leaderElection={"leaderElect": False},
                 metricsProviders=[{"source": "Prometheus", "prometheus": {"url": it.url}}],
             )
+            settings = configuration.read(policy, "f")
             made = descheduler.Descheduler(
-                world.client, configuration.read(policy, "f"), instance="one", disruption=FREE
-            )
+                world.client, settings, instance="one", disruption=FREE,
+                ask=prometheus_client.asking(world.client, settings),
+            )  # fmt: skip
             await made.run(once=True)
             assert made.book.last is not None
             (proposal,) = made.book.last.evicted

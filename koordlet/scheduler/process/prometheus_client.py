@@ -15,23 +15,33 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import json
 import ssl
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-
-import msgspec
 
 from koordlet.http import client
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import errors
 from koordlet.scheduler.descheduling import prometheus_source
+from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource, QueryAnswer
 
 _LIMITS = client.ClientLimits(answer_seconds=10.0, body_bytes=16 << 20)
 _SECRET_KEY = "prometheusAuthToken"  # noqa: S105 -- the name of a key, as the peer has it
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PORTS = {"http": 80, "https": 443}
+
+
+Ask = Callable[[Iterable[str]], Awaitable[dict[str, QueryAnswer]]]
+
+
+def asking(store: objects.Objects, settings: DeschedulerSettings) -> Ask | None:
+    """How the Prometheus of a configuration is asked; ``None``: no strategy wants it."""
+    if settings.prometheus is None or not settings.queries:
+        return None
+    return PrometheusClient(store, settings.prometheus).ask
 
 
 class PrometheusClient:
@@ -68,8 +78,8 @@ class PrometheusClient:
         if response.status in {401, 403}:
             return QueryAnswer(error=f"{self._source.url} refuses our token ({response.status})")
         try:
-            return QueryAnswer(prometheus_source.shares(msgspec.json.decode(response.body)))
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            return QueryAnswer(prometheus_source.shares(json.loads(response.body)))
+        except (json.JSONDecodeError, RecursionError, UnicodeDecodeError):
             return QueryAnswer(error=f"{self._source.url} answered {response.status} and no JSON")
         except ValueError as error:
             return QueryAnswer(error=str(error))
