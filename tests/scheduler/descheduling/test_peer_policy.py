@@ -14,28 +14,17 @@ from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource
 from tests.kit.descheduling import Body, evicted, node, play, pod, policy
 
 TEXT = """
-apiVersion: "descheduler/v1alpha2"
-kind: "DeschedulerPolicy"
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
 profiles:
-  - name: ProfileName
-    pluginConfig:
-    - name: "DefaultEvictor"
-      args:
-        evictSystemCriticalPods: true
-        evictFailedBarePods: true
-        evictLocalStoragePods: true
-        evictDaemonSetPods: true
-        nodeFit: true
-    - name: "RemovePodsHavingTooManyRestarts"
-      args:
-        podRestartThreshold: 100
-        includingInitContainers: true
-    - name: "RemoveFailedPods"
-    plugins:
-      deschedule:
-        enabled:
-          - "RemovePodsHavingTooManyRestarts"
-          - "RemoveFailedPods"
+- name: nightly
+  plugins: {deschedule: {enabled: [RemovePodsHavingTooManyRestarts, RemoveFailedPods]}}
+  pluginConfig:
+  - {name: RemoveFailedPods}
+  - {name: RemovePodsHavingTooManyRestarts, args: {podRestartThreshold: 100}}
+  - name: DefaultEvictor
+    args: {nodeFit: true, evictSystemCriticalPods: true, evictFailedBarePods: true,
+           evictLocalStoragePods: true, evictDaemonSetPods: true}
 """
 
 
@@ -53,7 +42,7 @@ def test_a_policy_is_read(tmp_path: Any) -> None:
     settings = configuration.read_all(manifests.load(str(path)), str(path))
     (profile,) = settings.profiles
     assert (profile.name, profile.evictor.name, profile.evictor.node_fit) == (
-        "ProfileName", "DefaultEvictor", True,
+        "nightly", "DefaultEvictor", True,
     )  # fmt: skip
     assert profile.evictor.protections == frozenset()
     names = [strategy.name for strategy in profile.strategies]
