@@ -38,6 +38,7 @@ PERSISTENT_VOLUME_CLAIMS = Kind("", "v1", "persistentvolumeclaims", "PersistentV
 PODS = Kind("", "v1", "pods", "Pod")
 RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 REPLICATION_CONTROLLERS = Kind("", "v1", "replicationcontrollers", "ReplicationController")
+SECRETS = Kind("", "v1", "secrets", "Secret")
 SERVICES = Kind("", "v1", "services", "Service")
 
 CSI_DRIVERS = Kind("storage.k8s.io", "v1", "csidrivers", "CSIDriver", namespaced=False)

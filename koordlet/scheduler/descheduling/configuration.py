@@ -17,15 +17,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from koordlet.kubeapi import selectors
+from koordlet.kubeapi import selectors, shapes
 from koordlet.model import documents, errors
 from koordlet.model.record import dataclass
-from koordlet.scheduler.descheduling import evictor_settings, registry
+from koordlet.scheduler.descheduling import evictor_settings, prometheus_source, registry
 from koordlet.scheduler.descheduling.evictor_settings import DEFAULT, MIGRATION, EvictorSettings
 from koordlet.scheduler.descheduling.fields import Fields, nearest
 from koordlet.scheduler.descheduling.limits import RoundLimits
+from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource
 from koordlet.scheduler.descheduling.round import DeschedulingStrategy, RoundProfile
 from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.descheduling.strategies.utilization import (
+    KUBERNETES_METRICS,
+    PROMETHEUS,
+    SOURCES,
+    LowNodeUtilization,
+)
 from koordlet.scheduler.loop import configuration as scheduler_configuration
 from koordlet.scheduler.loop.election import Terms
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -55,7 +62,19 @@ class DeschedulerSettings:
     grace_seconds: int | None = None
     #: ``None``: nobody is to be elected.
     election: Terms | None = LEASE
+    #: ``None``: no strategy asks one.
+    prometheus: PrometheusSource | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """What strategies ask a Prometheus."""
+        several = (strategy for profile in self.profiles for strategy in profile.strategies)
+        return tuple(
+            strategy.query
+            for strategy in several
+            if isinstance(strategy, LowNodeUtilization) and strategy.query
+        )
 
 
 def read_all(bodies: Sequence[Mapping[str, Any]], where: str) -> DeschedulerSettings:
@@ -117,8 +136,14 @@ def read(body: Mapping[str, Any], where: str) -> DeschedulerSettings:
         dry_run=fields.flag("dryRun"),
         election=_election(fields),
         grace_seconds=fields.whole("gracePeriodSeconds"),
-        warnings=(*warnings, *_metrics(fields)),
+        prometheus=_prometheus(fields),
+        warnings=tuple(warnings),
     )
+    if settings.queries and settings.prometheus is None:
+        fields.fail(
+            "metricsProviders",
+            f"has no {PROMETHEUS}, which LowNodeUtilization asks for {settings.queries[0]!r}",
+        )
     # How the peers serve and reach an API server is not theirs to say here.
     fields.done(
         *("clientConnection", "healthzBindAddress", "metricsBindAddress", "enableProfiling"),
@@ -135,16 +160,26 @@ def _election(fields: Fields) -> Terms | None:
         fields.fail("leaderElection", str(error))
 
 
-def _metrics(fields: Fields) -> list[str]:
-    """Where the use of nodes comes from: our agents, whatever is configured."""
-    providers = fields.children("metricsProviders")
-    fields.get("metricsCollector")
-    return [
-        f"{provider.where}: {provider.at('source')}: {provider.text('source')} is not asked:"
-        " koordlet's agents report the use of nodes"
-        for provider in providers
-        if provider.text("source") != "KubernetesMetrics"
-    ]
+def _prometheus(fields: Fields) -> PrometheusSource | None:
+    """The Prometheus of ``metricsProviders``; our agents take the place of the others."""
+    collector = fields.child("metricsCollector")
+    collects = collector.flag("enabled")
+    collector.done()
+    sources: dict[str, PrometheusSource | None] = {}
+    for provider in fields.children("metricsProviders"):
+        source = str(provider.read("source", shapes.choice(*SOURCES), ""))
+        if not source:
+            provider.fail("source", "is missing", f"name {' or '.join(SOURCES)}")
+        if source in sources:
+            provider.fail("source", f"{source} is configured twice", "keep one of the two")
+        if source == KUBERNETES_METRICS and collects:
+            fix = "leave metricsCollector out: it is the older way to say the same"
+            provider.fail("source", "does not go with metricsCollector.enabled", fix)
+        sources[source] = None
+        if source == PROMETHEUS:
+            sources[source] = prometheus_source.read(provider.child("prometheus"))
+        provider.done("prometheus")
+    return sources.get(PROMETHEUS)
 
 
 class _Profile:

@@ -70,12 +70,14 @@ class Evictability:
     def _is_plain(self, resident: Resident) -> bool:
         """Whether no check has anything to ask of a pod."""
         traits, pod = resident.traits, resident.pod
+        state = self._state
         if (
             not self._usual
             or traits.marked
             or pod.terminating
             or pod.priority >= self._below
-            or self._state.held(resident)
+            or (state.evacuating and pod.uid in state.evacuating)
+            or state.held(resident)
         ):
             return False
         pod_class = pod.pod_class
@@ -92,6 +94,8 @@ class Evictability:
 
     def refusals(self, resident: Resident) -> Iterator[str]:
         """All reasons, the first of them first."""
+        if self._state.moves_alive(resident.pod):
+            yield "pod is being moved alive"
         if held := self._state.held(resident):
             yield held
         if resident.traits.evict:

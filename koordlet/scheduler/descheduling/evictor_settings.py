@@ -14,6 +14,7 @@ from koordlet.kubeapi.disruption_rates import CountOrPercent
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import selection
 from koordlet.scheduler.descheduling.fields import Fields
+from koordlet.scheduler.disruption.limiter import SYSTEM_CRITICAL
 
 DEFAULT, MIGRATION = "DefaultEvictor", "MigrationController"
 
@@ -125,6 +126,8 @@ def _threshold(fields: Fields) -> PriorityThreshold | None:
     child = fields.child("priorityThreshold")
     # Go's int32 may be negative.
     value = child.whole("value", low=-(2**31))
+    if value is not None and value > SYSTEM_CRITICAL:
+        child.fail("value", f"{value} is above {SYSTEM_CRITICAL}, where system-critical pods begin")
     name = child.text("name")
     child.done()
     if value is not None and name:

@@ -3,9 +3,9 @@
 Covers: the keys. Does not cover: what a strategy puts before or after them.
 
 Upstream's:
-* pods that ask not to be evicted go last;
 * lower priority first;
-* BestEffort, Burstable, Guaranteed.
+* BestEffort, Burstable, Guaranteed;
+* of these, pods that ask not to be evicted last.
 
 Koordinator's:
 * free, batch, mid, prod, no class;
@@ -39,9 +39,9 @@ def least_first(residents: Iterable[Resident], judge: Evictability) -> list[Resi
     return sorted(
         residents,
         key=lambda resident: (
-            judge.prefers_to_stay(resident),
             resident.pod.priority,
             _KUBE[resident.pod.pod_class.requests.kube_qos],
+            judge.prefers_to_stay(resident),
         ),
     )
 

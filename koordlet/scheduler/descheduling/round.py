@@ -15,6 +15,7 @@ Rules:
 6. The limits of the round are asked first, then what bounds evictions over time, and where a pod
    would land last: that costs most by far.
 7. A bound of the whole round or cluster ends the strategy, with a note: it would refuse the rest.
+8. Pods that are moved alive count in the limits of each round until they are gone.
 """
 
 from __future__ import annotations
@@ -206,6 +207,8 @@ class DeschedulingRound:
         self._profiles, self._state, self._waits, self._asks = profiles, state, waits, asks
         self._landing = Landing(state)
         self._counts = RoundCounts(limits)
+        for pod in state.moving_alive():
+            self._counts.count(pod)
         self._gone: set[str] = set()
 
     def proposals(self) -> Generator[EvictionProposal, Refusal | None, None]:

@@ -11,7 +11,7 @@ Rules:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from koordlet.kubeapi import selectors
@@ -20,6 +20,7 @@ from koordlet.model.nodereport import NodeReport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.descheduling import selection
+from koordlet.scheduler.descheduling.prometheus_source import QueryAnswer
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import Aggressiveness
@@ -59,6 +60,8 @@ class ClusterState:
     ended: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     budgets: Sequence[DisruptionBudget] = ()
     usages: Mapping[str, NodeUsage] = field(default_factory=dict)
+    #: What a Prometheus answered, by query.
+    answers: Mapping[str, QueryAnswer] = field(default_factory=dict)
     #: What agents report that nodes suffer from now: conditions by node.
     pressures: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: What agents report, where they are heard.
@@ -74,6 +77,8 @@ class ClusterState:
     #: Why a pod may not be chosen, of what is under way: a migration job that exists. The seam for
     #: whoever makes jobs instead of evictions.
     held: Callable[[Resident], str] = nothing
+    #: UIDs of pods that are said to be moved alive, though it may not show on them yet.
+    evacuating: Collection[str] = frozenset()
     gangs: GangBook = field(default_factory=GangBook)
     #: How far strategies go that say nothing of it.
     aggressiveness: Aggressiveness = Aggressiveness.NORMAL
@@ -139,6 +144,19 @@ class ClusterState:
             yield from pods.values()
         for ended in self.ended.values():
             yield from ended
+
+    def moves_alive(self, pod: Pod) -> bool:
+        """Whether a pod is moved alive: it is as good as gone, and asked no more."""
+        traits = self.traits.get(pod.uid)
+        return pod.uid in self.evacuating or (traits is not None and traits.evicting)
+
+    def moving_alive(self) -> list[Pod]:
+        """All pods that are moved alive."""
+        uids = {uid for uid, traits in self.traits.items() if traits.evicting}
+        uids.update(self.evacuating)
+        return [
+            pod for pods in self.columns.pods for pod in pods.values() if pod.uid in uids
+        ] if uids else []  # fmt: skip
 
     def age(self, resident: Resident) -> float:
         """Seconds since a pod was created."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import koordlet
@@ -27,9 +27,10 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import dump, explanation, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
+from koordlet.scheduler.descheduling.prometheus_source import QueryAnswer
 from koordlet.scheduler.descheduling.round import DeschedulingRound, RoundResult
 from koordlet.scheduler.descheduling.state import ClusterState
-from koordlet.scheduler.descheduling.traits import PodTraits, Resident
+from koordlet.scheduler.descheduling.traits import PodTraits
 from koordlet.scheduler.disruption.answers import Clock, Mover, unshadowed
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
@@ -77,9 +78,11 @@ class Descheduler:
         profiles: Mapping[str, profile.Profile] | None = None,
         disruption: DisruptionSettings | None = None,
         watched: WatchedCluster | None = None,
+        ask: Callable[[Iterable[str]], Awaitable[dict[str, QueryAnswer]]] | None = None,
     ) -> None:
         """``watched``: the cluster as a scheduler watches it that this is a part of.
 
+        ``ask``: a Prometheus, what strategies want to know of it; ``None``: nobody is to be asked.
         ``dry_run``: nothing is sent, so that nobody need be elected.
         """
         self._clocks = Clocks() if clocks is None else clocks
@@ -116,6 +119,9 @@ class Descheduler:
         self.plans = plan_controller.PlanController(
             store, watched, self.migrations, self.state, leads=lambda: self.leading
         )
+        self._ask = ask
+        #: By query, of the last round.
+        self._answers: dict[str, QueryAnswer] = {}
         self.ready = False
         self.book = round_book.RoundBook(self.core.measures)
         #: When the last round ended, by the steady clock.
@@ -169,6 +175,8 @@ class Descheduler:
         try:
             if self._own is not None:
                 self._own.tidy()
+            if self._ask is not None:
+                self._answers = await self._ask(self._settings.queries)
             moves = round_moves.RoundMoves(
                 self._store, self._watched, self.migrations, self._settings, dry_run=self._dry_run
             )
@@ -218,6 +226,7 @@ class Descheduler:
         core, now = self.core, self._now()
         usual = next(iter(self._profiles.values()))
         records = self._records.snapshot
+        known = {record.traits.uid: record.traits for record in records.values()}
         ended: dict[str, list[Pod]] = {}
         for record in records.values():
             if record.ended is not None:
@@ -228,17 +237,21 @@ class Descheduler:
             profile=lambda name: self._profiles.get(name, usual),
             workloads=self.disruptions.limiter.workloads,
             now=now,
-            traits={record.traits.uid: record.traits for record in records.values()},
+            traits=known,
             ended=ended,
             budgets=list(core.budgets.at(now.steady)),
             usages=self._watched.agents.usages,
+            answers=self._answers,
             pressures=self._watched.agents.suffering(),
             reports=self._watched.agents.reporting(),
             pressed=self.disruptions.tracker.pressed,
             avoids=self.disruptions.avoidances.of,
             priorities={name: priority.value for name, priority in core.priorities.items()},
             claim_classes=dict(map(dump.claim_class, claims.values())),
-            held=self._held,
+            held=self.migrations.held,
+            evacuating=self._watched.evictions.evacuating(
+                lambda uid: known[uid].evicting if uid in known else None
+            ),
             gangs=core.gangs.book,
             aggressiveness=self.disruptions.limiter.settings.aggressiveness,
         )
@@ -249,12 +262,6 @@ class Descheduler:
         if known.ended and wire.text(wire.mapping(body, "spec"), "nodeName"):
             ended = self.core.decoder.decode(body, 0)
         return _PodRecord(known, ended)
-
-    def _held(self, resident: Resident) -> str:
-        """Why a pod may not be chosen, of what is under way."""
-        if resident.traits.evicting:
-            return "pod is being moved alive"
-        return self.migrations.held(resident)
 
     def moves(self, name: str = "") -> list[dict[str, Any]]:
         """The migration jobs, or the one of a name."""

@@ -26,6 +26,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from koordlet import log
 from koordlet.kubeapi import kinds, objects, refusals
@@ -45,8 +46,9 @@ _EVENT_SECONDS = 60.0
 _MOST_EVENTS = 4096
 #: Of a server's answer where several budgets cover a pod.
 _SEVERAL_BUDGETS = "PodDisruptionBudget"
-#: Of the answer where a pod is moved alive.
+#: Of the answer where a pod is moved alive, and for how long that is believed without a sign of it.
 _EVACUATES = "Eviction triggered evacuation"
+_EVACUATES_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,16 @@ class EvictionResult:
         return self.reason == "Evicted"
 
 
+@dataclass(frozen=True, slots=True)
+class _LiveMove:
+    """A pod that is said to be moved alive."""
+
+    pod: Pod
+    since: float
+    #: Whether the pod has said so itself.
+    shown: bool = False
+
+
 class Evictions:
     """The one way by which the scheduler's movers evict."""
 
@@ -109,6 +121,8 @@ class Evictions:
         self.limiter, self.measures, self.events = limiter, measures, events
         #: When an event of a workload and a reason was last sent.
         self._sent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        #: By UID.
+        self._evacuating: dict[str, _LiveMove] = {}
 
     def now(self) -> Clock:
         """This moment, by both clocks."""
@@ -135,6 +149,23 @@ class Evictions:
             else:
                 self.limiter.refused(pod)
         return await self._end(request, result)
+
+    def evacuating(self, shows: Callable[[str], bool | None]) -> frozenset[str]:
+        """The UIDs of pods that are moved alive; ``shows``: on a pod; ``None``: it is gone.
+
+        A move that shows no more was called off, and one that never showed did not begin.
+        """
+        edge = self._steady() - _EVACUATES_SECONDS
+        for uid, live_move in [*self._evacuating.items()]:
+            shown = shows(uid)
+            if shown:
+                self._evacuating[uid] = replace(live_move, shown=True)
+            elif shown is None:
+                del self._evacuating[uid]
+            elif live_move.shown or live_move.since <= edge:
+                del self._evacuating[uid]
+                self.limiter.refused(live_move.pod)
+        return frozenset(self._evacuating)
 
     async def refuse(self, request: EvictionRequest, refusal: Refusal) -> EvictionResult:
         """Count and tell what keeps a pod that a mover wants gone."""
@@ -175,7 +206,9 @@ class Evictions:
             except (refusals.NotFound, refusals.Conflict):
                 return EvictionResult("Gone", f"{pod.key} is gone")
             except refusals.TooMany as error:
-                if request.evict_only and any(_EVACUATES in c.message for c in error.causes):
+                words = (error.message, *(cause.message for cause in error.causes))
+                if request.evict_only and any(_EVACUATES in each for each in words):
+                    self._evacuating[pod.uid] = _LiveMove(pod, self._steady())
                     return EvictionResult("Evicted", error.message)
                 last, refused = error, refused + 1
             except refusals.ObjectsError as error:

@@ -124,7 +124,7 @@ class RoundMoves:
             avoid_seconds=proposal.avoid_seconds,
             policy=resident.traits.policy or evictor.policy,
             grace_seconds=evictor.grace(self._settings.grace_seconds),
-            evict_only=resident.traits.evict_only,
+            evict_only=resident.traits.evict_only and not resident.traits.ended,
             attempts=1,
         )
 

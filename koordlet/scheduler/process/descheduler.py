@@ -28,7 +28,7 @@ from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop import descheduler
-from koordlet.scheduler.process import cluster_process, lifecycle, moves_pages
+from koordlet.scheduler.process import cluster_process, lifecycle, moves_pages, prometheus_client
 
 #: So many rounds may be late before the process is not well.
 _LATE_ROUNDS = 3
@@ -95,6 +95,7 @@ async def run(options: DeschedulerOptions) -> dict[str, Any]:
             dry_run=options.dry_run,
             profiles=options.profiles,
             disruption=options.disruption,
+            ask=prometheus_client.asking(store, options.settings),
         )
         interval = options.settings.interval_seconds
         pages = DeschedulerPages(working, descheduler.INTERVAL if interval is None else interval)

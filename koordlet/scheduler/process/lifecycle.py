@@ -38,7 +38,12 @@ from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.loop import configuration, descheduler, runner
 from koordlet.scheduler.objects import unserved
-from koordlet.scheduler.process import cluster_process, disruption_reload, pages
+from koordlet.scheduler.process import (
+    cluster_process,
+    disruption_reload,
+    pages,
+    prometheus_client,
+)
 from koordlet.scheduler.reservation import service
 from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
@@ -206,6 +211,7 @@ def _descheduling(
         instance=scheduler.instance,
         profiles=options.configuration.profiles,
         watched=scheduler,
+        ask=prometheus_client.asking(store, settings),
     )
 
 

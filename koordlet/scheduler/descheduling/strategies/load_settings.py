@@ -26,6 +26,8 @@ DEFAULT_POOL = "__default_node_pool__"
 #: Low and high of nodes, low and high of production pods.
 BOUNDS = ("lowThresholds", "highThresholds", "prodLowThresholds", "prodHighThresholds")
 Thresholds = Mapping[str, float]
+#: A report that is older says nothing of now.
+EXPIRES_SECONDS = 180
 #: What a node may suffer from, as agents report it: pressure, threads that wait for CPUs (PSI),
 #: more cycles per instruction than usual (a neighbour takes cache or memory bandwidth), best-effort
 #: work that takes most of a domain's bandwidth (resctrl).
@@ -70,7 +72,7 @@ class LoadSettings:
     node_fit: bool = True
     least_nodes: int = 0
     #: ``None``: reports do not expire.
-    expiration_seconds: int | None = 180
+    expiration_seconds: int | None = EXPIRES_SECONDS
     memory_seconds: float = 300.0
     namespaces: selection.Choice = selection.EVERYTHING
     selectors: tuple[selectors.Compiled, ...] = ()
@@ -78,7 +80,7 @@ class LoadSettings:
 
 def read(fields: Fields) -> LoadSettings:
     """The arguments as Koordinator spells them."""
-    expiration = 180 if "nodeMetricExpirationSeconds" not in fields.body else None
+    expiration = None if "nodeMetricExpirationSeconds" in fields.body else EXPIRES_SECONDS
     top = _pool(fields, DEFAULT_POOL, NodePool(name=DEFAULT_POOL))
     named = [
         _pool(child, child.text("name"), top, own=True) for child in fields.children("nodePools")

@@ -10,6 +10,10 @@ Rules:
    (HighNodeUtilization: leave under-used nodes while the others have room).
 3. Nodes go by the mean of their percentages. (The peer adds milli-CPU and bytes, so that memory
    decides alone.)
+4. Where reports count, a node is left alone whose report is missing, older than LowNodeLoad's, or
+   without a resource of the thresholds. (The peer does nothing at all then.)
+5. A query of Prometheus tells shares of nodes and nothing of pods: one leaves a node in a round, or
+   as many as ``evictionLimits.node`` says.
 """
 
 from __future__ import annotations
@@ -17,16 +21,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.descheduling import order, selection
+from koordlet.scheduler.descheduling import order, prometheus_source, selection
 from koordlet.scheduler.descheduling import round as rounds
 from koordlet.scheduler.descheduling.fields import Fields
 from koordlet.scheduler.descheduling.limits import EvictionAnswer
+from koordlet.scheduler.descheduling.prometheus_source import QueryAnswer
 from koordlet.scheduler.descheduling.state import is_cordoned
+from koordlet.scheduler.descheduling.strategies import load_settings
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.objects import requests, terms
 
 BASIC = (requests.CPU, requests.MEMORY, requests.PODS)
-SOURCES = ("KubernetesMetrics", "Prometheus")
+#: What has a threshold where a query tells the use of nodes.
+METRIC = "MetricResource"
+SOURCES = KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
 _Amounts = dict[str, float]
 
 
@@ -76,9 +84,13 @@ def same_resources(
 
 
 def deviated(uses: Sequence[NodeUse], given: Mapping[str, float], sign: int) -> dict[str, float]:
-    """Thresholds around the mean of all nodes, within 0 and 100."""
-    means = {name: sum(use.percent(name) for use in uses) / len(uses) for name in given}
-    return {name: min(100.0, max(0.0, means[name] + sign * value)) for name, value in given.items()}
+    """Thresholds around the mean of the nodes that have the resource, within 0 and 100."""
+    around = {}
+    for name, value in given.items():
+        several = [use.percent(name) for use in uses if use.capacity.get(name)]
+        mean = sum(several) / len(several) if several else 0.0
+        around[name] = min(100.0, max(0.0, mean + sign * value))
+    return around
 
 
 class _Utilization:
@@ -91,37 +103,73 @@ class _Utilization:
         self._namespaces = selection.choice(fields, "evictableNamespaces", exclude_only=True)
         #: Whether use is what agents report, and not what pods request.
         self._measured = False
-        self._names: tuple[str, ...] = BASIC
+        #: What a Prometheus is asked; empty: nothing.
+        self.query = ""
+        self._low = thresholds(fields, "thresholds")
+        self._names = tuple(dict.fromkeys((*self._low, *BASIC)))
 
     def _uses(self, scene: rounds.Scene) -> list[NodeUse]:
-        """The nodes in view; those whose agent does not report are left out where that counts."""
+        """The nodes in view; where reports count, those whose agent sends one (rule 4)."""
+        if self.query:
+            shares = self._answer(scene).shares
+            return [
+                NodeUse(row, {METRIC: float(int(100 * shares[name]))}, {METRIC: 100.0})
+                for row in scene.rows
+                if (name := scene.state.node(row).name) in shares
+            ]
         columns = scene.state.columns
         lines = {name: columns.resource(name) for name in self._names}
         uses = []
         for row in scene.rows:
             capacity = {name: float(columns.allocatable[line, row]) for name, line in lines.items()}
-            if not self._measured:
-                used = {name: float(columns.requested[line, row]) for name, line in lines.items()}
-            elif (usage := scene.state.usages.get(scene.state.node(row).name)) is None:
-                continue
-            else:
-                pods = float(columns.requested[lines[requests.PODS], row])
-                used = {**{name: float(usage.node.get(name, 0)) for name in lines}}
-                used[requests.PODS] = pods
+            used = {name: float(columns.requested[line, row]) for name, line in lines.items()}
+            if self._measured:
+                measured = self._reported(scene, row)
+                if measured is None:
+                    continue
+                used = {**measured, requests.PODS: used[requests.PODS]}
             uses.append(NodeUse(row, used, capacity))
         return uses
 
+    def _answer(self, scene: rounds.Scene) -> QueryAnswer:
+        return scene.state.answers.get(self.query, prometheus_source.NOT_ASKED)
+
+    def _why_unknown(self, scene: rounds.Scene) -> str:
+        """Why nobody knows what of a node is used."""
+        if self.query:
+            why = self._answer(scene).error
+            return f"of {PROMETHEUS}: {why or 'the query has no sample of them'}"
+        wanted = ", ".join(name for name in self._names if name != requests.PODS)
+        return f"no report that is new enough has {wanted}"
+
+    def _reported(self, scene: rounds.Scene, row: int) -> _Amounts | None:
+        """What the agent of a node reports; ``None``: nothing that counts (rule 4)."""
+        usage = scene.state.usages.get(scene.state.node(row).name)
+        if usage is None or usage.updated is None:
+            return None
+        if scene.state.now.wall - usage.updated >= load_settings.EXPIRES_SECONDS:
+            return None
+        return None if self._lacks(usage.node) else self._amounts(usage.node)
+
+    def _lacks(self, measured: Mapping[str, float]) -> bool:
+        """Whether a resource of the thresholds is not measured."""
+        return any(name not in measured for name in self._low if name != requests.PODS)
+
+    def _amounts(self, of: Mapping[str, float]) -> _Amounts:
+        return {name: float(of.get(name, 0)) for name in self._names}
+
     def _pod_use(self, scene: rounds.Scene, resident: Resident) -> _Amounts | None:
         """What a pod takes along; ``None`` where nobody measures it."""
-        if not self._measured:
-            asked = resident.pod.pod_class.requests.real
-        else:
+        if self.query:
+            return {}
+        asked: Mapping[str, float] = resident.pod.pod_class.requests.real
+        if self._measured:
             usage = scene.state.usages.get(resident.pod.node)
             measured = None if usage is None else usage.pods.get(resident.pod.key)
-            if measured is None:
+            if measured is None or self._lacks(measured):
                 return None
             asked = measured
-        return {**{name: float(asked.get(name, 0)) for name in self._names}, requests.PODS: 1.0}
+        return {**self._amounts(asked), requests.PODS: 1.0}
 
     def _drain(
         self,
@@ -175,7 +223,6 @@ class LowNodeUtilization(_Utilization):
 
     def __init__(self, fields: Fields) -> None:
         super().__init__(fields)
-        self._low = thresholds(fields, "thresholds")
         self._high = thresholds(fields, "targetThresholds")
         self._deviates = fields.flag("useDeviationThresholds")
         if self._deviates:
@@ -186,32 +233,41 @@ class LowNodeUtilization(_Utilization):
             )
         else:
             same_resources(fields, ("thresholds", self._low), ("targetThresholds", self._high))
-        self._names = tuple(dict.fromkeys((*self._low, *BASIC)))
         limits = fields.child("evictionLimits")
         self._per_node = limits.whole("node")
         limits.done()
         metrics = fields.child("metricsUtilization")
         source = metrics.read("source", _source, "")
         served = metrics.flag("metricsServer")
-        self._measured = bool(served or source)
-        if source == "Prometheus":
-            metrics.fail(
-                "source",
-                "Prometheus is not asked: agents report the use of nodes",
-                "set KubernetesMetrics, which takes what koordlet's agents report",
-            )
+        self._measured = bool(served or source == KUBERNETES_METRICS)
         if served and source:
             metrics.fail("metricsServer", "source takes its place", "leave metricsServer out")
-        if metrics.get("prometheus") is not None and source:
+        if source == PROMETHEUS:
+            self._ask(fields, metrics.child("prometheus"))
+        elif metrics.get("prometheus") is not None and source:
             metrics.fail("prometheus", f"does not count with source {source}", "leave it out")
         metrics.done()
         fields.done()
 
+    def _ask(self, fields: Fields, prometheus: Fields) -> None:
+        """Take use from a query, which says nothing of pods (rule 5)."""
+        self.query = prometheus.text("query")
+        if not self.query:
+            prometheus.fail("query", f"is needed with source {PROMETHEUS}")
+        prometheus.done()
+        for key, given in (("thresholds", self._low), ("targetThresholds", self._high)):
+            if [*given] != [METRIC]:
+                fields.fail(key, f"{METRIC} alone has a threshold with source {PROMETHEUS}")
+        self._names = (METRIC,)
+        if self._per_node is None:
+            self._per_node = 1
+
     def intents(self, scene: rounds.Scene) -> rounds.Intents:
         """Classify all nodes, then drain the fullest first."""
         uses = self._uses(scene)
+        if unknown := len(scene.rows) - len(uses):
+            scene.note(f"{unknown} nodes are left alone: {self._why_unknown(scene)}")
         if not uses:
-            scene.note("no node tells what of it is used")
             return
         low, high = dict(self._low), dict(self._high)
         if self._deviates:
@@ -290,8 +346,6 @@ class HighNodeUtilization(_Utilization):
 
     def __init__(self, fields: Fields) -> None:
         super().__init__(fields)
-        self._low = thresholds(fields, "thresholds")
-        self._names = tuple(dict.fromkeys((*self._low, *BASIC)))
         modes = fields.texts("evictionModes")
         if stray := [mode for mode in modes if mode != "OnlyThresholdingResources"]:
             fields.fail("evictionModes", f"{stray[0]!r} is not OnlyThresholdingResources")

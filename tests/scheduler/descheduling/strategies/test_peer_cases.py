@@ -10,15 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.kit.descheduling import Body, containers, evicted, node, pod, policy
+from tests.kit.descheduling import Body, evicted, node, pod, policy
 
 TAINT = {"key": "hardware", "value": "gpu", "effect": "NoSchedule"}
 TOLERATES = {"tolerations": [{"key": "hardware", "operator": "Equal", "value": "gpu"}]}
-EMPTY_DIR = {"volumes": [{"name": "v", "emptyDir": {}}]}
-CLAIM = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
-MIRROR = {"kubernetes.io/config.mirror": "x"}
 HOST = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
 
 
 def some(count: int, on: str, prefix: str = "p", **more: Any) -> list[Body]:
@@ -54,10 +50,6 @@ CLASSES: list[Body] = [
         ({"priorityThreshold": {"value": 10}}, pod("p", "a"), True),
         ({"priorityThreshold": {"name": "high"}}, pod("p", "a", priority=999), True),
         ({"priorityThreshold": {"name": "high"}}, pod("p", "a", priority=1000), False),
-        ({}, pod("p", "a", spec=EMPTY_DIR), False),
-        ({"evictLocalStoragePods": True}, pod("p", "a", spec=EMPTY_DIR), True),
-        ({"ignorePvcPods": True}, pod("p", "a", spec=CLAIM), False),
-        ({}, pod("p", "a", spec=CLAIM), True),
         ({"minPodAge": "3h"}, pod("p", "a"), False),
         ({"minPodAge": "1h"}, pod("p", "a"), True),
         ({"minReplicas": 2}, pod("p", "a"), False),
@@ -70,8 +62,6 @@ CLASSES: list[Body] = [
         ({"nodeFit": True}, pod("p", "a", spec={"nodeSelector": {HOST: "a"}}), False),
         ({"nodeFit": True}, pod("p", "a", spec={"nodeSelector": {HOST: "b"}}), True),
         ({"nodeFit": True}, pod("p", "a", cpu="3"), False),
-        ({"evictSystemCriticalPods": True}, pod("p", "a", priority=2_000_000_000), True),
-        ({}, pod("p", "a", annotations=MIRROR), False),
         ({}, pod("p", "a", meta={"deletionTimestamp": "2020-01-01T00:00:00Z"}), False),
     ],
 )  # fmt: skip
@@ -107,26 +97,12 @@ def test_a_strategy_looks_at_namespaces_and_labels(args: Body, names: list[str])
 # RemoveDuplicates.
 
 DUPLICATES = "RemoveDuplicates"
-TWO_BOXES = {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]}
-OTHER_BOX = {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]}
 TAINTED = node("c", taints=[TAINT])
 
 
 @pytest.mark.parametrize(
     ("bodies", "names"),
     [
-        # One owner in two namespaces is two owners.
-        (
-            [*nodes("a", "b"), *some(3, "a", "d", namespace="dev"),
-             *some(3, "a", "t", namespace="test")],
-            ["d2", "t2"],
-        ),
-        # Two images in one pod are no duplicate of each other.
-        ([*nodes("a", "b"), *some(1, "a", spec=TWO_BOXES)], []),
-        # Images are compared as a whole list.
-        ([*nodes("a", "b"), *some(1, "a"), *some(1, "a", "q", spec=OTHER_BOX)], []),
-        # Fewer replicas than nodes: one of the two that share a node goes.
-        ([*nodes("a", "b", "c"), *some(2, "a")], ["p1"]),
         # Two ReplicaSets of 5, 3 and 1 pods each.
         (
             [*nodes("a", "b", "c", pods=20),
@@ -148,12 +124,6 @@ TAINTED = node("c", taints=[TAINT])
         (
             [*nodes("a", "b", "c", pods=20), *some(6, "a", cpu="1m", spec=only("a", "b"))],
             ["p3", "p4", "p5"],
-        ),
-        # Protected pods are neither evicted nor counted.
-        (
-            [*nodes("a", "b"), *some(2, "a", owner="DaemonSet/rs"),
-             *some(2, "a", "m", annotations=MIRROR), *some(2, "a", "v", spec=EMPTY_DIR)],
-            [],
         ),
     ],
 )  # fmt: skip
@@ -261,73 +231,3 @@ def test_high_node_utilization(bodies: list[Body], args: Body, names: list[str])
     """A node with at most 30 % of its CPU requested is emptied, where another takes its pods."""
     strategies = {HIGH: {"thresholds": {"cpu": 30}, **args}}
     assert evicted(bodies, policy(strategies)) == names
-
-
-# Spreading.
-
-SPREAD = "RemovePodsViolatingTopologySpreadConstraint"
-
-
-def spread(count: int, on: str, prefix: str, when: str = "DoNotSchedule", skew: int = 1
-           ) -> list[Body]:  # fmt: skip
-    """Pods that are to be spread over zones."""
-    constraint = {
-        "maxSkew": skew, "topologyKey": ZONE, "whenUnsatisfiable": when,
-        "labelSelector": {"matchLabels": {"app": "a"}},
-    }  # fmt: skip
-    return some(
-        count, on, prefix, labels={"app": "a"}, spec={"topologySpreadConstraints": [constraint]}
-    )
-
-
-ZONES = [node("a", labels={ZONE: "x"}), node("b", labels={ZONE: "y"})]
-SOFT = "ScheduleAnyway"
-
-
-@pytest.mark.parametrize(
-    ("bodies", "args", "count"),
-    [
-        ([*spread(2, "a", "p"), *spread(1, "b", "q")], {}, 0),
-        ([*spread(3, "a", "p"), *spread(1, "b", "q")], {}, 1),
-        ([*spread(4, "a", "p")], {}, 2),
-        ([*spread(4, "a", "p", skew=2)], {}, 1),
-        # Soft constraints count where they are asked for.
-        ([*spread(4, "a", "p", SOFT)], {}, 0),
-        ([*spread(4, "a", "p", SOFT)], {"constraints": [SOFT]}, 2),
-        ([*spread(4, "a", "p")], {"constraints": [SOFT]}, 0),
-        ([*spread(4, "a", "p", SOFT)], {"constraints": ["DoNotSchedule", SOFT]}, 2),
-        # Other namespaces are spread by themselves.
-        ([*spread(4, "a", "p")], {"namespaces": {"exclude": ["default"]}}, 0),
-        ([*spread(4, "a", "p")], {"labelSelector": {"matchLabels": {"app": "b"}}}, 0),
-    ],
-)
-def test_topology_spread(bodies: list[Body], args: Body, count: int) -> None:
-    """As many go as bring the zones within the skew."""
-    assert len(evicted([*ZONES, *bodies], policy({SPREAD: args}))) == count
-
-
-# States.
-
-FAILED = "RemoveFailedPods"
-
-
-@pytest.mark.parametrize(
-    ("status", "args", "goes"),
-    [
-        ({"containerStatuses": containers(waiting={"reason": "CreateContainerConfigError"})},
-         {"reasons": ["CreateContainerConfigError"]}, True),
-        ({"reason": "NodeAffinity"}, {"reasons": ["NodeAffinity", "Shutdown"]}, True),
-        ({"reason": "NodeAffinity"}, {"reasons": []}, True),
-        ({"initContainerStatuses": containers(terminated={"reason": "Error", "exitCode": 2})},
-         {"reasons": ["Error"], "includingInitContainers": True}, True),
-        ({"containerStatuses": containers(terminated={"reason": "Error", "exitCode": 2})},
-         {"reasons": ["Error"], "exitCodes": [1]}, False),
-        ({}, {"excludeOwnerKinds": ["Job"]}, True),
-        ({}, {"labelSelector": {"matchLabels": {"app": "x"}}}, False),
-    ],
-)  # fmt: skip
-def test_failed_pods(status: Body, args: Body, *, goes: bool) -> None:
-    """Reasons of the pod or of a container; several groups must all agree."""
-    body = pod("p", "a", status={"phase": "Failed", **status})
-    strategies = {FAILED: {"minPodLifetimeSeconds": 0, **args}}
-    assert evicted([*nodes("a", "b"), body], policy(strategies)) == (["p"] if goes else [])

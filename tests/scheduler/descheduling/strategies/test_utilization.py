@@ -40,7 +40,7 @@ def test_pods_stop_when_the_targets_are_full() -> None:
 
 
 def test_the_least_important_go_first() -> None:
-    """Priority, then the QoS class; who asks to stay goes last."""
+    """Priority, then the QoS class; of equals, who asks to stay goes last."""
     bodies = cluster(0)
     more: Body = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
     stays = {"descheduler.alpha.kubernetes.io/prefer-no-eviction": ""}
@@ -50,7 +50,7 @@ def test_the_least_important_go_first() -> None:
         pod("more", "n1", cpu="400m", priority=9),
     ]
     names = evicted(bodies, policy({LOW: BOUNDS}))
-    assert names == ["nothing", "plain", "more", "important"]
+    assert names == ["nothing", "plain", "asks", "more"]
 
 
 @pytest.mark.parametrize(

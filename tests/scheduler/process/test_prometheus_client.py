@@ -1,0 +1,168 @@
+"""Asking a Prometheus over HTTP: queries, tokens, and whatever goes wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.http import message, routes, server
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.descheduling import configuration
+from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource, QueryAnswer
+from koordlet.scheduler.loop import descheduler
+from koordlet.scheduler.process import prometheus_client
+from tests.kit import descheduling, schedulers
+from tests.scheduler.loop.test_descheduler import FREE, READY
+
+QUERY = 'sum by (instance) (rate(node_cpu{mode!="idle"}[5m]))'
+SECRET = ("monitoring", "token")
+
+
+def vector(**shares: float) -> dict[str, Any]:
+    """A good answer."""
+    result = [{"metric": {"instance": node}, "value": [0, str(share)]}
+              for node, share in shares.items()]  # fmt: skip
+    return {"status": "success", "data": {"resultType": "vector", "result": result}}
+
+
+class Prometheus:
+    """A server that answers as it is told."""
+
+    def __init__(self) -> None:
+        self.body = json.dumps(vector(n1=0.5695, n2=0.2))
+        self.status = 200
+        self.asked: list[message.HttpRequest] = []
+        self.url = ""
+
+    def answer(self, request: message.HttpRequest) -> message.HttpResponse:
+        """The handler."""
+        self.asked.append(request)
+        return message.text(self.body, status=self.status)
+
+
+@asynccontextmanager
+async def serving() -> AsyncGenerator[Prometheus]:
+    """It listens below a path, as behind a gateway."""
+    prometheus = Prometheus()
+    table = routes.Routes([("GET", "/prom/api/v1/query", prometheus.answer)])
+    listener = server.HttpServer("127.0.0.1:0", table)
+    prometheus.url = f"http://{await listener.start()}/prom/"
+    try:
+        yield prometheus
+    finally:
+        await listener.stop()
+
+
+def test_a_query_is_asked_with_the_token_of_the_secret(ram: Path) -> None:
+    """It is read each time: one that rotated counts at once."""
+
+    async def body() -> None:
+        custom = (kinds.SECRETS,)
+        async with schedulers.world(ram, over_http=True, custom=custom) as world, serving() as prom:
+            source = PrometheusSource(prom.url, SECRET)
+            asking = prometheus_client.PrometheusClient(world.client, source)
+            (missing,) = (await asking.ask([QUERY])).values()
+            assert missing.error.startswith("Secret monitoring/token with its token cannot be read")
+            ref = objects.Ref(kinds.SECRETS, SECRET[1], SECRET[0])
+            meta = {"name": SECRET[1], "namespace": SECRET[0]}
+            await world.store.create(kinds.SECRETS, {"metadata": meta, "data": {}})
+            (empty,) = (await asking.ask([QUERY])).values()
+            assert empty.error.endswith("has no token at the key prometheusAuthToken")
+            assert prom.asked == []
+            for token in ("one", "two"):
+                data = {"prometheusAuthToken": base64.b64encode(token.encode()).decode()}
+                await world.store.patch(ref, objects.Merge({"data": data}))
+                answers = await asking.ask([QUERY, QUERY])
+                assert answers == {QUERY: QueryAnswer({"n1": 0.5695, "n2": 0.2})}
+            tokens = [request.headers["authorization"] for request in prom.asked]
+            assert tokens == ["Bearer one", "Bearer two"]
+            assert prom.asked[0].one("query") == QUERY
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "error"),
+    [
+        (401, "", "refuses our token (401)"),
+        (502, "<html>", "answered 502 and no JSON"),
+        (400, '{"status": "error", "error": "parse error"}', "the query failed: parse error"),
+        (200, json.dumps(vector(n1=1.2)), "the sample of n1 is"),
+        (200, "[" * 100_000, "and no JSON"),
+    ],
+)
+def test_whatever_goes_wrong_is_an_answer(ram: Path, status: int, text: str, error: str) -> None:
+    """Of an account without a token, too; nobody listens at all in the end."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            async with serving() as prom:
+                prom.status, prom.body = status, text
+                asking = prometheus_client.PrometheusClient(
+                    world.client, PrometheusSource(prom.url), account=ram / "none"
+                )
+                (answer,) = (await asking.ask([QUERY])).values()
+                assert error in answer.error
+                assert "authorization" not in prom.asked[0].headers
+            (gone,) = (await asking.ask([QUERY])).values()
+            assert gone.error
+
+    schedulers.run(body())
+
+
+def test_the_token_of_the_account_is_the_one_without_a_secret(ram: Path) -> None:
+    """It is mounted into the pod."""
+
+    async def body() -> None:
+        (ram / "token").write_text("mounted\n")
+        async with schedulers.world(ram, over_http=False) as world, serving() as prom:
+            source = PrometheusSource(prom.url)
+            asking = prometheus_client.PrometheusClient(world.client, source, account=ram)
+            await asking.ask([QUERY])
+            assert prom.asked[0].headers["authorization"] == "Bearer mounted"
+
+    schedulers.run(body())
+
+
+def test_a_round_asks_and_evicts_by_the_answer(ram: Path) -> None:
+    """One of two pods leaves the node above the target."""
+
+    async def body() -> None:
+        custom = kinds.RESERVATIONS, kinds.NODE_AVOIDANCES
+        async with schedulers.world(ram, over_http=False, custom=custom) as world, serving() as it:
+            for name in ("n1", "n2"):
+                await world.node(name)
+            for name in "ab":
+                owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name}
+                meta = {"ownerReferences": [{**owner, "controller": True}]}
+                ref = await world.pod(name, on="n1", meta=meta)
+                await world.store.patch(ref, objects.Merge({"status": READY}), subresource="status")
+            strategies = {
+                "LowNodeUtilization": {
+                    "thresholds": {"MetricResource": 30},
+                    "targetThresholds": {"MetricResource": 50},
+                    "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": QUERY}},
+                }
+            }
+            policy = descheduling.policy(
+                strategies,
+                leaderElection={"leaderElect": False},
+                metricsProviders=[{"source": "Prometheus", "prometheus": {"url": it.url}}],
+            )
+            settings = configuration.read(policy, "f")
+            made = descheduler.Descheduler(
+                world.client, settings, instance="one", disruption=FREE,
+                ask=prometheus_client.asking(world.client, settings),
+            )  # fmt: skip
+            await made.run(once=True)
+            assert made.book.last is not None
+            (proposal,) = made.book.last.evicted
+            assert proposal.reason == "node is overutilized: MetricResource 56.00% > 50.00%"
+
+    schedulers.run(body())
