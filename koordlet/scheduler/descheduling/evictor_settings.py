@@ -235,7 +235,8 @@ def _migration(fields: Fields) -> EvictorSettings:
         policy=fields.word("evictionPolicy", POLICIES, "Eviction"),
         migration=_jobs(fields, skipped),
     )
-    fields.done("maxConcurrentReconciles")
+    fields.count("maxConcurrentReconciles", 1, low=1)  # steps of jobs are not counted here
+    fields.done()
     return settings
 
 
