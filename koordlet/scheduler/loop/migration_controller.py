@@ -70,8 +70,9 @@ class MigrationController:
         self._store, self._watched, self._settings = store, watched, settings
         self._instance, self._leads = instance, leads
         self._grace_seconds = grace_seconds
+        read = functools.partial(jobs.read, mode=settings.migration.mode)
         self.source: informer.Informer[MigrationJob] = informer.Informer(
-            store, kinds.POD_MIGRATION_JOBS, jobs.read, changed=self._changed
+            store, kinds.POD_MIGRATION_JOBS, read, changed=self._changed
         )
         #: Jobs under way by the pod that they name, those that were just made included.
         self._by_pod: dict[tuple[str, str], str] = {}

@@ -59,6 +59,8 @@ class JobReservation:
     node: str = ""
     #: Why no node serves.
     message: str = ""
+    #: It says that its time is over.
+    expired: bool = False
     #: The job that it was made for; empty where somebody else made it.
     job: str = ""
     closed: bool = False
@@ -101,13 +103,14 @@ def read(body: Body) -> JobReservation:
     """A reservation; ``BadObjectError`` where it cannot be read."""
     spec, status = parsing.read(body), parsing.read_status(body)
     owner = next(iter(status.owners), None)
-    scheduled = status.condition(lifecycle.SCHEDULED)
+    scheduled, ready = map(status.condition, (lifecycle.SCHEDULED, lifecycle.READY))
     return JobReservation(
         name=spec.name,
         uid=spec.uid,
         phase=status.phase,
         node=status.node,
         message="" if scheduled is None or scheduled.status else scheduled.message,
+        expired=ready is not None and ready.reason == "Expired",
         job=spec.annotations.get(JOB, ""),
         closed=spec.unschedulable,
         opened=_opened(spec.annotations.get(OPENED)),
