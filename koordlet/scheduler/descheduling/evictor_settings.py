@@ -14,6 +14,7 @@ from koordlet.kubeapi.disruption_rates import CountOrPercent
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import selection
 from koordlet.scheduler.descheduling.fields import Fields
+from koordlet.scheduler.disruption import limiter
 
 DEFAULT, MIGRATION = "DefaultEvictor", "MigrationController"
 
@@ -141,6 +142,9 @@ def _threshold(fields: Fields) -> PriorityThreshold | None:
     child.done()
     if value is not None and name:
         fields.fail("priorityThreshold", "only one of value and name can be set")
+    if value is not None and value > limiter.SYSTEM_CRITICAL:
+        most = f"{limiter.SYSTEM_CRITICAL}, from where on pods are system-critical"
+        fields.fail("priorityThreshold.value", f"{value} is above {most}")
     return PriorityThreshold(value=value, name=name)
 
 

@@ -45,6 +45,7 @@ def test_the_lists_of_protections_take_the_place_of_the_older_switches() -> None
             "args.ignorePvcPods", "does not count beside podProtections",
         ),
         (DEFAULT, {"priorityThreshold": {"value": 1, "name": "a"}}, "Threshold", "only one of"),
+        (MIGRATION, {"priorityThreshold": {"value": 2_000_000_001}}, "Threshold.value", "is above"),
         (DEFAULT, {"noEvictionPolicy": "Perhaps"}, "noEvictionPolicy", "'Perhaps'"),
         (DEFAULT, {"minPodAge": "soon"}, "minPodAge", "not a duration"),
         (MIGRATION, {"skipEvictionGates": ["All"]}, "skipEvictionGates", "'All' is none of"),
