@@ -36,6 +36,8 @@ class Candidate:
     signature: Signature | None = None
     #: What the job says of itself and the cluster does not show: reason and sentence.
     unproved: tuple[str, str] = ("", "")
+    #: What protects its pod by the rules of the evictor, where its author has not asked them.
+    protection: str = ""
     #: ``False``: the job would be made if its mover acted.
     acts: bool = True
 
@@ -261,6 +263,11 @@ class Arbiter:
 
     def _forbids(self, candidate: Candidate, resident: Resident) -> str:
         job, pod_class = candidate.job, resident.pod.pod_class
+        if candidate.protection:
+            text = (
+                f'Pod "{job.pod}" is forbidden to migrate because it does not meet the requirements'
+            )
+            return f"{text}: {candidate.protection}"
         if not job.reserves:
             return ""
         if not pod_class.owner[0]:
