@@ -281,3 +281,41 @@ def test_a_node_is_measured_by_what_it_really_has(raw: str | None, goes: list[st
     notes = {} if raw is None else {"node.koordinator.sh/raw-allocatable": raw}
     bodies = [*nodes(9, annotations=notes), *nodes(9, 10)[1:], *some("p1", "p2", "p3"), *TARGET]
     assert going(bodies, bounds(20, 50)) == goes
+
+
+@pytest.mark.parametrize(
+    ("used", "pods", "weights", "expected"),
+    [
+        # 10 CPUs too many, of memory enough is left: the largest first, and all are needed.
+        (
+            ("20", "8Gi"), [("1", "1Gi"), ("3", "1Gi"), ("2", "1Gi"), ("4", "1Gi")], {},
+            ["p3", "p1", "p2", "p0"],
+        ),
+        # 4 CPUs and 4 GiB too many, memory counts twice: who covers it goes before who does not.
+        (
+            ("10", "10Gi"), [("2", "5Gi"), ("3", "4Gi"), ("4", "3Gi"), ("5", "2Gi")],
+            {"memory": 2}, ["p1", "p0"],
+        ),
+        # The same where CPUs count: 4 are exactly enough, and 5 more than enough.
+        (
+            ("10", "10Gi"), [("2", "5Gi"), ("3", "4Gi"), ("4", "3Gi"), ("5", "2Gi")],
+            {"cpu": 20}, ["p2", "p3"],
+        ),
+    ],
+)  # fmt: skip
+def test_pods_of_an_overloaded_node_are_ordered_by_how_well_they_cover_the_excess(
+    used: tuple[str, str], pods: list[tuple[str, str]], weights: Body, expected: list[str]
+) -> None:
+    """The smallest that is enough, then the largest of the others, over all resources."""
+    bodies = [
+        node("n1", cpu="32", memory="32Gi"), node("n2", cpu="64", memory="64Gi"),
+        pod("stays", "n1", cpu=used[0], memory=used[1], owner="DaemonSet/d"),
+        *(pod(f"p{place}", "n1", cpu=cpu, memory=memory)
+          for place, (cpu, memory) in enumerate(pods)),
+    ]  # fmt: skip
+    args = {
+        "lowThresholds": {"cpu": 10, "memory": 10},
+        "highThresholds": {"cpu": 62.5, "memory": 62.5},
+        "resourceWeights": weights,
+    }
+    assert going(bodies, args) == expected
