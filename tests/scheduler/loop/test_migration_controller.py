@@ -276,6 +276,23 @@ def test_a_job_made_by_hand_moves_no_pod_that_the_evictor_protects(ram: Path) ->
     schedulers.run(body())
 
 
+def test_a_job_without_a_mode_is_carried_out_as_is_configured(ram: Path) -> None:
+    """No room is held where the profile evicts directly."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=False, defaultJobMode="EvictDirectly") as cluster:
+            asked = job.request(PodRef("d", "web-1"))
+            del asked["spec"]["mode"]
+            made = await cluster.world.store.create(JOBS, asked)
+            await cluster.asked("web-1")
+            await cluster.gone("web-1")
+            status = await cluster.job(objects.text(made, "name"), "Succeeded", "Failed")
+            assert status["message"] == 'Pod "d/web-1" has been evicted'
+            assert await cluster.reservations() == {}
+
+    schedulers.run(body())
+
+
 def test_a_job_goes_on_where_another_process_left_it(ram: Path) -> None:
     """It was made by one that is gone, and killed after each of its writes."""
 
