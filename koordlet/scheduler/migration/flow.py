@@ -54,7 +54,6 @@ BOUND, READY = "PodBoundReservation", "BoundPodReady"
 POD_SCHEDULED = "PodScheduled"
 FORBIDDEN = "ForbiddenMigratePod"
 COMPLETE = "Complete"
-_EXPIRED = "ReservationExpired", "Reservation expired"
 _BOUND_BY_OTHER = "Reservation is already bound by another Pod"
 #: Seconds in which one watch may be behind another.
 SETTLE = 5.0
@@ -246,9 +245,7 @@ class _Step:
         if held is None:
             return self._lost()
         if held.phase is ReservationPhase.FAILED:
-            unplaced = held.message and not held.expired
-            ended = ("Unschedulable", held.message) if unplaced else _EXPIRED
-            return self.fail(*ended)
+            return self.fail(*held.failure)
         if held.node:
             return self._placed(held)
         self._note(SCHEDULED, "Unschedulable", held.message, holds=False)

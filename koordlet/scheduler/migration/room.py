@@ -90,6 +90,13 @@ class JobReservation:
         return any(matching.owns(entry, pod) for entry in self.owners)
 
     @property
+    def failure(self) -> tuple[str, str]:
+        """Reason and message of a job whose reservation has failed."""
+        if self.message and not self.expired:
+            return "Unschedulable", self.message
+        return "ReservationExpired", "Reservation expired"
+
+    @property
     def leftover(self) -> bool:
         """Whether nobody loses anything by its end."""
         return self.owner is None or self.phase.over
