@@ -113,3 +113,18 @@ def test_a_job_without_a_mode_goes_as_is_configured(
     spec = {"podRef": REF.body(), **({"mode": said} if said else {})}
     body = {"metadata": {"name": "j", "uid": "j-1"}, "spec": spec}
     assert job.read(body, usual).reserves is reserves
+
+
+def test_a_replacement_that_is_gone_again_is_no_success() -> None:
+    """The job waits for the next one."""
+    held = JobReservation(
+        name="j-1", uid="r-1", job="j", node="n2", owners=OWNERS, opened=NOW - 30,
+        phase=ReservationPhase.SUCCEEDED, owner=PodRef("d", "web-2", "u-2"),
+    )  # fmt: skip
+    left = Condition(
+        type=flow.EVICTION, status=True, reason="EvictComplete", changed=moment.spell(NOW - 20)
+    )
+    status = JobStatus(phase=Phase.RUNNING, conditions=(left,), node="n2")
+    waits = step(running(status), held, None).status
+    assert (waits.phase, waits.status) == (Phase.RUNNING, flow.BOUND)
+    assert waits.reason == "WaitForPodBindReservation"
