@@ -28,7 +28,9 @@ class PodMigrationJobSpecSchema(fields.Open):
 
     paused: bool | None = fields.about("True if nothing is done.")
     ttl: fields.Duration | None = fields.about("Time after which the job fails; none for 0s.")
-    mode: Literal["ReservationFirst", "EvictDirectly"] = "ReservationFirst"
+    mode: Literal["ReservationFirst", "EvictDirectly"] | None = fields.about(
+        "How its pod goes; as the descheduler's defaultJobMode says where it is absent."
+    )
     pod_ref: ObjectReference
     reservation_options: ReservationOptions | None = None
     delete_options: fields.Free | None = fields.about("Options of the eviction.")

@@ -246,6 +246,9 @@ class _Profile:
         names = {key: self._names(child, key) for key in ("enabled", "disabled")}
         child.done()
         enabled = dict.fromkeys(names["enabled"])
+        if self._kind == PEER and len(enabled) < len(names["enabled"]):
+            twice = next(name for name in enabled if names["enabled"].count(name) > 1)
+            self._plugins.fail(f"{point}.enabled", f"plugin {twice!r} is listed twice")
         if point == registry.ALWAYS[0] and not {"*", registry.ALWAYS[1]} & {*names["disabled"]}:
             enabled.setdefault(registry.ALWAYS[1])
         return list(enabled)

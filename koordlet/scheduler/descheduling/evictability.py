@@ -106,6 +106,13 @@ class Evictability:
         ):
             yield from check(resident)
 
+    def protection(self, resident: Resident) -> str:
+        """Why a pod is not to be moved whoever asks: what it is, says and has, not its workload."""
+        if resident.traits.evict:
+            return ""
+        checks = (self._wishes, self._kind, self._priorities, self._volumes, self._selected)
+        return next((why for check in checks for why in check(resident)), "")
+
     def prefers_to_stay(self, resident: Resident) -> bool:
         """Whether it goes last among equals."""
         return resident.traits.prefers_none and not self.settings.mandatory

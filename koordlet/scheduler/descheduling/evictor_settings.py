@@ -58,6 +58,18 @@ class PriorityThreshold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobRate:
+    """How many jobs of one workload, or of one namespace, may begin in which time."""
+
+    #: 0: any number.
+    seconds: float = 0.0
+    #: ``None``: as many as may migrate at once.
+    most: CountOrPercent | None = None
+    #: So many may begin at once.
+    burst: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationSettings:
     """How migration jobs of one profile are made and bounded."""
 
@@ -69,8 +81,8 @@ class MigrationSettings:
     max_per_namespace: int | None = None
     max_per_workload: CountOrPercent | None = None
     max_unavailable: CountOrPercent | None = None
-    workload_seconds: float = 300.0
-    workload_migrating: CountOrPercent | None = None
+    workload_rate: JobRate = JobRate(seconds=300.0)
+    namespace_rate: JobRate = JobRate()
     #: Bounds that do not count, by the reasons that they would give.
     skipped: frozenset[str] = frozenset()
     #: Of the pods that it evicts, unless the whole configuration says it.
@@ -238,13 +250,14 @@ def _migration(fields: Fields) -> EvictorSettings:
         policy=fields.word("evictionPolicy", POLICIES, "Eviction"),
         migration=_jobs(fields, skipped),
     )
-    fields.done("maxConcurrentReconciles")
+    fields.count("maxConcurrentReconciles", 1, low=1)  # steps of jobs are not counted here
+    fields.done()
     return settings
 
 
 def _jobs(fields: Fields, skipped: tuple[str, ...]) -> MigrationSettings:
     deletion = fields.child("defaultDeleteOptions")
-    workload = fields.child("objectLimiters").child("workload")
+    rates = fields.child("objectLimiters")
     arbitration = fields.child("arbitrationArgs")
     settings = MigrationSettings(
         mode=fields.word("defaultJobMode", MODES, RESERVATION_FIRST),
@@ -257,8 +270,8 @@ def _jobs(fields: Fields, skipped: tuple[str, ...]) -> MigrationSettings:
         max_per_namespace=fields.count("maxMigratingPerNamespace") or None,
         max_per_workload=fields.read("maxMigratingPerWorkload", _amount),
         max_unavailable=fields.read("maxUnavailablePerWorkload", _amount),
-        workload_seconds=workload.seconds("duration", 300.0) or 0.0,
-        workload_migrating=workload.read("maxMigrating", _amount),
+        workload_rate=_job_rate(rates, "workload", 0.0 if rates.body else 300.0),
+        namespace_rate=_job_rate(rates, "namespace", 0.0),
         skipped=frozenset(skipped),
         grace_seconds=deletion.whole("gracePeriodSeconds"),
         arbitrates=arbitration.flag("enabled", default=True),
@@ -266,7 +279,7 @@ def _jobs(fields: Fields, skipped: tuple[str, ...]) -> MigrationSettings:
         checks_replicas=not fields.flag("skipCheckExpectedReplicas")
         and "ExpectedReplicas" not in skipped,
     )
-    workload.done()
+    rates.done()
     arbitration.done()
     if deletion.get("dryRun"):
         deletion.fail("dryRun", "is not served", "set dryRun of the MigrationController instead")
@@ -274,7 +287,25 @@ def _jobs(fields: Fields, skipped: tuple[str, ...]) -> MigrationSettings:
     return settings
 
 
+def _job_rate(fields: Fields, key: str, usual: float) -> JobRate:
+    """One limit of ``objectLimiters``; what is given without a duration is for five minutes."""
+    child = fields.child(key)
+    rate = JobRate(
+        seconds=child.seconds("duration", 300.0 if child.body else usual) or 0.0,
+        most=child.read("maxMigrating", _amount),
+        burst=child.count("burst", 1) or 1,
+    )
+    child.done()
+    if key == "namespace" and rate.seconds and (rate.most is None or rate.most.percent):
+        child.fail("maxMigrating", "needs a number of pods: a namespace has no replicas")
+    return rate
+
+
 def _amount(value: object, _problems: list[str]) -> CountOrPercent:
+    """A number or a percentage; more than all is all, as the peer has it."""
+    text = value.removesuffix("%") if isinstance(value, str) else ""
+    if text.isascii() and text.isdecimal() and len(text) < len(str(value)):
+        return CountOrPercent(min(100, int(text[:9])), percent=True)
     return disruption_rates.count_or_percent(value)
 
 

@@ -11,7 +11,7 @@ Koordinator's:
 * free, batch, mid, prod, no class;
 * lower priority first;
 * BestEffort, Burstable, Guaranteed;
-* BE, LS, LSR, LSE and SYSTEM, none of them;
+* BE, LS, LSR, LSE and SYSTEM; without a label what the Kubernetes class stands for;
 * lower deletion cost, lower eviction cost;
 * (what a strategy measures); younger first.
 """
@@ -49,12 +49,12 @@ def least_first(residents: Iterable[Resident], judge: Evictability) -> list[Resi
 def rank(resident: Resident) -> tuple[int, ...]:
     """Koordinator's order, up to what a strategy measures."""
     pod_class = resident.pod.pod_class
-    spelled = classes.raw_qos(pod_class.labels, [])
+    kube = pod_class.requests.kube_qos
     return (
         _BANDS.get(pod_class.band, 4),
         resident.pod.priority,
-        _KUBE[pod_class.requests.kube_qos],
-        4 if spelled is None else _QOS.get(spelled, 4),
+        _KUBE[kube],
+        _QOS[classes.raw_qos(pod_class.labels, []) or qos.DEFAULT_OF_KUBE[kube]],
         resident.traits.deletion_cost,
         resident.traits.eviction_cost,
     )

@@ -26,11 +26,12 @@ from koordlet.kubeapi import informer, kinds, objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import dump, explanation, traits
 from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
+from koordlet.scheduler.descheduling.evictability import Evictability
 from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
 from koordlet.scheduler.descheduling.prometheus_source import QueryAnswer
 from koordlet.scheduler.descheduling.round import DeschedulingRound, RoundResult
 from koordlet.scheduler.descheduling.state import ClusterState
-from koordlet.scheduler.descheduling.traits import PodTraits
+from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock, Mover, unshadowed
 from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
@@ -46,6 +47,7 @@ from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import summary
+from koordlet.scheduler.migration.job import BY_HAND, MigrationJob
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.pods import Pod
 
@@ -107,14 +109,16 @@ class Descheduler:
             else election.Election(store, instance, steady, wall, settings.election)
         )
         migrating = (each.evictor for each in settings.profiles if each.evictor.migrates)
+        self._evictor = next(migrating, EvictorSettings())
         self.migrations = migration_controller.MigrationController(
             store,
             watched,
-            next(migrating, EvictorSettings()),
+            self._evictor,
             instance=instance,
             grace_seconds=settings.grace_seconds,
             leads=lambda: self.leading,
             in_plan=lambda job: self.plans.has_made(job),  # noqa: PLW0108 -- made below
+            protection=self._protection,
         )
         self.plans = plan_controller.PlanController(
             store, watched, self.migrations, self.state, leads=lambda: self.leading
@@ -262,6 +266,15 @@ class Descheduler:
         if known.ended and wire.text(wire.mapping(body, "spec"), "nodeName"):
             ended = self.core.decoder.decode(body, 0)
         return _PodRecord(known, ended)
+
+    def _protection(self, job: MigrationJob, resident: Resident) -> str:
+        """What keeps the pod of a job by the rules of the MigrationController, where there is one.
+
+        Strategies have asked them before; drains, plans and gangs have rules of their own.
+        """
+        if not self._evictor.migrates or job.by != BY_HAND or job.plan or job.leader:
+            return ""
+        return Evictability(self._evictor, self.state()).protection(resident)
 
     def moves(self, name: str = "") -> list[dict[str, Any]]:
         """The migration jobs, or the one of a name."""

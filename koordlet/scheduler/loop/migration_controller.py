@@ -61,17 +61,20 @@ class MigrationController:
         leads: Callable[[], bool] = lambda: True,
         only: Callable[[MigrationJob], bool] | None = None,
         in_plan: Callable[[MigrationJob], bool] = lambda _job: False,
+        protection: Callable[[MigrationJob, Resident], str] = lambda _job, _resident: "",
     ) -> None:
         """``only``: the jobs that are carried out, where others are somebody else's.
 
-        ``in_plan``: whether a plan that is under way has made a job.
+        ``in_plan``: whether a plan that is under way has made a job. ``protection``: what keeps the
+        pod of a job.
         """
-        self._only = only
+        self._only, self._protection = only, protection
         self._store, self._watched, self._settings = store, watched, settings
         self._instance, self._leads = instance, leads
         self._grace_seconds = grace_seconds
+        read = functools.partial(jobs.read, mode=settings.migration.mode)
         self.source: informer.Informer[MigrationJob] = informer.Informer(
-            store, kinds.POD_MIGRATION_JOBS, jobs.read, changed=self._changed
+            store, kinds.POD_MIGRATION_JOBS, read, changed=self._changed
         )
         #: Jobs under way by the pod that they name, those that were just made included.
         self._by_pod: dict[tuple[str, str], str] = {}
@@ -271,6 +274,7 @@ class MigrationController:
             resident=Resident(pod, known, -1),
             signature=signature,
             unproved=self._writer.unproved(job, pod),
+            protection="" if memory is None else memory.protection,
         )
 
     def _signature(self, job: MigrationJob, pod: Pod | None) -> Signature | None:
@@ -325,9 +329,13 @@ class MigrationController:
             if (memory := self._writer.of(job)).traits is None:
                 ref = objects.Ref(kinds.PODS, job.pod.name, job.pod.namespace)
                 try:
-                    memory.learn(traits.decode(await self._store.get(ref)))
+                    known = traits.decode(await self._store.get(ref))
                 except (refusals.ObjectsError, BadObjectError):
                     memory.learn(PodTraits())
+                else:
+                    pod = self._target(job)
+                    resident = None if pod is None else Resident(pod, known, -1)
+                    memory.learn(known, self._protection(job, resident) if resident else "")
         running = [job for job in self._active() if job.status.phase is Phase.RUNNING]
         candidates = [self._candidate(job) for job in waiting]
         for verdict in self.arbiter(running).verdicts(candidates):

@@ -66,6 +66,8 @@ class JobMemory:
     next: float = 0.0
     refusal: str = ""
     traits: PodTraits | None = None
+    #: What protects its pod, as far as that was asked.
+    protection: str = ""
 
     def pause(self, until: float, refusal: str) -> None:
         """Nothing is tried before."""
@@ -75,9 +77,9 @@ class JobMemory:
         """What was decided on is the past."""
         self.stale = revision
 
-    def learn(self, known: PodTraits) -> None:
-        """Keep the traits of its pod."""
-        self.traits = known
+    def learn(self, known: PodTraits, protection: str = "") -> None:
+        """Keep the traits of its pod, and what protects it."""
+        self.traits, self.protection = known, protection
 
 
 class JobWriter:

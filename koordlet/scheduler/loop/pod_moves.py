@@ -33,6 +33,7 @@ from koordlet.scheduler.descheduling import traits
 from koordlet.scheduler.descheduling.evictor_settings import (
     RESERVATION_FIRST,
     EvictorSettings,
+    JobRate,
     MigrationSettings,
 )
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
@@ -59,7 +60,7 @@ _UNBOUNDED = MigrationSettings(
     max_per_node=None,
     max_per_workload=CountOrPercent(100, percent=True),
     max_unavailable=CountOrPercent(100, percent=True),
-    workload_seconds=0.0,
+    workload_rate=JobRate(),
     arbitration_seconds=_LOOK,
 )
 

@@ -17,15 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import order
-from koordlet.scheduler.descheduling.evictor_settings import MigrationSettings
+from koordlet.scheduler.descheduling.evictor_settings import JobRate, MigrationSettings
 from koordlet.scheduler.descheduling.traits import Resident
 from koordlet.scheduler.disruption import workloads
 from koordlet.scheduler.disruption.answers import Refusal
 from koordlet.scheduler.disruption.workloads import Signature, WorkloadIndex
 from koordlet.scheduler.migration import flow
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
-
-FORBIDDEN = "ForbiddenMigratePod"
+from koordlet.scheduler.migration.job_rates import TokenBucket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +36,8 @@ class Candidate:
     signature: Signature | None = None
     #: What the job says of itself and the cluster does not show: reason and sentence.
     unproved: tuple[str, str] = ("", "")
+    #: What protects its pod by the rules of the evictor, where its author has not asked them.
+    protection: str = ""
     #: ``False``: the job would be made if its mover acted.
     acts: bool = True
 
@@ -64,7 +65,7 @@ class Verdict:
     @property
     def final(self) -> bool:
         """Whether waiting is in vain."""
-        return self.reason == FORBIDDEN
+        return self.reason == flow.FORBIDDEN
 
 
 class JobBounds:
@@ -78,8 +79,8 @@ class JobBounds:
         self._migrating: Counter[Signature] = Counter()
         #: Of these the pods that are up still.
         self._up: Counter[Signature] = Counter()
-        #: Jobs of a workload that left the queue within the window, ended ones included.
-        self._recent: Counter[Signature] = Counter()
+        #: When jobs of a workload, or of a namespace, left the queue; ended ones that evicted, too.
+        self._begun: dict[Signature | str, list[float]] = {}
 
     def add(self, candidate: Candidate) -> None:
         """Count a job that is under way."""
@@ -90,16 +91,24 @@ class JobBounds:
             self._nodes[resident.pod.node] += 1
         if signature is not None:
             self._migrating[signature] += 1
-            self._recent[signature] += 1
             self._up[signature] += resident is not None and resident.pod.up
 
+        self._begin(job, signature)
+
     def add_ended(self, job: MigrationJob, signature: Signature | None) -> None:
-        """Count one that is over, where it evicted its pod within the window."""
+        """Count one that is over, where it evicted its pod."""
         condition = job.status.condition(flow.EVICTION)
-        if signature is None or condition is None or not condition.status:
-            return
-        if self._now - condition.since < self._settings.workload_seconds:
-            self._recent[signature] += 1
+        if condition is not None and condition.status:
+            self._begin(job, signature)
+
+    def _begin(self, job: MigrationJob, signature: Signature | None) -> None:
+        """A job has left the queue: when, its first condition says."""
+        conditions = map(job.status.condition, (flow.CREATED, flow.EVICTION))
+        times = (each.since for each in conditions if each is not None and each.since)
+        began = next(times, self._now)
+        for key in (signature, job.pod.namespace):
+            if key is not None:
+                self._begun.setdefault(key, []).append(began)
 
     def migrating(self, signature: Signature | None) -> int:
         """The jobs of a workload that are under way."""
@@ -128,6 +137,8 @@ class JobBounds:
         if candidate.signature is not None:
             up = resident is not None and resident.pod.up
             yield from self._of_workload(candidate.signature, up=up)
+        if not candidate.job.urgent:
+            yield from self._rates(candidate.signature, namespace)
 
     def _of_workload(self, signature: Signature, *, up: bool) -> Iterator[tuple[str, str]]:
         settings, members = self._settings, self._workloads.members(signature)
@@ -135,9 +146,6 @@ class JobBounds:
         down = max(0, replicas - sum(pod.up for pod in workloads.each(members)))
         per_workload = workloads.of_replicas(settings.max_per_workload, replicas)
         unavailable = workloads.of_replicas(settings.max_unavailable, replicas)
-        tokens = workloads.of_replicas(
-            settings.workload_migrating or settings.max_per_workload, replicas
-        )
         migrating, leaving = self._migrating[signature], self._up[signature]
         if migrating >= per_workload:
             text = f"{signature} has {migrating} pods that migrate, and {per_workload} are allowed"
@@ -146,10 +154,29 @@ class JobBounds:
         if up and leaving + down >= unavailable:
             text = f"of {replicas} pods of {signature} {down} are not up and {leaving} migrate"
             yield "MaxUnavailablePerWorkload", f"{text}, and {unavailable} are allowed"
-        if settings.workload_seconds and self._recent[signature] >= tokens:
-            text = f"{self._recent[signature]} pods of {signature} migrated"
-            seconds = f"in {settings.workload_seconds:g} s, and {tokens} are allowed"
-            yield "ObjectLimiter", f"{text} {seconds}"
+
+    def _rates(self, signature: Signature | None, namespace: str) -> Iterator[tuple[str, str]]:
+        """How often jobs of the workload, and of the namespace, may begin."""
+        settings = self._settings
+        rate, most = settings.workload_rate, 0
+        if signature is not None:
+            replicas = self._workloads.expected(self._workloads.members(signature))
+            most = workloads.of_replicas(rate.most or settings.max_per_workload, replicas)
+            yield from self._rate(rate, most, signature, str(signature))
+        rate = settings.namespace_rate
+        most = 0 if rate.most is None else rate.most.number
+        yield from self._rate(rate, most, namespace, f"namespace {namespace}")
+
+    def _rate(
+        self, rate: JobRate, most: int, key: Signature | str, where: str
+    ) -> Iterator[tuple[str, str]]:
+        if not rate.seconds or not most:
+            return
+        bucket = TokenBucket(rate.seconds / most, rate.burst)
+        waits = bucket.wait(self._begun.get(key, ()), self._now)
+        if waits:
+            pace = f"a pod each {bucket.period:g} s may begin to migrate"
+            yield "ObjectLimiter", f"of {where} {pace}: the next in {waits:.0f} s"
 
 
 class Arbiter:
@@ -211,20 +238,20 @@ class Arbiter:
     def _refusals(self, candidate: Candidate) -> Iterator[tuple[str, str]]:
         job, resident = candidate.job, candidate.resident
         if other := self._taken.get(candidate.pod):
-            yield FORBIDDEN, f'pod {job.pod} is migrated by job "{other}"'
+            yield flow.FORBIDDEN, f'pod {job.pod} is migrated by job "{other}"'
         if resident is None:
             yield "MissingPod", f"pod {job.pod} is not there"
             return
         if not resident.pod.node:
             return  # nothing runs yet: its place is all that changes
         if why := self._forbids(candidate, resident) or self._gang(candidate):
-            yield FORBIDDEN, why
+            yield flow.FORBIDDEN, why
         if candidate.unproved[0]:
             yield candidate.unproved
         refusal = self._asks(candidate)
         reason, message = ("", "") if refusal is None else (refusal.reason, refusal.message)
         if reason == "Protected":
-            yield FORBIDDEN, message
+            yield flow.FORBIDDEN, message
         if resident.traits.evict or job.plan or job.leader:
             # A plan holds all its room first, and each eviction is asked about when it is due. The
             # bounds of a gang that moves whole are asked for its leader.
@@ -236,6 +263,11 @@ class Arbiter:
 
     def _forbids(self, candidate: Candidate, resident: Resident) -> str:
         job, pod_class = candidate.job, resident.pod.pod_class
+        if candidate.protection:
+            text = (
+                f'Pod "{job.pod}" is forbidden to migrate because it does not meet the requirements'
+            )
+            return f"{text}: {candidate.protection}"
         if not job.reserves:
             return ""
         if not pod_class.owner[0]:

@@ -50,6 +50,9 @@ from koordlet.scheduler.reservation.spec import Phase as ReservationPhase
 
 CREATED, SCHEDULED, EVICTION = "ReservationCreated", jobs.SCHEDULED, jobs.EVICTION
 BOUND, READY = "PodBoundReservation", "BoundPodReady"
+#: Of a job whose pod waits for a node.
+POD_SCHEDULED = "PodScheduled"
+FORBIDDEN = "ForbiddenMigratePod"
 COMPLETE = "Complete"
 _BOUND_BY_OTHER = "Reservation is already bound by another Pod"
 #: Seconds in which one watch may be behind another.
@@ -209,7 +212,7 @@ class _Step:
             inner = part if isinstance(part, Mapping) else {}
         if pod.node and inner.get("nodeName") == pod.node:
             why = f'Pod "{job.pod}" is on node {pod.node} already'
-            return self.fail("ForbiddenMigratePod", why)
+            return self.fail(FORBIDDEN, why)
         return self._stay()
 
     def _missing(self) -> Step:
@@ -242,7 +245,7 @@ class _Step:
         if held is None:
             return self._lost()
         if held.phase is ReservationPhase.FAILED:
-            return self.fail("ReservationExpired", "Reservation expired")
+            return self.fail(*held.failure)
         if held.node:
             return self._placed(held)
         self._note(SCHEDULED, "Unschedulable", held.message, holds=False)
@@ -273,7 +276,7 @@ class _Step:
         if not self._holds(SCHEDULED):
             if pod is not None and pod.node == held.node:
                 return self.fail(
-                    "ForbiddenMigratePod",
+                    FORBIDDEN,
                     f'Scheduler assigns the Reservation "{held.name}" on the same node as the Pod',
                 )
             text = f'Assigned Reservation "{held.name}" to node "{held.node}"'
@@ -302,7 +305,7 @@ class _Step:
             bound = self._status.condition(BOUND)
             if bound is not None and self._now - bound.since < SETTLE:
                 return self._stay()
-        return self.fail("ReservationBound", _BOUND_BY_OTHER)
+        return self.fail(FORBIDDEN, _BOUND_BY_OTHER)
 
     def _assigned(self) -> Step:
         """The pod waits for a node: the reservation is for itself."""
@@ -310,7 +313,9 @@ class _Step:
         if pod is None:
             return self._missing()
         if not pod.node:
+            self._note(POD_SCHEDULED, "Unschedulable", holds=False)
             return self._stay()
+        self._note(POD_SCHEDULED, "", holds=True)
         return self._succeed(f'Assign Pod "{self._job.pod}" to node "{pod.node}"', self._job.pod)
 
     def _evict(self, held: JobReservation | None = None) -> Step:
@@ -320,7 +325,7 @@ class _Step:
         if held is not None and held.job and not (pod.terminating or held.serves(pod)):
             why = f'what replaces it may not use Reservation "{held.name}"'
             text = f'Pod "{job.pod}" has lost or changed its owner: {why}'
-            return self.fail("ForbiddenMigratePod", text)
+            return self.fail(FORBIDDEN, text)
         if job.waits and not self._asked:
             return self._stay()  # rule 6
         if self.gang.waits:

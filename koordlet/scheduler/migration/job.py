@@ -23,7 +23,7 @@ from koordlet.scheduler.reservation.spec import Condition
 
 #: Annotations of the peer: why, on whose behalf, by which process, and that it may begin.
 REASON, TRIGGER = "koordinator.sh/evict-reason", "koordinator.sh/evict-trigger"
-CREATED_BY = "descheduler.koordinator.sh/job-created-by"
+CREATED_BY = "koordinator.sh/job-created-by"
 PASSED = "descheduler.koordinator.sh/passed-arbitration"
 #: Ours: ``"true"`` ends a job; the workload of its pod (``KIND/NAME``), the node that it left.
 ABORT = "koordlet.io/abort"
@@ -141,6 +141,8 @@ class MigrationJob:
     leader: str = ""
     #: Why the object cannot be carried out.
     fault: str = ""
+    #: Its annotation passes the rates of jobs, as the peer has it.
+    urgent: bool = False
     status: JobStatus = field(default_factory=JobStatus)
 
     @property
@@ -154,10 +156,13 @@ class MigrationJob:
         return not self.status.phase.over
 
 
-def read(body: Body) -> MigrationJob:
-    """A job, whatever stands there: one that cannot be read says why."""
+def read(body: Body, mode: str = RESERVATION_FIRST) -> MigrationJob:
+    """A job, whatever stands there: one that cannot be read says why.
+
+    ``mode``: that of a job which does not name its own.
+    """
     try:
-        return decode(body)
+        return decode(body, mode)
     except BadObjectError as error:
         meta, status = objects.metadata(body), objects.part(body, "status")
         phase = str(status.get("phase"))
@@ -172,12 +177,12 @@ def read(body: Body) -> MigrationJob:
         )
 
 
-def decode(body: Body) -> MigrationJob:
+def decode(body: Body, mode: str = RESERVATION_FIRST) -> MigrationJob:
     """A job; ``BadObjectError`` names the field that cannot be read."""
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     notes, options = wire.mapping(meta, "annotations"), wire.mapping(spec, "reservationOptions")
     grace = wire.mapping(spec, "deleteOptions").get("gracePeriodSeconds")
-    mode = wire.text(spec, "mode") or RESERVATION_FIRST
+    mode = wire.text(spec, "mode") or mode
     policy = str(wire.mapping(meta, "labels").get(traits.POLICY) or "")
     for value, known, where in (
         (mode, MODES, "spec.mode"),
@@ -207,6 +212,7 @@ def decode(body: Body) -> MigrationJob:
         plan=str(notes.get(PLAN) or ""),
         waits=notes.get(WAITS) == "true",
         whole_gang=notes.get(GANG) == "true",
+        urgent=traits.EVICT in notes,
         leader=str(notes.get(LEADER) or ""),
         status=_status(wire.mapping(body, "status")),
     )

@@ -59,6 +59,8 @@ class JobReservation:
     node: str = ""
     #: Why no node serves.
     message: str = ""
+    #: It says that its time is over.
+    expired: bool = False
     #: The job that it was made for; empty where somebody else made it.
     job: str = ""
     closed: bool = False
@@ -88,6 +90,13 @@ class JobReservation:
         return any(matching.owns(entry, pod) for entry in self.owners)
 
     @property
+    def failure(self) -> tuple[str, str]:
+        """Reason and message of a job whose reservation has failed."""
+        if self.message and not self.expired:
+            return "Unschedulable", self.message
+        return "ReservationExpired", "Reservation expired"
+
+    @property
     def leftover(self) -> bool:
         """Whether nobody loses anything by its end."""
         return self.owner is None or self.phase.over
@@ -101,13 +110,14 @@ def read(body: Body) -> JobReservation:
     """A reservation; ``BadObjectError`` where it cannot be read."""
     spec, status = parsing.read(body), parsing.read_status(body)
     owner = next(iter(status.owners), None)
-    scheduled = status.condition(lifecycle.SCHEDULED)
+    scheduled, ready = map(status.condition, (lifecycle.SCHEDULED, lifecycle.READY))
     return JobReservation(
         name=spec.name,
         uid=spec.uid,
         phase=status.phase,
         node=status.node,
         message="" if scheduled is None or scheduled.status else scheduled.message,
+        expired=ready is not None and ready.reason == "Expired",
         job=spec.annotations.get(JOB, ""),
         closed=spec.unschedulable,
         opened=_opened(spec.annotations.get(OPENED)),

@@ -175,6 +175,11 @@ def test_a_mistake_in_the_frame_names_its_path() -> None:
     assert "two profiles are named 'a'" in refusal(twice)
     both = peer(plugins={"evict": {"enabled": ["MigrationController", "DefaultEvictor"]}})
     assert "exactly one evictor" in refusal(both)
+    again = peer(plugins={"balance": {"enabled": ["LowNodeLoad", {"name": "LowNodeLoad"}]}})
+    assert "balance.enabled: plugin 'LowNodeLoad' is listed twice" in refusal(again)
+    args = {"name": "LowNodeLoad", "args": {}}
+    assert "is configured twice" in refusal(peer(pluginConfig=[args, args]))
+    assert "DNS subdomain" in refusal({**peer(), "nodeSelector": {"matchLabels": {"a/b/c": "d"}}})
     top = descheduling.policy(maxNoOfPodsToEvictPerNod=1)
     assert "maxNoOfPodsToEvictPerNod: is not known" in refusal(top)
     late = descheduling.policy()

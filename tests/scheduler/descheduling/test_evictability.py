@@ -21,6 +21,7 @@ CLAIM = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
 PVC: Body = {"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
 DEVICES = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
 CRITICAL = 2_000_000_000
+COST = "scheduling.koordinator.sh/eviction-cost"
 BUDGET = {
     "kind": "PodDisruptionBudget",
     "metadata": {"name": "b", "namespace": "default"},
@@ -177,6 +178,73 @@ def test_the_migration_controller_adds_scheduler_replicas_and_cost() -> None:
         "pod has the eviction cost that means never"
     ]
     assert refusals(some(owner=""), MIGRATION, evictAllBarePods=True, **direct) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "args", "goes"),
+    [
+        (some(), {}, True),
+        (some(owner="Pod/x"), {}, True),
+        (some(owner="StatefulSet/s"), {}, True),
+        (some(owner=""), {"evictFailedBarePods": True}, False),
+        (some(owner="", status={"phase": "Failed"}), {}, False),
+        (some(owner="", status={"phase": "Failed"}), {"evictFailedBarePods": True}, True),
+        (some(owner=""), {"evictAllBarePods": True}, True),
+        (some(owner="", status={"phase": "Failed"}), {"evictAllBarePods": True}, True),
+        (some(spec=LOCAL), {}, False),
+        (some(spec=LOCAL), {"evictLocalStoragePods": True}, True),
+        (some(spec=LOCAL), {"skipEvictionGates": ["LocalStorage"]}, True),
+        (some(spec=LOCAL, annotations=EVICT), {}, True),
+        (some(owner="DaemonSet/d"), {}, False),
+        (some(owner="DaemonSet/d"), {"evictAllBarePods": True}, False),
+        (some(owner="DaemonSet/d", annotations=EVICT), {}, True),
+        (some(annotations=MIRROR), {}, False),
+        (some(annotations={**MIRROR, **EVICT}), {}, True),
+        (some(priority=CRITICAL), {}, False),
+        (some(priority=CRITICAL), {"evictSystemCriticalPods": True}, True),
+        (some(priority=CRITICAL, annotations=EVICT), {}, True),
+        (some(priority=900), {"priorityThreshold": {"value": 800}}, False),
+        (some(priority=900, annotations=EVICT), {"priorityThreshold": {"value": 800}}, True),
+        # The peer forgets the threshold then.
+        (
+            some(priority=900),
+            {"priorityThreshold": {"value": 800}, "evictSystemCriticalPods": True}, False,
+        ),
+        (some(priority=800), {"priorityThreshold": {"name": "nobody knows it"}}, False),
+        (some(labels={"a": "b"}), {"labelSelector": {"matchLabels": {"a": "b"}}}, True),
+        (some(labels={"a": "b"}), {"labelSelector": {"matchLabels": {"a": "c"}}}, False),
+        (some(spec=CLAIM), {"ignorePvcPods": True}, False),
+        (some(spec=CLAIM), {}, True),
+        (some(annotations={COST: "-100"}), {}, True),
+        (some(annotations={COST: "100"}), {}, True),
+        (some(annotations={COST: "2147483647"}), {}, False),
+        (some(annotations={COST: "2147483647", **EVICT}), {}, True),
+    ],
+)  # fmt: skip
+def test_the_migration_controller_judges_pods_as_the_peers_does(
+    body: Body, args: Body, *, goes: bool
+) -> None:
+    """Koordinator's own table of one pod; without the rules of replicas and of reservations."""
+    direct: Body = {"defaultJobMode": "EvictDirectly", "skipCheckExpectedReplicas": True}
+    assert (refusals(body, MIGRATION, **direct, **args) == []) is goes
+
+
+@pytest.mark.parametrize(
+    ("replicas", "most", "goes"), [(1, 1, False), (100, 100, False), (100, 10, True), (3, 3, False)]
+)
+def test_a_workload_that_could_lose_all_of_its_pods_keeps_them(
+    replicas: int, most: int, *, goes: bool
+) -> None:
+    """Unless the check is off."""
+    owner = {
+        "kind": "ReplicaSet",
+        "metadata": {"name": "rs", "namespace": "default"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"a": "b"}}},
+    }
+    args: Body = {"defaultJobMode": "EvictDirectly", "maxUnavailablePerWorkload": most}
+    assert (refusals(some(), MIGRATION, (owner,), **args) == []) is goes
+    off: Body = {"skipEvictionGates": ["ExpectedReplicas"]}
+    assert refusals(some(), MIGRATION, (owner,), **args, **off) == []
 
 
 def test_what_is_under_way_forbids_also_a_pod_that_asks_for_eviction() -> None:

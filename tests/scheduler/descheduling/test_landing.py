@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from koordlet.scheduler.descheduling import dump
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.state import ClusterState
@@ -40,6 +44,57 @@ def test_another_node_must_pass_every_filter_of_the_scheduler() -> None:
     own = landing.feasible(resident(state, "p"), own=True).tolist()
     assert [state.node(row).name for row in own] == ["n1", "free"]
     assert not landing.fits(resident(state, "p"), state.columns.rows["minds"])
+
+
+EAST = {"place": "east"}
+TAINT = [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]
+TOLERATES = {"tolerations": [{"key": "gpu", "operator": "Equal", "value": "x"}]}
+
+
+def asking(**more: Any) -> Body:
+    """A pod's spec that asks for node ``east``, and for these amounts."""
+    overhead = more.pop("overhead", {})
+    box = {"name": "c", "image": "i", "resources": {"requests": more}}
+    return {
+        "nodeSelector": EAST,
+        "containers": [box],
+        **({"overhead": overhead} if overhead else {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "fits"),
+    [
+        (asking(cpu="500m"), True),
+        (asking(cpu="500m") | {"nodeSelector": {"place": "west"}}, False),
+        # 1 of 2 CPUs, 1 of 3 GiB and all other resources of the node are left.
+        (asking(cpu="1"), True),
+        (asking(cpu="1001m"), False),
+        (asking(memory="1Gi"), True),
+        (asking(memory="1025Mi"), False),
+        (asking(**{"ephemeral-storage": "10Gi"}), True),
+        (asking(**{"ephemeral-storage": "11Gi"}), False),
+        (asking(**{"example.com/foo": "2"}), True),
+        (asking(**{"example.com/foo": "3"}), False),
+        (asking(**{"example.com/bar": "1"}), False),
+        # What a pod costs beside its containers counts.
+        (asking(cpu="500m", overhead={"cpu": "500m"}), True),
+        (asking(cpu="500m", overhead={"cpu": "501m"}), False),
+        # The second node of the place is tainted, and empty.
+        (asking(cpu="2") | TOLERATES, True),
+    ],
+)
+def test_a_pod_fits_where_its_place_has_room_for_all_that_it_asks_for(
+    spec: Body, *, fits: bool
+) -> None:
+    """Both peers' own cases of nodes; its own node does not count."""
+    room = {"ephemeral-storage": "10Gi", "example.com/foo": "2"}
+    state, landing = scene(
+        node("n1", labels=EAST, cpu="8"), node("n2", labels=EAST, room=room),
+        node("n3", labels=EAST, taints=TAINT), node("n4"),
+        pod("p", "n1", spec=spec), pod("q", "n2", cpu="1", memory="2Gi"),
+    )  # fmt: skip
+    assert bool(landing.feasible(resident(state, "p")).size) is fits
 
 
 def test_a_departure_gives_room_and_its_replacement_takes_it() -> None:

@@ -34,8 +34,12 @@ def several() -> list[Body]:
         ({"maxNoOfPodsToEvictPerNamespace": 1}, ["p3", "q"]),
         ({"maxNoOfPodsToEvictTotal": 3}, ["p3", "p2", "p1"]),
         ({"maxNoOfPodsToEvictTotal": 0}, []),
+        (
+            {"maxNoOfPodsToEvictPerNode": 1, "maxNoOfPodsToEvictPerNamespace": 1,
+             "maxNoOfPodsToEvictTotal": 2}, ["p3", "q"],
+        ),
     ],
-)
+)  # fmt: skip
 def test_limits_count_the_evictions_of_one_round(limits: dict[str, Any], names: list[str]) -> None:
     """A node's limit ends that node, the total ends the strategy; a new round begins anew."""
     body = policy(OLD, **limits)

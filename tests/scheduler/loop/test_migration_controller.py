@@ -136,6 +136,44 @@ def test_what_cannot_be_moved_is_refused_at_once(ram: Path) -> None:
     schedulers.run(body())
 
 
+def test_a_job_made_by_hand_moves_no_pod_that_the_evictor_protects(ram: Path) -> None:
+    """As the peer's; whoever wants it all the same annotates the pod."""
+
+    async def body() -> None:
+        local = [{"name": "v", "emptyDir": {}}]
+        async with scene(ram, over_http=False) as cluster:
+            ref = await cluster.world.pod("data", on="n1", meta=OWNER, labels=APP, volumes=local)
+            await cluster.up(ref)
+            status = await cluster.job(await cluster.ask("data"), "Failed")
+            assert status["reason"] == "ForbiddenMigratePod"
+            assert status["message"] == (
+                'Pod "d/data" is forbidden to migrate because it does not meet the requirements:'
+                " pod has local storage and is protected against eviction"
+            )
+            note = {"metadata": {"annotations": {"descheduler.alpha.kubernetes.io/evict": ""}}}
+            await cluster.world.store.patch(ref, objects.Merge(note))
+            await cluster.job(await cluster.ask("data"), "Running")
+
+    schedulers.run(body())
+
+
+def test_a_job_without_a_mode_is_carried_out_as_is_configured(ram: Path) -> None:
+    """No room is held where the profile evicts directly."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=False, defaultJobMode="EvictDirectly") as cluster:
+            asked = job.request(PodRef("d", "web-1"))
+            del asked["spec"]["mode"]
+            made = await cluster.world.store.create(JOBS, asked)
+            await cluster.asked("web-1")
+            await cluster.gone("web-1")
+            status = await cluster.job(objects.text(made, "name"), "Succeeded", "Failed")
+            assert status["message"] == 'Pod "d/web-1" has been evicted'
+            assert await cluster.reservations() == {}
+
+    schedulers.run(body())
+
+
 def test_a_job_goes_on_where_another_process_left_it(ram: Path) -> None:
     """It was made by one that is gone, and killed after each of its writes."""
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from koordlet.kubeapi.disruption_rates import CountOrPercent
 from koordlet.model import moment
 from koordlet.scheduler.descheduling import dump
-from koordlet.scheduler.descheduling.evictor_settings import MigrationSettings
+from koordlet.scheduler.descheduling.evictor_settings import JobRate, MigrationSettings
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.answers import Defer, Deny, Refusal
-from koordlet.scheduler.migration import arbitration
+from koordlet.scheduler.migration import flow
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.reservation.spec import Condition
@@ -21,7 +22,8 @@ from tests.kit import descheduling
 
 NOW = descheduling.NOW
 SERVED = {"schedulerName": "koord-scheduler"}
-FREE = MigrationSettings(max_per_node=None)
+RATED = MigrationSettings(max_per_node=None)
+FREE = dataclasses.replace(RATED, workload_rate=JobRate())
 
 
 class Scene:
@@ -39,7 +41,7 @@ class Scene:
         for row in (0, 1):
             for resident in self.state.residents(row):
                 if resident.pod.name == pod:
-                    ref = PodRef("default", pod, resident.pod.uid)
+                    ref = PodRef(resident.pod.namespace, pod, resident.pod.uid)
                     job = MigrationJob(
                         name=name or f"job-{pod}", uid=pod, created=NOW - age, pod=ref
                     )
@@ -109,7 +111,7 @@ def test_each_bound_names_where_it_is_reached(
 @pytest.mark.parametrize("skipped", ["MaxMigratingPerWorkload", "MaxUnavailablePerWorkload"])
 def test_a_bound_of_workloads_that_is_skipped_leaves_the_other(skipped: str) -> None:
     """Both are reached by one of three replicas that migrates."""
-    free = dataclasses.replace(FREE, skipped=frozenset({skipped}), workload_seconds=0.0)
+    free = dataclasses.replace(FREE, skipped=frozenset({skipped}))
     scene = Scene(*pods(3), settings=free)
     (other,) = {"MaxMigratingPerWorkload", "MaxUnavailablePerWorkload"} - {skipped}
     verdicts = scene.verdicts([scene.candidate("web-1")], [scene.candidate("web-0")])
@@ -133,18 +135,77 @@ def test_pods_that_are_not_up_count_as_unavailable() -> None:
     assert "of 4 pods of ReplicaSet/web 2 are not up" in scene.last[0].message
 
 
-def test_a_workload_that_moved_lately_waits() -> None:
-    """Tokens are those of jobs that evicted within the window; one that did not gave it back."""
-    scene = Scene(*pods(3))
-    for since, evicted, reason in ((100, True, "ObjectLimiter"), (400, True, ""), (100, False, "")):
-        condition = Condition(
-            type="Eviction", status=evicted, reason="", changed=moment.spell(NOW - since)
-        )
-        old = scene.candidate("web-0")
-        status = JobStatus(phase=Phase.SUCCEEDED, conditions=(condition,))
-        ended = dataclasses.replace(old, job=dataclasses.replace(old.job, status=status))
-        verdicts = scene.verdicts([scene.candidate("web-1")], ended=[ended])
-        assert verdicts == {"job-web-1": reason}
+def moved(scene: Scene, name: str, since: float, *, evicted: bool = True) -> Candidate:
+    """The job of a pod, which is over, and evicted so long ago."""
+    condition = Condition(
+        type="Eviction", status=evicted, reason="", changed=moment.spell(NOW - since)
+    )
+    ended = scene.candidate(name)
+    status = JobStatus(phase=Phase.SUCCEEDED, conditions=(condition,))
+    return dataclasses.replace(ended, job=dataclasses.replace(ended.job, status=status))
+
+
+@pytest.mark.parametrize(
+    ("count", "rate", "ago", "waits"),
+    [
+        # Usually one of three in five minutes, two of ten, a tenth of more: evenly over the time.
+        (3, None, [100], 200),
+        (3, None, [300], 0),
+        (10, None, [100], 50),
+        (10, None, [160], 0),
+        (40, None, [60], 15),
+        (40, None, [80, 75], 0),
+        # As is configured: a percentage, a burst, none.
+        (10, JobRate(seconds=60, most=CountOrPercent(30, percent=True)), [5], 15),
+        (10, JobRate(seconds=60, most=CountOrPercent(3), burst=2), [5], 0),
+        (10, JobRate(seconds=60, most=CountOrPercent(3), burst=2), [6, 5], 14),
+        (10, JobRate(), [1], 0),
+    ],
+)
+def test_jobs_of_a_workload_begin_at_its_rate(
+    count: int, rate: JobRate | None, ago: list[float], waits: int
+) -> None:
+    """The peer's tokens; a job that evicted nobody gave its own back, and others have their own."""
+    settings = RATED if rate is None else dataclasses.replace(RATED, workload_rate=rate)
+    scene = Scene(*pods(count), *pods(3, owner="other"), settings=settings)
+    ended = [moved(scene, f"web-{place}", each) for place, each in enumerate(ago)]
+    verdicts = scene.verdicts([scene.candidate(f"web-{count - 1}")], ended=ended)
+    assert list(verdicts.values()) == (["ObjectLimiter"] if waits else [""])
+    assert not waits or scene.last[0].message.endswith(f"the next in {waits} s")
+    assert scene.verdicts([scene.candidate("other-0")], ended=ended) == {"job-other-0": ""}
+    kept = [moved(scene, f"web-{place}", 1, evicted=False) for place in range(2)]
+    assert scene.verdicts([scene.candidate("web-2")], ended=kept) == {"job-web-2": ""}
+
+
+def test_a_job_that_is_under_way_took_its_token_when_it_left_the_queue() -> None:
+    """Its first condition says when; one that has none began a moment ago."""
+    scene = Scene(*pods(10), settings=RATED)
+    for since, reason in ((None, "ObjectLimiter"), (100.0, "ObjectLimiter"), (151.0, "")):
+        running = scene.candidate("web-0")
+        if since is not None:
+            made = Condition(
+                type="ReservationCreated", status=True, reason="", changed=moment.spell(NOW - since)
+            )
+            job = dataclasses.replace(running.job, status=JobStatus(conditions=(made,)))
+            running = dataclasses.replace(running, job=job)
+        assert scene.verdicts([scene.candidate("web-1")], [running]) == {"job-web-1": reason}
+
+
+def test_a_namespace_has_a_rate_where_one_is_configured_and_an_annotated_job_passes() -> None:
+    """Of the job, as the peer has it: other bounds hold for it."""
+    rate = JobRate(seconds=60, most=CountOrPercent(2))
+    scene = Scene(*pods(3), *pods(3, owner="other"),
+                  settings=dataclasses.replace(FREE, namespace_rate=rate))  # fmt: skip
+    ended = [moved(scene, "web-0", 10)]
+    waiting = scene.candidate("other-0")
+    assert scene.verdicts([waiting], ended=ended) == {"job-other-0": "ObjectLimiter"}
+    assert "of namespace default a pod each 30 s" in scene.last[0].message
+    assert scene.verdicts([waiting], ended=[moved(scene, "web-0", 30)]) == {"job-other-0": ""}
+    urgent = dataclasses.replace(waiting, job=dataclasses.replace(waiting.job, urgent=True))
+    assert scene.verdicts([urgent], ended=ended) == {"job-other-0": ""}
+    scene.settings = dataclasses.replace(scene.settings, max_per_namespace=1)
+    bound = scene.verdicts([urgent], [scene.candidate("web-1")])
+    assert bound == {"job-other-0": "MaxMigratingPerNamespace"}
 
 
 def test_what_waiting_cannot_change_is_final() -> None:
@@ -162,14 +223,14 @@ def test_what_waiting_cannot_change_is_final() -> None:
         assert scene.last[0].final
         assert words in scene.last[0].message
     scene.broken_gang = "gang a/b needs it"
-    assert scene.verdicts([scene.candidate("web-1")]) == {"job-web-1": arbitration.FORBIDDEN}
+    assert scene.verdicts([scene.candidate("web-1")]) == {"job-web-1": flow.FORBIDDEN}
 
 
 def test_the_limiter_is_asked_and_a_budget_is_left_to_the_server() -> None:
     """A job waits for a budget with its room held, and for anything else before that."""
     scene = Scene(*pods(3))
     for refusal, reason in (
-        (Deny("Protected", "no"), arbitration.FORBIDDEN),
+        (Deny("Protected", "no"), flow.FORBIDDEN),
         (Deny("CoolDown", "later"), "CoolDown"),
         (Defer("PDB", "none"), ""),
     ):
@@ -184,7 +245,7 @@ def test_the_annotation_of_a_pod_passes_all_bounds_but_a_job_that_is_there() -> 
     running = [scene.candidate("web-0")]
     assert scene.verdicts([scene.candidate("web-1")], running) == {"job-web-1": ""}
     again = scene.verdicts([scene.candidate("web-0", "again")], running)
-    assert again == {"again": arbitration.FORBIDDEN}
+    assert again == {"again": flow.FORBIDDEN}
 
 
 def test_the_order_is_workload_under_way_then_the_peers_order_of_pods_then_age() -> None:

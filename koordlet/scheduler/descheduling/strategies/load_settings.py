@@ -5,6 +5,9 @@ Covers: reading and validating, what a pool has from the top level. Does not cov
 
 Every mistake names pool, resource and values. A resource with one threshold and not the other is
 one: the peer loses the one that was given.
+
+Weights: of the top level, 1 for CPU, memory and what has a threshold there, unless given; a pool
+has those or its own, where what is not named weighs nothing. They order, and bound nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ PRESSURES = (
     resctrl.NOISY_NEIGHBOUR,
 )
 _REASONS = shapes.listing(shapes.choice(*PRESSURES))
+_WEIGHTS = shapes.table(shapes.integer(0, 100))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,10 @@ def _pool(fields: Fields, name: str, usual: NodePool, *, own: bool = False) -> N
         fields.percentages(key) or dict(known)
         for key, known in zip(BOUNDS, usual_bounds, strict=True)
     ]
-    weights = fields.read("resourceWeights", shapes.table(shapes.integer(1, 100)), {})
+    weights = fields.read("resourceWeights", _WEIGHTS, {})
+    if not own:
+        weighed = (requests.CPU, requests.MEMORY, *bounds[0], *bounds[1])
+        weights = dict.fromkeys(weighed, 1) | {each: n for each, n in weights.items() if n}
     pool = NodePool(
         name=name,
         selector=fields.selector("nodeSelector"),
@@ -160,7 +167,7 @@ def _check(fields: Fields, pool: NodePool) -> None:
 
 def _anomaly(fields: Fields, usual: AnomalySettings) -> AnomalySettings:
     settings = AnomalySettings(
-        abnormal=fields.count("consecutiveAbnormalities", usual.abnormal, low=1),
+        abnormal=fields.count("consecutiveAbnormalities", usual.abnormal) or usual.abnormal,
         normal=fields.count("consecutiveNormalities", usual.normal) or usual.normal,
         timeout_seconds=fields.seconds("timeout", usual.timeout_seconds) or usual.timeout_seconds,
     )

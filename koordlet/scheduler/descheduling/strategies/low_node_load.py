@@ -119,13 +119,13 @@ class LowNodeLoad:
             )
         )
         scene.relieve(sum(map(len, sources.values())))
+        if any(sources.values()):
+            self._reset(pool, (*low, *both), prod=False)
+            self._reset(pool, prod_low, prod=True)
         why = self._idle(classes, sources, len(low) + len(both) + len(prod_low), len(rows))
         if why:
             scene.note(f"pool {pool.name}: {why}")
             return
-        for prod, several in ((False, (*low, *both)), (True, prod_low)):
-            for load in several:
-                self._detectors[pool.name, prod].reset(load.name)
         left = node_load.room((*low, *both), prod=False)
         shared = node_load.room(both, prod=False)
         try:
@@ -146,6 +146,13 @@ class LowNodeLoad:
                     if load.over(prod=prod):
                         self._detectors[pool.name, prod].normal(load.name, scene.state.now.steady)
 
+    def _reset(
+        self, pool: load_settings.NodePool, loads: Sequence[NodeLoad], *, prod: bool
+    ) -> None:
+        """Nodes that are not full at all begin anew."""
+        for load in loads:
+            self._detectors[pool.name, prod].reset(load.name)
+
     def _abnormal(
         self,
         pool: load_settings.NodePool,
@@ -160,9 +167,9 @@ class LowNodeLoad:
 
         def mean(load: NodeLoad) -> float:
             used = load.side(prod=prod)[0]
-            weights = {name: pool.weights.get(name, 1) for name in pool.names}
+            weights = {name: pool.weights.get(name, 0) for name in pool.names}
             summed = sum(weight * load.percent(used, name) for name, weight in weights.items())
-            return summed / sum(weights.values())
+            return summed / max(1, sum(weights.values()))
 
         return sorted(abnormal, key=mean, reverse=True)
 
@@ -277,7 +284,7 @@ def _order(
         summed = 0.0
         for name, beyond in excess.items():
             ratio = (1.0 if name == requests.PODS else amounts.get(name, 0.0)) / beyond
-            summed += pool.weights.get(name, 1) * (1 / ratio + 1 if ratio >= 1 else ratio)
+            summed += pool.weights.get(name, 0) * (1 / ratio + 1 if ratio >= 1 else ratio)
         return summed
 
     return lambda resident: (order.rank(resident), -score(resident), -resident.traits.created)
@@ -296,12 +303,12 @@ def _first(names: Sequence[str]) -> str:
 
 
 def _reason(source: NodeLoad, *, prod: bool) -> str:
-    used, high = source.side(prod=prod)
+    used, _ = source.side(prod=prod)
     who = "prod" if prod else "node"
     spelled = [
         f"{who} {name} usage({source.percent(used, name):.2f}%)"
-        f">threshold({source.percent(high, name):.2f}%)"
-        for name in source.over(prod=prod)
+        f">threshold({source.percents[prod][name]:.2f}%)"
+        for name in sorted(source.over(prod=prod))
     ]
     if source.suffers and not prod:
         suffering = f"node is under pressure: {', '.join(sorted(source.suffers))}"

@@ -66,6 +66,8 @@ class NodeLoad:
     high: Amounts = field(default_factory=dict)
     prod_low: Amounts = field(default_factory=dict)
     prod_high: Amounts = field(default_factory=dict)
+    #: The high bounds as they were given or follow from the mean, by resource: amounts are rounded.
+    percents: dict[bool, Amounts] = field(default_factory=dict)
     #: What it suffers from, of what is a reason; empty once a pod has gone for it in this round.
     suffers: frozenset[str] = frozenset()
 
@@ -201,6 +203,7 @@ def bound(pool: NodePool, loads: Sequence[NodeLoad]) -> None:
                 below = above = 100.0
             for load in loads:
                 capacity = load.capacity[name]
+                load.percents.setdefault(prod, {})[name] = above
                 getattr(load, low_name)[name] = float(int(below * capacity / 100))
                 getattr(load, high_name)[name] = float(int(above * capacity / 100))
 

@@ -58,8 +58,8 @@ def test_a_pool_has_from_the_top_level_what_it_does_not_say() -> None:
         ({"nodePools": [{"name": "x", "lowThr": {}}]}, "nodePools[0].lowThr", "is not known"),
         ({"highThresholds": {"cpu": 101}}, "args.highThresholds", "from 0 to 100"),
         (
-            {"anomalyCondition": {"consecutiveAbnormalities": 0}},
-            "args.anomalyCondition.consecutiveAbnormalities", "expected 1",
+            {"anomalyCondition": {"consecutiveAbnormalities": -1}},
+            "args.anomalyCondition.consecutiveAbnormalities", "expected 0",
         ),
     ],
 )  # fmt: skip
@@ -73,8 +73,62 @@ def test_a_contradiction_names_pool_resource_and_values(
     assert what in str(caught.value)
 
 
-def test_no_normal_report_in_a_row_is_the_usual_number() -> None:
-    """As with the peer; else a source would be forgotten at once."""
+def test_what_a_pool_does_not_say_of_anomalies_is_as_at_the_top_level_or_as_usual() -> None:
+    """0 says nothing, as with the peer; each number by itself."""
     bounds = {"lowThresholds": {"cpu": 10}, "highThresholds": {"cpu": 50}}
-    (pool,) = read(**bounds, anomalyCondition={"consecutiveNormalities": 0}).pools
-    assert pool.anomaly.normal == 3
+    top = {"timeout": "2m", "consecutiveAbnormalities": 10, "consecutiveNormalities": 4}
+    silent: dict[str, Any] = {"consecutiveAbnormalities": 0, "consecutiveNormalities": 0}
+    for given, of_pool, expected in (
+        ({}, {}, (5, 3, 60.0)),
+        (silent, {}, (5, 3, 60.0)),
+        ({"consecutiveAbnormalities": 2}, {}, (2, 3, 60.0)),
+        (top, {}, (10, 4, 120.0)),
+        (top, {**silent, "timeout": "1m"}, (10, 4, 60.0)),
+        (top, {"consecutiveAbnormalities": 3, "consecutiveNormalities": 2}, (3, 2, 120.0)),
+    ):
+        pool = {"name": "a", **bounds, "anomalyCondition": of_pool}
+        marks = read(anomalyCondition=given, nodePools=[pool]).pools[0].anomaly
+        assert (marks.abnormal, marks.normal, marks.timeout_seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("top", "of_pool", "expected"),
+    [
+        ({}, {}, {"cpu": 1, "memory": 1}),
+        (
+            {"lowThresholds": {"pods": 10}, "highThresholds": {"pods": 20}}, {},
+            {"cpu": 1, "memory": 1, "pods": 1},
+        ),
+        (
+            {"lowThresholds": {"pods": 10}, "highThresholds": {"pods": 20},
+             "resourceWeights": {"cpu": 10, "memory": 5}}, {},
+            {"cpu": 10, "memory": 5, "pods": 1},
+        ),
+        ({"resourceWeights": {"cpu": 2, "memory": 0}}, {}, {"cpu": 2, "memory": 1}),
+        ({"resourceWeights": {"cpu": 2}}, {"resourceWeights": {"memory": 3}}, {"memory": 3}),
+    ],
+)  # fmt: skip
+def test_weights_are_1_at_the_top_level_and_a_pools_own_are_all_that_it_has(
+    top: dict[str, Any], of_pool: dict[str, Any], expected: dict[str, int]
+) -> None:
+    """What weighs nothing still has its thresholds."""
+    bounds = {"lowThresholds": {"cpu": 10}, "highThresholds": {"cpu": 50}}
+    settings = read(**top, nodePools=[{"name": "a", **bounds, **of_pool}])
+    assert settings.pools[-1].weights == expected
+
+
+def test_arguments_that_are_not_given_are_the_peers() -> None:
+    """Three minutes for a report, five for marks; a landing is searched, and everything acts."""
+    usual = read()
+    assert (usual.node_fit, usual.expiration_seconds, usual.memory_seconds) == (True, 180, 300.0)
+    assert (usual.paused, usual.dry_run, usual.least_nodes) == (False, False, 0)
+    given = read(nodeFit=False, detectorCacheTimeout="10m", numberOfNodes=5)
+    assert (given.node_fit, given.memory_seconds, given.least_nodes) == (False, 600.0, 5)
+    for mistake in (
+        {"numberOfNodes": -1},
+        {"nodeMetricExpirationSeconds": 0},
+        {"evictableNamespaces": {"include": ["a"], "exclude": ["b"]}},
+        {"podSelectors": [{"name": "s", "selector": {"matchExpressions": [{"key": "a"}]}}]},
+    ):
+        with pytest.raises(errors.ConfigError):
+            read(**mistake)

@@ -92,6 +92,24 @@ def test_a_source_has_its_normal_mark_also_where_a_limit_ends_the_round() -> Non
     assert decided == [0, 1, 0, 1]
 
 
+def test_a_node_that_was_low_begins_anew_also_where_too_few_nodes_are_low() -> None:
+    """It was too full in the first round and in the third, and not twice in a row."""
+    marks = {"consecutiveAbnormalities": 2}
+    played = Rounds(three(), **BOUNDS, numberOfNodes=2, anomalyCondition=marks)
+    notes = []
+    for full in ({"n1", "n2"}, {"n1"}, {"n2"}):
+        usages = [metric(f"n{each}", "8" if f"n{each}" in full else "3") for each in (1, 2, 3)]
+        played.state.usages = dump.state([*three()[:7], *usages], descheduling.NOW)[0].usages
+        notes += [
+            text.removeprefix("pool __default_node_pool__: ") for *_, text in played.play().notes
+        ]
+    assert notes == [
+        "no node was overutilized often enough in a row",
+        "2 nodes are underutilized, no more than numberOfNodes",
+        "no node was overutilized often enough in a row",
+    ]
+
+
 def test_the_smallest_pod_that_is_enough_goes_and_the_reason_has_the_numbers() -> None:
     """80 % are 1.5 CPUs above 65 %: a pod of 2 is enough, one of 1 is not; the younger first."""
     (proposal,) = Rounds(three(), **AT_ONCE).play().evicted
@@ -226,7 +244,7 @@ def test_deviations_are_around_the_mean_of_the_pool() -> None:
         "anomalyCondition": {"consecutiveAbnormalities": 1},
     }
     proposals = Rounds(three(), **args).play().evicted
-    assert proposals[0].reason == "node is overutilized, node cpu usage(80.00%)>threshold(56.66%)"
+    assert proposals[0].reason == "node is overutilized, node cpu usage(80.00%)>threshold(56.67%)"
     assert len(proposals) == 2
 
 
