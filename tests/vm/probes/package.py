@@ -17,8 +17,12 @@ import time
 from tests.vm.probes import service
 
 _TREES = ("etc", "usr", "opt", "root", "srv", "tmp", "var", "run/koordlet", "run/systemd")
-#: What dpkg and the journal keep about themselves, and systemd about units that run.
-_OTHERS = ("/var/lib/dpkg", "/var/log", "/run/systemd/journal", "/run/systemd/units")
+#: What dpkg and the journal keep about themselves, and systemd about units: that they run, when it
+#: read them.
+_OTHERS = (
+    *("/var/lib/dpkg", "/var/log", "/run/systemd/journal"),
+    *("/run/systemd/units", "/run/systemd/systemd-units-load"),
+)
 #: The folder of the limits that systemd keeps until the next boot, of units that are not ours.
 _UNTIL_BOOT = "/run/systemd/system.control"
 
