@@ -254,3 +254,5 @@ def test_final_stop(scene: Scene, name: str) -> None:
     if name == "stopped":
         assert (seen["agent"], seen["result"]) == (["inactive", "dead"], "success")
         assert seen["again"] == "restored 0, left 0, failed 0\n"
+    if name == "stopped_while_waiting":
+        assert seen["look"] == "inactive", "refused, and not failed"

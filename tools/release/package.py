@@ -66,8 +66,9 @@ _PRERM = """\
 set -e
 if [ "$1" = remove ]; then
 	if [ -d /run/systemd/system ]; then
-		deb-systemd-invoke stop koordlet.service koordlet-restore.service \\
-			koordlet-deadline.timer >/dev/null || true
+		# First who would start another: what it starts could not run without the program.
+		deb-systemd-invoke stop koordlet-deadline.timer koordlet-deadline.service >/dev/null || true
+		deb-systemd-invoke stop koordlet.service koordlet-restore.service >/dev/null || true
 	fi
 	if [ -e /var/lib/koordlet/journal ] && ! koordlet restore; then
 		echo "koordlet: the files named above still hold its values, so it stays installed." >&2

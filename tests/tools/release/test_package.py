@@ -62,3 +62,21 @@ def test_a_removal_that_cannot_restore_is_refused(tmp_path: Path) -> None:
     assert (done.returncode, f"rm {journal}" in done.stderr) == (1, True)
     command.write_text("#!/bin/sh\nexit 0\n")
     assert removed().returncode == 0
+
+
+def test_a_removal_stops_the_timer_before_the_agent(tmp_path: Path) -> None:
+    """Else the timer's look starts the helper beside the stop, and its program is gone by then."""
+    log = tmp_path / "log"
+    invoke = tmp_path / "deb-systemd-invoke"
+    invoke.write_text(f'#!/bin/sh\necho "$@" >>{log}\n')
+    invoke.chmod(0o755)
+    script = package._PRERM.replace("/run/systemd/system", str(tmp_path)).replace(
+        "/var/lib/koordlet/journal", str(tmp_path / "none")
+    )
+    words = ["sh", "-c", script, "prerm", "remove"]
+    subprocess.run(words, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
+
+    assert log.read_text().splitlines() == [
+        "stop koordlet-deadline.timer koordlet-deadline.service",
+        "stop koordlet.service koordlet-restore.service",
+    ]

@@ -10,7 +10,7 @@ import yaml
 
 import koordlet
 from tools.release import __main__ as release
-from tools.release import commands, environment
+from tools.release import commands, environment, parts
 
 LOG = "# Changelog\n\n## [Unreleased]\n\n- new\n\n## [1.0.0] - 2026-01-01\n\n- old\n"
 
@@ -56,6 +56,29 @@ def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         release.main(["rpm"])
     assert "wheel, chart, deb, image, image-arm64, notes" in capsys.readouterr().err
+
+
+def test_no_package_is_made_of_an_older_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the same version lies there, of another commit: the package gets this one's."""
+    wheel = tmp_path / f"koordlet-{koordlet.__version__}-py3-none-any.whl"
+    wheel.write_text("older")
+    taken: list[str] = []
+
+    def build(_into: Path, wheel: Path) -> tuple[Path, list[parts.Part]]:
+        taken.append(wheel.read_text())
+        return wheel, []
+
+    def newer(_into: Path, version: str, _epoch: int) -> list[Path]:
+        wheel.write_text(version)
+        return [wheel]
+
+    monkeypatch.setitem(release._BUILDERS, "deb", build)
+    monkeypatch.setattr(release, "_wheel", newer)
+
+    assert release.main(["deb", "--into", str(tmp_path)]) == 0
+    assert taken == [koordlet.__version__]
 
 
 @pytest.mark.soak

@@ -1,6 +1,7 @@
 """The Debian package in the guest: installed, upgraded, removed, purged; what was seen, as JSON.
 
-Covers: dpkg at each turn, the agent and its limits after it; files, units, groups at both ends.
+Covers: dpkg at each turn, the agent and its limits after it; files, units, groups at both ends,
+with modes, owners, sizes, times.
 Does not cover: what must be seen (``tests.vm.test_package``).
 """
 
@@ -9,31 +10,54 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import stat
 import sys
 import time
 
 from tests.vm.probes import service
 
 _TREES = ("etc", "usr", "opt", "root", "srv", "tmp", "var", "run/koordlet", "run/systemd")
-#: What dpkg and the journal keep about themselves, and systemd about units that run.
-_OTHERS = ("/var/lib/dpkg", "/var/log", "/run/systemd/journal", "/run/systemd/units")
+#: What dpkg and the journal keep about themselves, and systemd about units: that they run, when it
+#: read them.
+_OTHERS = (
+    *("/var/lib/dpkg", "/var/log", "/run/systemd/journal"),
+    *("/run/systemd/units", "/run/systemd/systemd-units-load"),
+)
 #: The folder of the limits that systemd keeps until the next boot, of units that are not ours.
 _UNTIL_BOOT = "/run/systemd/system.control"
 
 
-def left_over() -> set[str]:
-    """Every file, folder and group that a package could leave, and its units of systemd."""
-    paths = {
+def inventory() -> dict[str, str]:
+    """Files, folders, groups and units that a package could leave or change; what each is like."""
+    paths = (
         path
         for tree in _TREES
         for folder, _, names in os.walk(f"/{tree}")
         for path in (folder, *(f"{folder}/{name}" for name in names))
-    }
-    paths = {path for path in paths if not path.startswith((*_OTHERS, _UNTIL_BOOT))}
-    logs = {str(path) for path in pathlib.Path("/var/log").glob("koordlet*")}
-    groups = {str(path) for path in service.CGROUPS.rglob("*koordlet*")}
+    )
+    kept = (path for path in paths if not path.startswith((*_OTHERS, _UNTIL_BOOT)))
+    listed = {path: _likeness(pathlib.Path(path)) for path in kept}
+    logs = pathlib.Path("/var/log").glob("koordlet*")
+    groups = service.CGROUPS.rglob("*koordlet*")
     units = service.sh("systemctl", "list-units", "--all", "--plain", "--no-legend", "koordlet*")
-    return paths | logs | groups | {line.split()[0] for line in units.stdout.splitlines()}
+    return {
+        **listed,
+        **{str(path): "" for path in (*logs, *groups)},
+        # A unit that failed outlives its file.
+        **{line.split()[0]: " ".join(line.split()[1:4]) for line in units.stdout.splitlines()},
+    }
+
+
+def _likeness(path: pathlib.Path) -> str:
+    """Kind, mode and owner; of a file its size and when it was written, too."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:  # systemd's own folders move
+        return "gone"
+    common = f"{status.st_mode:o} {status.st_uid}:{status.st_gid}"
+    if not stat.S_ISREG(status.st_mode):
+        return common
+    return f"{common} {status.st_size} {status.st_mtime_ns}"
 
 
 def dpkg(*words: str) -> str:
@@ -59,7 +83,7 @@ def life(first: str, second: str) -> dict[str, object]:
     pathlib.Path("/var/lib/dpkg/status").touch()
     service.tune()
     service.work()
-    before = left_over()
+    before = inventory()
 
     dpkg("-i", first)
     seen: dict[str, object] = {"installed": agent(), "verified": dpkg("--verify", "koordlet")}
@@ -77,8 +101,7 @@ def life(first: str, second: str) -> dict[str, object]:
     seen |= {"removed": agent(), "different": service.different()}
     seen["settings_stay"] = service.CONFIG.exists()
     dpkg("-P", "koordlet")
-    after = left_over()
-    return {**seen, "left": sorted(after - before), "missing": sorted(before - after)}
+    return {**seen, "machine": service.differences(before, inventory())}
 
 
 def version_of_package() -> str:

@@ -345,11 +345,20 @@ def stopped_while_away() -> dict[str, object]:
 
 
 def stopped_while_waiting() -> dict[str, object]:
-    """Stop of an agent that has just come back, while the helper still waits."""
+    """Stop of an agent that has just come back, while the helper waits and the timer looks."""
     pid = service.begin()
     os.kill(pid, signal.SIGKILL)
     service.wait("another process", lambda now: now.pid not in (0, pid) and now.waits)
-    return _stop()
+
+    def look() -> None:
+        service.sh("systemctl", "stop", "--no-block", service.AGENT).check_returncode()
+        service.wait("a stop", lambda now: now.helper["ActiveState"] == "deactivating")
+        service.sh("systemctl", "start", service.LOOK)
+
+    found = _stop(look)
+    look_state = service.sh("systemctl", "show", "-P", "ActiveState", service.LOOK).stdout.strip()
+    service.sh("systemctl", "reset-failed", service.LOOK)
+    return {**found, "look": look_state}
 
 
 def stopped() -> dict[str, object]:
@@ -360,8 +369,9 @@ def stopped() -> dict[str, object]:
     return {**facts, "again": again.stdout + again.stderr}
 
 
-def _stop() -> dict[str, object]:
+def _stop(meanwhile: Callable[[], None] = lambda: None) -> dict[str, object]:
     before = service.facts()
+    meanwhile()
     service.sh("systemctl", "stop", service.AGENT).check_returncode()
     service.wait("both are gone", lambda now: now.ended)
     return {

@@ -297,9 +297,13 @@ def said() -> str:
 
 def different() -> list[str]:
     """What is not as it was before the first agent was started."""
-    before, after = json.loads(BEFORE.read_text()), control_files()
+    return differences(json.loads(BEFORE.read_text()), control_files())
+
+
+def differences(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """What was there at one end alone, or is not like it was."""
     return [
-        f"{path}: {before.get(path)!r}, now {after.get(path)!r}"
-        for path in sorted(before.keys() | after.keys())
-        if before.get(path) != after.get(path)
+        f"{name}: {before.get(name)!r}, now {after.get(name)!r}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
     ]
