@@ -75,6 +75,7 @@ def test_a_component_is_what_its_overlay_is(component: str) -> None:
         ),
         ("descheduler", ("descheduler.enabled=true",)),
         ("webhook", ("webhook.enabled=true",)),
+        ("overlays/webhook-scraped", ("webhook.enabled=true", "components.scraped=true")),
         ("overlays/webhook-certificates", ("webhook.enabled=true", "tls.certManager=true")),
         (
             "overlays/reporting/certificates",

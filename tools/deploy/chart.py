@@ -109,6 +109,8 @@ def _sources() -> dict[str, Source]:
     reporting = "$.Values.components.reporting"
     scheduler = Source("$.Values.scheduler.enabled", "scheduler/scheduler.yaml")
     scheduler.add("overlays/reporting/scheduler", reporting)
+    webhook = Source("$.Values.webhook.enabled", "webhook/webhook.yaml")
+    webhook.add("overlays/webhook-scraped", "$.Values.components.scraped")
     return {
         "agent": agent,
         "admission": Source(
@@ -120,7 +122,7 @@ def _sources() -> dict[str, Source]:
             "overlays/reporting/certificates/certificates.yaml",
         ),
         "descheduler": Source("$.Values.descheduler.enabled", "descheduler/descheduler.yaml"),
-        "webhook": Source("$.Values.webhook.enabled", "webhook/webhook.yaml"),
+        "webhook": webhook,
         "webhook-certificates": Source(
             "and $.Values.webhook.enabled $.Values.tls.certManager",
             "overlays/webhook-certificates/certificates.yaml",
