@@ -147,8 +147,11 @@ def _cut(lines: list[text.Text], most: int, how: Show) -> list[text.Text]:
 def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     usage = _part(document, "usage")
     online = top_cpus.cpus_of(_part(document, "cpus").get("online"))
-    name = str(document.get("name", "?"))
-    yield _line(how, (name, "bold"), f"  {document.get('mode', '-')}  {how.source}")
+    rest = f"  {document.get('mode', '-')}  {how.source}"
+    # A name may have 253 characters; the mode stands after it.
+    name = text.Text(output.visible(str(document.get("name", "?"))))
+    name.truncate(max(how.width // 2, how.width - len(rest)), overflow="ellipsis")
+    yield _line(how, (name.plain, "bold"), rest)
     if how.moments:
         yield _time_bar(how, document.get("observedAt"))
     if how.problem:

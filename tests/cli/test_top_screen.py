@@ -112,6 +112,13 @@ def test_an_explanation_takes_the_place_of_the_workloads() -> None:
     assert "sort c" in lines[-1]
 
 
+def test_a_long_name_of_the_node_leaves_room_for_the_mode() -> None:
+    """The name ends with an ellipsis; what follows it is there."""
+    document = {**node_document(), "name": "n" * 253, "mode": "observe"}
+
+    assert "n…  observe  agent" in draw(document, source="agent at 127.0.0.1:9316")[0]
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_what_explains_or_warns_is_shown_whole(width: int) -> None:
     """A line that is longer than the terminal goes on in the next one; numbers above give way."""
