@@ -98,7 +98,8 @@ def unreadable(page: Page, *, pixels: float = 11) -> list[str]:
             if (!size) continue;
             const a = light(parts(style.color)), b = light(behind(one));
             const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-            const where = `${one.tagName}#${one.id}.${one.className} in ${one.closest("[id]").id}`;
+            const place = one.closest("[id]") || document.body;
+            const where = `${one.tagName}#${one.id}.${one.className} in ${place.id}`;
             if (size < pixels) bad.add(`${where}: ${size} pixels`);
             if (ratio < contrast) bad.add(`${where}: contrast ${ratio.toFixed(1)}`);
           }

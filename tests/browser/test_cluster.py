@@ -341,6 +341,6 @@ def test_all_text_can_be_read(cluster_page: Page, cluster: Cluster, theme: looki
     looking.expect_text(cluster_page, "#gangs", "late")
     cluster_page.evaluate("chooseNode('n1', 'search')")
     looking.expect_text(cluster_page, "#node-facts", "room")
-    for width, pixels in ((390, 11), (1440, 11), (3840, 16)):
+    for width, pixels in ((390, 11), (1440, 11), (3840, 14)):
         cluster_page.set_viewport_size({"width": width, "height": 900})
         assert looking.unreadable(cluster_page, pixels=pixels) == []

@@ -221,7 +221,7 @@ def test_all_text_can_be_read(
     looking.expect_text(page, "#detail", "class LS")
     page.evaluate("document.getAnimations().forEach((one) => one.finish())")
 
-    for width, pixels in ((390, 11), (1440, 11), (3840, 16)):
+    for width, pixels in ((390, 11), (1440, 11), (3840, 14)):
         page.set_viewport_size({"width": width, "height": 900})
         assert looking.unreadable(page, pixels=pixels) == []
 
