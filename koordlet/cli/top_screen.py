@@ -132,7 +132,9 @@ def _detail(how: Show) -> Iterator[text.Text]:
 
 def _wrapped(how: Show, words: str, style: str) -> Iterator[text.Text]:
     """All of the words, on as many lines as they take."""
-    rows = textwrap.wrap(words, max(20, how.width), subsequent_indent=" " * 4)
+    rows = textwrap.wrap(
+        words, max(20, how.width), subsequent_indent=" " * 4, break_on_hyphens=False
+    )
     yield from (_line(how, (row, style)) for row in rows)
 
 
