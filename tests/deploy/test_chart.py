@@ -111,6 +111,25 @@ def test_everything_at_once_and_in_another_namespace() -> None:
     assert {("Job", "koordlet-rollout"), ("PrometheusRule", "koordlet-alerts-koordlet")} <= names
 
 
+@pytest.mark.parametrize(("pods", "kind"), [("true", "PodMonitor"), ("false", "ServiceMonitor")])
+def test_each_program_has_one_monitor_of_the_kind_that_is_asked_for(pods: str, kind: str) -> None:
+    """Of pods or of Services; what a monitor names is made by the same release."""
+    made = helm.rendered(
+        *("scheduler.enabled=true", "webhook.enabled=true", "components.reporting=true"),
+        *("components.scraped=true", f"monitoring.podMonitor={pods}"),
+    )
+    monitors = [body for body in made if body["kind"].endswith("Monitor")]
+    names = {(body["kind"], body["metadata"]["name"]) for body in made}
+
+    assert sorted((body["kind"], body["metadata"]["name"]) for body in monitors) == [
+        (kind, name) for name in ("koordlet", "koordlet-scheduler", "koordlet-webhook")
+    ]
+    for body in monitors:
+        (point,) = body["spec"].get("endpoints") or body["spec"]["podMetricsEndpoints"]
+        if token := point.get("authorization", {}).get("credentials"):
+            assert ("Secret", token["name"]) in names
+
+
 @pytest.mark.parametrize("site", [None, "http://wiki/koordlet"])
 def test_alerts_lead_to_the_site_that_is_named(site: str | None) -> None:
     """Every one of them; by default to a name that is nobody's."""

@@ -14,7 +14,7 @@ import pytest
 from koordlet import cli
 from koordlet.config import loader, schema
 from koordlet.kubeapi import kinds
-from tests.deploy.documents import DEPLOY, needed
+from tests.deploy.documents import DEPLOY, documents, needed
 from tests.deploy.test_overlays import agent, built, manifest, variables
 
 Documents = tuple[dict[str, Any], ...]
@@ -189,9 +189,14 @@ def test_the_scheduler_is_scraped(scheduler: Documents) -> None:
     monitor = manifest(scheduler, "ServiceMonitor", "koordlet-scheduler")["spec"]
     service = manifest(scheduler, "Service", "koordlet-scheduler")
     (point,) = monitor["endpoints"]
+    (other,) = documents("overlays/reporting/scheduler/pod-monitor.yaml")
+    (same,) = other["spec"]["podMetricsEndpoints"]
 
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert other["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
     assert point["port"] in {each["name"] for each in service["spec"]["ports"]}
+    for key in ("port", "path", "scheme", "interval", "tlsConfig"):
+        assert same[key] == point[key]
     secret = point["tlsConfig"]["ca"]["secret"]["name"]
     assert {secret} == {each["secretName"] for each in secrets(pod(scheduler)[0]).values()}
     assert point["tlsConfig"]["serverName"] in certificate(secret)["dnsNames"]
