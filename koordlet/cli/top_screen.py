@@ -135,7 +135,7 @@ def _wrapped(how: Show, words: str, style: str) -> Iterator[text.Text]:
     rows = textwrap.wrap(
         words, max(20, how.width), subsequent_indent=" " * 4, break_on_hyphens=False
     )
-    yield from (_line(how, (row, style)) for row in rows)
+    yield from (_line(how, (row, style)) for row in rows or [""])
 
 
 def _cut(lines: list[text.Text], most: int, how: Show) -> list[text.Text]:

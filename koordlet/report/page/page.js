@@ -67,7 +67,7 @@ const legible = (text) => text.replace(UNSEEN, numbered).replace(LEFTWARDS, "\u2
 const asWritten = (name) => name.replace(/[\u2068\u2069]/g, "").replace(/⟨U\+([0-9A-F]{4})⟩/g, (_, digits) => String.fromCharCode(parseInt(digits, 16)));
 const inQuery = (name) => encodeURIComponent(asWritten(name));
 // Escapes of what `legible` changes, as servers write them: nearly no document has any.
-const SUSPECT = /\\u(?:00[0189]|061c|20[0-6]|0[5-8]|f[b-e])/;
+const SUSPECT = /\\u(?:00[01]|007f|00[89]|200[bef]|202[a-e]|206[06-9]|0[5-8]|f[b-e])/;
 function parsed(text) {
   if (!SUSPECT.test(text)) return JSON.parse(text);
   return JSON.parse(text, (key, value) => (typeof value === "string" ? legible(value)

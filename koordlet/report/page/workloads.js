@@ -107,7 +107,7 @@ async function openWorkload(key) {
   box.dataset.prefix = `${key}/`;
   opened.key = key;
   opened.basis = opened.words = "";
-  box.replaceChildren(make("h3", {}, make("span", {}, key), close), make("ul", { class: "facts", "aria-live": "polite" }), charts,
+  box.replaceChildren(make("h3", {}, make("span", {}, key), close), make("ul", { class: "facts" }), charts,
     make("p", { class: "soft" }, "Recorded once a minute while it is among the 48 busiest workloads."));
   box.scrollIntoView({ block: "nearest" });
   for (const [name, title, unit, ink] of OF_ONE) {
