@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -28,13 +29,15 @@ _number, _percent = top_workloads.number, top_workloads.percent
 _size, _rank = top_workloads.size, top_workloads.rank
 
 #: From so many lines on there is history in any case, and at most so many lines of each class.
-_TALL, _TALLEST = 28, 8
+_TALL, _TALLEST = 28, 20
 #: Columns of the widest table without what workloads used lately, and the most signs of that.
 _WIDEST, LATELY = 120, 60
 #: Best-effort work is told from the rest by its colour, too.
 _CLASS_STYLES = {"BE": "yellow", "LSE": "magenta", "LSR": "magenta"}
 #: Lines that workloads have at least, with their head: what is above them gives way.
 _LEAST = 4
+#: Lines above an explanation at least, where it is a long one.
+_ABOVE = 4
 
 HELP = """\
 c m t p i w n   sort by CPU, memory, throttling, pressure, I/O, network, name
@@ -87,9 +90,12 @@ class Show:
 def screen(document: documents.Document, how: Show) -> console.Group:
     """The whole screen."""
     help_lines = [_line(how, splitline) for splitline in HELP.splitlines()] if how.help else []
-    least = len(help_lines) or max(_LEAST, how.height // 3)
+    detail = list(_detail(how))
+    least = len(help_lines) or max(
+        _LEAST, how.height // 3, min(len(detail), how.height - _ABOVE - 1)
+    )
     head, (bar, *cpus) = list(_head(document, how)), list(_cpus(document, how))
-    below = max(least, len(how.detail) or 1 + len(top_workloads.every(document)))
+    below = max(least, len(detail) or 1 + len(top_workloads.every(document)))
     spare = how.height - len(head) - len(cpus) - below - 3
     above = [*head, bar, *_history(document, how, spare), *cpus, text.Text("")]
     head = _cut(above, max(1, how.height - least - 1), how)
@@ -97,8 +103,8 @@ def screen(document: documents.Document, how: Show) -> console.Group:
         return console.Group(*head, *help_lines, _keys(how))
     room = max(_LEAST, how.height - len(head) - 1)
     keys = [_keys(how)] if how.keys else []
-    if how.detail:
-        return console.Group(*head, *_detail(how, room), *keys)
+    if detail:
+        return console.Group(*head, *_cut(detail, room, how), *keys)
     return console.Group(*head, _workloads(document, how, room), *keys)
 
 
@@ -119,33 +125,42 @@ def _mark(how: Show, name: str, **target: int | str) -> str | Style:
     return Style.parse(name) + Style(meta=target) if how.marks else name
 
 
-def _detail(how: Show, room: int) -> list[text.Text]:
-    first, *others = how.detail
-    lines = [_line(how, (first, "bold")), *(_line(how, line) for line in others)]
-    if len(lines) > room:
-        lines = [*lines[: room - 1], _line(how, f"... {len(lines) - room + 1} more lines")]
-    return lines
+def _detail(how: Show) -> Iterator[text.Text]:
+    for number, line in enumerate(how.detail):
+        yield from _wrapped(how, line, "" if number else "bold")
 
 
-def _cut(head: list[text.Text], most: int, how: Show) -> list[text.Text]:
+def _wrapped(how: Show, words: str, style: str) -> Iterator[text.Text]:
+    """All of the words, on as many lines as they take."""
+    rows = textwrap.wrap(
+        words, max(20, how.width), subsequent_indent=" " * 4, break_on_hyphens=False
+    )
+    yield from (_line(how, (row, style)) for row in rows or [""])
+
+
+def _cut(lines: list[text.Text], most: int, how: Show) -> list[text.Text]:
     """The first lines, where a terminal is too low for all: workloads are what one looks for."""
-    if len(head) <= most:
-        return head
-    return [*head[: most - 1], _line(how, f"... {len(head) - most + 1} more lines need more room")]
+    if len(lines) <= most:
+        return lines
+    more = len(lines) - most + 1
+    return [*lines[: most - 1], _line(how, f"... {more} more lines need more room")]
 
 
 def _head(document: documents.Document, how: Show) -> Iterator[text.Text]:
     usage = _part(document, "usage")
     online = top_cpus.cpus_of(_part(document, "cpus").get("online"))
-    name = str(document.get("name", "?"))
-    yield _line(how, (name, "bold"), f"  {document.get('mode', '-')}  {how.source}")
+    rest = f"  {document.get('mode', '-')}  {how.source}"
+    # A name may have 253 characters; the mode stands after it.
+    name = text.Text(output.visible(str(document.get("name", "?"))))
+    name.truncate(max(how.width // 2, how.width - len(rest)), overflow="ellipsis")
+    yield _line(how, (name.plain, "bold"), rest)
     if how.moments:
         yield _time_bar(how, document.get("observedAt"))
     if how.problem:
         yield _line(how, (how.problem, "red"))
     banner = document.get("banner")
     for warning in banner if isinstance(banner, list) else ():
-        yield _line(how, (str(warning), "bold yellow"))
+        yield from _wrapped(how, str(warning), "bold yellow")
     load = usage.get("load")
     loads = " ".join(_number(average, 2) for average in load) if isinstance(load, list) else "-"
     yield _line(

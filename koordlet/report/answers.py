@@ -76,12 +76,20 @@ def best_effort(now: view.ReportView, row: Mapping[str, float]) -> dict[str, obj
         detail = f"may use {view.allowance(limit)}: {limit.reason} ({limit.policy})"
     elif now.plan.limit is not None:
         detail = f"not limited: {now.plan.limit.idle}"
-    others = [row.get(f"{name}/cpuCores") for name in ("LSE", "LSR", "LS", "system")]
-    used, cpus = row.get("BE/cpuCores"), row.get("node/cpus")
+    classes = ("LSE", "LSR", "LS", "system", "BE")
+    unknown = [name for name in classes if f"{name}/cpuCores" not in row]
+    *others, used = (row.get(f"{name}/cpuCores") for name in classes)
+    cpus = row.get("node/cpus")
     if not any(pod.qos is qos.Qos.BE for pod in now.snapshot.pods):
         return _answer(UNKNOWN, "No best-effort work", "none is declared", used=None, idle=None)
     if used is None or cpus is None or None in others:
-        return _answer(UNKNOWN, "Not known yet", detail, used=used, idle=None)
+        why = f"{detail}; CPU use of {', '.join(unknown) or 'the node'} is not measured yet"
+        return _answer(UNKNOWN, "Not known yet", why, used=used, idle=None)
     idle = max(cpus - sum(cores or 0.0 for cores in others), used)
-    headline = f"{used:.2f} of {idle:.2f} idle CPUs"
+    headline = f"{_cores(used)} of {_cores(idle)} idle CPUs"
     return _answer(GOOD, headline, detail, used=round(used, 4), idle=round(idle, 4), cpus=cpus)
+
+
+def _cores(cores: float) -> str:
+    """Three digits of what has them, as charts write it."""
+    return f"{cores:.{2 if cores < 10 else 1 if cores < 100 else 0}f}"

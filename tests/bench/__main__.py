@@ -27,6 +27,7 @@ GATES = {
     "agent.growth": "growth:slice_of_a_day",
     "counters.reading": "reading:pods",
     "tick": "tick:whole",
+    "tick.recorded": "tick:recorded",
     "tick.thousand_pods": "tick:thousand",
     "apply.full_plan": "writes:full_plan",
     "history.five_thousand_series": "store:five_thousand_series",

@@ -3,6 +3,8 @@
 Reference: ``reading.c`` on the files that the same ticks read, and 1 % of a core for 250 pods.
 One round of everything is measured: ticks on which files are verified, and those of the slow lane.
 Between two ticks a process runs in every container, so what is read moves, and the agent acts.
+
+What the console's history adds: the same ticks with a recorder that takes their views, and without.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import NamedTuple
 from koordlet import log
 from koordlet.agent import lifecycle, tick
 from koordlet.host.fs import root
+from koordlet.report import recorder
 from koordlet.state import paths
 from tests.bench import gate, pace, reading, tenants
 from tests.kit import agents
@@ -30,6 +33,8 @@ WHOLE_LIMIT = 4.2
 SHARE = 0.01
 #: In units of it.
 SHARE_LIMIT, SHARE_GOAL = 1.7, 0.8
+#: In units of a tick that nothing records.
+RECORDED = 1.1
 _TICKS = 30
 _SLOW = 10
 _HOST = root.LiveHost()
@@ -43,6 +48,29 @@ def whole() -> Iterator[gate.Ratio]:
 def thousand() -> Iterator[gate.Ratio]:
     """Beside a thousand: four times the share, and as many times the same reads in C."""
     return _budgets(1000, 2)
+
+
+def recorded() -> gate.Ratio:
+    """Ticks that are recorded, and the same ones that are not, in turn."""
+    with _running(reading.PODS) as running:
+        run = running.who.tick
+        kept = recorder.Recorder(run.history, clock=lambda: running.clock.at)
+
+        def ours() -> Iterator[float]:
+            return _ticks(running, kept)
+
+        own, without = gate.sliced(ours, lambda: _ticks(running), gate.REPEATS)
+        if len(kept.seconds.samples(["node/cpus"]).at) < gate.REPEATS * _TICKS:
+            msg = "the recorder has not taken each tick"
+            raise ValueError(msg)
+    return gate.Ratio(
+        name=f"a tick that is recorded, {reading.PODS} pods",
+        ours=own / _TICKS,
+        reference=without / _TICKS,
+        limit=RECORDED,
+        unit="CPU s a tick",
+        against="a tick that is not",
+    )
 
 
 def _budgets(pods: int, repeats: int) -> Iterator[gate.Ratio]:
@@ -85,8 +113,8 @@ class _Running(NamedTuple):
     beat: tenants.Beat
 
 
-def _ticks(running: _Running) -> Iterator[float]:
-    """CPU of each of thirty ticks, three of them with the slow lane."""
+def _ticks(running: _Running, kept: recorder.Recorder | None = None) -> Iterator[float]:
+    """CPU of each of thirty ticks, three of them with the slow lane; ``kept`` takes their views."""
     gc.collect()
     for number in range(_TICKS):
         running.clock.tick()
@@ -95,6 +123,8 @@ def _ticks(running: _Running) -> Iterator[float]:
         for _ in range(_SLOW - 1):
             running.who.tick.protection_broken(running.who)
         running.who.one_pass(slow=number % _SLOW == _SLOW - 1)
+        if kept is not None and running.who.publisher.view is not None:
+            kept.publish(running.who.publisher.view)
         yield time.process_time() - began
 
 

@@ -1,11 +1,11 @@
-"""What is looked for on every page: words, panels that stay apart, contrast, hostile texts.
+"""What is looked for on every page: words, panels that stay apart, text to read, hostile names.
 
 Covers: questions to a page in Chromium. Does not cover: the pages.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -20,6 +20,8 @@ HOSTILE = (
     "'\"><svg onload=alert(3)>",
     "javascript:alert(4)",
 )
+#: What turns the words after it around, what reads from right to left, and what is very long.
+UNRULY = ("\u202egnitruh", "\u05d0\u05d1\u05d2", "\U0001f525\u200d\U0001f984", "a" * 253)
 
 
 def load(page: Page, address: str, fragment: str = "") -> None:
@@ -72,10 +74,10 @@ def overflowing(page: Page) -> list[str]:
     return names
 
 
-def contrast(page: Page, selector: str) -> float:
-    """Of the worst of some elements' text against what is painted behind it."""
-    ratios: Any = page.evaluate(
-        """(selector) => {
+def unreadable(page: Page, *, pixels: float = 11) -> list[str]:
+    """Elements whose own text is smaller, or too like what is painted behind it."""
+    names: list[str] = page.evaluate(
+        """([pixels, contrast]) => {
           const parts = (c) => c.match(/[0-9.]+/g).map(Number);
           const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
             .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
@@ -87,12 +89,22 @@ def contrast(page: Page, selector: str) -> float:
             }
             return [255, 255, 255];
           };
-          return [...document.querySelectorAll(selector)].map((one) => {
-            const a = light(parts(getComputedStyle(one).color)), b = light(behind(one));
-            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-          });
+          const bad = new Set();
+          for (const one of document.querySelectorAll("body *")) {
+            const written = [...one.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+            if (!written || !one.getClientRects().length) continue;
+            const style = getComputedStyle(one), size = parseFloat(style.fontSize);
+            // Cells of a crowd have no text: their patterns tell owners apart.
+            if (!size) continue;
+            const a = light(parts(style.color)), b = light(behind(one));
+            const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+            const place = one.closest("[id]") || document.body;
+            const where = `${one.tagName}#${one.id}.${one.className} in ${place.id}`;
+            if (size < pixels) bad.add(`${where}: ${size} pixels`);
+            if (ratio < contrast) bad.add(`${where}: contrast ${ratio.toFixed(1)}`);
+          }
+          return [...bad];
         }""",
-        selector,
+        [pixels, CONTRAST],
     )
-    assert ratios, selector
-    return float(min(ratios))
+    return names

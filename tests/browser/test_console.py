@@ -42,8 +42,8 @@ PANELS = (
     ("#gauges", "3.90 cores left"),
     ("#gauges", "20.0 MiB below the threshold"),
     ("#evictions", "default/batch not evicted yet: one is on its way; memory.available is"),
-    ("#offers", "kubernetes.io/batch-cpu 2500 8000 - 65 % - what LS uses"),
-    ("#offers", "NUMA node 1: kubernetes.io/batch-cpu 1500"),
+    ("#offers", "kubernetes.io/batch-cpu 2500 (2.50 CPUs) 8000 - 65 % - what LS uses"),
+    ("#offers", "NUMA node 1: kubernetes.io/batch-cpu 1500 (1.50 CPUs)"),
     ("#offers", "reduced: no metrics of one pod"),
     ("#ways", "BE L3 0=3, MB 0=40 2 threads, occupies 3.0 MiB"),
     ("#ways", "BE: 40 (%)"),
@@ -208,15 +208,47 @@ def test_hostile_names(page: Page, console: conftest.Console) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_contrast(page: Page, console: conftest.Console, theme: looking.Theme) -> None:
-    """All text can be read, in both themes."""
+@pytest.mark.parametrize("cpus", [8, 64, 256])
+def test_all_text_can_be_read(
+    page: Page, console: conftest.Console, theme: looking.Theme, cpus: int
+) -> None:
+    """In both themes: large enough and apart from what is behind it, on a telephone and a wall."""
     page.emulate_media(color_scheme=theme)
-    console.show(conftest.owned(console.now, "3"))
+    console.show(conftest.owned(conftest.full(cpus), "3"))
+    page.wait_for_selector(f'[data-cpu="{cpus - 2}"]')
     page.wait_for_selector('[data-cpu="3"].lse')
+    page.evaluate("openWorkload('default/web')")
+    looking.expect_text(page, "#detail", "class LS")
     page.evaluate("document.getAnimations().forEach((one) => one.finish())")
 
-    for text in (".cpu b", ".badge", ".swatch", "h2", "p", "td", ".soft", ".bad", "a"):
-        assert looking.contrast(page, text) >= looking.CONTRAST, text
+    for width, pixels in ((390, 11), (1440, 11), (3840, 14)):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert looking.unreadable(page, pixels=pixels) == []
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_unruly_names_stay_in_their_place(
+    page: Page, console: conftest.Console, width: int
+) -> None:
+    """What would turn words around is a number; long names neither push nor hide; all open."""
+    page.set_viewport_size({"width": width, "height": 900})
+    now = conftest.full(workloads=tuple(map(views.workload, looking.UNRULY)))
+    node = dataclasses.replace(now.snapshot.node, name=looking.UNRULY[3])
+    console.show(dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, node=node)))
+    looking.expect_text(page, "#rows", "default/⟨U+202E⟩gnitruh")
+    looking.panels_apart(page, panels=12)
+    assert page.evaluate("document.querySelector('header').offsetHeight") < 130
+    for row in page.locator("#rows .open").all():
+        key = row.inner_text()
+        row.click()
+        looking.expect_text(page, "#detail", "class LS, from configuration")
+        looking.expect_text(page, "#detail h3", key)
+        looking.load(page, console.address, page.evaluate("location.hash"))
+        looking.expect_text(page, "#detail", "class LS, from configuration")
+        page.locator("#detail button").click()
+    page.locator('[data-cpu="3"]').click()
+    looking.expect_text(page, "#why", "default/\u2068\u05d0\u05d1\u05d2\u2069 [LS]")
+    assert "\u202e" not in page.evaluate("document.body.textContent")
 
 
 def test_the_agent_goes_and_comes(page: Page, console: conftest.Console) -> None:

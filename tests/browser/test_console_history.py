@@ -177,6 +177,31 @@ def test_a_workload_has_a_line_and_its_own_charts(page: Page, console: conftest.
     looking.expect_text(page, "#detail", "The agent knows no workload of this name now")
 
 
+def test_the_facts_of_an_opened_workload_are_those_of_now(
+    page: Page, console: conftest.Console
+) -> None:
+    """What it holds, when it leaves, and when it is back; nothing is asked for while all stays."""
+    page.locator("#rows .open", has_text="default/web").click()
+    looking.expect_text(page, "#detail", "class LS, from configuration")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    before, plan = console.now, console.now.plan
+    told = dataclasses.replace(plan, explanations={"shared_pools": {"default/web": "a new reason"}})
+    console.record()
+    console.show(dataclasses.replace(console.now, plan=told))
+    looking.expect_text(page, "#detail", "shared_pools a new reason")
+    console.record(LS__cpuCores=7.25)
+    looking.expect_text(page, "#chart", "LS 7.25")
+    assert len([url for url in asked if "/api/v1/pod" in url]) == 1
+
+    others = before.snapshot.pods[1:]
+    seen = dataclasses.replace(console.now.snapshot, pods=others)
+    console.show(dataclasses.replace(console.now, snapshot=seen))
+    looking.expect_text(page, "#detail", "The agent knows no workload of this name now")
+    console.show(before)
+    looking.expect_text(page, "#detail", "class LS, from configuration")
+
+
 def test_addresses_of_cpus_panels_and_moments(page: Page, console: conftest.Console) -> None:
     """Each is shown as if the reader had gone there."""
     looking.load(page, console.address, f"#cpu=3&panel=health&at={int(views.WALL) - 600}")

@@ -111,6 +111,28 @@ def test_an_explanation_takes_the_place_of_the_workloads() -> None:
     assert "sort c" in lines[-1]
 
 
+def test_a_long_name_of_the_node_leaves_room_for_the_mode() -> None:
+    """The name ends with an ellipsis; what follows it is there."""
+    document = {**node_document(), "name": "n" * 253, "mode": "observe"}
+
+    assert "n…  observe  agent" in draw(document, source="agent at 127.0.0.1:9316")[0]
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_what_explains_or_warns_is_shown_whole(width: int) -> None:
+    """A line that is longer than the terminal goes on in the next one; numbers above give way."""
+    reasons = [f"batch-demo/job{n}" for n in range(12)]
+    why = "  holds CPUs 4-5 alone: " + " ".join(reasons)
+    document = {**node_document(), "banner": ["Best-effort work is not limited: " + why]}
+    warned = " ".join(draw(document, width=width, height=40))
+    lines = draw(node_document(), detail=("shop/db", *[why] * 2), width=width)
+
+    assert [reason for reason in reasons if reason not in warned] == []
+    assert max(map(len, lines)) <= width
+    assert " ".join(lines).count(reasons[11]) == 2
+    assert len(lines) <= 24
+
+
 def test_a_recording_has_a_time_bar() -> None:
     """It says which moment of how many is shown."""
     first, last = (draw(node_document(), moment=n, moments=5)[1] for n in (0, 4))
@@ -138,7 +160,7 @@ def test_the_time_bar_says_when_and_a_click_on_it_is_a_moment() -> None:
 
 @pytest.mark.parametrize(
     ("height", "workloads", "lines"),
-    [(18, 2, 0), (24, 2, 2), (40, 2, 8), (28, 60, 1), (60, 60, 2), (100, 60, 8)],
+    [(18, 2, 0), (24, 2, 2), (40, 2, 8), (28, 60, 1), (100, 2, 20), (100, 60, 14)],
 )
 def test_history_is_as_high_as_there_is_room(height: int, workloads: int, lines: int) -> None:
     """Of each class; from 28 lines on in any case, though workloads would fill the screen."""

@@ -75,6 +75,7 @@ def test_a_component_is_what_its_overlay_is(component: str) -> None:
         ),
         ("descheduler", ("descheduler.enabled=true",)),
         ("webhook", ("webhook.enabled=true",)),
+        ("overlays/webhook-scraped", ("webhook.enabled=true", "components.scraped=true")),
         ("overlays/webhook-certificates", ("webhook.enabled=true", "tls.certManager=true")),
         (
             "overlays/reporting/certificates",
@@ -108,6 +109,25 @@ def test_everything_at_once_and_in_another_namespace() -> None:
     names = {(d["kind"], d["metadata"]["name"]) for d in made}
     assert len(names) == len(made)
     assert {("Job", "koordlet-rollout"), ("PrometheusRule", "koordlet-alerts-koordlet")} <= names
+
+
+@pytest.mark.parametrize(("pods", "kind"), [("true", "PodMonitor"), ("false", "ServiceMonitor")])
+def test_each_program_has_one_monitor_of_the_kind_that_is_asked_for(pods: str, kind: str) -> None:
+    """Of pods or of Services; what a monitor names is made by the same release."""
+    made = helm.rendered(
+        *("scheduler.enabled=true", "webhook.enabled=true", "components.reporting=true"),
+        *("components.scraped=true", f"monitoring.podMonitor={pods}"),
+    )
+    monitors = [body for body in made if body["kind"].endswith("Monitor")]
+    names = {(body["kind"], body["metadata"]["name"]) for body in made}
+
+    assert sorted((body["kind"], body["metadata"]["name"]) for body in monitors) == [
+        (kind, name) for name in ("koordlet", "koordlet-scheduler", "koordlet-webhook")
+    ]
+    for body in monitors:
+        (point,) = body["spec"].get("endpoints") or body["spec"]["podMetricsEndpoints"]
+        if token := point.get("authorization", {}).get("credentials"):
+            assert ("Secret", token["name"]) in names
 
 
 @pytest.mark.parametrize("site", [None, "http://wiki/koordlet"])

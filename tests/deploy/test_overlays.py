@@ -30,6 +30,7 @@ AGENTLESS = (
     "descheduler",
     "webhook",
     "overlays/webhook-certificates",
+    "overlays/webhook-scraped",
     "overlays/reporting/scheduler",
     "overlays/reporting/certificates",
     "alerts/operator",

@@ -15,7 +15,7 @@ from koordlet import cli
 from koordlet.config import loader, schema
 from koordlet.kubeapi import kinds
 from tests.deploy import overlays
-from tests.deploy.documents import DEPLOY, needed
+from tests.deploy.documents import DEPLOY, documents, needed
 
 Documents = tuple[dict[str, Any], ...]
 REPORTING = DEPLOY / "overlays" / "reporting"
@@ -195,9 +195,14 @@ def test_the_scheduler_is_scraped(scheduler: Documents) -> None:
     monitor = overlays.manifest(scheduler, "ServiceMonitor", "koordlet-scheduler")["spec"]
     service = overlays.manifest(scheduler, "Service", "koordlet-scheduler")
     (point,) = monitor["endpoints"]
+    (other,) = documents("overlays/reporting/scheduler/pod-monitor.yaml")
+    (same,) = other["spec"]["podMetricsEndpoints"]
 
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert other["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
     assert point["port"] in {each["name"] for each in service["spec"]["ports"]}
+    for key in ("port", "path", "scheme", "interval", "tlsConfig"):
+        assert same[key] == point[key]
     secret = point["tlsConfig"]["ca"]["secret"]["name"]
     assert {secret} == {each["secretName"] for each in secrets(pod(scheduler)[0]).values()}
     assert point["tlsConfig"]["serverName"] in certificate(secret)["dnsNames"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from koordlet import cli
 from koordlet.kubeapi import kinds
 from koordlet.model import quantity
@@ -77,6 +79,35 @@ def test_a_renewed_certificate_is_of_the_authority_that_api_servers_know() -> No
     assert authority["spec"]["privateKey"]["rotationPolicy"] == "Never"
     assert issuers[authority["spec"]["issuerRef"]["name"]] == {"selfSigned": {}}
     assert not served.get("isCA")
+
+
+@pytest.mark.parametrize(
+    ("file", "endpoints"),
+    [("service-monitor.yaml", "endpoints"), ("pod-monitor.yaml", "podMetricsEndpoints")],
+)
+def test_prometheus_scrapes_each_replica_by_the_name_in_its_certificate(
+    file: str, endpoints: str
+) -> None:
+    """A monitor of Services or one of pods: port, labels, name and authority are the webhook's."""
+    (monitor,) = documents(f"overlays/webhook-scraped/{file}")
+    service, deployment = only("Service"), only("Deployment")["spec"]["template"]
+    (container,) = deployment["spec"]["containers"]
+    wanted = monitor["spec"]["selector"]["matchLabels"]
+    (point,) = monitor["spec"][endpoints]
+    certificate = certificates()["koordlet-webhook"]["spec"]
+
+    for labelled, ports in (
+        (service["metadata"], service["spec"]["ports"]),
+        (deployment["metadata"], container["ports"]),
+    ):
+        assert wanted.items() <= labelled["labels"].items()
+        assert point["port"] in {port["name"] for port in ports}
+    assert (point["path"], point["scheme"]) == ("/metrics", "https")
+    assert point["tlsConfig"]["serverName"] in certificate["dnsNames"]
+    assert point["tlsConfig"]["ca"]["secret"] == {
+        "name": certificate["secretName"],
+        "key": "ca.crt",
+    }
 
 
 def test_a_drain_leaves_one_that_answers_and_is_never_stopped() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 
-from tests.kit import cast
+from tests.kit import cast, demos
 
 _PROGRAM = """
 import os, signal
@@ -46,3 +47,16 @@ def test_the_recorded_minute_is_one_recording() -> None:
     assert drawn == cast.picture(cast.screen(shown))
     assert "The demo is over: all changes are undone." in "".join(part for _, part in shown)
     assert str(cast.REPO) not in text
+
+
+def test_the_recorded_minute_has_the_words_of_todays_comparison() -> None:
+    """Heads and labels of its table and its summary; where they change, it is recorded anew."""
+    today, _ = demos.compared(demos.Stage(off=0.1, on=0.01))
+    lines = [line for line in today.splitlines() if re.match("TIME|The same|  |Without", line)]
+    labels = [label.split() for line in lines for label in re.findall(r"[A-Za-z][^\d]{4,}", line)]
+    text = (cast.IMAGES / "first-minute.cast").read_text(encoding="utf-8")
+    events = [json.loads(line) for line in text.splitlines()[1:]]
+    recorded = " ".join("".join(part for _, _, part in events).split())
+
+    assert len(lines) == 10
+    assert [words for words in labels if " ".join(words) not in recorded] == []

@@ -69,9 +69,13 @@ def test_best_effort_work_is_compared_with_what_is_idle() -> None:
 
 
 def test_what_is_not_known_is_not_compared() -> None:
-    """The use of one class is missing, or there is no best-effort work."""
+    """The use of one class is missing, which is named, or there is no best-effort work."""
     unknown = {name: value for name, value in ROW.items() if name != "system/cpuCores"}
+    answer = answers.best_effort(views.view(), unknown)
 
-    assert answers.best_effort(views.view(), unknown)["level"] == "unknown"
+    assert answer["level"] == "unknown"
+    assert str(answer["detail"]).endswith("; CPU use of system is not measured yet")
+    large = answers.best_effort(views.view(), {name: 256 * value for name, value in ROW.items()})
+    assert large["headline"] == "768 of 1024 idle CPUs"
     services = views.view(workloads=(views.workload("web"),))
     assert answers.best_effort(services, ROW)["headline"] == "No best-effort work"

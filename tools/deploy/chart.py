@@ -109,6 +109,8 @@ def _sources() -> dict[str, Source]:
     reporting = "$.Values.components.reporting"
     scheduler = Source("$.Values.scheduler.enabled", "scheduler/scheduler.yaml")
     scheduler.add("overlays/reporting/scheduler", reporting)
+    webhook = Source("$.Values.webhook.enabled", "webhook/webhook.yaml")
+    webhook.add("overlays/webhook-scraped", "$.Values.components.scraped")
     return {
         "agent": agent,
         "admission": Source(
@@ -120,7 +122,7 @@ def _sources() -> dict[str, Source]:
             "overlays/reporting/certificates/certificates.yaml",
         ),
         "descheduler": Source("$.Values.descheduler.enabled", "descheduler/descheduler.yaml"),
-        "webhook": Source("$.Values.webhook.enabled", "webhook/webhook.yaml"),
+        "webhook": webhook,
         "webhook-certificates": Source(
             "and $.Values.webhook.enabled $.Values.tls.certManager",
             "overlays/webhook-certificates/certificates.yaml",
@@ -157,13 +159,11 @@ def _name(document: dict[str, Any]) -> tuple[str, str]:
 
 def _monitored(file: str, condition: str) -> str:
     """Monitors are one of two kinds, and a scheduler's is of those who scrape."""
-    if file == "pod-monitor":
-        return f"and {condition} $.Values.monitoring.podMonitor"
-    if file == "service-monitor":
-        scraped = "$.Values.components.scraped"
-        conditions = " ".join(dict.fromkeys((condition, scraped)))
-        return f"and {conditions} (not $.Values.monitoring.podMonitor)"
-    return condition
+    if file not in {"pod-monitor", "service-monitor"}:
+        return condition
+    of_pods = "$.Values.monitoring.podMonitor"
+    conditions = " ".join(dict.fromkeys((condition, "$.Values.components.scraped")))
+    return f"and {conditions} {of_pods if file == 'pod-monitor' else f'(not {of_pods})'}"
 
 
 def _conditional(document: dict[str, Any], condition: str) -> Iterator[str]:

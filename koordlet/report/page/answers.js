@@ -22,13 +22,13 @@ function answerBestEffort(answer, series) {
   if (at("share").hidden) return;
   const used = parts.reduce((sum, [, cores]) => sum + cores, 0);
   at("share").replaceChildren(...parts.map(([name, cores]) => {
-    const part = make("i", { class: `part-${name.toLowerCase()}`, title: `${name}: ${cores.toFixed(2)} CPUs` });
+    const part = make("i", { class: `part-${name.toLowerCase()}`, title: `${name}: ${spell(cores, "cores")} CPUs` });
     part.style.width = `${Math.min(100, (100 * cores) / Math.max(cpus, used)).toFixed(2)}%`;
     return part;
   }));
   const got = answer.idle ? ` = ${percent(answer.used / answer.idle)} of what is idle` : "";
-  at("share").setAttribute("aria-label", `${parts.map(([name, cores]) => `${name} ${cores.toFixed(2)}`).join(", ")} of ${cpus} CPUs`);
-  at("share-words").textContent = `${parts.map(([name, cores]) => `${name} ${cores.toFixed(2)}`).join(" · ")} of ${cpus} CPUs${answer.idle ? `; best-effort ${answer.used.toFixed(2)}${got}` : ""}`;
+  at("share").setAttribute("aria-label", `${parts.map(([name, cores]) => `${name} ${spell(cores, "cores")}`).join(", ")} of ${cpus} CPUs`);
+  at("share-words").textContent = `${parts.map(([name, cores]) => `${name} ${spell(cores, "cores")}`).join(" · ")} of ${cpus} CPUs${answer.idle ? `; best-effort ${spell(answer.used, "cores")}${got}` : ""}`;
 }
 function answerAction(marks, now) {
   const [newest, ...others] = marks;

@@ -240,7 +240,7 @@ function grid(pen, { from, to, x, y, top, unit, wide, high, pad, font, live }) {
   pen.textAlign = "center";
   pen.textBaseline = "alphabetic";
   for (let t = Math.ceil((from - zone) / step) * step + zone; t <= to; t += step) {
-    if (x(t) < pad.left + font || x(t) > wide - pad.right - font * (live ? 4 : 1.5)) continue;
+    if (x(t) < pad.left + font || x(t) > wide - pad.right - font * (live ? (step < 60 ? 5.5 : 4) : 1.5)) continue;
     pen.globalAlpha = 0.5;
     pen.beginPath();
     pen.moveTo(Math.round(x(t)) + 0.5, y(0));

@@ -25,9 +25,9 @@ function totals(state) {
   };
   const waiting = Object.values(state.queues).reduce((sum, n) => sum + n, 0), longest = Math.max(0, ...state.groups.map((group) => group.longestSeconds));
   const closed = [state.nodesClosed ? `${state.nodesClosed} cordoned or tainted` : "", state.nodesPressed ? `${state.nodesPressed} under pressure` : ""].filter(Boolean).join(", ");
-  at("totals").replaceChildren(card("Nodes", counted(state.nodeCount, "node"), `${counted(state.pods, "pod")}. ${closed || "All take pods"}`, state.nodesPressed ? "warn" : ""),
+  at("totals").replaceChildren(card("Nodes", counted(state.nodeCount, "node"), state.nodeCount ? `${counted(state.pods, "pod")}. ${closed || "All are schedulable"}` : "The cluster lists none", state.nodesPressed ? "warn" : ""),
     amount("cpu", "CPU requested"), amount("memory", "Memory requested"),
-    card("Pending", counted(waiting, "pod"), waiting ? `${counted(state.groupCount, "reason")}, longest ${span(longest)}` : "Nobody waits", waiting ? "warn" : ""));
+    card("Pending", counted(waiting, "pod"), waiting ? `${counted(state.groupCount, "reason")}, longest ${span(longest)}` : "No pod is pending", waiting ? "warn" : ""));
 }
 function reservations(state) {
   at("reservations").replaceChildren(...(state.reservations.length ? state.reservations.map((reservation) => make("li", {}, make("b", {}, reservation.name),
@@ -41,7 +41,7 @@ function gangs(state) {
   at("gang-count").textContent = `${counted(state.gangCount, "gang")}, ${state.gangsWaiting} waiting.${
     state.gangCount > state.gangs.length ? ` ${state.gangs.length} are shown, those that wait first.` : ""}`;
   at("gangs").replaceChildren(...state.gangs.map((gang) => make("tr", {}, make("td", {}, gang.gang),
-    make("td", { class: "number" }, `${gang.placed}/${gang.min ?? "?"}`), make("td", {}, gang.phase), make("td", {}, gang.since || "–"),
+    make("td", { class: "number" }, `${gang.placed}/${gang.min ?? "?"}`), make("td", {}, gang.phase), make("td", {}, gang.since ? moment(seconds(gang.since)) : "–"),
     make("td", { class: gang.message ? "bad words" : "soft" }, [gang.member, gang.message].filter(Boolean).join(": ") || "–"))));
 }
 function decisions(state) {
@@ -67,7 +67,8 @@ function readAddress() {
   filterNodes();
   rearrange();
   sortRows();
-  chooseNode(read.get("node"), read.get("node") === null ? undefined : "address");
+  const node = read.get("node");
+  if (node === null) chooseNode(null); else chooseNode(legible(asWritten(node)), "address");
   if (read.get("panel")) goTo(read.get("panel"));
 }
 // Everything with a name: nodes, pending pods, reservations, gangs, quotas, panels.
@@ -111,5 +112,6 @@ listen("scheduler", "/api/v1/events", async (state) => {
   drawChanged("moving", [state.moves, state.plan, state.plans], drawMoves);
   drawChanged("decided", state.decisions, decisions);
   drawLanes(state);
+  for (const id of ["heat", "nodes"]) foldEmpty(id, !state.nodeCount);
   if (!begun) { begun = true; readAddress(); } else if (changed) { rearrange(); sortRows(); await drawNode(); }
 });

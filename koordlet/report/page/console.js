@@ -36,7 +36,7 @@ async function drawState(state) {
   seen.state = state;
   seen.owners = owners(state);
   const bad = state.checks.filter((check) => !check.ok).map((check) => check.name);
-  at("node").textContent = state.name;
+  at("node").textContent = at("node").title = state.name;
   document.title = `${state.name} · koordlet`;
   showStatus(!bad.length, `${state.mode}${state.ready ? "" : ", not ready"}, cgroup ${state.cgroup}, version ${state.agent}${bad.length ? `; unhealthy: ${bad.join(", ")}` : ""}`);
   paintCpus();
@@ -49,6 +49,7 @@ async function drawState(state) {
   answerAction([...timeline.events.values()].sort((a, b) => b.number - a.number).slice(0, 3), state.observedAt);
   appendTrends(state);
   drawWorkloads();
+  await refreshFacts();
   await refreshCharts();
 }
 async function refreshCharts() {

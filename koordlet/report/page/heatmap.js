@@ -36,11 +36,13 @@ function shape() {
   side = Math.max(4, side);
   heat.columns = Math.max(1, Math.min(Math.round(wide / (side * Math.sqrt(aspect))), Math.max(count, Math.floor(wide / (14 * rem)))));
   heat.width = wide / heat.columns;
-  heat.height = Math.max(4, Math.min(side / Math.sqrt(aspect), 4 * rem));
-  // A group begins a row of its own, below its name.
+  // A group begins a row of its own, below its name. As long as nobody zooms, all rows are in sight.
+  const head = heat.groups.some((group) => group.name !== null) ? 1.5 * rem : 0, rows = heat.groups.reduce((sum, group) => sum + Math.ceil(group.count / heat.columns), 0);
+  const most = heat.zoom === 1 ? (high - head * heat.groups.length) / Math.max(1, rows) : Infinity;
+  heat.height = Math.max(4, Math.min(side / Math.sqrt(aspect), 4 * rem, most));
   let tall = 0;
   for (const group of heat.groups) {
-    group.top = tall + (group.name === null ? 0 : 1.5 * rem);
+    group.top = tall + head;
     tall = group.top + Math.ceil(group.count / heat.columns) * heat.height;
   }
   const canvas = at("heat-map"), seen = Math.min(tall, high);
@@ -168,7 +170,9 @@ function label(context, node, group, [x, y, w, h], text, rem) {
   context.textBaseline = "middle";
   context.font = `${rem * 0.75}px system-ui, sans-serif`;
   const room = w - rem * 0.6, two = h > 2 * rem, words = looks.measure === "pressure" ? pressures(node) || "none" : percent(value);
-  context.fillText(fitted(context, two ? node.name : `${words} ${node.name}`, room), x + rem * 0.35, y + h * (two ? 0.3 : 0.5));
+  // Nodes of one cloud share their domain; what tells them apart stands before it.
+  const [name] = node.name.split(".");
+  context.fillText(fitted(context, two ? name : `${words} ${name}`, room), x + rem * 0.35, y + h * (two ? 0.3 : 0.5));
   if (two) {
     context.fillText(fitted(context, words + (node.state ? " ⊘" : ""), room), x + rem * 0.35, y + h * 0.62);
     if (value !== null && looks.measure !== "pressure") context.fillRect(x + 2, y + h - rem * 0.2, (w - 4) * Math.min(1, value), rem * 0.2);

@@ -5,8 +5,8 @@
 function drawMoves(state) {
   const jobs = state.moves || [], plan = state.plan || { moves: [], refused: [], notes: [] };
   at("moving").hidden = state.moves === undefined;
-  const refused = plan.refused.length ? ` ${plan.refused.length} others stay.` : "";
-  at("plan-notes").textContent = `${plan.moves.length} pods in the last round.${refused} ${
+  const refused = plan.refused.length ? ` ${counted(plan.refused.length, "other pod")} may not move.` : "";
+  at("plan-notes").textContent = `${counted(plan.moves.length, "pod")} to move.${refused} ${
     plan.notes.map((note) => [note.strategy, note.message].filter(Boolean).join(": ")).join("; ")}`.trim();
   at("plan").replaceChildren(...[...plan.moves, ...plan.refused].slice(0, 50).map((move) => make("li", {},
     make("b", {}, move.pod), ` ${move.node} → ${move.target || "wherever there is room"} `,
@@ -26,8 +26,7 @@ function drawMoves(state) {
             move.replacement ? `now ${move.replacement}` : ""].filter(Boolean).join(", "))))));
   }));
   at("moves").replaceChildren(...jobs.map((job) => {
-    const steps = job.timeline.map((step) => make("li", {}, make("time", { datetime: step.at }, step.at.slice(11, 19)),
-      ` ${step.what}`, step.message ? make("span", { class: "soft" }, ` ${step.message}`) : ""));
+    const steps = job.timeline.map((step) => make("li", {}, moment(seconds(step.at)), step.what, step.message ? make("span", { class: "soft" }, ` ${step.message}`) : ""));
     const place = `${job.from || "?"} → ${job.to || "?"}`;
     return make("li", {}, make("b", {}, job.pod), ` ${place} `, make("span",
       { class: job.phase === "Failed" || job.phase === "Aborted" ? "bad" : "soft" }, `${job.phase}, by ${job.by}`),

@@ -5,13 +5,15 @@
 const nodes = { revision: "", byName: new Map(), listed: [], chosen: null, wanted: "", listeners: [] };
 const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
+// Batch and mid CPUs are thousandths, too.
+const OFFERED_CPU = /\/(batch|mid)-cpu$/;
 function amountText(name, value) {
   if (value === undefined || value === null) return "–";
-  if (name === "cpu") return value % 1000 ? `${(value / 1000).toFixed(2)} CPUs` : counted(value / 1000, "CPU");
+  if (name === "cpu" || OFFERED_CPU.test(name)) return value % 1000 ? `${(value / 1000).toFixed(2)} CPUs` : counted(value / 1000, "CPU");
   return /memory|storage|hugepages/.test(name) ? bytes(value) : name === "pods" ? counted(value, "pod") : String(value);
 }
 const amounts = (several) => Object.entries(several).map(([name, value]) => (name in { cpu: 1, memory: 1, pods: 1 }
-  || /storage/.test(name) ? amountText(name, value) : `${name} ${value}`)).join(", ");
+  || /storage/.test(name) ? amountText(name, value) : `${name} ${amountText(name, value)}`)).join(", ");
 const span = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min`
   : seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} d`);
 

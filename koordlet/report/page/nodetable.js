@@ -15,12 +15,12 @@ const number = (words, bad = false) => make("td", { class: bad ? "number bad" : 
 const COLUMNS = [
   { id: "name", words: "node", value: (node) => node.name, cell: (node) => make("td", {}, make("button", { class: "open", type: "button", title: node.name, "data-node": node.name }, node.name)) },
   { id: "cpu", words: "CPU requested, free", value: (node) => requested(node, "cpu"), cell: (node) => shareCell(node, "cpu") },
-  { id: "cpuUse", words: "in use", value: (node) => inUse(node, "cpu"), number: true, cell: (node) => number(percent(inUse(node, "cpu"))) },
+  { id: "cpuUse", words: "in use", meaning: "CPU use that the node reported in the last three minutes, of what is allocatable", value: (node) => inUse(node, "cpu"), number: true, cell: (node) => number(percent(inUse(node, "cpu"))) },
   { id: "memory", words: "memory requested, free", value: (node) => requested(node, "memory"), cell: (node) => shareCell(node, "memory") },
-  { id: "memoryUse", words: "in use", value: (node) => inUse(node, "memory"), number: true, cell: (node) => number(percent(inUse(node, "memory"))) },
+  { id: "memoryUse", words: "in use", meaning: "memory use that the node reported in the last three minutes, of what is allocatable", value: (node) => inUse(node, "memory"), number: true, cell: (node) => number(percent(inUse(node, "memory"))) },
   { id: "pods", words: "pods", value: (node) => node.pods, number: true, cell: (node) => number(`${node.pods}${node.podSlots ? ` of ${node.podSlots}` : ""}`) },
-  { id: "fragmentation", words: "fragmentation", value: fragmentation, number: true, cell: (node) => number(percent(fragmentation(node))) },
-  { id: "others", words: "other free", value: othersOf, cell: (node) => make("td", { title: othersOf(node) }, othersOf(node) || "–") },
+  { id: "fragmentation", words: "fragmentation", meaning: "difference between the requested shares of CPU and of memory", value: fragmentation, number: true, cell: (node) => number(percent(fragmentation(node))) },
+  { id: "others", words: "other free", meaning: "extended resources: free, of all", value: othersOf, cell: (node) => make("td", { title: othersOf(node) }, othersOf(node) || "–") },
   { id: "state", words: "state", value: (node) => `${node.pressure} ${node.state}`, cell: (node) => {
     const words = [node.pressure ? `pressure: ${pressures(node)}` : "", node.state].filter(Boolean).join("; ");
     return make("td", { class: words ? "bad" : "soft", title: words }, words || "–");
@@ -39,9 +39,9 @@ function sortRows() {
   drawRows();
 }
 function drawHead() {
-  at("columns").replaceChildren(...COLUMNS.map(({ id, words, number: right }) => {
+  at("columns").replaceChildren(...COLUMNS.map(({ id, words, meaning, number: right }) => {
     const way = grid.sort[0] === id ? grid.sort[1] : 0;
-    return make("th", { scope: "col", class: right ? "number" : null, "aria-sort": way ? (way > 0 ? "ascending" : "descending") : "none" },
+    return make("th", { scope: "col", title: meaning, class: right ? "number" : null, "aria-sort": way ? (way > 0 ? "ascending" : "descending") : "none" },
       make("button", { type: "button", on: { click: () => {
         grid.sort = [id, way ? -way : id === "name" || id === "state" ? 1 : -1];
         remember("nodeOrder", grid.sort);

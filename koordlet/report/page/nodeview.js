@@ -10,7 +10,7 @@ async function drawNode(force = false) {
   if (name === null || (!force && view.name === name && view.revision === nodes.revision)) return;
   [view.name, view.revision] = [name, nodes.revision];
   at("node-name").textContent = name;
-  const { nodes: [node] } = await ask(`/api/v1/nodes?name=${encodeURIComponent(name)}`);
+  const { nodes: [node] } = await ask(`/api/v1/nodes?name=${inQuery(name)}`);
   if (nodes.chosen !== name) return;
   if (!node) {
     at("node-facts").replaceChildren(make("li", { class: "bad" }, "There is no node of this name."));

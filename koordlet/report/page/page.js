@@ -57,12 +57,30 @@ function moment(seconds) {
   return make("time", { class: "soft", datetime: when.toISOString(), title: when.toLocaleString() }, `${when.toTimeString().slice(0, 8)} `);
 }
 
+// Names and reasons may hold anything. What cannot be seen or turns the words around it is shown as its number, and
+// words from right to left stay among themselves, so that a reader sees where each name ends.
+const UNSEEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g;
+const LEFTWARDS = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?:[ .,:'-]+[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*/g;
+const numbered = (sign) => `⟨U+${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+const legible = (text) => text.replace(UNSEEN, numbered).replace(LEFTWARDS, "\u2068$&\u2069");
+// The same as it was before; in a question.
+const asWritten = (name) => name.replace(/[\u2068\u2069]/g, "").replace(/⟨U\+([0-9A-F]{4})⟩/g, (_, digits) => String.fromCharCode(parseInt(digits, 16)));
+const inQuery = (name) => encodeURIComponent(asWritten(name));
+// Escapes of what `legible` changes, as servers write them: nearly no document has any.
+const SUSPECT = /\\u(?:00[01]|007f|00[89]|200[bef]|202[a-e]|206[06-9]|0[5-8]|f[b-e])/;
+function parsed(text) {
+  if (!SUSPECT.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (key, value) => (typeof value === "string" ? legible(value)
+    : value !== null && typeof value === "object" && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [legible(name), inner])) : value));
+}
+
 // Talking to the server ----------------------------------------------------------------------------
 
 async function ask(path) {
   const answer = await fetch(path, { headers: { accept: "application/json" }, cache: "no-cache" });
   if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
-  return answer.json();
+  return parsed(await answer.text());
 }
 function showError(words) {
   at("state").className = "bad";
@@ -91,7 +109,7 @@ function listen(who, path, draw) {
   };
   const open = () => {
     const source = new EventSource(path);
-    source.addEventListener("state", (event) => drawn(JSON.parse(event.data)));
+    source.addEventListener("state", (event) => drawn(parsed(event.data)));
     source.addEventListener("starting", () => showError(`the ${who} is starting …`));
     // The browser comes back by itself unless it was refused.
     source.onerror = () => {

@@ -94,6 +94,11 @@ function drawReservations(reservations) {
       make("span", { class: "soft" }, much ? `: ${much}` : ""), reservation.problems.length ? make("span", { class: "bad" }, ` ${reservation.problems.join("; ")}`) : "");
   }) : [make("li", { class: "soft" }, "None on this node.")]));
 }
+// Amounts as nodes offer them, thousandths of CPUs and bytes, are said in words, too.
+function offered(name, much) {
+  const words = /-cpu$/.test(name) ? `${(Number(much) / 1000).toFixed(2)} CPUs` : /-memory$/.test(name) ? bytes(Number(much)) : "";
+  return /^\d+$/.test(much) && words ? `${much} (${words})` : much;
+}
 function drawOffers(offer) {
   const into = at("offers");
   foldEmpty("offered", !offer);
@@ -101,10 +106,10 @@ function drawOffers(offer) {
     into.replaceChildren(make("li", { class: "soft" }, "Batch and mid resources are not computed."));
     return;
   }
-  const named = Object.entries(offer.amounts).map(([name, much]) => make("li", {}, make("b", {}, name), ` ${much}`,
+  const named = Object.entries(offer.amounts).map(([name, much]) => make("li", {}, make("b", {}, name), ` ${offered(name, much)}`,
     make("span", { class: "soft" }, offer.reasons[name] ? ` ${offer.reasons[name]}` : "")));
   const zones = Object.entries(offer.zones).map(([zone, amounts]) => make("li", { class: "soft" },
-    `NUMA node ${zone}: ${Object.entries(amounts).map(([name, much]) => `${name} ${much}`).join(", ")}`));
+    `NUMA node ${zone}: ${Object.entries(amounts).map(([name, much]) => `${name} ${offered(name, much)}`).join(", ")}`));
   const why = offer.degraded ? [make("li", { class: "bad" }, `reduced: ${offer.degraded}`)] : [];
   into.replaceChildren(...why, ...named, ...zones);
 }

@@ -12,7 +12,7 @@ function readAddress() {
     if (!timeline.zoomed) timeline.zoomed = [moment - 120, moment + 120];
   }
   if (Number.isFinite(number("cpu")) && seen.topology) chooseCpu(number("cpu"), false);
-  if (read.get("pod") !== null) openWorkload(read.get("pod"));
+  if (read.get("pod") !== null) openWorkload(legible(asWritten(read.get("pod"))));
   if (read.get("panel")) goTo(read.get("panel"));
 }
 

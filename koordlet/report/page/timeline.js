@@ -70,7 +70,7 @@ function samplesOf(question) {
 async function fetchSamples(question, names, axis) {
   const resolution = axis.resolution(), since = Math.floor(axis.live() ? timeline.now - axis.span : axis.from()) - 2 * axis.period(), have = samplesOf(question);
   if (have.resolution === resolution && have.since <= since + axis.period() && !have.stale) return have;
-  const wanted = names.map(encodeURIComponent).join(",");
+  const wanted = names.map(inQuery).join(",");
   const answer = await ask(`/api/v1/history?resolution=${resolution}&since=${since}&series=${wanted}`);
   const made = { at: answer.at, series: new Map(Object.entries(answer.series)), since, resolution, stale: false, read: answer.observedAt };
   timeline.known.set(question, made);

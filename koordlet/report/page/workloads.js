@@ -1,9 +1,12 @@
 // The table of workloads with a line of the last minutes each, and what is known about one of them.
 "use strict";
 
+// Key, heading, and what it means.
 const COLUMNS = [
-  ["key", "workload"], ["qos", "class"], ["cpus", "CPUs"], ["cpuCores", "cores"], ["trend", "five minutes"],
-  ["memoryBytes", "memory"], ["throttledRatio", "throttled"], ["stalled", "CPU pressure"], ["pids", "threads"],
+  ["key", "workload", "namespace and name"], ["qos", "class", "QoS class"], ["cpus", "CPUs", "CPUs on which it may run"],
+  ["cpuCores", "cores", "CPU use, in cores"], ["trend", "cores, 5 min", "CPU use of the last five minutes; each line has its own scale"],
+  ["memoryBytes", "memory", "working set: memory without inactive page cache"], ["throttledRatio", "throttled", "share of CPU periods in which it was throttled"],
+  ["stalled", "CPU pressure", "share of time in which some of its tasks waited for a CPU"], ["pids", "threads", "processes and threads"],
 ];
 const TEXTS = new Set(["key", "qos", "cpus", "trend"]);
 const MOST_ROWS = 200;
@@ -12,10 +15,10 @@ const drawn = new Map(), trends = new Map();
 let trendAt = 0;
 
 function drawHead() {
-  at("columns").replaceChildren(...COLUMNS.map(([name, title]) => {
-    if (name === "trend") return make("th", { scope: "col" }, title);
+  at("columns").replaceChildren(...COLUMNS.map(([name, title, meaning]) => {
+    if (name === "trend") return make("th", { scope: "col", title: meaning }, title);
     const sorted = seen.order[0] === name;
-    return make("th", { scope: "col", class: TEXTS.has(name) ? "" : "number", "aria-sort": sorted ? (seen.order[1] > 0 ? "ascending" : "descending") : "none" },
+    return make("th", { scope: "col", title: meaning, class: TEXTS.has(name) ? "" : "number", "aria-sort": sorted ? (seen.order[1] > 0 ? "ascending" : "descending") : "none" },
       make("button", { type: "button", "data-column": name, on: { click: () => {
         seen.order = [name, sorted ? -seen.order[1] : name === "key" || name === "qos" ? 1 : -1];
         remember("order", seen.order);
@@ -102,20 +105,37 @@ async function openWorkload(key) {
   close.addEventListener("click", closeWorkload);
   box.hidden = false;
   box.dataset.prefix = `${key}/`;
-  const facts = make("ul", { class: "facts" });
-  box.replaceChildren(make("h3", {}, make("span", {}, key), close), facts, charts,
+  opened.key = key;
+  opened.basis = opened.words = "";
+  box.replaceChildren(make("h3", {}, make("span", {}, key), close), make("ul", { class: "facts" }), charts,
     make("p", { class: "soft" }, "Recorded once a minute while it is among the 48 busiest workloads."));
   box.scrollIntoView({ block: "nearest" });
   for (const [name, title, unit, ink] of OF_ONE) {
     addChart({ id: name, title: `${title} of ${key}`, unit, series: [{ name, label: title, colour: ink, style: "line" }] }, charts, `${key}/`);
   }
   timeline.changed("open");
-  if (!seen.state.workloads.some((workload) => workload.key === key)) {
-    facts.replaceChildren(make("li", { class: "bad" }, "The agent knows no workload of this name now."));
-    return;
-  }
-  const pod = await ask(`/api/v1/pod?name=${encodeURIComponent(key)}`);
-  facts.replaceChildren(...factsOf(pod).map(([name, value]) => make("li", {}, make("span", { class: "soft" }, `${name} `), value)));
+  await refreshFacts();
+}
+// The facts of the opened workload: asked for again when a state says something else of it.
+const opened = { key: "", basis: "", words: "" };
+async function refreshFacts() {
+  const { key } = opened;
+  if (at("detail").hidden || !seen.state) return;
+  const { state } = seen, workload = state.workloads.find((each) => each.key === key), group = workload && workload.cgroup;
+  const basis = JSON.stringify([state.epoch, state.revision, workload && [workload.uid, workload.qos, workload.cpus, group],
+    Object.values(state.explanations).map((facts) => facts[key]), state.actions.filter((action) => group && action.target.includes(group))]);
+  if (basis === opened.basis) return;
+  // One that left after this state: the next one says so.
+  const pod = workload ? await ask(`/api/v1/pod?name=${inQuery(key)}`).catch(() => null) : null;
+  if (opened.key !== key || (workload && !pod)) return;
+  const facts = pod ? factsOf(pod) : [["", "The agent knows no workload of this name now."]];
+  opened.basis = basis;
+  // What is being read or selected stays.
+  const words = JSON.stringify(facts);
+  if (opened.words === words) return;
+  opened.words = words;
+  at("detail").querySelector(".facts").replaceChildren(...facts.map(([name, value]) =>
+    make("li", { class: name ? null : "bad" }, name ? make("span", { class: "soft" }, `${name} `) : "", value)));
 }
 function factsOf(pod) {
   const group = pod.cgroup || {};
