@@ -22,7 +22,9 @@ _PAUSE = 0.01
 _BREATH = 0.002
 
 
-def until(ask: Callable[[], T | None], what: str, *, seconds: float = PATIENCE) -> T:
+def until(
+    ask: Callable[[], T | None], what: str, *, seconds: float = PATIENCE, pause: float = _PAUSE
+) -> T:
     """The first true answer; ``AssertionError`` naming what did not happen."""
     end = time.monotonic() + seconds
     while True:
@@ -32,7 +34,7 @@ def until(ask: Callable[[], T | None], what: str, *, seconds: float = PATIENCE) 
         if time.monotonic() > end:
             msg = f"not within {seconds:.0f} s: {what}"
             raise AssertionError(msg)
-        time.sleep(_PAUSE)
+        time.sleep(pause)
 
 
 async def comes(condition: Callable[[], object], *, seconds: float = PATIENCE) -> None:

@@ -43,7 +43,7 @@ def scheduler(folder: Path, *more: str) -> Iterator[str]:
 
 
 @contextmanager
-def agent(folder: Path, node: str, *more: str, **config: Any) -> Iterator[None]:
+def agent(folder: Path, node: str, *more: str, **config: Any) -> Iterator[subprocess.Popen[bytes]]:
     """An agent of this machine that only looks, and reports to the scheduler under a name."""
     file, socket = folder / f"{node}.json", folder / "run" / "scheduler.sock"
     file.write_text(json.dumps({
@@ -58,7 +58,7 @@ def agent(folder: Path, node: str, *more: str, **config: Any) -> Iterator[None]:
     words += ["--state-dir", str(folder / node), *more]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            yield
+            yield process
         finally:
             process.terminate()
 

@@ -32,6 +32,9 @@ What the guest has: Debian's kernel and systemd, python3 (3.11) with koordlet an
 ``/srv/koordlet``, read-only, where commands start; ``/run/vm/out``, which the host sees as
 ``guest.out``; a root disk that forgets everything. It has no network but ``lo``, and no swap.
 
+A machine is a PC, or an arm64 that counts cycles and instructions (``board.arm64``; its emulator is
+``qemu-system-arm``): its time goes on by what it does, and it skips all in which it does nothing.
+
 How cgroups are mounted: ``v2`` (all controllers passed on by the root, commands in the leaf
 ``/command``), ``v1`` (a hierarchy for each controller, as systemd makes them) or ``hybrid`` (v1 and
 an empty v2 tree); with ``systemd=True`` systemd mounts and owns them, and commands run in
@@ -40,8 +43,8 @@ an empty v2 tree); with ``systemd=True`` systemd mounts and owns them, and comma
 What the cache keeps (``$XDG_CACHE_HOME/koordlet/vm``), each named by what went into it, the last
 three of a kind; delete it at will:
 
-* ``base-*``: kernel, first file system, root disk. Packages come from the mirrors that this
-  machine's apt uses, in the versions of the day.
+* ``base-*``, ``base_arm64-*``: kernel, first file system, root disk. Packages come from the
+  mirrors that this machine's apt uses, in the versions of the day.
 * ``site-*``, ``packages-*``: what the lock file names, as a folder and as a disk.
 * ``repo-*``: the repository as a disk; a new one for each change of a file, in a fifth of a second.
 * ``failed/``: the consoles of machines that died.

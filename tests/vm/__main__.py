@@ -9,7 +9,7 @@ import sys
 import time
 from typing import IO
 
-from tests.vm import cache, image, machine, packages, project, qemu, shape, tool
+from tests.vm import board, cache, image, machine, packages, project, qemu, shape, tool
 
 EXAMPLES = """\
 examples:
@@ -66,6 +66,8 @@ def _run(args: argparse.Namespace) -> int:
     )
     if args.rdt:
         wanted["rdt"] = args.rdt
+    if args.counting is not None:
+        wanted["board"] = board.arm64(args.counting)
     if args.packages:
         wanted["packages"] = args.packages
     start = time.monotonic()
@@ -136,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--systemd", action="store_true", help="boot systemd; the command runs in a service")
     add("--append", action="append", default=[], metavar="WORD", help="kernel command line")
     add("--rdt", metavar="WISH", help=f"emulate resctrl: intel or amd (needs {qemu.RDT_FOLDER})")
+    add("--counting", type=int, metavar="N", help="arm64: an instruction takes 2**N cycles")
     add("--share", action="append", default=[], metavar="MOUNTPOINT=FOLDER", help="read-only")
     add("--bare", action="store_true", help="leave the repository and its packages out")
     add("--packages", type=pathlib.Path, metavar="FOLDER", help="site-packages to carry in")

@@ -10,11 +10,14 @@ used until the list of packages or a source file of the harness changes.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import pathlib
 import tempfile
+from collections.abc import Sequence
 
-from tests.vm import cache, kernel, packages, root, tool
+from tests.vm import board, cache, kernel, packages, root, tool
+from tools.release import debian
 
 #: Room of the root disk: a sparse file, so only what is used takes space.
 ROOT_SIZE = "2G"
@@ -31,14 +34,16 @@ class Image:
     disk: pathlib.Path
 
 
-def image() -> Image:
+def image(wanted: board.Board = board.X86) -> Image:
     """The image, built if this version of it is not in the cache (about a minute)."""
     sources = (*pathlib.Path(__file__).parent.glob("*.py"), *root.GUEST_FILES.iterdir())
     own = ("image.py", "kernel.py", "root.py", "packages.py", "stage1.sh")
     key = cache.digest(
-        *sorted(p for p in sources if p.name in own or p.suffix in (".service", ".target"))
+        wanted.kernel,
+        *sorted(p for p in sources if p.name in own or p.suffix in (".service", ".target")),
     )
-    folder = cache.once("base", key, _build)
+    kind = "base" if wanted == board.X86 else f"base_{wanted.machine}"
+    folder = cache.once(kind, key, functools.partial(_build, wanted))
     return Image(folder / "vmlinux", folder / "initramfs", folder / "root.img")
 
 
@@ -50,19 +55,19 @@ def make_disk(tree: pathlib.Path, disk: pathlib.Path, size: str) -> None:
     tool.run([*command, str(disk), size])
 
 
-def _build(into: pathlib.Path) -> None:
+def _build(wanted: board.Board, into: pathlib.Path) -> None:
     with tempfile.TemporaryDirectory(prefix="work-", dir=into.parent) as work:
         archives, tree, boot = (pathlib.Path(work) / name for name in ("debs", "root", "boot"))
         for folder in (archives, tree, boot):
             folder.mkdir()
         with cache.step("fetched Debian packages"):
-            linux = _fetch(archives)
+            linux = _fetch(wanted, archives)
         with cache.step("unpacked them"):
             root.unpack([p for p in sorted(archives.glob("*.deb")) if p != linux], tree)
         with cache.step("unpacked the kernel"):
             modules = root.add_modules(linux, tree, boot)
             (bzimage,) = (boot / "boot").glob("vmlinuz-*")
-            (into / "vmlinux").write_bytes(kernel.vmlinux(bzimage.read_bytes()))
+            (into / "vmlinux").write_bytes(kernel.bootable(bzimage.read_bytes()))
         with cache.step("finished the root file system"):
             root.finish(tree)
             busybox, script = tree / "usr/bin/busybox", root.GUEST_FILES / "stage1.sh"
@@ -71,17 +76,18 @@ def _build(into: pathlib.Path) -> None:
             make_disk(tree, into / "root.img", ROOT_SIZE)
 
 
-def _fetch(archives: pathlib.Path) -> pathlib.Path:
+def _fetch(wanted: board.Board, archives: pathlib.Path) -> pathlib.Path:
     """Downloads all packages, refreshing apt's lists once if they are absent or too old."""
+    options = debian.apt_options(archives, wanted.machine)
     try:
-        return _download(archives)
+        return _download(wanted, archives, options)
     except tool.ToolError:
         cache.say("apt cannot get all packages: refreshing its lists")
-        tool.run(["apt-get", "update", "-q"])
-        return _download(archives)
+        tool.run(["apt-get", "update", "-q", *options])
+        return _download(wanted, archives, options)
 
 
-def _download(archives: pathlib.Path) -> pathlib.Path:
+def _download(wanted: board.Board, archives: pathlib.Path, options: Sequence[str]) -> pathlib.Path:
     """Downloads the guest's packages with all they need, and the kernel; the kernel's file.
 
     apt is told that nothing is installed, so it names everything; nothing is installed on the host.
@@ -91,13 +97,14 @@ def _download(archives: pathlib.Path) -> pathlib.Path:
     nothing.touch()
     tool.run(
         [
-            *("apt-get", "-q", "-y", "--no-install-recommends", "--download-only"),
+            *("apt-get", "-q", *options),
+            *("-y", "--no-install-recommends", "--download-only"),
             *("-o", f"Dir::State::status={nothing}", "-o", f"Dir::Cache::archives={archives}"),
             *("-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User="),
             *("install", *packages.GUEST),
         ]
     )
-    shown = tool.run(["apt-cache", "depends", "--important", packages.KERNEL])
+    shown = tool.run(["apt-cache", *options, "depends", "--important", wanted.kernel])
     name = next(line.split()[1] for line in shown.splitlines() if "Depends:" in line)
-    tool.run(["apt-get", "-q", "download", name], archives)
+    tool.run(["apt-get", "-q", *options, "download", name], archives)
     return next(archives.glob(f"{name}_*.deb"))

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 
 from tests.kit import debian
-from tests.vm import cache, image, kernel, packages, root, tool
+from tests.vm import board, cache, image, kernel, packages, root, tool
 
 VARIABLE = "KOORDLET_VM_KERNEL"
 #: Where the guest has its modules.
@@ -102,13 +102,13 @@ def _fetch(suite: str, into: pathlib.Path) -> None:
 
 def parts(needs: Callable[[str], Iterable[str]], suite: str) -> set[str]:
     """The packages that make the suite's kernel, of what the packages say that they need."""
-    wanted, found = [packages.KERNEL], set[str]()
+    wanted, found = [board.X86.kernel], set[str]()
     while wanted:
         fresh = {name for name in needs(f"{wanted.pop()}/{suite}") if _PARTS.match(name)} - found
         found |= fresh
         wanted += sorted(fresh)
     if not found:
-        raise debian.FetchError(f"{packages.KERNEL} of {suite} needs no kernel")
+        raise debian.FetchError(f"{board.X86.kernel} of {suite} needs no kernel")
     return found
 
 

@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Self, TypedDict, Unpack
 
-from tests.vm import cache, image, kernel, kernels, project, qemu, root, shape
+from tests.vm import board, cache, image, kernel, kernels, project, qemu, root, shape
 
 #: Seconds. Emulation on a busy host is slow; these only have to be less than for ever.
 BOOT_TIMEOUT = COMMAND_TIMEOUT = 300.0
@@ -164,8 +164,8 @@ class Machine:
         return self._folder / "control"
 
     def _boot(self) -> None:
-        files = image.image()
-        program, environment = qemu.emulator(self.options.rdt)
+        files = image.image(self.options.board)
+        program, environment = qemu.emulator(self.options.rdt, self.options.board)
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="koordlet-vm-"))
         self._closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
         if self.options.kernel is not None:
@@ -263,6 +263,8 @@ class Wanted(TypedDict, total=False):
     append: Sequence[str]
     #: Emulate resctrl: ``intel`` or ``amd``, with options; qemu.NotAvailableError if QEMU cannot.
     rdt: str
+    #: Another board than a PC.
+    board: board.Board
     #: Debian's kernel of another suite, such as ``trixie``; otherwise KOORDLET_VM_KERNEL's.
     suite: str
     #: Another kernel than Debian's, with everything built in.
@@ -282,13 +284,15 @@ def boot(name: str = "2s8t", **wanted: Unpack[Wanted]) -> Machine:
     other = kernels.chosen(wanted.get("suite"), wanted.get("kernel"))
     if wanted.get("cgroup") == "v1" and other is not None and not other.legacy:
         raise qemu.NotAvailableError("this kernel has no cpuset or no memory on cgroup v1")
-    disks = project.disks(wanted.get("packages")) if wanted.get("carry", True) else {}
+    built_for = wanted.get("board", board.X86)
+    disks = project.disks(wanted.get("packages"), built_for) if wanted.get("carry", True) else {}
     options = qemu.Options(
         shape=shape.named(name),
         cgroup=wanted.get("cgroup", "v2"),
         systemd=wanted.get("systemd", False),
         append=tuple(wanted.get("append", ())),
         rdt=wanted.get("rdt"),
+        board=built_for,
         kernel=other,
         shares=wanted.get("shares", {}),
         disks={**disks, **(other.disks if other else {})},

@@ -28,9 +28,6 @@ GUEST = (
     *("hwloc-nox", "numactl", "stress-ng", "strace"),
 )
 
-#: The package whose first dependency is the kernel to boot.
-KERNEL = "linux-image-amd64"
-
 #: Modules that are loaded before the root disk is mounted; their dependencies come along.
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "ext4", "crc32c_generic", "9p")
 BOOT_MODULES_LATE = ("9pnet_virtio",)

@@ -15,28 +15,33 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 
-from tests.vm import cache, image, root, tool
+from tests.vm import board, cache, image, root, tool
+from tools.release import environment
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 LOCK = REPO / "requirements.lock"
 
 
-def disks(packages: pathlib.Path | None = None) -> dict[str, pathlib.Path]:
+def disks(
+    packages: pathlib.Path | None = None, wanted: board.Board = board.X86
+) -> dict[str, pathlib.Path]:
     """The disks by mount point: the repository, and the packages it needs.
 
     Without a folder of packages the lock file's are taken, and none if there is no lock file yet.
     """
     if packages is None and LOCK.exists():
-        packages = site()
+        packages = site(wanted)
     found = {root.REPO: repo_disk()}
     if packages is not None:
         found[root.SITE] = site_disk(packages)
     return found
 
 
-def site(lock: pathlib.Path = LOCK) -> pathlib.Path:
-    """A folder with the packages of a lock file, for the guest's CPython 3.11 on x86-64."""
-    return cache.once("site", cache.digest(lock.read_bytes()), functools.partial(_install, lock))
+def site(wanted: board.Board = board.X86, lock: pathlib.Path = LOCK) -> pathlib.Path:
+    """A folder with the packages of a lock file, for the guest's CPython 3.11 on that board."""
+    words = environment.wheels(wanted.machine)
+    key = cache.digest(lock.read_bytes(), *words)
+    return cache.once("site", key, functools.partial(_install, lock, words))
 
 
 def site_disk(packages: pathlib.Path) -> pathlib.Path:
@@ -72,7 +77,7 @@ def _disk(
     return cache.once(kind, key, make) / "disk.img"
 
 
-def _install(lock: pathlib.Path, into: pathlib.Path) -> None:
+def _install(lock: pathlib.Path, words: Sequence[str], into: pathlib.Path) -> None:
     """Fills the folder; pip checks each package's hash. Wheels only: nothing is compiled."""
     for python in dict.fromkeys(
         (sys.executable, "/usr/bin/python3.11", shutil.which("python3.11"))
@@ -84,7 +89,7 @@ def _install(lock: pathlib.Path, into: pathlib.Path) -> None:
     tool.run(
         [
             *(python, "-m", "pip", "install", "-q", "--no-compile", "--target", str(into)),
-            *("--require-hashes", "--only-binary=:all:", "--python-version=3.11", "-r", str(lock)),
+            *("--require-hashes", "--only-binary=:all:", *words, "-r", str(lock)),
         ]
     )
 

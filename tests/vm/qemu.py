@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Literal
 
-from tests.vm import image, kernels, root, shape, tool
+from tests.vm import board, image, kernels, root, shape, tool
 
 Cgroup = Literal["v2", "v1", "hybrid"]
 
@@ -26,15 +26,11 @@ RDT_FOLDER, RDT_WISH = "KOORDLET_RDT_QEMU", "KOORDLAB_RDT"
 MODELS = {"intel": "Icelake-Server-v4", "amd": "EPYC-Rome"}
 
 #: Kernel words that make a short life under emulation faster and steadier.
-QUIET = "quiet loglevel=4 console=ttyS0 8250.nr_uarts=1"
+QUIET = "quiet loglevel=4"
 FAST = (
     "mitigations=off audit=0 lsm=capability nowatchdog no_timer_check cryptomgr.notests "
     "random.trust_cpu=on rcupdate.rcu_cpu_stall_suppress=1 panic=-1"
 )
-#: TCG's cycle counter is the host's, which jumps ahead of QEMU's own clock when the host is busy;
-#: timers then fire as fast as they are set, and about one boot in a hundred never ends. So time
-#: comes from a clock that QEMU keeps; boots take as long as before.
-STEADY = "tsc=unstable clocksource=acpi_pm"
 #: On kernels after 6.1 the timers of an idle machine fire late by tens of seconds there; ticks that
 #: come by themselves never do.
 NEWER = "nohz=off highres=off"
@@ -62,6 +58,7 @@ class Options:
     append: tuple[str, ...] = ()
     #: Resource control to emulate: ``intel`` or ``amd``, with options such as ``intel,cdp,cbm=20``.
     rdt: str | None = None
+    board: board.Board = board.X86
     #: Another kernel than that of the image.
     kernel: kernels.Kernel | None = None
     #: Folders of the host, mounted read-only, by mount point; live, but slow to import from.
@@ -70,13 +67,13 @@ class Options:
     disks: Mapping[str, pathlib.Path] = dataclasses.field(default_factory=dict)
 
 
-def emulator(rdt: str | None) -> tuple[list[str], dict[str, str]]:
+def emulator(rdt: str | None, wanted: board.Board) -> tuple[list[str], dict[str, str]]:
     """The program with its first arguments, and the environment it is started in."""
     environment = {k: v for k, v in tool.environment().items() if k != RDT_WISH}
     if rdt is None:
-        program = shutil.which("qemu-system-x86_64")
+        program = shutil.which(wanted.emulator)
         if program is None:
-            raise NotAvailableError(str(tool.missing("qemu-system-x86_64")))
+            raise NotAvailableError(str(tool.missing(wanted.emulator, wanted.package)))
         return [program], environment
     named = os.environ.get(RDT_FOLDER)
     if not named:
@@ -97,9 +94,11 @@ def arguments(options: Options, files: image.Image, run: pathlib.Path) -> list[s
     Commands reach the guest through QEMU's standard input; its end is the end of the machine.
     """
     vendor = "amd" if "amd" in (options.rdt or "").split(",") else "intel"
+    model = ("-cpu", MODELS[vendor]) if options.board is board.X86 else ()
     return [
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
-        *("-machine", "q35,hpet=off", "-accel", "tcg,thread=multi", "-cpu", MODELS[vendor]),
+        *options.board.arguments,
+        *model,
         *options.shape.qemu(),
         *("-kernel", str(files.kernel), "-initrd", str(files.initramfs)),
         *("-append", command_line(options)),
@@ -120,7 +119,7 @@ def arguments(options: Options, files: image.Image, run: pathlib.Path) -> list[s
 
 def command_line(options: Options) -> str:
     """The kernel's command line."""
-    words = [QUIET, FAST, STEADY, *options.shape.append()]
+    words = [QUIET, FAST, options.board.words, *options.shape.append()]
     if options.kernel is not None and options.kernel.disks:
         words.append(NEWER)
     mounts = [f"ext4,/dev/vd{'bcdefgh'[i]},{at}" for i, at in enumerate(options.disks)]

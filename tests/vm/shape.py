@@ -114,6 +114,7 @@ def _shapes(*shapes: Shape) -> Mapping[str, Shape]:
 
 #: All shapes by name.
 SHAPES = _shapes(
+    Shape("1s1c", "1 CPU, 1 node", 1, 1, 1, (Node(1024, range(1)),)),
     Shape("1s2c", "1 socket, 2 cores, no SMT, 1 node", 1, 2, 1, (Node(1024, range(2)),)),
     Shape(
         "2s8t",

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from tests.vm import cache, kernel, kernels, packages, qemu, shape, tool
+from tests.vm import board, cache, image, kernel, kernels, packages, qemu, shape, tool
 
 
 @pytest.fixture
@@ -86,6 +86,12 @@ def test_vmlinux_is_unpacked() -> None:
     start = 3 * kernel.SECTOR + 100
 
     assert kernel.vmlinux(bytes(image[:start]) + payload + b"rest") == b"\x7fELF kernel"
+
+
+def test_a_kernel_of_arm64_is_taken_as_it_is() -> None:
+    """It is packed in nothing."""
+    plain = bytes(0x38) + b"ARMd" + b"kernel"
+    assert kernel.bootable(plain) == plain
 
 
 @pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
@@ -211,6 +217,30 @@ def test_command_line_has_what_was_wished() -> None:
     for word in ("maxcpus=10", "vm.mount=ext4,/dev/vdb,/srv", "vm.mount=9p,share0,/mnt"):
         assert word in words
     assert "systemd.legacy_systemd_cgroup_controller=1" in words
+
+
+def test_a_board_brings_its_own_processor_and_console() -> None:
+    """No word of the other one's; a machine that counts says how much an instruction takes."""
+    options = qemu.Options(shape.SHAPES["1s1c"], board=board.arm64(4))
+    files = image.Image(*(pathlib.Path(name) for name in ("kernel", "initramfs", "disk")))
+    words = qemu.arguments(options, files, pathlib.Path("/run"))
+
+    assert (words.count("-cpu"), words[words.index("-icount") + 1]) == (1, "shift=4,sleep=off")
+    assert "console=ttyAMA0" in words[words.index("-append") + 1].split()
+    of_pc = qemu.arguments(qemu.Options(shape.SHAPES["1s1c"]), files, pathlib.Path("/run"))
+    assert (of_pc.count("-cpu"), "-icount" in of_pc) == (1, False)
+    assert "console=ttyS0" in of_pc[of_pc.index("-append") + 1].split()
+
+
+def test_the_emulator_of_a_board_is_named_with_its_package(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The harness's own packages have the one of a PC alone."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(qemu.NotAvailableError, match=r"install .*qemu-system-arm$"):
+        qemu.emulator(None, board.arm64(4))
+    with pytest.raises(qemu.NotAvailableError, match=r"tests\.vm packages\)$"):
+        qemu.emulator(None, board.X86)
 
 
 def test_packages_are_printed() -> None:

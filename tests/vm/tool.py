@@ -10,6 +10,9 @@ import pathlib
 import subprocess
 from collections.abc import Sequence
 
+#: Words of a shell: all that the harness needs of the host.
+PACKAGES = "$(python3 -m tests.vm packages)"
+
 
 class ToolError(RuntimeError):
     """A tool is missing or failed; the text says which and what it printed."""
@@ -49,12 +52,9 @@ def filter_through(command: Sequence[str], data: bytes) -> bytes:
     return done.stdout
 
 
-def missing(name: str) -> ToolError:
+def missing(name: str, package: str = PACKAGES) -> ToolError:
     """The error for a tool that is not installed."""
-    return ToolError(
-        f"{name} is not installed: "
-        "apt-get install --no-install-recommends $(python3 -m tests.vm packages)"
-    )
+    return ToolError(f"{name} is not installed: apt-get install --no-install-recommends {package}")
 
 
 def environment() -> dict[str, str]:

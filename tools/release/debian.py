@@ -69,19 +69,27 @@ def build(into: Path, machine: str) -> list[parts.Part]:
 
 
 def _fetch(into: Path, machine: str) -> None:
-    """Another machine's packages are of the same archives; this one's lists stay as they are."""
-    settings = ["APT::Sandbox::User="]
-    foreign = machine != commands.run("dpkg", "--print-architecture").strip()
-    if foreign:
-        for name in ("lists/partial", "cache/archives/partial"):
-            (into / name).mkdir(parents=True)
-        settings += [f"APT::Architecture={machine}", f"APT::Architectures::={machine}"]
-        settings += [f"Dir::State::lists={into}/lists", f"Dir::Cache={into}/cache"]
-        settings += ["Acquire::Languages=none"]
-    apt = ("apt-get", "-q", *(word for setting in settings for word in ("-o", setting)))
-    if foreign:
-        commands.run(*apt, "update")
-    commands.run(*apt, "download", *PACKAGES, folder=into)
+    options = apt_options(into, machine)
+    if options:
+        commands.run("apt-get", "-q", *options, "update")
+    words = ("apt-get", "-q", "-o", "APT::Sandbox::User=", *options, "download")
+    commands.run(*words, *PACKAGES, folder=into)
+
+
+def apt_options(into: Path, machine: str) -> list[str]:
+    """Words for apt to get packages of another machine; none for packages of this one.
+
+    They are of the same archives. Their lists are kept in the folder: this machine's stay as they
+    are.
+    """
+    if machine == commands.run("dpkg", "--print-architecture").strip():
+        return []
+    for name in ("lists/partial", "cache/archives/partial"):
+        (into / name).mkdir(parents=True, exist_ok=True)
+    settings = [f"APT::Architecture={machine}", f"APT::Architectures::={machine}"]
+    settings += [f"Dir::State::lists={into}/lists", f"Dir::Cache={into}/cache"]
+    settings += ["Acquire::Languages=none", "APT::Sandbox::User="]
+    return [word for setting in settings for word in ("-o", setting)]
 
 
 def _merge(tree: Path, into: Path) -> None:

@@ -76,9 +76,7 @@ def frame(into: Path, prefix: str) -> Path:
 def _install(site: Path, machine: str) -> None:
     """Wheels of the lock file, each checked against its hash; nothing is compiled."""
     words = ("--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:")
-    abis = (f"--abi={abi}" for abi in ("cp311", "abi3", "none"))
-    glibc = (f"--platform=manylinux_2_{n}_{_WHEELS[machine]}" for n in range(*_GLIBC))
-    python = (f"--python-version={PYTHON}", "--implementation=cp", *abis, *glibc)
+    python = wheels(machine)
     lock = commands.REPO / "requirements.lock"
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     commands.run(*pip, *words, *python, f"--target={site}", "-r", lock)
@@ -87,6 +85,13 @@ def _install(site: Path, machine: str) -> None:
     # What pip writes about itself differs between two runs, and names this machine.
     for path in site.glob("*.dist-info/direct_url.json"):
         path.unlink()
+
+
+def wheels(machine: str) -> list[str]:
+    """Words for pip to take wheels of Debian 12's Python on a machine."""
+    abis = (f"--abi={abi}" for abi in ("cp311", "abi3", "none"))
+    glibc = (f"--platform=manylinux_2_{n}_{_WHEELS[machine]}" for n in range(*_GLIBC))
+    return [f"--python-version={PYTHON}", "--implementation=cp", *abis, *glibc]
 
 
 def _leave_out(site: Path) -> None:

@@ -31,14 +31,18 @@ from koordlet.model.record import dataclass
 _AGAIN = 600.0
 #: A value that is older says nothing about now.
 _OLD = 1800.0
+#: Above 2, which Debian's kernels add and begin with, CAP_PERFMON alone is not enough.
+_NOT_PERMITTED = (
+    "not permitted: needs CAP_PERFMON and kernel.perf_event_paranoid of 2 or less, or CAP_SYS_ADMIN"
+)
 #: What the kernel answers to why nothing is counted.
 WHY = {
     errno.ENOENT: "the processor has no cycle counters, as in most virtual machines",
     errno.EOPNOTSUPP: "the processor has no cycle counters, as in most virtual machines",
     errno.ENOSYS: "this kernel has no perf_event_open",
     errno.EINVAL: "this kernel cannot count by cgroup (CONFIG_CGROUP_PERF)",
-    errno.EACCES: "not permitted: CAP_PERFMON is missing (kernel.perf_event_paranoid)",
-    errno.EPERM: "not permitted: CAP_PERFMON is missing (kernel.perf_event_paranoid)",
+    errno.EACCES: _NOT_PERMITTED,
+    errno.EPERM: _NOT_PERMITTED,
     errno.EBUSY: "another program uses the processor's counters",
     errno.EMFILE: "too many open files",
 }
