@@ -58,21 +58,21 @@ def locked(name: str) -> dict[str, Version]:
     return {canonicalize_name(package): Version(version) for package, version in pins}
 
 
-@pytest.mark.parametrize("one", requirements(), ids=str)
-def test_each_dependency_says_why_and_what_it_costs(one: Requirement) -> None:
+@pytest.mark.parametrize("row", requirements(), ids=str)
+def test_each_dependency_says_why_and_what_it_costs(row: Requirement) -> None:
     """A line has one exact lower bound, and a comment above it with memory and import time."""
-    above = re.search(rf'((?:^ *#.*\n)+)^ *"{re.escape(str(one))}"', PROJECT, re.MULTILINE)
+    above = re.search(rf'((?:^ *#.*\n)+)^ *"{re.escape(str(row))}"', PROJECT, re.MULTILINE)
 
     assert above is not None
     assert re.search(r"\d MB, \+?\d+ ms", above[1])
-    assert [each.operator for each in one.specifier] == [">="]
+    assert [each.operator for each in row.specifier] == [">="]
 
 
-@pytest.mark.parametrize("one", requirements(), ids=str)
-def test_each_dependency_has_its_row(one: Requirement) -> None:
+@pytest.mark.parametrize("wanted", requirements(), ids=str)
+def test_each_dependency_has_its_row(wanted: Requirement) -> None:
     """The page of dependencies has a row for it, with nothing left empty."""
     page = (ROOT / "docs" / "dependencies.md").read_text()
-    row = re.search(rf"^\|(?: `\w+` \|)? {re.escape(one.name)} \|(.+)\|$", page, re.MULTILINE)
+    row = re.search(rf"^\|(?: `\w+` \|)? {re.escape(wanted.name)} \|(.+)\|$", page, re.MULTILINE)
 
     assert row is not None
     assert len([cell for cell in row[1].split(" | ") if cell.strip()]) == 4
@@ -97,36 +97,36 @@ def test_a_lock_file_names_packages_and_hashes_only(lock: str) -> None:
 def test_the_lock_files_have_what_is_declared() -> None:
     """Each declared package is locked at a version that its bound allows."""
     extras = list(DECLARED["optional-dependencies"])
-    wanted = [one for one in requirements(*extras) if one.name != "koordlet"] + requirements()
+    wanted = [row for row in requirements(*extras) if row.name != "koordlet"] + requirements()
     pins = locked("requirements-dev.lock")
 
     assert [
-        str(one)
-        for one in wanted
-        if not one.specifier.contains(pins.get(canonicalize_name(one.name), Version("0")))
+        str(row)
+        for row in wanted
+        if not row.specifier.contains(pins.get(canonicalize_name(row.name), Version("0")))
     ] == []
 
 
 def test_the_agent_runs_in_tests_with_what_it_runs_with() -> None:
     """The lock file of the checks has every package of the other one, at the same version."""
     assert locked("requirements.lock").items() <= locked("requirements-dev.lock").items()
-    assert {canonicalize_name(one.name) for one in requirements()} <= locked(
+    assert {canonicalize_name(row.name) for row in requirements()} <= locked(
         "requirements.lock"
     ).keys()
 
 
 def imports() -> Iterator[tuple[str, str]]:
     """File and the first name of everything that it imports from elsewhere."""
-    for path in sorted(one for room in OURS for one in (ROOT / room).rglob("*.py")):
+    for path in sorted(file for room in OURS for file in (ROOT / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_bytes())):
             match node:
                 case ast.Import(names=names):
-                    found = [each.name for each in names]
+                    imported = [each.name for each in names]
                 case ast.ImportFrom(module=str(module), level=0):
-                    found = [module]
+                    imported = [module]
                 case _:
                     continue
-            for name in found:
+            for name in imported:
                 first = name.partition(".")[0]
                 if first not in sys.stdlib_module_names and first not in {*OURS, "__future__"}:
                     yield str(path.relative_to(ROOT)), IMPORTED_AS.get(first, first)
@@ -135,7 +135,7 @@ def imports() -> Iterator[tuple[str, str]]:
 def test_what_is_imported_is_declared() -> None:
     """No module leans on a package that is only there because another one needs it."""
     runtime = requirements()
-    declared = {canonicalize_name(one.name) for one in runtime}
+    declared = {canonicalize_name(row.name) for row in runtime}
 
     assert [
         f"{path} imports {package}"

@@ -235,18 +235,18 @@ class TestRepeats:
         """It is said the 1st, the 10th, the 100th time and so on."""
         repeats = log.Repeats(clocks.Clock())
 
-        said = [repeats.count("x") for _ in range(1000)]
+        counts = [repeats.count("x") for _ in range(1000)]
 
-        assert [count for count in said if count is not None] == [1, 10, 100, 1000]
+        assert [count for count in counts if count is not None] == [1, 10, 100, 1000]
 
     def test_every(self) -> None:
         """While it goes on it is said no later than after ten minutes, with its count."""
         repeats = log.Repeats(clock := clocks.Clock())
-        said = []
+        counts = []
         for clock.now in range(0, 1802, 300):
-            said.append(repeats.count("x"))
+            counts.append(repeats.count("x"))
 
-        assert said == [1, None, 3, None, 5, None, 7]
+        assert counts == [1, None, 3, None, 5, None, 7]
 
     def test_keys_are_apart(self) -> None:
         """Each condition has its own count."""
@@ -274,18 +274,18 @@ class TestRepeats:
         """A flood of different conditions is counted as one, in bounded memory."""
         repeats = log.Repeats(clocks.Clock(), limit=10)
 
-        said = [count for n in range(10_000) if (count := repeats.count(n)) is not None]
+        counts = [count for n in range(10_000) if (count := repeats.count(n)) is not None]
 
         # 10 that are known, then the shared one: 1, 10, 100, 1 000.
-        assert len(said) == 10 + 4
+        assert len(counts) == 10 + 4
 
     def test_bounded_and_forgotten(self) -> None:
         """Old conditions make room for new ones."""
         repeats = log.Repeats(clock := clocks.Clock(), limit=2)
-        said = [repeats.count("a"), repeats.count("b")]
+        counts = [repeats.count("a"), repeats.count("b")]
         clock.now = 3601
 
-        assert [*said, repeats.count("c"), repeats.count("d")] == [1, 1, 1, 1]
+        assert [*counts, repeats.count("c"), repeats.count("d")] == [1, 1, 1, 1]
 
     def test_missing_file(self) -> None:
         """A file that the kernel lacks, met ten times a second for an hour, costs few lines."""
@@ -296,10 +296,10 @@ class TestRepeats:
             clock.now = tick / 10
             repeats.say(warn, "host.file_missing", "cpu.idle", path="cpu.idle")
 
-        found = lines(stream)
-        assert found[0]["times"] == 1
-        assert found[0]["path"] == "cpu.idle"
-        assert len(found) < 15
+        logged = lines(stream)
+        assert logged[0]["times"] == 1
+        assert logged[0]["path"] == "cpu.idle"
+        assert len(logged) < 15
 
     @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 700))))
     def test_nothing_is_lost(self, steps: list[tuple[str, int]]) -> None:

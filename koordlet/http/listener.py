@@ -166,7 +166,7 @@ class Listener:
         elif head.startswith(_ASKED):
             visitor.wait_for(self.probes)
         else:
-            visitor.asks = True
+            visitor.wait_as_any()
 
     def _let_in(self, visitor: _Visitor) -> None:
         del self._waiting[visitor]
@@ -200,6 +200,10 @@ class _Visitor:
             self.pays.leave(self)
         self.pays = pays
         pays.turn(self)
+
+    def wait_as_any(self) -> None:
+        """Its first bytes ask for no probe."""
+        self.asks = True
 
     def again(self) -> None:
         """There is credit."""

@@ -35,8 +35,8 @@ def main() -> int:
             case "packages":
                 print("\n".join(packages.HOST))
             case "shapes":
-                for one in shape.SHAPES.values():
-                    print(f"{one.name:8} {one.note}")
+                for wanted in shape.SHAPES.values():
+                    print(f"{wanted.name:8} {wanted.note}")
             case "build":
                 image.image()
                 project.disks()

@@ -59,9 +59,9 @@ def load_order(modules: pathlib.Path, wanted: Iterable[str]) -> list[pathlib.Pat
     for module in wanted:
         path = by_name.get(module.replace("-", "_"))
         # A module that is not there is part of the kernel itself.
-        for one in [*reversed(needs[path]), path] if path else []:
-            if one not in order:
-                order.append(one)
+        for file in [*reversed(needs[path]), path] if path else []:
+            if file not in order:
+                order.append(file)
     return [modules / path for path in order]
 
 

@@ -58,7 +58,10 @@ def chosen(suite: str | None = None, built: pathlib.Path | None = None) -> Kerne
 @functools.cache
 def of_suite(suite: str) -> Kernel:
     """Debian's kernel of a suite, in the version of the day when it was fetched first."""
-    own = [pathlib.Path(__file__).with_name(f"{one}.py") for one in ("kernels", "packages", "root")]
+    own = [
+        pathlib.Path(__file__).with_name(f"{module}.py")
+        for module in ("kernels", "packages", "root")
+    ]
     folder = cache.once("kernel", cache.digest(suite, *own), functools.partial(_build, suite))
     (modules,) = (folder / "boot").iterdir()
     config = (folder / "config").read_text()
@@ -102,14 +105,14 @@ def _fetch(suite: str, into: pathlib.Path) -> None:
 
 def parts(needs: Callable[[str], Iterable[str]], suite: str) -> set[str]:
     """The packages that make the suite's kernel, of what the packages say that they need."""
-    wanted, found = [board.X86.kernel], set[str]()
+    wanted, needed = [board.X86.kernel], set[str]()
     while wanted:
-        fresh = {name for name in needs(f"{wanted.pop()}/{suite}") if _PARTS.match(name)} - found
-        found |= fresh
+        fresh = {name for name in needs(f"{wanted.pop()}/{suite}") if _PARTS.match(name)} - needed
+        needed |= fresh
         wanted += sorted(fresh)
-    if not found:
+    if not needed:
         raise debian.FetchError(f"{board.X86.kernel} of {suite} needs no kernel")
-    return found
+    return needed
 
 
 def _keep_for_boot(modules: pathlib.Path, into: pathlib.Path) -> None:

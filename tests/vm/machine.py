@@ -321,6 +321,6 @@ def _keep(console: str, name: str) -> pathlib.Path:
     folder.mkdir(exist_ok=True)
     path = folder / f"{time.strftime('%m%d-%H%M%S')}-{name}-{os.getpid()}.log"
     path.write_text(console)
-    for old in sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime)[:-10]:
+    for old in sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime)[:-10]:
         old.unlink(missing_ok=True)
     return path

@@ -31,10 +31,10 @@ def disks(
     """
     if packages is None and LOCK.exists():
         packages = site(wanted)
-    found = {root.REPO: repo_disk()}
+    disks = {root.REPO: repo_disk()}
     if packages is not None:
-        found[root.SITE] = site_disk(packages)
-    return found
+        disks[root.SITE] = site_disk(packages)
+    return disks
 
 
 def site(wanted: board.Board = board.X86, lock: pathlib.Path = LOCK) -> pathlib.Path:

@@ -74,11 +74,11 @@ class Shape:
         """The NUMA node that a CPU belongs to."""
         return next(i for i, node in enumerate(self.nodes) if cpu in node.cpus)
 
-    def distance(self, one: int, other: int) -> int:
-        """What ``node<one>/distance`` says of ``other``."""
+    def distance(self, node: int, other: int) -> int:
+        """What ``node<node>/distance`` says of ``other``."""
         if self.distances:
-            return self.distances[one][other]
-        return LOCAL if one == other else REMOTE
+            return self.distances[node][other]
+        return LOCAL if node == other else REMOTE
 
     def qemu(self) -> list[str]:
         """The QEMU arguments for processors and memory (not the processor's model)."""
@@ -93,8 +93,8 @@ class Shape:
                 args += ["-object", f"memory-backend-ram,id=ram{i},size={node.memory_mib}M"]
                 option += f",memdev=ram{i}"
             args += ["-numa", option]
-        for one, other, value in self._distances():
-            args += ["-numa", f"dist,src={one},dst={other},val={value}"]
+        for source, other, value in self._distances():
+            args += ["-numa", f"dist,src={source},dst={other},val={value}"]
         return args
 
     def append(self) -> list[str]:
@@ -102,10 +102,10 @@ class Shape:
         return [] if self.online is None else [f"maxcpus={self.online}"]
 
     def _distances(self) -> Iterator[tuple[int, int, int]]:
-        for one, row in enumerate(self.distances):
+        for source, row in enumerate(self.distances):
             for other, value in enumerate(row):
-                if one != other:
-                    yield one, other, value
+                if source != other:
+                    yield source, other, value
 
 
 def _shapes(*shapes: Shape) -> Mapping[str, Shape]:

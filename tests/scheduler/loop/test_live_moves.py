@@ -17,7 +17,9 @@ from koordlet.scheduler.descheduling.traits import EVICT_ONLY, IN_PROGRESS
 from koordlet.scheduler.loop import descheduler
 from tests.kit import deadline, schedulers
 from tests.kit.apiserver import faults
-from tests.scheduler.loop.test_descheduler import FREE, OWNER, restarted, settings
+from tests.kit.descheduler_scene import FREE, restarted
+from tests.kit.schedulers import OWNER
+from tests.scheduler.loop.test_descheduler import settings
 
 ANSWER = {
     "kind": "Status",

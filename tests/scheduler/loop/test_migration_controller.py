@@ -16,7 +16,7 @@ from koordlet.scheduler.migration import job
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from tests.kit import descheduling, schedulers
 from tests.kit.descheduler_scene import FREE
-from tests.kit.migration_scene import JOBS, scene, working
+from tests.kit.migration_scene import APP, JOBS, scene, working
 from tests.kit.schedulers import OWNER, READY, both
 
 WEB_2 = PodRef("d", "web-2")

@@ -98,7 +98,7 @@ def test_the_job_of_a_pod_that_waits_says_so_and_ends_when_it_has_a_node() -> No
 
 
 @pytest.mark.parametrize(
-    ("said", "usual", "reserves"),
+    ("mode", "usual", "reserves"),
     [
         ("", "ReservationFirst", True),
         ("", "EvictDirectly", False),
@@ -107,10 +107,10 @@ def test_the_job_of_a_pod_that_waits_says_so_and_ends_when_it_has_a_node() -> No
     ],
 )
 def test_a_job_without_a_mode_goes_as_is_configured(
-    said: str, usual: str, *, reserves: bool
+    mode: str, usual: str, *, reserves: bool
 ) -> None:
     """The peer's ``defaultJobMode`` holds for jobs made by hand, too."""
-    spec = {"podRef": REF.body(), **({"mode": said} if said else {})}
+    spec = {"podRef": REF.body(), **({"mode": mode} if mode else {})}
     body = {"metadata": {"name": "j", "uid": "j-1"}, "spec": spec}
     assert job.read(body, usual).reserves is reserves
 

@@ -76,8 +76,8 @@ def test_its_own_node_is_excluded_in_each_alternative() -> None:
     ):
         spec = room.body(job(), pod(affinity=given), NOW)["spec"]["template"]["spec"]
         required = spec["affinity"]["nodeAffinity"]
-        (one,) = required.values()
-        assert one["nodeSelectorTerms"] == expected
+        (selector,) = required.values()
+        assert selector["nodeSelectorTerms"] == expected
 
 
 def test_the_author_of_a_job_has_the_last_word_but_for_its_single_use() -> None:

@@ -18,7 +18,8 @@ from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource, 
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.process import prometheus_client
 from tests.kit import descheduling, schedulers
-from tests.scheduler.loop.test_descheduler import FREE, READY
+from tests.kit.descheduler_scene import FREE
+from tests.kit.schedulers import READY
 
 QUERY = 'sum by (instance) (rate(node_cpu{mode!="idle"}[5m]))'
 SECRET = ("monitoring", "token")

@@ -300,4 +300,5 @@ def main() -> None:
     print(json.dumps(report))
 
 
-main()
+if __name__ == "__main__":
+    main()

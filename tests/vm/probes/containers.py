@@ -181,4 +181,5 @@ def main() -> None:
         play(Scene(driver, engine.client, engine.client.run_pod(uid, driver.parent)), facts)
 
 
-main()
+if __name__ == "__main__":
+    main()

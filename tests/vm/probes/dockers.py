@@ -114,4 +114,5 @@ def main() -> None:
         play(engine, facts)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -131,4 +131,5 @@ def play(scene: Scene, facts: dict[str, object]) -> None:
     facts["after"] = scene.cpus(box)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -196,4 +196,5 @@ def main() -> None:
             seen["kubelet_log"] = (WORK / "kubelet.log").read_text()[-12000:]
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -203,4 +203,5 @@ def main() -> None:
         play(engine, facts)
 
 
-main()
+if __name__ == "__main__":
+    main()

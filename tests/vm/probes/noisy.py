@@ -113,4 +113,5 @@ def main() -> None:
     print(json.dumps(facts))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -165,4 +165,5 @@ def main() -> None:
     print(json.dumps(facts))
 
 
-main()
+if __name__ == "__main__":
+    main()

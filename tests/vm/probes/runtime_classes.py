@@ -150,4 +150,5 @@ def play(scene: Scene, facts: dict[str, object]) -> dict[str, int]:
     return pids
 
 
-main()
+if __name__ == "__main__":
+    main()

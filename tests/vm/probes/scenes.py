@@ -355,10 +355,10 @@ def stopped_while_waiting() -> dict[str, object]:
         service.wait("a stop", lambda now: now.helper["ActiveState"] == "deactivating")
         service.sh("systemctl", "start", service.LOOK)
 
-    found = _stop(look)
+    facts = _stop(look)
     look_state = service.sh("systemctl", "show", "-P", "ActiveState", service.LOOK).stdout.strip()
     service.sh("systemctl", "reset-failed", service.LOOK)
-    return {**found, "look": look_state}
+    return {**facts, "look": look_state}
 
 
 def stopped() -> dict[str, object]:

@@ -134,4 +134,5 @@ def main() -> None:
             print(json.dumps(facts), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

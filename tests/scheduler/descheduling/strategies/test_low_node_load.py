@@ -152,9 +152,9 @@ def test_a_cordoned_node_is_no_target_and_may_be_a_source() -> None:
     for body in bodies[1:3]:
         body["spec"]["unschedulable"] = True
     assert "no node is underutilized" in note(bodies, **AT_ONCE)
-    one = three()
-    one[0]["spec"]["unschedulable"] = True
-    assert Rounds(one, **AT_ONCE).names() == ["p1"]
+    full = three()
+    full[0]["spec"]["unschedulable"] = True
+    assert Rounds(full, **AT_ONCE).names() == ["p1"]
 
 
 def test_a_pod_goes_only_where_a_target_stays_below_its_threshold() -> None:
@@ -230,9 +230,9 @@ def test_a_node_belongs_to_the_first_pool_that_means_it() -> None:
         "highThresholds": {"cpu": 90},
     }
     rest = {"name": "rest", **BOUNDS}
-    one = {"anomalyCondition": {"consecutiveAbnormalities": 1}}
-    assert Rounds(bodies, nodePools=[pool, rest], **one).names() == []
-    assert Rounds(bodies, nodePools=[rest, pool], **one).names() == ["p1"]
+    at_once = {"anomalyCondition": {"consecutiveAbnormalities": 1}}
+    assert Rounds(bodies, nodePools=[pool, rest], **at_once).names() == []
+    assert Rounds(bodies, nodePools=[rest, pool], **at_once).names() == ["p1"]
 
 
 def test_deviations_are_around_the_mean_of_the_pool() -> None:

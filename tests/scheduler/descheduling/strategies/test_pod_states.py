@@ -72,8 +72,8 @@ def test_pod_life_time_takes_pods_that_match_every_group(
     status: Body, args: dict[str, Any], goes: bool
 ) -> None:
     """States, conditions, exit codes and kinds of owners; init containers where it is wanted."""
-    found = chosen("PodLifeTime", [pod("p", "n1", status=status)], **args)
-    assert found == (["p"] if goes else [])
+    leaving = chosen("PodLifeTime", [pod("p", "n1", status=status)], **args)
+    assert leaving == (["p"] if goes else [])
 
 
 def test_restarts_are_summed_and_the_most_go_first() -> None:
