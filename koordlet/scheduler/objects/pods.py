@@ -159,6 +159,8 @@ class Pod:
     leaving: eviction_marks.Leaving | None = None
     #: When it got its node, in seconds since 1970; 0 where nobody says.
     assigned: float = 0.0
+    #: When its init containers had ended, likewise.
+    initialized: float = 0.0
     #: ``namespace/name``: one text for all who keep the pod by it.
     key: str = field(init=False)
 
