@@ -27,6 +27,9 @@ RENAMED_GANG = "scheduling.x-k8s.io/pod-group"
 # On Devices.
 GPU_PARTITIONS = "scheduling.koordinator.sh/gpu-partitions"
 
+# On pods and nodes.
+GPU_ISOLATION = "koordinator.sh/gpu-isolation-provider"
+
 # On nodes, or on their Devices.
 GPU_MODEL = "node.koordinator.sh/gpu-model"
 GPU_PARTITION_POLICY = "node.koordinator.sh/gpu-partition-policy"
