@@ -126,7 +126,7 @@ class Reservation(framework.Plugin):
             for info in self.cache.claims.find(pod)
             if info.usable and info.row >= 0 and (node := nodes[info.row]) is not None
         )
-        return framework.Rescue(matching.refusal(pod, wish, several, refused, self.name))
+        return framework.Rescue(matching.refusal(pod, wish, several, refused))
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Choose the reservation that the pod draws on; the columns book it with its place."""

@@ -111,7 +111,8 @@ class ReservationFit:
             return FitResult(chosen=chosen, score=score(chosen, self._asked))
         if required:
             return self._refused((*sorted(node), *inside) or (NONE_SERVES,), row)
-        alone = self._short(row, {}, hidden)
+        # What it lacks with a reservation it lacks without one, too, and that is what is told.
+        alone = node or self._short(row, {}, hidden)
         return self._refused(tuple(sorted(alone)), row) if alone else FitResult()
 
     def _refused(self, reasons: tuple[str, ...], row: int) -> FitResult:

@@ -54,6 +54,15 @@ def test_owners_that_do_not_fit_are_told_of_the_node(policy: str, cpu: str) -> N
     assert said == "0/1 nodes are available: 1 Insufficient cpu by node."
 
 
+def test_what_is_lacking_with_a_reservation_is_told_and_no_more() -> None:
+    """The reservation has memory for it, and there is none beside; CPUs are short either way."""
+    held = reservation("r", cpu="6", memory="8Gi", allocateOnce=False, on="n")
+    bodies = (node("n", allocatable={"cpu": "8", "memory": "8Gi"}), held)
+    said = message("x", *bodies, web("x", cpu="9", memory="8Gi"))
+
+    assert said == "0/1 nodes are available: 1 Insufficient cpu by node."
+
+
 def test_restricted_and_required() -> None:
     """A pod that must have one hears what the reservation lacks; in figures where it named it."""
     wanting = web("x", cpu="5", meta={"annotations": affinity(reservationSelector={})})
