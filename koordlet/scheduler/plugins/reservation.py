@@ -224,7 +224,7 @@ class ClaimScore(framework.ContextScore):
         judged: FitResult = self._judge.judge(row)
         order = judged.chosen.spec.order if judged.chosen is not None else 0
         self._values[row] = judged.score
-        if order > 0:
+        if order:
             self._orders[row] = order
             self._ordered.add(row)
         elif row in self._ordered:

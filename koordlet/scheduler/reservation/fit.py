@@ -172,7 +172,7 @@ def short_by_node(
 
 def choose(fitting: Sequence[ReservationInfo], asked: Mapping[str, int]) -> ReservationInfo:
     """The reservation that a pod draws on, of those that serve it on one node."""
-    ordered = [info for info in fitting if info.spec.order > 0]
+    ordered = [info for info in fitting if info.spec.order]
     if ordered:
         return min(ordered, key=lambda info: info.spec.order)
     return max(fitting, key=lambda info: score(info, asked))

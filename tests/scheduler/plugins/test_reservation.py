@@ -112,6 +112,8 @@ def test_the_order_comes_first() -> None:
     bodies = [at("a", "2", "n1", "1"), at("b", "1", "n2", "3"), at("z", "0", "n1", "1")]
 
     assert drew(node("n1"), node("n2"), *bodies, web("x", cpu="1")) == {"x": ("n2", "b")}
+    first = at("c", "-1", "n1", "3")
+    assert drew(node("n1"), node("n2"), *bodies, first, web("x", cpu="1")) == {"x": ("n1", "c")}
 
 
 def test_the_score_outweighs_all_others() -> None:
