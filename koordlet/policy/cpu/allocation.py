@@ -11,8 +11,8 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
@@ -124,7 +124,7 @@ class Node:
         choice = numa_hints.choose(
             zones, wants, request.numa, taste=request.taste, far=self.shape.far
         )
-        taken = None if choice is None else self._take(request, free, choice.nodes)
+        taken = None if choice is None else self._taken(request, free, choice, zones)
         if choice is None or taken is None:
             return Refusal(NOT_ENOUGH)
         others = numa_hints.split(zones, _over(choice, zones), request.others, {})
@@ -133,6 +133,34 @@ class Node:
             return Refusal.of(*(f"Insufficient NUMA {name}" for name in short))
         parts = self._parts(taken, others)
         return Grant(cpus=cpuset.CPUSet(taken), parts=parts, nodes=choice.nodes)
+
+    def _taken(
+        self,
+        request: Request,
+        free: cpuset.CPUSet,
+        choice: numa_hints.Choice,
+        zones: Sequence[numa_hints.Zone],
+    ) -> int | None:
+        """The CPUs; of several NUMA nodes that a policy has chosen as evenly as they can give."""
+        nodes = _over(choice, zones)
+        if request.numa is numa_hints.NumaPolicy.NONE or len(nodes) < 2:
+            return self._take(request, free, choice.nodes)
+        wanted = request.cpus
+        cores = wanted.required and wanted.bind is accumulator.Bind.FULL_CORES
+        unit = 1000 * (self.shape.threads if cores else 1)
+        parts = numa_hints.split(zones, nodes, {CPU: wanted.count * 1000}, {CPU: unit}) or {}
+        taken = 0
+        for node, part in sorted(parts.items()):
+            count = part.get(CPU, 0) // 1000
+            share = replace(request, cpus=replace(wanted, count=count))
+            more = self._take(share, free, (node,)) if count else 0
+            if more is None:
+                break
+            taken |= more
+        # Where CPUs are free in parts of cores only, what is even may not be had.
+        return (
+            taken if taken.bit_count() == wanted.count else self._take(request, free, choice.nodes)
+        )
 
     def _take(
         self, request: Request, free: cpuset.CPUSet, nodes: tuple[int, ...] | None

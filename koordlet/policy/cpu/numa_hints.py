@@ -117,9 +117,9 @@ def split(
         members = [zone for zone in zones if zone.node in parts and name in zone.free]
         unit = whole.get(name, 1)
         left = much
-        # The poorest first: what it cannot give, the others still can.
+        # The poorest first: what it cannot give, and what does not divide, the others still can.
         for index, zone in enumerate(sorted(members, key=lambda z: (z.free[name], z.node))):
-            even = -(-left // (len(members) - index) // unit) * unit
+            even = left // (len(members) - index) // unit * unit
             given = min(zone.free[name] // unit * unit, even, left)
             if given > 0:
                 parts[zone.node][name] = given

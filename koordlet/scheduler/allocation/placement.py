@@ -85,7 +85,10 @@ def ratio(node: Node) -> float | None:
     spelled = node.annotations.get(peer_keys.RATIO)
     if spelled is None:
         return 1.0
-    value = json_annotations.body(spelled).get("cpu", 1)
+    body = json_annotations.body(spelled)
+    if not body and spelled.strip() != "{}":
+        return None
+    value = body.get("cpu", 1)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
         return None
     return max(1.0, float(value))
@@ -169,20 +172,22 @@ class PlacementTrial:
         request, offer = self.request, self.offer
         if offer.numa and request.numa and offer.numa != request.numa:
             return allocation.Refusal(_NUMA_CONFLICT, final=True)
-        return self._bad_amount() or self._bad_binding() if self.bound else None
-
-    def _bad_amount(self) -> allocation.Refusal | None:
-        """The objection to the number of CPUs of a bound pod."""
-        cpu, ratio, node = self.request.cpu, self.offer.ratio, self.offer.node
-        if cpu % 1000:
+        if self.bound and request.cpu % 1000:
             return allocation.Refusal(INTEGER, final=True)
+        crowded = self._crowded() if request.cpu else None
+        return crowded or (self._bad_binding() if self.bound else None)
+
+    def _crowded(self) -> allocation.Refusal | None:
+        """The objection where CPUs count more than once, and those of bound pods as often."""
+        ratio, node = self.offer.ratio, self.offer.node
         if ratio is None:
             return allocation.Refusal(_BAD_RATIO, final=True)
         if ratio > 1:
-            # Where CPUs count more than once, a bound pod counts as often as they do.
             room = node.allocatable.get(requests.CPU, 0)
             room -= amplified(ratio, self.columns, self.row)
-            if times(cpu, ratio) > room:
+            if self.draws is not None:
+                room += self.draws.held().get(requests.CPU, 0)
+            if self.asked[requests.CPU] > room:
                 return allocation.Refusal(_AMPLIFIED)
         return None
 

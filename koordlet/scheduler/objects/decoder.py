@@ -185,6 +185,7 @@ _DECIDING = (
     *(pod_annotations.RESOURCE_SPEC, pod_annotations.NUMA_SPEC, peer_keys.LOAD_FACTORS),
     *(peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION),
     *(pod_annotations.EXTENDED_RESOURCES, *peer_keys.HINTS),
+    *(peer_keys.LOAD_AFTER_SCHEDULED, peer_keys.LOAD_AFTER_INITIALIZED),
 )
 
 
@@ -195,10 +196,6 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
         pod_annotations.RESERVATION_ALLOCATED, notes, pod_annotations.reservation_use, []
     )
     conditions = eviction_marks.true_conditions(status)
-    try:
-        bound = moment.parse(conditions.get("PodScheduled", {}).get("lastTransitionTime"))
-    except ValueError:
-        bound = 0.0
     return {
         # In operating mode, and ready to be drawn on.
         "operates": wire.mapping(meta, "labels").get(keys.OPERATING_MODE) == "Reservation"
@@ -208,11 +205,20 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
         "drawn_name": use.name if use is not None else "",
         **assigned(notes),
         **eviction_marks.read(meta, conditions),
-        "assigned": bound,
+        "assigned": _since(conditions, "PodScheduled"),
+        "initialized": _since(conditions, "Initialized"),
         "generation": wire.integer(meta, "generation"),
         "preempted": conditions.get(disruption_target.TYPE, {}).get("reason")
         == "PreemptionByScheduler",
     }
+
+
+def _since(conditions: Mapping[str, Body], kind: str) -> float:
+    """Since when a condition holds; 0 where nobody says."""
+    try:
+        return moment.parse(conditions.get(kind, {}).get("lastTransitionTime"))
+    except ValueError:
+        return 0.0
 
 
 def assigned(notes: Body) -> dict[str, Any]:

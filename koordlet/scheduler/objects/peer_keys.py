@@ -11,6 +11,8 @@ DEVICE_ALLOCATED = "scheduling.koordinator.sh/device-allocated"
 DEVICE_HINT = "scheduling.koordinator.sh/device-allocate-hint"
 DEVICE_JOINT = "scheduling.koordinator.sh/device-joint-allocate"
 GPU_PARTITION = "scheduling.koordinator.sh/gpu-partition-spec"
+LOAD_AFTER_INITIALIZED = "scheduling.koordinator.sh/load-estimated-seconds-after-initialized"
+LOAD_AFTER_SCHEDULED = "scheduling.koordinator.sh/load-estimated-seconds-after-pod-scheduled"
 LOAD_FACTORS = "scheduling.koordinator.sh/load-estimated-scaling-factors"
 
 #: The newer spelling first.
@@ -24,6 +26,9 @@ RENAMED_GANG = "scheduling.x-k8s.io/pod-group"
 
 # On Devices.
 GPU_PARTITIONS = "scheduling.koordinator.sh/gpu-partitions"
+
+# On pods and nodes.
+GPU_ISOLATION = "koordinator.sh/gpu-isolation-provider"
 
 # On nodes, or on their Devices.
 GPU_MODEL = "node.koordinator.sh/gpu-model"

@@ -161,6 +161,8 @@ class Pod:
     generation: int = 0
     #: When it got its node, in seconds since 1970; 0 where nobody says.
     assigned: float = 0.0
+    #: When its init containers had ended, likewise.
+    initialized: float = 0.0
     #: ``namespace/name``: one text for all who keep the pod by it.
     key: str = field(init=False)
 

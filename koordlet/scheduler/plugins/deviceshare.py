@@ -10,6 +10,8 @@ Rules:
 3. Where a policy gives a pod NUMA nodes, they are chosen for CPUs, memory and devices at once, and
    its devices are on them.
 4. A class that asks for no devices takes no part: no filter, no score.
+5. A node of a model that the arguments exclude gives no shares of a GPU; nor does one to who names
+   a provider of isolation that it does not name.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ from koordlet.scheduler.plugins import numa, resources
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.info import ReservationInfo
 
+_NOT_ISOLATED = "GPUIsolationProviderHAMICore not found on the node"
+
 
 class DeviceShare(framework.Plugin):
     """Which node has the devices, and which devices they are."""
@@ -61,6 +65,8 @@ class DeviceShare(framework.Plugin):
         self.taste = device_room.DevicePreference(
             weights or device_room.SCORED, most=kind == "MostAllocated"
         )
+        models = wire.bodies(args, "gpuShareUnsupportedModels")
+        self._undivided = {wire.texts(model, "vendor", "model") for model in models}
         self._aligned = not wire.flag(args, "disableDeviceNUMATopologyAlignment")
         self._columns: Columns | None = None
         self._numa: numa.NodeNUMAResource | None = None
@@ -96,7 +102,11 @@ class DeviceShare(framework.Plugin):
         self._columns = columns
         asked = self.ask(pod_class)
 
+        shares = any(request.kind == devices.GPU and request.shared for request in asked.requests)
+
         def refuses(node: Node, row: int) -> framework.Verdict | None:
+            if shares and (reason := self._no_shares(pod_class, node)):
+                return framework.Verdict((reason,), resolvable=False)
             if node.name not in columns.devices:
                 return None
             trial = device_choice.trial(asked, columns, row, _apart(pod_class, row), self.taste)
@@ -108,6 +118,17 @@ class DeviceShare(framework.Plugin):
             return framework.Verdict(chosen.reasons, resolvable=not chosen.final)
 
         return framework.ByNode(columns, refuses) if asked.requests else None
+
+    def _no_shares(self, pod_class: PodClass, node: Node) -> str:
+        """Why a node gives a class no shares of GPUs, whatever is free; empty: it does."""
+        isolation = pod_class.labels.get(peer_keys.GPU_ISOLATION)
+        if isolation and isolation != node.labels.get(peer_keys.GPU_ISOLATION):
+            return _NOT_ISOLATED
+        vendor = node.labels.get(peer_keys.GPU_VENDOR, "")
+        model = node.labels.get(peer_keys.GPU_MODEL, "")
+        if (vendor, model) in self._undivided:
+            return f'model "{model}" of vendor "{vendor}" does not support GPU Share'
+        return ""
 
     def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         asked = self.ask(pod_class)

@@ -6,7 +6,8 @@ is (``scheduler.objects.machines``).
 
 Rules:
 1. Bound to CPUs is who is labelled LSE or LSR, is production, and asks for whole CPUs; on a node
-   with a bind policy of its own, everybody who asks for CPU.
+   with a bind policy of its own, everybody who asks for CPU. Where CPUs count more than once, those
+   of bound pods do, which leaves less to everybody.
 2. What pods hold follows from the pods on the node: the CPUs that were written to them, or that
    they were given when they were assumed. There is no other account, so nothing in it can be stale.
    What was chosen for a reservation is handed to its owners (``scheduler.allocation.handover``).
@@ -72,6 +73,8 @@ class NodeNUMAResource(framework.Plugin):
         self._full = wire.text(strategy, "type", "LeastAllocated") == "MostAllocated"
         self._resources = resources.weighted(wire.bodies(strategy, "resources"))
         self._columns: Columns | None = None
+        #: By generation and number of nodes whether CPUs of any count more than once.
+        self._multiplied = -1, -1, False
         self._alignments: _Alignments | None = None
         #: What a class wants; one placement asks several times.
         self.request = remember.last(self._request)
@@ -104,12 +107,20 @@ class NodeNUMAResource(framework.Plugin):
         """Whether anything of this matters to a class on any node."""
         if not request.asks:
             return False
-        if request.bound or request.numa:
+        if request.bound or request.numa or self._multiplies(columns):
             return True
         labelled = (peer_keys.BIND_POLICY, peer_keys.NUMA_POLICY)
         return any(bool((columns.index.label(key).ids >= 0).any()) for key in labelled) or any(
             machine.whole_cores or machine.numa_policy for machine in self.machines.values()
         )
+
+    def _multiplies(self, columns: Columns) -> bool:
+        """Whether the CPUs of any node count more than once."""
+        if self._multiplied[:2] != (columns.generation, columns.size):
+            noted = (node.annotations for node in columns.nodes if node is not None)
+            multiplies = any(peer_keys.RATIO in notes for notes in noted)
+            self._multiplied = columns.generation, columns.size, multiplies
+        return self._multiplied[2]
 
     def _request(self, pod_class: PodClass) -> TopologyRequest:
         notes = pod_class.annotations

@@ -126,7 +126,7 @@ class Reservation(framework.Plugin):
             for info in self.cache.claims.find(pod)
             if info.usable and info.row >= 0 and (node := nodes[info.row]) is not None
         )
-        return framework.Rescue(matching.refusal(pod, wish, several, refused, self.name))
+        return framework.Rescue(matching.refusal(pod, wish, several, refused))
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Choose the reservation that the pod draws on; the columns book it with its place."""
@@ -224,7 +224,7 @@ class ClaimScore(framework.ContextScore):
         judged: FitResult = self._judge.judge(row)
         order = judged.chosen.spec.order if judged.chosen is not None else 0
         self._values[row] = judged.score
-        if order > 0:
+        if order:
             self._orders[row] = order
             self._ordered.add(row)
         elif row in self._ordered:

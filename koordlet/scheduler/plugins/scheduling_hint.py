@@ -6,13 +6,14 @@ which are for plugins of others.
 Rules:
 1. ``nodeNames`` are the only nodes that can pass.
 2. ``preferredNodeNames`` are tried in their order before all other nodes: the first that passes all
-   filters is taken, whatever the scores say. After ``_MOST`` of them the scores decide.
+   filters is taken, whatever the scores say. After ``maxHintNodes`` of them the scores decide.
 3. A hint that cannot be read may be a hard one: its pod is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.events import ActionType
@@ -20,6 +21,7 @@ from koordlet.scheduler.objects import json_annotations, peer_keys, wire
 from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
+#: Preferred nodes that are tried.
 _MOST = 100
 _SHAPE = {"nodeNames": None, "preferredNodeNames": None}
 
@@ -30,6 +32,12 @@ class SchedulingHint(framework.Plugin):
     name = "SchedulingHint"
     listens = ActionType.NODE_NEW
 
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        self._most = wire.integer(args, "maxHintNodes", _MOST)
+        if self._most <= 0:
+            raise BadObjectError(f"maxHintNodes: {self._most} is not positive")
+
     def names(self, pod_class: PodClass) -> frozenset[str] | None:
         try:
             hint = _hint(pod_class.annotations)
@@ -39,7 +47,7 @@ class SchedulingHint(framework.Plugin):
             raise framework.RefusedError(f"a scheduling hint cannot be read: {error}") from error
 
     def preferred(self, pod_class: PodClass) -> Sequence[str]:
-        return wire.strings(_hint(pod_class.annotations), "preferredNodeNames")[:_MOST]
+        return wire.strings(_hint(pod_class.annotations), "preferredNodeNames")[: self._most]
 
 
 def _hint(annotations: Mapping[str, str]) -> Body:

@@ -111,7 +111,8 @@ class ReservationFit:
             return FitResult(chosen=chosen, score=score(chosen, self._asked))
         if required:
             return self._refused((*sorted(node), *inside) or (NONE_SERVES,), row)
-        alone = self._short(row, {}, hidden)
+        # What it lacks with a reservation it lacks without one, too, and that is what is told.
+        alone = node or self._short(row, {}, hidden)
         return self._refused(tuple(sorted(alone)), row) if alone else FitResult()
 
     def _refused(self, reasons: tuple[str, ...], row: int) -> FitResult:
@@ -171,7 +172,7 @@ def short_by_node(
 
 def choose(fitting: Sequence[ReservationInfo], asked: Mapping[str, int]) -> ReservationInfo:
     """The reservation that a pod draws on, of those that serve it on one node."""
-    ordered = [info for info in fitting if info.spec.order > 0]
+    ordered = [info for info in fitting if info.spec.order]
     if ordered:
         return min(ordered, key=lambda info: info.spec.order)
     return max(fitting, key=lambda info: score(info, asked))

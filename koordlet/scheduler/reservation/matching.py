@@ -76,6 +76,9 @@ class Mismatch(enum.StrEnum):
     EXACT = "is not exact matched"
 
 
+_TOTAL = "matched owner total"
+#: How a reason begins that is about a reservation and not about its node.
+ABOUT = "Reservation(s) "
 _EXACT_NAME = "exactly matches the requested reservation name"
 #: The order of the peer's sentence.
 _ORDER = (Mismatch.NAME, Mismatch.AFFINITY, Mismatch.UNSCHEDULABLE, Mismatch.EXACT)
@@ -195,16 +198,16 @@ def refusal(
     wish: ReservationDemand,
     several: Iterable[tuple[ReservationInfo, Mapping[str, str]]],
     refused: Mapping[str, Verdict],
-    own: str,
 ) -> str:
-    """The message; empty where no reservation selects the pod.
+    """The message; empty where no reservation selects a pod that asks for none.
 
     ``several`` are reservations that may be drawn on, with the labels of their nodes; ``refused``
-    the verdicts by node, of which those of the plugin ``own`` are about reservations themselves.
+    the verdicts by node. Each of their reasons that is about a reservation explains one of those on
+    the node, and the others all that are left.
     """
     mismatches: Counter[Mismatch] = Counter()
     taints: Counter[str] = Counter()
-    nodes: Counter[str] = Counter()
+    matching: Counter[str] = Counter()
     total = named = 0
     for info, labels in several:
         if not owned(info.spec, pod):
@@ -217,16 +220,28 @@ def refusal(
         elif why is not None:
             mismatches[why] += 1
         else:
-            verdict = refused.get(info.node)
-            by_node = verdict is not None and verdict.plugin != own
-            nodes.update(verdict.reasons if verdict is not None and by_node else ())
+            matching[info.node] += 1
     if not total:
-        return ""
+        return "" if wish.affinity is None else f"0 Reservation(s) {_TOTAL}"
+    nodes = _node_reasons(matching, refused)
     counted: list[tuple[int, str]] = [
         (named, _EXACT_NAME),
         *((mismatches[mismatch], mismatch) for mismatch in _ORDER),
         *((count, f"{Mismatch.TAINT} {taint}") for taint, count in sorted(taints.items())),
         *((count, f"for node reason that {reason}") for reason, count in sorted(nodes.items())),
-        (total, "matched owner total"),
+        (total, _TOTAL),
     ]
     return ", ".join(f"{count} Reservation(s) {why}" for count, why in counted if count)
+
+
+def _node_reasons(matching: Mapping[str, int], refused: Mapping[str, Verdict]) -> Counter[str]:
+    """For how many reservations a reason of their node holds; ``matching``: of each node."""
+    counted: Counter[str] = Counter()
+    for node, count in matching.items():
+        verdict = refused.get(node)
+        reasons = verdict.reasons if verdict is not None else ()
+        left = count - sum(reason.startswith(ABOUT) for reason in reasons)
+        for reason in reasons if left > 0 else ():
+            if not reason.startswith(ABOUT):
+                counted[reason] += left
+    return counted

@@ -9,7 +9,8 @@ Rules:
 3. Until its node has, free or released, what it is to hold, it waits: nobody can draw on it, and it
    holds only what was released. Then it is an ordinary reservation, for good.
 4. One pod is adopted, the one that leaves least of the reservation unused; with ``enableMultiple``
-   as many as it takes. In Cluster mode the priority annotation comes first.
+   as many as it takes. In Cluster mode the priority annotation comes first. A pod that asks for
+   nothing that the reservation has is passed over.
 5. A reservation that names the pods (``keys.ADOPTS``) adopts of these, whatever their labels.
 6. A pod is not adopted while it draws on a reservation that holds room. One whose reservation is
    over, as after each move of a pod, has its room to itself, and is as any other.
@@ -129,7 +130,7 @@ class Adopter:
         rank: tuple[int, int] = (0, -1)
         node: list[str] = []
         inside: list[str] = []
-        for pod in several:
+        for pod in filter(self._gives, several):
             lacking = self._exceeding(pod.pod_class.requests.real)
             short = self._short(row, pod.pod_class.requests.real)
             if not lacking and not short:
@@ -146,7 +147,7 @@ class Adopter:
         taken: list[Pod] = []
         total: dict[str, int] = {}
         inside: list[str] = []
-        for pod in several:
+        for pod in filter(self._gives, several):
             trial = resources.total((total, pod.pod_class.requests.real))
             exceeding = self._exceeding(trial)
             inside += [reason for reason in exceeding if reason not in inside]
@@ -160,9 +161,15 @@ class Adopter:
 
     def _without(self, row: int, node: list[str], inside: list[str]) -> Adoption:
         """No choice of pods serves: none may be needed; otherwise the reasons."""
-        if not self._required and not self._short(row, {}):
-            return Adoption(score=MAX_SCORE if self._multiple else 0)
-        return Adoption((*sorted(node), *inside) or (NONE_SERVES,))
+        if self._required:
+            return Adoption((*sorted(node), *inside) or (NONE_SERVES,))
+        if short := node or self._short(row, {}):
+            return Adoption(tuple(sorted(short)))
+        return Adoption(score=MAX_SCORE if self._multiple else 0)
+
+    def _gives(self, pod: Pod) -> bool:
+        """Whether a pod's end gives the reservation anything."""
+        return not self._spec.allocatable.keys().isdisjoint(pod.pod_class.requests.real)
 
     def _exceeding(self, amounts: Mapping[str, int]) -> list[str]:
         return [

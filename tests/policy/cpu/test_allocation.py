@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,35 @@ def test_preferred_cpus_may_be_held_but_never_reserved() -> None:
     assert Refusal(allocation.NOT_ENOUGH) == node.allocate(
         Request(cpus=ask(15), preferred=cpus("0-15"))
     )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "held", "parts"),
+    [
+        (ask(10), "", (5, 5)),
+        # What does not divide comes from the second of equals, or from the richer.
+        (ask(9), "", (4, 5)),
+        (ask(9), "7", (5, 4)),
+        (ask(10), "6-7,14-15", (6, 4)),
+        # Required whole cores are not divided.
+        (ask(10, required=True), "", (4, 6)),
+        (ask(6, Bind.SPREAD, required=True), "", (3, 3)),
+        # Free siblings are not where an even share would have them.
+        (ask(8, required=True), "0,7,14-15", (4, 4)),
+    ],
+)
+def test_cpus_of_several_numa_nodes_are_as_even_as_they_can_be(
+    wanted: accumulator.Request, held: str, parts: tuple[int, int]
+) -> None:
+    """Not the first node whole and the rest of the second."""
+    holdings = [Holding(holder="ns/a", cpus=cpus(held))] if held else []
+    node = Node(SHAPE, reserved=cpus(""), holdings=holdings)
+    answer = node.allocate(Request(cpus=wanted, numa=numa_hints.NumaPolicy.RESTRICTED))
+
+    first, second = parts
+    assert isinstance(answer, Grant)
+    assert answer.parts == {0: {"cpu": first * 1000}, 1: {"cpu": second * 1000}}
+    assert len(answer.cpus) == wanted.count
 
 
 def test_one_numa_node_or_none() -> None:

@@ -104,13 +104,13 @@ def test_many_nodes_are_not_enumerated() -> None:
 
 
 def test_quantities_are_split_evenly_in_their_unit() -> None:
-    """The poorest gives what it can; bound CPUs come in whole ones."""
+    """The poorest gives what it can, never more than the others; bound CPUs come in whole ones."""
     free = zones({"cpu": 1000, "memory": 7}, {"cpu": 8000, "memory": 7})
     wants = {"cpu": 4000, "memory": 9}
 
     assert numa_hints.split(free, (0, 1), wants, {"cpu": 1000}) == {
-        0: {"cpu": 1000, "memory": 5},
-        1: {"cpu": 3000, "memory": 4},
+        0: {"cpu": 1000, "memory": 4},
+        1: {"cpu": 3000, "memory": 5},
     }
     assert numa_hints.split(free, (0,), wants, {}) is None
 

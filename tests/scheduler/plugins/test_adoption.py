@@ -85,3 +85,37 @@ def test_a_pod_is_adopted_unless_its_own_reservation_still_holds_room(
     shown = states(node("n", cpu="4"), old, *([past] if state else []), promised)["r"]
 
     assert [owner["name"] for owner in shown.get("currentOwners", ())] == adopted
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(
+    ("required", "phase", "told"),
+    [
+        (False, "Available", ""),
+        (True, "Pending", "no pod(s) to meet the pre-allocation requirements"),
+    ],
+)
+def test_a_pod_that_would_give_nothing_is_not_adopted(
+    required: bool, phase: str, told: str, several: bool
+) -> None:
+    """It asks for nothing that the reservation has: the node alone serves it, or nothing does."""
+    old = web("old", on="n", requests={"kubernetes.io/batch-cpu": "1000"})
+    meta = {"labels": {f"{KEY}pre-allocation-required": "true"}} if required else {}
+    policy = {"enableMultiple": several}
+    promised = reservation("r", cpu="2", preAllocation=True, preAllocationPolicy=policy, meta=meta)
+    machine = node("n", cpu="4", allocatable={"kubernetes.io/batch-cpu": "4000"})
+    shown = states(machine, old, promised)["r"]
+
+    assert shown["phase"] == phase
+    assert not shown.get("currentOwners")
+    assert told in json.dumps(shown["conditions"])
+
+
+def test_where_adoption_is_not_required_reasons_are_of_the_node() -> None:
+    """The pod is too large for the reservation; what is told is what the node lacks without it."""
+    old = web("old", on="n", cpu="3", memory="2Gi")
+    promised = reservation("r", cpu="2", preAllocation=True)
+    told = json.dumps(states(node("n", cpu="4"), old, promised)["r"]["conditions"])
+
+    assert "1 Insufficient cpu by node" in told
+    assert "Reservation(s)" not in told

@@ -54,6 +54,15 @@ def test_owners_that_do_not_fit_are_told_of_the_node(policy: str, cpu: str) -> N
     assert refusal == "0/1 nodes are available: 1 Insufficient cpu by node."
 
 
+def test_what_is_lacking_with_a_reservation_is_told_and_no_more() -> None:
+    """The reservation has memory for it, and there is none beside; CPUs are short either way."""
+    held = reservation("r", cpu="6", memory="8Gi", allocateOnce=False, on="n")
+    bodies = (node("n", allocatable={"cpu": "8", "memory": "8Gi"}), held)
+    refusal = message("x", *bodies, web("x", cpu="9", memory="8Gi"))
+
+    assert refusal == "0/1 nodes are available: 1 Insufficient cpu by node."
+
+
 def test_restricted_and_required() -> None:
     """A pod that must have one hears what the reservation lacks; in figures where it named it."""
     wanting = web("x", cpu="5", meta={"annotations": affinity(reservationSelector={})})
@@ -103,6 +112,8 @@ def test_the_order_comes_first() -> None:
     bodies = [at("a", "2", "n1", "1"), at("b", "1", "n2", "3"), at("z", "0", "n1", "1")]
 
     assert drew(node("n1"), node("n2"), *bodies, web("x", cpu="1")) == {"x": ("n2", "b")}
+    first = at("c", "-1", "n1", "3")
+    assert drew(node("n1"), node("n2"), *bodies, first, web("x", cpu="1")) == {"x": ("n1", "c")}
 
 
 def test_the_score_outweighs_all_others() -> None:

@@ -90,3 +90,16 @@ def test_profile_without_the_plugin_passes_the_hint_over() -> None:
         "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "SchedulingHint"}]}}}],
     }
     assert clusters.places(*NODES, hinted(nodeNames=["a"]), config=off) == {"p": "c"}
+
+
+@pytest.mark.parametrize(("most", "node"), [(1, "c"), (2, "a")])
+def test_the_configuration_says_how_many_preferred_nodes_are_tried(most: int, node: str) -> None:
+    """What comes later is not tried."""
+    plugin = {"name": "SchedulingHint", "args": {"maxHintNodes": most}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [plugin]}],
+    }
+    asked = hinted(preferredNodeNames=["gone", "a"])
+    assert clusters.places(*NODES, asked, config=config) == {"p": node}

@@ -5,7 +5,8 @@ cover: where they go (the scheduler spreads them).
 
 Rules:
 1. All pods that a constraint means are counted; evictable ones are taken. (The peer counts only
-   evictable ones, so that protected pods distort the skew.)
+   evictable ones, so that protected pods distort the skew.) Those on nodes that the policies of
+   the constraint leave out count where they are; a domain of such nodes is one while it has pods.
 2. From the largest domain to the smallest, as many as the least of: what the large one has above
    the average, what the small one lacks to it, half of the skew beyond what is allowed; each up to
    a whole pod.
@@ -136,8 +137,8 @@ class _Balance:
             meant = means.get(pod_class)
             if meant is None:
                 meant = means[pod_class] = terms.holds(constraint.selector, pod_class.labels)
-            if meant and domain in domains and not resident.pod.terminating:
-                domains[domain].append(resident)
+            if meant and domain >= 0 and not resident.pod.terminating:
+                domains.setdefault(domain, []).append(resident)
         self._domains = domains
         self._known: dict[tuple[PodClass, int], int] = {}
 

@@ -93,6 +93,26 @@ def test_nodes_that_the_policies_leave_out_are_no_domains() -> None:
     assert evicted(tainted, policy({NAME: {"topologyBalanceNodeFit": False}})) == []
 
 
+@pytest.mark.parametrize(
+    ("sizes", "beside", "moves"),
+    [
+        # The only node of its domain is left out; with pods it is a domain all the same.
+        ((3, 0), 0, 1),
+        ((2, 1), 0, 0),
+        # A node that counts beside it: all pods of the domain do.
+        ((3, 0), 1, 1),
+    ],
+)
+def test_pods_on_nodes_that_the_policies_leave_out_count(
+    sizes: tuple[int, ...], beside: int, moves: int
+) -> None:
+    """They may leave as others may."""
+    bodies = domains(sizes, spread(nodeTaintsPolicy="Honor"))
+    bodies[0]["spec"]["taints"] = [{"key": "k", "effect": "NoSchedule"}]
+    bodies += [node(f"more{number}", labels={"zone": "z0"}) for number in range(beside)]
+    assert len(evicted(bodies, policy({NAME: {}}))) == moves
+
+
 def test_the_least_important_go_first() -> None:
     """Of one domain, lower priority before higher."""
     bodies = domains((3, 1), spread())
