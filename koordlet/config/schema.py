@@ -55,7 +55,7 @@ class Node(Section):
     labels: fieldtypes.StringMap = Field(default_factory=dict)
     cpu_normalization: node_ratio_sections.Normalization
     #: Resource to how many times of it schedulers may count, 1 or more; `cpu` is multiplied by the
-    #: normalization ratio.
+    #: normalization ratio. Empty reports no amplification, whatever the ratio.
     amplification: node_ratio_sections.Amplification = Field(default_factory=dict)
 
 

@@ -10,8 +10,8 @@ Rules:
    neither. What the machine does not say counts as off, and the reason says so.
 2. A model that is not in the table has the ratio for others; without one there is no ratio.
 3. The label ``cpu-normalization-enabled: "false"`` of the Node makes the ratio 1.00.
-4. The amplification of CPU is the configured one times the ratio; of other resources the
-   configured one. Both are written with two decimals.
+4. Where amplification is configured, that of CPU is multiplied by the ratio; without, none is
+   reported: it takes a scheduler and a webhook that know it. Both have two decimals.
 5. A ratio that somebody else has written counts before the table's.
 """
 
@@ -72,12 +72,10 @@ class NodeRatios:
         speed = None if self.normalization is None else f"{self.normalization:.2f}"
         if speed is not None:
             made[NORMALIZATION] = speed
-        speed = standing.get(NORMALIZATION, speed)
-        amplified = dict(self.amplification)
-        cpu = amplified.get(resources.CPU, 1.0) * (parse(speed or "") or 1.0)
-        if cpu > 1.0:
-            amplified[resources.CPU] = cpu
-        if amplified:
+        if self.amplification:
+            faster = parse(standing.get(NORMALIZATION, speed or "")) or 1.0
+            cpu = self.amplification.get(resources.CPU, 1.0) * faster
+            amplified = {**self.amplification, **({resources.CPU: cpu} if cpu > 1.0 else {})}
             rounded = {name: round(ratio, 2) for name, ratio in sorted(amplified.items())}
             made[AMPLIFICATION] = json.dumps(rounded, separators=(",", ":"))
         return made

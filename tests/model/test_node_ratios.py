@@ -93,7 +93,6 @@ def test_the_label_of_the_node_switches_normalization_off(
 @pytest.mark.parametrize(
     ("configured", "expected"),
     [
-        ({}, {"cpu": 1.2}),
         ({"cpu": 1.0}, {"cpu": 1.2}),
         ({"cpu": 1.255, "memory": 1.333}, {"cpu": 1.51, "memory": 1.33}),
         ({"memory": 1.0}, {"cpu": 1.2, "memory": 1.0}),
@@ -125,6 +124,11 @@ def test_amplification_alone_reports_no_ratio() -> None:
     table = node_ratios.RatioTable(amplification={"memory": 1.25})
 
     assert computed(table, label="false").annotations({}) == {AMPLIFICATION: '{"memory":1.25}'}
+
+
+def test_a_ratio_alone_amplifies_nothing() -> None:
+    """Where nobody multiplies what the node can give, an amplification takes from it."""
+    assert computed(TABLE).annotations({}) == {NORMALIZATION: "1.20"}
 
 
 def test_an_empty_table_reports_nothing() -> None:
