@@ -54,7 +54,7 @@ async def annotate(store: objects.Objects, **texts: str | None) -> None:
     await store.patch(NODE_REF, objects.Merge(body), manager="kubectl-annotate")
 
 
-async def annotations(store: objects.Objects) -> dict[str, str]:
+async def ratios(store: objects.Objects) -> dict[str, str]:
     """The two of the Node."""
     every = objects.metadata(await store.get(NODE_REF)).get("annotations") or {}
     return {key: text for key, text in every.items() if key in node_ratios.ANNOTATIONS}
@@ -75,13 +75,13 @@ def test_ratios_are_written_once_and_follow_the_table(ram: Path) -> None:
         await store.store.patch(NODE_REF, objects.Merge(foreign))
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         assert await row.bring(store, rated()) == 1
-        assert await annotations(store.store) == OURS
+        assert await ratios(store.store) == OURS
         store.asked.clear()
         for _ in range(10):
             assert await row.bring(store, rated()) == 0
         assert "patch" not in store.asked
         assert await row.bring(store, rated(speed=1.3)) == 1
-        assert await annotations(store.store) == {
+        assert await ratios(store.store) == {
             NORMALIZATION: "1.30",
             AMPLIFICATION: '{"cpu":1.95}',
         }
@@ -101,7 +101,7 @@ def test_a_ratio_of_somebody_else_stays_and_is_said(ram: Path) -> None:
         row = rows.StatusRow(MANNERS, clock := clocks.Clock(1000.0))
         assert await row.bring(store, rated()) == 1
         theirs = {NORMALIZATION: "2.00", AMPLIFICATION: '{"cpu":3.0}'}
-        assert await annotations(store.store) == theirs
+        assert await ratios(store.store) == theirs
         status, message = await condition(store.store)
         assert status == "True"
         assert f"{NORMALIZATION} is 2.00, koordlet computes 1.20: remove the annot" in message
@@ -113,7 +113,7 @@ def test_a_ratio_of_somebody_else_stays_and_is_said(ram: Path) -> None:
         await annotate(store.store, normalization=None)
         clock.now += 301
         assert await row.bring(store, rated()) == 1
-        assert await annotations(store.store) == OURS
+        assert await ratios(store.store) == OURS
         assert (await condition(store.store))[0] == "False"
 
     play(ram, body)
@@ -127,10 +127,10 @@ def test_a_value_that_somebody_writes_over_ours_is_theirs(ram: Path) -> None:
         await row.bring(store, rated())
         await annotate(store.store, amplification='{"cpu":4}')
         assert await row.bring(store, offering(rated(), cpu=4000)) == 1
-        assert await annotations(store.store) == {NORMALIZATION: "1.20", AMPLIFICATION: '{"cpu":4}'}
+        assert await ratios(store.store) == {NORMALIZATION: "1.20", AMPLIFICATION: '{"cpu":4}'}
         assert (await condition(store.store))[0] == "True"
         await tainting.withdraw(store.store, NODE, taints=False, status=True)
-        assert await annotations(store.store) == {AMPLIFICATION: '{"cpu":4}'}
+        assert await ratios(store.store) == {AMPLIFICATION: '{"cpu":4}'}
 
     play(ram, body)
 
@@ -157,12 +157,12 @@ def test_an_unheard_node_keeps_its_ratios(ram: Path) -> None:
     async def body(store: Counting) -> None:
         fresh = rows.StatusRow(MANNERS, Racing(1000.0))
         await fresh.bring(store, rated(known=False))
-        assert await annotations(store.store) == {}
+        assert await ratios(store.store) == {}
         await fresh.bring(store, rated())
         restarted = rows.StatusRow(MANNERS, Racing(1000.0))
         unheard = dataclasses.replace(rated(None, known=False), mode="observe")
         assert await restarted.bring(store, unheard) == 1
-        assert await annotations(store.store) == OURS
+        assert await ratios(store.store) == OURS
 
     play(ram, body)
 
@@ -176,9 +176,9 @@ def test_at_the_final_stop_they_go(ram: Path, *, plain: bool) -> None:
         await row.bring(store, node_view())
         row._hand.plain = "no apply" if plain else ""
         await row.bring(store, rated())
-        assert await annotations(store.store) == OURS
+        assert await ratios(store.store) == OURS
         await tainting.withdraw(store.store, NODE, taints=False, status=True)
-        assert await annotations(store.store) == {}
+        assert await ratios(store.store) == {}
 
     play(ram, body)
 
@@ -191,7 +191,7 @@ def test_over_http_as_well(ram: Path) -> None:
             row = rows.StatusRow(MANNERS, Racing(1000.0))
             assert await row.bring(client, rated()) == 1
             assert await row.bring(client, rated()) == 0
-            written: dict[str, Any] = await annotations(store)
+            written: dict[str, Any] = await ratios(store)
             assert written == OURS
 
     asyncio.run(asyncio.wait_for(body(), 30))
