@@ -17,7 +17,7 @@ from koordlet.history import series
 from koordlet.host import machine, observe
 from koordlet.host.counters import pressure, usage
 from koordlet.host.fs import root
-from koordlet.model import absence, action, cpuset, plan, pod, result, snapshot
+from koordlet.model import absence, action, cpuset, node_ratios, plan, pod, result, snapshot
 from koordlet.model.pressure import FileSystem, Reading
 from koordlet.policy.cpu import core_scheduling
 from koordlet.policy.memory_io import blkio_qos, network_qos
@@ -125,6 +125,7 @@ class Observation:
         self.observer.resctrl.listen(wanted=resctrl.process_events and resctrl.mode == "enforce")
         self.node = policy_settings.node(config, machine.hostname(self.host))
         self._node_unheard = replace(self.node, known=False)
+        self._ratio_table = policy_settings.ratio_table(config)
         self.declared = policy_settings.workloads(config)
         self._finder = declared.Declared(self.observer.layout, self.observer.reader)
 
@@ -248,15 +249,26 @@ class Observation:
         return self._placed[1]
 
     def _node(self) -> snapshot.NodeInfo:
-        """Describe the node: the control plane's word, over that of the configuration file."""
+        """Describe the node: the control plane's word, over that of the configuration file.
+
+        Without a Node object the ratios of the table count as its annotations.
+        """
         observed = self.observed.node if self.observed is not None else None
+        if observed is None and not self._node_known():
+            return self._node_unheard
+        labels = {**self.node.labels, **observed.labels} if observed else self.node.labels
+        ratios = node_ratios.computed(self.observer.topology, labels, self._ratio_table)
+        own = self.node.annotations
         if observed is None:
-            return self.node if self._node_known() else self._node_unheard
+            if ratios is None:
+                return self.node
+            return replace(self.node, ratios=ratios, annotations={**ratios.annotations(own), **own})
         return replace(
             observed,
             name=observed.name or self.node.name,
-            labels={**self.node.labels, **observed.labels},
-            annotations={**self.node.annotations, **observed.annotations},
+            labels=labels,
+            annotations={**own, **observed.annotations},
+            ratios=ratios,
         )
 
     def _node_known(self) -> bool:

@@ -17,6 +17,7 @@ from koordlet.model import (
     cpuset,
     duration,
     grouppath,
+    node_ratios,
     plan,
     pod,
     qos,
@@ -304,6 +305,24 @@ def node(config: schema.Config, hostname: str) -> snapshot.NodeInfo:
         annotations=annotations,
         colocation=colocation.of_node(labels, annotations, problems),
         problems=tuple(f"configuration node: {problem}" for problem in problems),
+    )
+
+
+def ratio_table(config: schema.Config) -> node_ratios.RatioTable:
+    """Build the table of CPU models and amplifications."""
+    section = config.node.cpu_normalization
+    return node_ratios.RatioTable(
+        models={
+            row.model: node_ratios.ModelRatios(
+                base=row.base,
+                hyper_thread=row.hyper_thread,
+                turbo=row.turbo,
+                hyper_thread_turbo=row.hyper_thread_turbo,
+            )
+            for row in section.models
+        },
+        other=section.other,
+        amplification=config.node.amplification,
     )
 
 

@@ -146,6 +146,11 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
             "count": len(seen.topology.online),
             "isolated": str(seen.topology.isolated),
         },
+        "ratios": None
+        if (ratios := seen.node.ratios) is None
+        else {
+            **documents.fields(ratios, "normalization amplification reason"),
+        },
         "standalone": choice.standalone,
         "sources": documents.each(seen.sources, "name ok problem"),
         "sourcesWhy": list(choice.why),
@@ -165,6 +170,7 @@ def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str
         f"mode          {'observe: ' + why if why else 'enforce'}",
         f"cpus          {len(seen.topology.online)} online ({seen.topology.online})",
         *([_ISOLATED.format(seen.topology.isolated)] if seen.topology.isolated else ()),
+        *([f"cpu ratio     {ratios.reason}"] if (ratios := seen.node.ratios) is not None else ()),
         f"cgroups       {_cgroups(seen.layout)}",
     ]
     for hierarchy in seen.layout.hierarchies:

@@ -277,9 +277,9 @@ FEATURES = (
     PeerFeature(
         "node key",
         ("node.koordinator.sh/cpu-normalization-enabled",),
-        "absent",
-        "",
-        "read by Koordinator's manager, whose ratio koordlet takes",
+        "differs",
+        "node.cpuNormalization",
+        '"false" switches off, "true" changes nothing',
     ),
     # Keys of slo-controller-config.
     PeerFeature(
@@ -292,10 +292,17 @@ FEATURES = (
     ),
     PeerFeature(
         "ConfigMap key",
-        ("cpu-normalization-config", "resource-amplification-config"),
-        "absent",
-        "",
-        "Koordinator's manager makes annotations of nodes of them, which koordlet reads",
+        ("cpu-normalization-config",),
+        "differs",
+        "node.cpuNormalization",
+        "of the agent's file; a ratio by Koordinator's manager counts before it",
+    ),
+    PeerFeature(
+        "ConfigMap key",
+        ("resource-amplification-config",),
+        "differs",
+        "node.amplification",
+        "of the agent's file, off while empty; no webhook multiplies allocatable",
     ),
     # Kinds.
     PeerFeature("kind", ("NodeSLO", "NodeMetric", "NodeResourceTopology", "Reservation"), "same"),

@@ -240,14 +240,14 @@ OptionalAddress = Annotated[str | None, _or_null(_address), _NULL_OR_TEXT]
 Name = Annotated[str, BeforeValidator(_name), _TEXT]
 NodeName = Annotated[str | None, _or_null(_name), _NULL_OR_TEXT]
 
-_Resource = Annotated[str, BeforeValidator(_resource)]
+ResourceName = Annotated[str, BeforeValidator(_resource)]
 StringMap = Annotated[
     Mapping[str, str],
     ABSENT_MAP,
     WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
 ]
 Quantities = Annotated[
-    Mapping[_Resource, Quantity],
+    Mapping[ResourceName, Quantity],
     ABSENT_MAP,
     WithJsonSchema({"type": "object", "additionalProperties": _NUMBER_OR_TEXT}),
 ]

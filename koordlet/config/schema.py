@@ -29,6 +29,7 @@ from koordlet.config import (
     fieldtypes,
     memory_io_sections,
     node_pressure_section,
+    node_ratio_sections,
     places,
     report_sections,
     resctrl_section,
@@ -52,6 +53,10 @@ class Node(Section):
     annotations: fieldtypes.StringMap = Field(default_factory=dict)
     #: Node labels of a machine without a cluster.
     labels: fieldtypes.StringMap = Field(default_factory=dict)
+    cpu_normalization: node_ratio_sections.Normalization
+    #: Resource to how many times of it schedulers may count, 1 or more; `cpu` is multiplied by the
+    #: normalization ratio. Empty reports no amplification, whatever the ratio.
+    amplification: node_ratio_sections.Amplification = Field(default_factory=dict)
 
 
 class Cgroups(Section):

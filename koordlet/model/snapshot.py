@@ -17,6 +17,7 @@ if typing.TYPE_CHECKING:
         blocks,
         cookies,
         kubelet,
+        node_ratios,
         nodemetric,
         nodeslo,
         prepared_claim,
@@ -61,6 +62,8 @@ class NodeInfo:
     problems: tuple[str, ...] = ()
     #: False while the control plane was not heard yet: what it annotated is unknown, not absent.
     known: bool = True
+    #: Ratios that this agent computes for it; ``None``: it is not asked to.
+    ratios: node_ratios.NodeRatios | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

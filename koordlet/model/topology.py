@@ -117,6 +117,8 @@ class Topology:
     #: Nodes that have memory: v1 refuses any other node in ``cpuset.mems``.
     memory_nodes: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
     smt: str | None = None
+    #: Whether CPUs may run above their base frequency.
+    turbo: bool | None = None
     vendor: str | None = None
     model_name: str | None = None
     arch: str | None = None

@@ -33,7 +33,9 @@ def document(machine: topology.Topology) -> dict[str, object]:
         "nodes": [_node(node) for node in machine.nodes],
         "caches": documents.each(machine.caches, "level type id bytes ways cpus"),
         "devices": documents.each(machine.devices, _DEVICE),
-        **documents.fields(machine, f"{_SETS} smt vendor model=model_name arch flags warnings"),
+        **documents.fields(
+            machine, f"{_SETS} smt turbo vendor model=model_name arch flags warnings"
+        ),
     }
 
 

@@ -88,6 +88,8 @@ def summary(machine: topology.Topology) -> Iterator[str]:
     yield many(len(online), "CPU") + (f" of {present} online" if len(online) < present else "")
     yield many(len(machine.nodes), "NUMA node") if machine.nodes else "no NUMA information"
     yield f"SMT {machine.smt or 'unknown'}"
+    if machine.turbo is not None:
+        yield f"turbo {'on' if machine.turbo else 'off'}"
 
 
 def made_by(machine: topology.Topology) -> str:

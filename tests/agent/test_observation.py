@@ -10,10 +10,10 @@ import pytest
 from koordlet.agent import observation
 from koordlet.host import observe
 from koordlet.host.recording import directory
-from koordlet.model import plan, qos
+from koordlet.model import node_ratios, observed, plan, qos, snapshot
 from koordlet.policy.memory_io import blkio_qos, network_qos
 from tests.agent.test_moving_sets import KUBE, Node, kube
-from tests.kit import moments, trees
+from tests.kit import agents, moments, trees
 from tests.kit.kernel.machine import Cgroup
 
 
@@ -51,3 +51,44 @@ def test_a_stale_pod_has_its_cpus_for_as_long_as_its_cgroup_is_there(
     node.host.rmdir(node.host.at(f"{trees.top(version)}/{groups[1]}"))
     node.passed(shared, missed, passes=3)
     assert node.cpus(groups[0]) == "0-7"
+
+
+def node_of(folder: Path, text: str, answer: observed.Observed | None) -> snapshot.NodeInfo:
+    """The node of this section, with this answer of the sources."""
+    host, effective = directory.DirHost(str(folder)), agents.effective(f"node: {text}\n")
+    observing = observation.Observation(host, effective)
+    observing.observed = answer
+    return observing._node()
+
+
+def test_ratios_of_the_table_count_where_no_node_object_has_any(tmp_path: Path) -> None:
+    """A Node's own word counts before them, and so does the file's annotation."""
+    table = "cpuNormalization: {other: 1.25}, amplification: {memory: 1.5}"
+    written = {node_ratios.NORMALIZATION: "1.30"}
+    noted = f"{{{table}, annotations: {{{node_ratios.NORMALIZATION}: '1.30'}}}}"
+
+    alone = node_of(tmp_path, f"{{{table}}}", None)
+    assert alone.annotations == {
+        node_ratios.NORMALIZATION: "1.25",
+        node_ratios.AMPLIFICATION: '{"cpu":1.25,"memory":1.5}',
+    }
+    assert node_of(tmp_path, noted, None).annotations == {
+        node_ratios.NORMALIZATION: "1.30",
+        node_ratios.AMPLIFICATION: '{"cpu":1.3,"memory":1.5}',
+    }
+    answer = observed.Observed(node=snapshot.NodeInfo(name="n", annotations=written))
+    in_cluster = node_of(tmp_path, f"{{{table}}}", answer)
+    assert (in_cluster.annotations, in_cluster.ratios) == (written, alone.ratios)
+
+
+def test_ratios_of_a_node_that_was_not_heard_are_not_known(tmp_path: Path) -> None:
+    """Its object may have an annotation, or the label that switches them off."""
+    table = "{cpuNormalization: {other: 1.25}}"
+    silent = snapshot.Source(name="cluster node", ok=False)
+    off = snapshot.NodeInfo(name="n", labels={node_ratios.ENABLED: "false"})
+
+    unheard = node_of(tmp_path, table, observed.Observed(sources=(silent,)))
+    assert (unheard.annotations, unheard.ratios) == ({}, None)
+    heard = node_of(tmp_path, table, observed.Observed(node=off)).ratios
+    assert heard is not None
+    assert heard.normalization == 1.0

@@ -92,10 +92,11 @@ _TRIED: tuple[object, ...] = (
         [{"name": "a", "ways": 10}],
         [{"name": "sda"}],
         [{"priority": 0, "seconds": 1}],
+        [{"model": "a", "base": 2}],
     ),
     [{"name": "late", "qos": "LS", "match": {"cgroup": "late"}}],
     *({"a": "b"}, {"memory.available": "1Gi"}, {"memory.available": "2m"}),
-    *({"memory.full.avg10": 50}, {"memory.full.avg10": "50%"}),
+    *({"memory.full.avg10": 50}, {"memory.full.avg10": "50%"}, {"cpu": 2}),
 )
 
 

@@ -127,7 +127,7 @@ def test_each_node_has_the_strategies_that_its_agent_would_read(
         {enable: True},
     ]
     assert subjects(document, "broken") == ["node n1, node n2"]
-    assert subjects(document, "absent") == [
+    assert subjects(document, "differs") == [
         "configmap slo-controller-config: cpu-normalization-config"
     ]
 

@@ -145,6 +145,24 @@ def test_check(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
     assert cli.main(["check", "--strict", *recorded]) == 1
 
 
+def test_check_names_the_row_of_the_cpu_model(
+    capsys: pytest.CaptureFixture[str], recorded: list[str]
+) -> None:
+    """With a table, the ratio and its reason; without one nothing."""
+    assert run_json(capsys, "check", *recorded)["ratios"] is None
+    with Path(recorded[-1]).open("a") as config:
+        config.write("node: {cpuNormalization: {other: 1.25}, amplification: {cpu: 1.5}}\n")
+
+    reason = "unknown model is not in the table: the ratio of other models, 1.25"
+    assert run_json(capsys, "check", *recorded)["ratios"] == {
+        "normalization": 1.25,
+        "amplification": {"cpu": 1.5},
+        "reason": reason,
+    }
+    assert cli.main(["check", *recorded]) == 0
+    assert f"cpu ratio     {reason}\n" in capsys.readouterr().out
+
+
 def test_check_counts_pods_that_the_scheduler_refuses(
     capsys: pytest.CaptureFixture[str], recorded: list[str], tmp_path: Path
 ) -> None:

@@ -95,6 +95,17 @@ def test_empty_machine_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("turbo", "words"), [(True, ", turbo on"), (False, ", turbo off"), (None, "")]
+)
+def test_turbo_is_shown_where_the_machine_says_it(words: str, *, turbo: bool | None) -> None:
+    """Few machines say it."""
+    rows = [line for line in command.lines(topology.Topology(turbo=turbo)) if line.level == 0]
+    summary = " ".join(command.plain(line).strip() for line in rows)
+
+    assert summary.endswith(f"SMT unknown{words}")
+
+
+@pytest.mark.parametrize(
     ("text", "width", "expected"),
     [
         ("0-3,8", 40, "0-3,8"),

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
+from koordlet.model import node_ratios
 from tests.cluster.deployed import AuditLog
 from tests.deploy import overlays
 from tests.deploy.documents import DEPLOY
@@ -71,7 +72,11 @@ def agent(folder: Path, kubeconfig: Path) -> Iterator[None]:
     sections = {
         "apiVersion": "koordlet.io/v1",
         "kind": "Config",
-        "node": {"name": NODE},
+        "node": {
+            "name": NODE,
+            "cpuNormalization": {"other": 1.2},
+            "amplification": {"cpu": 1.5},
+        },
         "kubelet": {"mode": "off"},
         "kube": {"kubeconfig": str(kubeconfig)},
         "report": {"http": {"enabled": False}, "objects": {"mode": "on"}},
@@ -114,6 +119,28 @@ def test_it_reports_with_its_own_role(lab: Any) -> None:
         event["responseStatus"]["code"] for event in asked(AuditLog(lab, SPACE))
     )
     assert codes[http.HTTPStatus.FORBIDDEN] == 0, codes
+
+
+def test_ratios_of_its_cpus_are_the_nodes_unless_somebody_else_writes_them(lab: Any) -> None:
+    """It learns of the other writer by the server's refusal, and writes the rest all the same."""
+    path, other = f"/api/v1/nodes/{NODE}", {node_ratios.AMPLIFICATION: '{"cpu":4}'}
+
+    def patch(part: str, texts: dict[str, str]) -> None:
+        admin.need("PATCH", path, {"metadata": {part: texts}}, "application/merge-patch+json")
+
+    def ratios() -> list[str | None]:
+        annotations = admin.need("GET", path)["metadata"].get("annotations") or {}
+        return [annotations.get(key) for key in node_ratios.ANNOTATIONS]
+
+    with contextlib.closing(k8s_lab.Admin(lab)) as admin:
+        deadline.until(lambda: ratios() == ["1.20", '{"cpu":1.8}'], "ratios")
+        patch("annotations", other)
+        patch("labels", {node_ratios.ENABLED: "false"})
+        deadline.until(lambda: ratios() == ["1.00", '{"cpu":4}'], "another program's ratio")
+        conditions = {row["type"]: row for row in admin.need("GET", path)["status"]["conditions"]}
+    contested = conditions["koordlet.io/CPURatiosNotReported"]
+    assert contested["status"] == "True"
+    assert 'is {"cpu":4}, koordlet computes {"cpu":1.5}' in contested["message"]
 
 
 @pytest.mark.soak

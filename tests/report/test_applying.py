@@ -252,14 +252,15 @@ def test_at_the_end_nothing_of_ours_is_left_on_the_node(ram: Path, *, plain: boo
     async def body(store: Counting) -> None:
         await write_as_kubelet(store.store)
         row = rows.StatusRow(MANNERS, Racing(1000.0))
+        await row.bring(store, node_view())
         row._hand.plain = "no apply" if plain else ""
-        await row.bring(store, offering(node_view(), cpu=4000))
+        await row.bring(store, offering(node_view(), cpu=4000, memory=1 << 30))
         node = await store.store.get(NODE_REF)
         assert {"koordlet.io/Ready", "Ready"} <= {
             condition["type"] for condition in node["status"]["conditions"]
         }
         await patch_batch_cpu(store.store, "koord-manager", "5000")
-        assert await tainting.withdraw(store, NODE, taints=False, status=True) == 1
+        assert await tainting.withdraw(store, NODE, taints=False, status=True) == 1 + plain
 
         node = await store.store.get(NODE_REF)
         assert [condition["type"] for condition in node["status"]["conditions"]] == ["Ready"]

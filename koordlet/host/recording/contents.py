@@ -29,7 +29,7 @@ _MAX_DEPTH = 32
 _MAX_FILE = 4 << 20
 
 _CPU_FILE = re.compile(
-    r"(?:possible|present|online|offline|isolated|nohz_full|kernel_max|smt/\w+"
+    r"(?:possible|present|online|offline|isolated|nohz_full|kernel_max|smt/\w+|cpufreq/boost|intel_pstate/no_turbo"
     r"|cpu\d+/(?:online|cpu_capacity|node\d+|cpufreq"
     r"|topology/(?:\w+_id|\w+_siblings(?:_list)?|\w+_cpus(?:_list)?)"
     r"|cache/index\d+/(?:id|level|size|type|ways_of_associativity|shared_cpu_\w+"

@@ -65,6 +65,7 @@ def discover(host: root.HostRoot) -> topology.Topology:
         devices=devices.scan(reader),
         memory_nodes=memory_nodes,
         smt=_smt(reader),
+        turbo=_turbo(reader),
         vendor=info.vendor,
         model_name=info.model_name,
         arch=info.arch,
@@ -316,3 +317,17 @@ def _smt(reader: sysfs.SysfsReader) -> str | None:
         reader.damage(path, text, "not a state of SMT")
     # ``active`` says 0 both for "off" and for "never had it".
     return "on" if reader.text(at(processor.DIR, "smt", "active")) == "1" else None
+
+
+def _turbo(reader: sysfs.SysfsReader) -> bool | None:
+    """Whether turbo is allowed (Documentation/admin-guide/pm/{cpufreq,intel_pstate}.rst).
+
+    ``boost`` is there with the drivers that have one switch for all CPUs, but not with
+    ``intel_pstate``, whose switch says the opposite.
+    """
+    at = reader.host.sys
+    for place, allowed in ((("cpufreq", "boost"), "1"), (("intel_pstate", "no_turbo"), "0")):
+        text = reader.text(at(processor.DIR, *place))
+        if text in ("0", "1"):
+            return text == allowed
+    return None

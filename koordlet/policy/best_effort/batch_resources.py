@@ -42,6 +42,7 @@ from koordlet.model import (
     cgroup,
     decision,
     meter,
+    node_ratios,
     nodeslo,
     qos,
     resources,
@@ -55,7 +56,6 @@ from koordlet.policy.framework import declaration, saved_state
 
 STEM = "batch_resources"
 
-_RATIO = "node.koordinator.sh/cpu-normalization-ratio"
 #: Means of five minutes of every workload are not computed each second.
 _EVERY = 15.0
 #: Seconds between two offers that are kept for a restart: each one would be a write of each.
@@ -220,7 +220,7 @@ def _held(
 def _ratio(now: snapshot.Snapshot) -> float:
     """Batch CPU is counted in CPUs of the usual speed."""
     try:
-        return max(1.0, float(now.node.annotations.get(_RATIO, "1")))
+        return max(1.0, float(now.node.annotations.get(node_ratios.NORMALIZATION, "1")))
     except ValueError:
         return 1.0
 

@@ -1,15 +1,16 @@
 """cpu_normalization: the CPU limits of shared pods, scaled to how fast this node's CPUs are.
 
 Covers: the ratio of the node, the quota of LS pods and pods without a class.
-Does not cover: computing the ratio (the peer's manager does, from a table of models), the limits of
-best-effort pods (``policy.best_effort.batch_limits`` scales them alike).
+Does not cover: computing the ratio (``model.node_ratios`` or the peer's manager do, from a table of
+models), the limits of best-effort pods (``policy.best_effort.batch_limits`` scales them alike).
 
 A node whose CPUs do 1.2 times the work of the reference offers 1.2 times the CPUs to the scheduler,
 so a pod's limit of one CPU is 1 / 1.2 of a CPU here: quota = limit / ratio, rounded up.
 
 Rules:
-1. The ratio is the annotation ``cpu-normalization-ratio``, from 1 to 5. Anything else is said and
-   changes nothing. Pods that have CPUs of their own are not scaled.
+1. The ratio is the annotation ``cpu-normalization-ratio``, from 1 to 5; on a machine without a Node
+   that of ``node.cpuNormalization``. Anything else is said and changes nothing. Pods that have CPUs
+   of their own are not scaled.
 2. Where ``cpu_burst`` raises the same limit, the smaller of both counts: a burst begins above the
    scaled limit and ends at the node's.
 
@@ -28,6 +29,7 @@ from koordlet.model import (
     adjustment,
     decision,
     limits,
+    node_ratios,
     plan,
     qos,
     resources,
@@ -41,8 +43,7 @@ from koordlet.policy.framework import declaration, proposals
 STEM = "cpu_normalization"
 State = decision.Stateless
 
-ANNOTATION = "node.koordinator.sh/cpu-normalization-ratio"
-_LEAST, _MOST = 1.0, 5.0
+ANNOTATION = node_ratios.NORMALIZATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +59,10 @@ def ratio(now: snapshot.Snapshot, most: float | None = None) -> float:
     text = now.node.annotations.get(ANNOTATION)
     if text is None:
         return 1.0
-    try:
-        speed = float(text)
-    except ValueError:
-        speed = math.nan
-    if not _LEAST <= speed <= _MOST:
-        msg = f"annotation {ANNOTATION}: expected {_LEAST} to {_MOST}, found {text[:40]!r}"
+    speed = node_ratios.parse(text)
+    if speed is None:
+        expected = f"{node_ratios.LEAST} to {node_ratios.MOST}"
+        msg = f"annotation {ANNOTATION}: expected {expected}, found {text[:40]!r}"
         raise ValueError(msg)
     return speed if most is None else min(speed, most)
 
@@ -85,6 +84,8 @@ def decide(
         proposal.say("CPUNormalizationInvalid", str(error), reason="BadRatio")
         return proposal.decided(state)
     proposal.why["ratio"] = f"{by:.2f}"
+    if now.node.ratios is not None:
+        proposal.why["table"] = now.node.ratios.reason
     for pod in now.pods if by > 1.0 else ():
         if not _concerned(now, pod):
             continue

@@ -1,4 +1,4 @@
-"""The Node's status: batch and mid resources, and our conditions. Pure.
+"""The Node's status: batch and mid resources, our conditions, and the ratios of its CPUs. Pure.
 
 Covers: what shall stand there, what of it differs enough to be written.
 Does not cover: when it is written (``report.writing``), computing the offer (``policy``).
@@ -11,15 +11,18 @@ Rules:
 3. A resource is written when it comes, goes, or moves by more than a part of its old value.
 4. While nobody of ours decides about resources (the policy is off, or has seen too little yet),
    those that we have applied stay as they are.
+5. A ratio that somebody else has a right to is theirs, whenever it was written: people annotate a
+   node once. What differs from ours is a condition. Ours go when the table is empty.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from koordlet.model import decision, moment, resources
+from koordlet.model import decision, moment, node_ratios, resources
 from koordlet.model.record import dataclass
 from koordlet.report import documents, view
 from koordlet.report.objects import holders, metric_object
@@ -31,6 +34,8 @@ OFFERED = (
     *(resources.MID_CPU, resources.MID_MEMORY),
 )
 _PLACES = ("capacity", "allocatable")
+#: Present while other programs own ratios that differ from ours.
+_OTHER_RATIOS = "CPURatiosNotReported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,9 @@ class WantedStatus:
     #: ``None``: nobody of ours decides about these resources, and they are left alone.
     offered: resources.Amounts | None = None
     original: resources.Amounts | None = None
+    #: Ratios of the node, if any; ``known`` is false while its labels are not known, which decide.
+    ratios: node_ratios.NodeRatios | None = None
+    known: bool = False
     #: Type without its prefix to the condition.
     conditions: Mapping[str, decision.Condition] | None = None
 
@@ -72,13 +80,15 @@ def wanted(
             message=lacking.value,
         )
     offer = now.plan.offer if offering else None
+    node = now.snapshot.node
+    always = WantedStatus(conditions=conditions, ratios=node.ratios, known=node.known)
     if offer is None:
-        return WantedStatus(conditions=conditions)
+        return always
     third = dict(offer.original) if offer.original and offer.original != offer.amounts else None
-    return WantedStatus(
+    return replace(
+        always,
         offered={name: offer.amounts[name] for name in OFFERED if name in offer.amounts},
         original=third,
-        conditions=conditions,
     )
 
 
@@ -91,18 +101,59 @@ def patch(
     """
     status = documents.part(there, "status")
     amounts, moved = _amounts(there, want, tolerance)
-    conditions, changed = _conditions(status, want, wall)
-    if not moved and not changed:
+    ratios, marked, contested = _ratios(there, want)
+    shown = {**(want.conditions or {}), **contested}
+    conditions, changed = _conditions(status, shown, wall)
+    if not moved and not changed and not marked:
         return None
     if want.offered is None:
-        made = _standing(there, _applied, keep=True)
+        made = _standing(there, _applied, ORIGIN, keep=True)
     else:
         made = {"status": {"capacity": amounts, "allocatable": amounts}} if amounts else {}
     if want.original is not None and want.offered is not None:
         text = json.dumps({"resources": resources.texts(want.original)}, separators=(",", ":"))
         made["metadata"] = {"annotations": {ORIGIN: text}}
+    if ratios:
+        made.setdefault("metadata", {}).setdefault("annotations", {}).update(ratios)
     made.setdefault("status", {})["conditions"] = conditions
     return made
+
+
+def _ratios(
+    there: Mapping[str, Any], want: WantedStatus
+) -> tuple[dict[str, str | None], bool, dict[str, decision.Condition]]:
+    """Annotations of ours, whether one of them changes, and what other programs have (rule 5)."""
+    annotations = documents.part(there, "metadata", "annotations")
+    stands = {key: str(annotations[key]) for key in node_ratios.ANNOTATIONS if key in annotations}
+    mine = {key for key in stands if _alone(there, "metadata", "annotations", key)}
+    if not want.known:
+        return {key: stands[key] for key in mine}, False, {}
+    foreign = {key: text for key, text in stands.items() if key not in mine}
+    computed = {} if want.ratios is None else want.ratios.annotations(foreign)
+    made = {
+        **dict.fromkeys(mine),
+        **{key: text for key, text in computed.items() if key not in foreign},
+    }
+    marked = any(stands.get(key) != text for key, text in made.items())
+    return made, marked, _other_ratios(foreign, computed)
+
+
+def _other_ratios(
+    foreign: Mapping[str, str], computed: Mapping[str, str]
+) -> dict[str, decision.Condition]:
+    """The condition about ratios of other programs that differ from ours, by its type."""
+    differ = [
+        f"{key} is {text[:40]}, koordlet computes {computed[key]}"
+        for key, text in foreign.items()
+        if text != computed.get(key, text)
+    ]
+    if not differ:
+        return {}
+    message = f"another program wrote {'; '.join(differ)}: remove the annotation, or the table"
+    condition = decision.Condition(
+        type=_OTHER_RATIOS, status=True, reason="OtherWriter", message=message
+    )
+    return {_OTHER_RATIOS: condition}
 
 
 def rivals(there: Mapping[str, Any]) -> tuple[str, ...]:
@@ -122,7 +173,7 @@ def _others(there: Mapping[str, Any], name: str) -> set[str]:
 
 def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
     """Strategic patch that removes what only koordlet owns; empty if there is nothing."""
-    made = _standing(there, _alone, keep=False)
+    made = _standing(there, _alone, ORIGIN, *node_ratios.ANNOTATIONS, keep=False)
     kinds = [
         str(condition.get("type"))
         for condition in documents.rows(documents.part(there, "status"), "conditions")
@@ -135,9 +186,9 @@ def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _standing(
-    there: Mapping[str, Any], chosen: Callable[..., bool], *, keep: bool
+    there: Mapping[str, Any], chosen: Callable[..., bool], *marks: str, keep: bool
 ) -> dict[str, Any]:
-    """The resources of ours and their original that are chosen by their owners: as is, or gone."""
+    """The resources and annotations of ours that are chosen by their owners: as is, or gone."""
     made: dict[str, Any] = {}
     for place in _PLACES:
         amounts = documents.part(there, "status", place)
@@ -146,8 +197,13 @@ def _standing(
         if mine:
             made.setdefault("status", {})[place] = mine
     annotations = documents.part(there, "metadata", "annotations")
-    if ORIGIN in annotations and chosen(there, "metadata", "annotations", ORIGIN):
-        made["metadata"] = {"annotations": {ORIGIN: annotations[ORIGIN] if keep else None}}
+    own = {
+        key: annotations[key] if keep else None
+        for key in marks
+        if key in annotations and chosen(there, "metadata", "annotations", key)
+    }
+    if own:
+        made["metadata"] = {"annotations": own}
     return made
 
 
@@ -188,11 +244,11 @@ def _amounts(
 
 
 def _conditions(
-    status: Mapping[str, Any], want: WantedStatus, wall: float
+    status: Mapping[str, Any], shown: Mapping[str, decision.Condition], wall: float
 ) -> tuple[list[Mapping[str, Any]], bool]:
     """All conditions of ours, and whether one of them is another one than stands there."""
     there = {str(row.get("type")): row for row in documents.rows(status, "conditions")}
-    shall = {f"{PREFIX}{name}": condition for name, condition in (want.conditions or {}).items()}
+    shall = {f"{PREFIX}{name}": condition for name, condition in shown.items()}
     past = decision.Condition(type="", status=False, reason="NotSeen", message="")
     for kind in there:
         if kind.startswith(PREFIX) and kind not in shall:

@@ -248,7 +248,7 @@ def _basic(seen: snapshot.Snapshot) -> dict[str, Any]:
     return {
         "cpuModel": machine.model_name or "",
         "hyperThreadEnabled": machine.smt == "on",
-        "turboEnabled": False,
+        "turboEnabled": machine.turbo is True,
         "catL3CbmMask": next((f"{cache.mask:x}" for cache in caches if cache.level == _L3), ""),
         "vendorID": machine.vendor or "",
     }

@@ -40,6 +40,9 @@ def tree() -> machines.Tree:
         f"{group}/pod.slice/box.scope/notes.txt": "hunter2\n",
         "sys/fs/cgroup/cpu": "->cpu,cpuacct",
         "sys/fs/resctrl/schemata": "L3:0=fff\n",
+        "sys/devices/system/cpu/cpufreq/boost": "1\n",
+        "sys/devices/system/cpu/intel_pstate/no_turbo": "0\n",
+        "sys/devices/system/cpu/intel_pstate/turbo_pct": "hunter2\n",
         "sys/devices/system/cpu/cpu0/topology/ppin": "hunter2\n",
         "sys/devices/system/cpu/cpu0/crash_notes": "hunter2\n",
         "sys/devices/system/cpu/cpu0/node0": "->../../node/node0",
@@ -73,6 +76,8 @@ def test_what_the_agent_reads_is_there(host: root.HostRoot) -> None:
 
     for path in (
         "/sys/devices/system/cpu/online",
+        "/sys/devices/system/cpu/cpufreq/boost",
+        "/sys/devices/system/cpu/intel_pstate/no_turbo",
         "/sys/devices/system/cpu/cpu3/topology/core_cpus_list",
         "/sys/devices/system/node/node1/distance",
         "/sys/fs/cgroup/cpu,cpuacct/pod.slice/box.scope/cpu.shares",

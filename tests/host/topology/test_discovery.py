@@ -203,6 +203,22 @@ def test_smt(control: str | None, active: str, expected: str | None) -> None:
     assert discover(tree).smt == expected
 
 
+@pytest.mark.parametrize(
+    ("place", "text", "expected"),
+    [
+        ("cpufreq/boost", "1", True),
+        ("cpufreq/boost", "0", False),
+        ("intel_pstate/no_turbo", "0", True),
+        ("intel_pstate/no_turbo", "1", False),
+        ("intel_pstate/no_turbo", "2", None),
+        ("cpufreq/other", "1", None),
+    ],
+)
+def test_turbo(place: str, text: str, *, expected: bool | None) -> None:
+    """One switch says that it is allowed, the other that it is not; neither: unknown."""
+    assert discover({f"{CPU}/present": "0", f"{CPU}/{place}": text}).turbo is expected
+
+
 # Rescan -----------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import action, decision, ledger, pod, qos, snapshot
+from koordlet.model import action, decision, ledger, node_ratios, pod, qos, snapshot
 from koordlet.policy.cpu import cpu_normalization
 from koordlet.policy.cpu.cpu_normalization import ANNOTATION, Settings, State
 from tests.kit import moments
@@ -139,3 +140,12 @@ def test_nobody_gets_less_than_the_ratio_says(milli: int, by: int) -> None:
     scaled = cpu_normalization.scaled(milli, by / 100)
 
     assert 0 <= scaled * by - milli * 100 < by
+
+
+def test_the_row_of_the_table_is_explained() -> None:
+    """Beside the ratio in force, which may be that of an annotation."""
+    now = moment(limited(), "1.30")
+    ratios = node_ratios.NodeRatios(normalization=1.2, reason="EPYC: base, 1.2")
+    now = replace(now, node=replace(now.node, ratios=ratios))
+
+    assert decided(now).explanation == {"ratio": "1.30", "table": "EPYC: base, 1.2"}

@@ -220,3 +220,15 @@ def test_foreign_content_stays() -> None:
     assert {"name": "vendor", "value": "1"} in body["attributes"]
     assert body["metadata"]["annotations"][topology_object.SYSTEM_QOS] is None
     assert "foreign" not in body["metadata"]["annotations"], "a merge patch leaves it alone"
+
+
+@pytest.mark.parametrize(("turbo", "expected"), [(True, True), (False, False), (None, False)])
+def test_turbo_is_told_to_the_peers_manager(*, turbo: bool | None, expected: bool) -> None:
+    """It chooses its ratio by it; unknown is off."""
+    base = node_view()
+    shape = dataclasses.replace(base.snapshot.topology, turbo=turbo)
+    now = dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, topology=shape))
+
+    annotations = topology_object.render(now)["metadata"]["annotations"]
+
+    assert json.loads(annotations[topology_object.BASIC_INFO])["turboEnabled"] is expected
