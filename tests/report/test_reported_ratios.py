@@ -19,7 +19,7 @@ from koordlet.report import rows, tainting, view
 from koordlet.report.objects import holders
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks
-from tests.report.test_writing import (
+from tests.kit.node_reports import (
     CUSTOM,
     MANNERS,
     NODE,
