@@ -71,6 +71,9 @@ TOKEN_REVIEWS = Kind(
     *("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"), namespaced=False
 )
 STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+VOLUME_ATTACHMENTS = Kind(
+    "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", namespaced=False
+)
 
 STORAGE_CAPACITIES = Kind("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity")
 

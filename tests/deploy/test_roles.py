@@ -45,7 +45,7 @@ def test_the_schedulers_role() -> None:
     granted = allowed("scheduler.yaml")
     watched = (
         *(kinds.NAMESPACES, kinds.NODES, kinds.PODS, kinds.SERVICES, kinds.CSI_NODES),
-        *(kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
+        *(kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES, kinds.VOLUME_ATTACHMENTS),
         *(kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.PRIORITY_CLASSES),
         *(kinds.REPLICATION_CONTROLLERS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS),
         *(kinds.STORAGE_CLASSES, kinds.POD_DISRUPTION_BUDGETS),

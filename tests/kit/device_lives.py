@@ -1,4 +1,4 @@
-"""What pods ask for, and what becomes of a node's devices, in the lives of devices."""
+"""Pods, states of devices, objects and their scheduler, for the lives of devices."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.plugins import conversion
+from koordlet.scheduler.plugins.reservation import Reservation
+from koordlet.scheduler.reservation.cache import ReservationCache
+from tests.kit import clusters, reservations
 from tests.kit.clusters import Body
 from tests.kit.devices import (
     CORE,
@@ -19,8 +30,11 @@ from tests.kit.devices import (
     functions,
     gpu,
     rdma,
+    report,
     switched,
 )
+
+NODES = ("n1", "n2")
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,7 @@ def wish(requests: Body, **wishes: Any) -> Wish:
 
 
 _PAIR = {"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"}
+FUNCTION = wish({RDMA: "1"}, hint={"rdma": {"vfSelector": {}}})
 WISHES = (
     wish({PERCENT: "30"}),
     wish({PERCENT: "50"}),
@@ -50,7 +65,7 @@ WISHES = (
     wish({RDMA: "40"}),
     wish({PERCENT: "50", RDMA: "100"}),
     wish({}),
-    wish({RDMA: "1"}, hint={"rdma": {"vfSelector": {}}}),
+    FUNCTION,
     wish({RDMA: "1"}, hint={"rdma": {"allocateStrategy": "ApplyForAll"}}),
     wish({PERCENT: "100", RDMA: "1"}, joint=_PAIR, hint={"rdma": {"vfSelector": {}}}),
     wish({PERCENT: "200", RDMA: "30"}, joint=_PAIR),
@@ -74,3 +89,45 @@ STATES: tuple[tuple[Body, ...], ...] = (
     (gpu(0, memory="32Gi"), gpu(1, memory="8Gi"), gpu(2), rdma(0)),
     (*_PLACED[1:4], rdma(0, vfGroups=functions(0, 1)), rdma(1, health=False)),
 )
+
+
+class Truth:
+    """The objects as a store has them."""
+
+    def __init__(self) -> None:
+        self.devices: dict[str, Body] = {name: report(name, *STATES[0]) for name in NODES}
+        self.pods: dict[str, Body] = {}
+        self.reservations: dict[str, Body] = {}
+        self.now = reservations.NOW
+
+
+class Scheduler:
+    """What a scheduler knows: derived from objects, nothing else."""
+
+    def __init__(self, truth: Truth) -> None:
+        self.columns, self.decoder = Columns(), Decoder({})
+        self.profile = profile.default()
+        ready = conversion.Chooser({self.profile.name: self.profile}).ready
+        self.reservations = ReservationCache(self.columns, self.decoder, ready)
+        plugin = self.profile.find(Reservation)
+        assert plugin is not None
+        self.plugin: Reservation = plugin
+        self.plugin.attach(self.reservations)
+        self.cycle = Cycle(self.columns, self.profile)
+        self.pods: dict[str, Pod] = {}
+        for name in NODES:
+            room = {"nvidia.com/gpu": "3"}
+            self.columns.put(nodes.decode(clusters.node(name, cpu="64", allocatable=room)))
+        for body in truth.devices.values():
+            self.columns.furnish(*devices.decode(body))
+        for body in truth.pods.values():
+            self.seen(body)
+        for body in truth.reservations.values():
+            self.reservations.put(body)
+        self.reservations.advance(truth.now)
+
+    def seen(self, body: Body) -> None:
+        """A pod is on a node."""
+        pod = self.decoder.decode(body, 0)
+        self.columns.place(pod, self.columns.rows[pod.node])
+        self.pods[pod.key] = pod

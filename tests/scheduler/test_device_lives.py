@@ -31,67 +31,19 @@ from hypothesis.stateful import (
 from koordlet.model import moment
 from koordlet.scheduler.allocation import device_room, devices
 from koordlet.scheduler.allocation.devices import Slice
-from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.framework import RefusedError, profile
-from koordlet.scheduler.framework.cycle import Cycle
-from koordlet.scheduler.objects import nodes
-from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import conversion
-from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.reservation import keys, preallocation
-from koordlet.scheduler.reservation.cache import ReservationCache
 from koordlet.scheduler.reservation.spec import AllocatePolicy, Phase
 from tests.kit import clusters, reservations
-from tests.kit.device_lives import STATES, WISHES, Wish
+from tests.kit.device_lives import FUNCTION, NODES, STATES, WISHES, Scheduler, Truth, Wish
 from tests.kit.devices import ALLOCATED, RDMA, report
 
 STEPS, ORDINARY, SOAK = 40, 40, 2000
-_NODES, _APPS = ("n1", "n2"), ("web", "job")
+_APPS = ("web", "job")
 Body = dict[str, Any]
 Used = Counter[tuple[str, int, str]]
-
-
-class Truth:
-    """The objects as a store has them."""
-
-    def __init__(self) -> None:
-        self.devices: dict[str, Body] = {name: report(name, *STATES[0]) for name in _NODES}
-        self.pods: dict[str, Body] = {}
-        self.reservations: dict[str, Body] = {}
-        self.now = reservations.NOW
-
-
-class Scheduler:
-    """What a scheduler knows: derived from objects, nothing else."""
-
-    def __init__(self, truth: Truth) -> None:
-        self.columns, self.decoder = Columns(), Decoder({})
-        self.profile = profile.default()
-        ready = conversion.Chooser({self.profile.name: self.profile}).ready
-        self.reservations = ReservationCache(self.columns, self.decoder, ready)
-        plugin = self.profile.find(Reservation)
-        assert plugin is not None
-        self.plugin: Reservation = plugin
-        self.plugin.attach(self.reservations)
-        self.cycle = Cycle(self.columns, self.profile)
-        self.pods: dict[str, Pod] = {}
-        for name in _NODES:
-            room = {"nvidia.com/gpu": "3"}
-            self.columns.put(nodes.decode(clusters.node(name, cpu="64", allocatable=room)))
-        for body in truth.devices.values():
-            self.columns.furnish(*devices.decode(body))
-        for body in truth.pods.values():
-            self.seen(body)
-        for body in truth.reservations.values():
-            self.reservations.put(body)
-        self.reservations.advance(truth.now)
-
-    def seen(self, body: Body) -> None:
-        """A pod is on a node."""
-        pod = self.decoder.decode(body, 0)
-        self.columns.place(pod, self.columns.rows[pod.node])
-        self.pods[pod.key] = pod
 
 
 class Machine(RuleBasedStateMachine):
@@ -124,9 +76,10 @@ class Machine(RuleBasedStateMachine):
         before = self.used(row, holdings=True)
         node = self.taken(pod, row)
         self.me.columns.place(pod, row)
+        self.me.pods[pod.key] = pod
         self.holds(pod, row, before)
         if not ok:
-            self.me.columns.remove(pod)
+            self.me.columns.remove(self.me.pods.pop(pod.key))
             for plugin in self.me.profile.plugins:
                 plugin.unreserve(pod, node)
             assert pod.devices == ()
@@ -135,7 +88,6 @@ class Machine(RuleBasedStateMachine):
         for plugin in self.me.profile.plugins:
             body["metadata"]["annotations"] |= plugin.marks(pod, node)
         self.truth.pods[pod.key] = body
-        self.me.pods[pod.key] = pod
         self.beat()
 
     def taken(self, pod: Pod, row: int) -> str:
@@ -220,7 +172,7 @@ class Machine(RuleBasedStateMachine):
         self.me.reservations.drop(name)
         self.beat()
 
-    @rule(name=st.sampled_from(_NODES), state=st.sampled_from([None, *STATES]))
+    @rule(name=st.sampled_from(NODES), state=st.sampled_from([None, *STATES]))
     def devices_change(self, name: str, state: tuple[Body, ...] | None) -> None:
         """They fall ill, shrink, vanish, come back; or nobody tells of them any more."""
         if state is None:
@@ -271,11 +223,16 @@ class Machine(RuleBasedStateMachine):
         """Nobody else has a virtual function that a pod was given now (1)."""
         mine = {(part.minor, each.bus) for part in pod.devices for each in part.functions}
         for other in self.me.columns.pods[row].values():
-            info = self.me.columns.kept_reservation(other)
-            hands_over = info is not None and (info.reserve_pod is pod or pod.draws_on)
-            if other is not pod and not hands_over and not pod.reserve_pod_of:
+            if other is not pod and not self.yields(other, pod):
                 parts = other.devices
                 assert mine.isdisjoint((p.minor, each.bus) for p in parts for each in p.functions)
+
+    def yields(self, other: Pod, pod: Pod) -> bool:
+        """Whether a pod may have what another one has: kept for it, or for anybody; or adopted."""
+        info = self.me.columns.kept_reservation(other)
+        if info is None:
+            return bool(pod.reserve_pod_of) and other.draws_on == pod.reserve_pod_of
+        return pod.draws_on == info.spec.uid or keys.IGNORED in pod.pod_class.labels
 
     def reported(self, row: int) -> devices.Devices | None:
         """The devices of a node."""
@@ -380,6 +337,16 @@ class Machine(RuleBasedStateMachine):
             room = device_room.DeviceRoom.of(told, columns, columns.rows[name])
             whole = {(d.kind, d.minor): dict(d.room) for d in told.several if d.healthy}
             assert room.left == whole
+
+
+def test_a_pod_that_ignores_reservations_may_have_a_function_of_one() -> None:
+    """It is not its second owner."""
+    machine = Machine()
+    how = {"once": False, "policy": "", "early": False, "taken": True}
+    machine.devices_change("n1", None)
+    machine.reservation_comes(FUNCTION, "web", **how)
+    machine.pod_comes(FUNCTION, "web", "ignores", ok=True)
+    machine.teardown()
 
 
 TestDeviceLives = Machine.TestCase

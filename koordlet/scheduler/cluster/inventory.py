@@ -62,7 +62,7 @@ _T = TypeVar("_T")
 _OWNERS = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
 _STORAGE = (
     "CSIDriver", "CSINode", "CSIStorageCapacity", "PersistentVolume", "PersistentVolumeClaim",
-    "StorageClass",
+    "StorageClass", "VolumeAttachment",
 )  # fmt: skip
 _ENDED = ("Succeeded", "Failed")
 #: What kinds that are not read do to pods, for whoever misses it.

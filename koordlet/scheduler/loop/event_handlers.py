@@ -56,12 +56,8 @@ _OWNERS = (
     kinds.STATEFUL_SETS,
 )
 _STORAGE = (
-    kinds.PERSISTENT_VOLUMES,
-    kinds.PERSISTENT_VOLUME_CLAIMS,
-    kinds.STORAGE_CLASSES,
-    kinds.CSI_NODES,
-    kinds.CSI_DRIVERS,
-    kinds.STORAGE_CAPACITIES,
+    *(kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.STORAGE_CLASSES),
+    *(kinds.CSI_NODES, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES, kinds.VOLUME_ATTACHMENTS),
 )
 #: Pods that have ended hold nothing.
 _LIVING = selectors.Selector(fields="status.phase!=Succeeded,status.phase!=Failed")
@@ -352,6 +348,8 @@ class EventHandlers:
             self._storage.drop(old)
         if new is not None:
             self._storage.add(new)
+            if new.get("kind") == kinds.VOLUME_ATTACHMENTS.name:
+                return  # it helps nobody, and is counted when somebody asks
         self._core.forget_views(lambda pod_class: bool(pod_class.volumes))
         self._core.wake(ClusterEvent(ActionType.STORAGE), self._clock())
 

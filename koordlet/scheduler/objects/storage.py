@@ -6,7 +6,7 @@ Covers: the objects by name, what a class of pods mounts. Does not cover: opinio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from koordlet.scheduler.objects import terms, wire
@@ -37,6 +37,10 @@ class Storage:
         self.classes: dict[str, Body] = {}
         #: Node to driver to the most volumes that it attaches there.
         self.limits: dict[str, dict[str, int]] = {}
+        #: What was attached where, by VolumeAttachment: node and volume.
+        self._attachments: dict[str, tuple[str, str]] = {}
+        #: The same as it is asked for, until something changes.
+        self._by_node: dict[str, set[tuple[str, str]]] | None = None
         #: Drivers that report how much room they have where, and what they report.
         self.reporting: set[str] = set()
         self.capacities: dict[tuple[str, str], Body] = {}
@@ -46,14 +50,16 @@ class Storage:
             "PersistentVolume": self.volumes,
             "CSINode": self.limits,
             "CSIStorageCapacity": self.capacities,
+            "VolumeAttachment": self._attachments,
         }
 
     def add(self, body: Body) -> None:
         """One object; ``BadObjectError`` where a field has another shape than it must have."""
         check(body)
+        self._by_node = None
         table, key = self._place(body)
         if wire.text(body, "kind") != "CSIDriver":
-            table[key] = _limits(body) if table is self.limits else body
+            table[key] = _read(body)
             return
         self.reporting.discard(key)
         if wire.flag(wire.mapping(body, "spec"), "storageCapacity"):
@@ -61,6 +67,7 @@ class Storage:
 
     def drop(self, body: Body) -> None:
         """It goes."""
+        self._by_node = None
         table, key = self._place(body)
         if wire.text(body, "kind") == "CSIDriver":
             self.reporting.discard(key)
@@ -84,27 +91,33 @@ class Storage:
         spec = wire.mapping(self.claims.get((namespace, claim), {}), "spec")
         return wire.text(spec, "volumeName")
 
+    def attachments(self) -> Mapping[str, Collection[tuple[str, str]]]:
+        """What CSI drivers have attached and not yet detached, by node: (driver, volume)."""
+        if self._by_node is None:
+            self._by_node = {}
+            for node, volume in self._attachments.values():
+                source = _source(wire.mapping(self.volumes.get(volume, {}), "spec"))
+                if source is not None:
+                    self._by_node.setdefault(node, set()).add(source)
+        return self._by_node
+
     def attached(self, pod_class: PodClass) -> frozenset[tuple[str, str]]:
         """What CSI drivers attach for a class: (driver, volume); what is not known is not there."""
-        volumes: set[tuple[str, ...] | None] = set()
+        volumes: set[tuple[str, str] | None] = set()
         for name in claim_names(pod_class):
             claim = self.claims.get((pod_class.namespace, name))
             if claim is None:
                 continue
             volume = self.volume_of(pod_class.namespace, name)
             spec = wire.mapping(self.volumes.get(volume, {}), "spec")
-            known: tuple[str, ...] | None = _migrated(spec)
-            if not volume:
+            if volume:
+                volumes.add(_source(spec))
+            else:
                 # It will be made by the driver of its class.
                 made = wire.text(self.class_of(claim), "provisioner")
-                known = _PROVISIONERS.get(made, made), f"{pod_class.namespace}/{name}"
-            elif spec.get("csi") is not None:
-                known = wire.texts(wire.mapping(spec, "csi"), "driver", "volumeHandle")
-            volumes.add(known)
+                volumes.add((_PROVISIONERS.get(made, made), f"{pod_class.namespace}/{name}"))
         volumes |= {_migrated(volume) for volume in pod_class.volumes}
-        return frozenset(
-            (known[0], known[1]) for known in volumes if known is not None and known[0]
-        )
+        return frozenset(known for known in volumes if known is not None and known[0])
 
     def class_of(self, claim: Body) -> Body:
         """The storage class of a claim; empty where there is none."""
@@ -118,12 +131,13 @@ def check(body: Body) -> None:
     wire.texts(meta, "name", "namespace", "uid")
     wire.text(wire.mapping(meta, "annotations"), SELECTED)
     wire.text(wire.mapping(body, "status"), "phase")
-    wire.texts(spec, "volumeName", "storageClassName", "volumeMode")
+    wire.texts(spec, "volumeName", "storageClassName", "volumeMode", "nodeName")
     wire.strings(spec, "accessModes")
     wire.mapping(wire.mapping(spec, "resources"), "requests")
     wire.mapping(spec, "capacity")
     _named(spec, {"claimRef": ("namespace", "name", "uid"), "csi": ("driver", "volumeHandle")})
     _named(spec, {kind: (key,) for kind, (_, key) in _MIGRATED.items()})
+    _named(spec, {"source": ("persistentVolumeName",)})
     if spec.get("selector") is not None:
         terms.selector(spec, "selector")
     required = wire.mapping(wire.mapping(spec, "nodeAffinity"), "required")
@@ -162,11 +176,28 @@ def claim_names(pod_class: PodClass) -> dict[str, Body | None]:
     }
 
 
+def _source(spec: Body) -> tuple[str, str] | None:
+    """The CSI driver of a PersistentVolume, and what it calls it."""
+    if spec.get("csi") is None:
+        return _migrated(spec)
+    csi = wire.mapping(spec, "csi")
+    return wire.text(csi, "driver"), wire.text(csi, "volumeHandle")
+
+
 def _migrated(spec: Body) -> tuple[str, str] | None:
     for kind, (driver, key) in _MIGRATED.items():
         if spec.get(kind) is not None:
             return driver, wire.text(wire.mapping(spec, kind), key)
     return None
+
+
+def _read(body: Body) -> object:
+    """What is kept of an object: nearly always itself."""
+    kind, spec = wire.text(body, "kind"), wire.mapping(body, "spec")
+    if kind == "VolumeAttachment":
+        volume = wire.text(wire.mapping(spec, "source"), "persistentVolumeName")
+        return wire.text(spec, "nodeName"), volume
+    return _limits(body) if kind == "CSINode" else body
 
 
 def _limits(body: Body) -> dict[str, int]:

@@ -154,7 +154,10 @@ class VolumeZone(WithStorage):
 
 
 class NodeVolumeLimits(WithStorage):
-    """So many volumes of a driver on a node, as its CSINode says; each volume once."""
+    """So many volumes of a driver on a node, as its CSINode says; each volume once.
+
+    Those of its pods count, and those that are still attached to it.
+    """
 
     name = "NodeVolumeLimits"
     listens = ActionType.NODE_NEW | ActionType.POD_GONE | ActionType.STORAGE
@@ -185,16 +188,19 @@ class _Attached(framework.Filter):
         self._limits, self._columns = limits, columns
 
     def codes(self, rows: Rows) -> Ints:
-        there: dict[int, set[tuple[str, str]]] = {}
+        places, attachments = self._columns.rows, self._storage.attachments()
+        there = {
+            places[name]: set(attachments.get(name, ())) for name in self._limits if name in places
+        }
         for other, by_row in self._columns.classes().items():
             theirs = self._storage.attached(other) if other.volumes and by_row else ()
             if theirs:
-                for row in by_row:
-                    there.setdefault(row, set()).update(theirs)
+                for row in there.keys() & by_row:
+                    there[row].update(theirs)
         full = np.zeros(self._columns.size, np.int64)
         for name, limits in self._limits.items():
-            place = self._columns.rows.get(name)
-            if place is not None and self._over(limits, there.get(place, set())):
+            place = places.get(name)
+            if place is not None and self._over(limits, there[place]):
                 full[place] = 1
         return full[rows]
 

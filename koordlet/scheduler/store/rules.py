@@ -108,6 +108,7 @@ _BUILT_IN: Mapping[str, KindRule] = {
             *(kinds.STORAGE_CLASSES, kinds.DEVICE_CLASSES, kinds.RESOURCE_CLAIM_TEMPLATES),
         )
     },
+    str(kinds.VOLUME_ATTACHMENTS): KindRule(generation=False, list_keys=LIST_KEYS),
 }
 
 #: Groups without custom resources: their kinds that nobody here speaks of are kept like others.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit import clusters
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.framework.queue import QueuePlace
+from tests.kit import clusters, deadline, schedulers
 from tests.kit.clusters import node, pod
 
 Body = dict[str, Any]
@@ -47,6 +50,13 @@ def limit(name: str, most: int) -> Body:
     return {"kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": drivers}}
 
 
+def attachment(volume: str, node: str) -> Body:
+    """A volume is attached to a node, whoever uses it."""
+    source = {"persistentVolumeName": volume}
+    spec = {"attacher": "csi.example", "nodeName": node, "source": source}
+    return {"kind": "VolumeAttachment", "metadata": {"name": f"{volume}-{node}"}, "spec": spec}
+
+
 FULL = "0/1 nodes are available: 1 node(s) exceed max volume count."
 
 
@@ -62,6 +72,60 @@ def test_so_many_volumes_and_no_more() -> None:
     assert clusters.places(*world, pod("p")) == {"p": "n"}
     fewer = [limit("n", 1) if body["kind"] == "CSINode" else body for body in world]
     assert clusters.places(*fewer, pod("p", **mounts("c1"))) == {"p": "n"}
+
+
+def test_a_volume_that_is_still_attached_counts() -> None:
+    """Once: whether a pod that is there has it as well, or the one that comes."""
+    several = [volume(f"v{n}", **driver(f"h{n}")) for n in range(3)]
+    claims = [claim(f"c{n}", volume=f"v{n}") for n in range(3)]
+    there = pod("old", on="n", **mounts("c0"))
+    world = [node("n"), limit("n", 2), *several, *claims, there, attachment("v0", "n")]
+
+    assert clusters.places(*world, pod("p", **mounts("c1"))) == {"p": "n"}
+    leaving = [*world, attachment("v1", "n")]
+    assert clusters.message("p", *leaving, pod("p", **mounts("c2"))) == FULL
+    assert clusters.places(*leaving, pod("p", **mounts("c1"))) == {"p": "n"}
+
+
+def test_what_is_attached_elsewhere_or_by_no_driver_takes_no_place() -> None:
+    """Neither does what nobody knows any more."""
+    world = [
+        *(node("n"), limit("n", 1), claim("c", volume="v"), volume("v", **driver("h"))),
+        *(volume("far", **driver("f")), attachment("far", "elsewhere")),
+        *(volume("nfs", nfs={"server": "s", "path": "/"}), attachment("nfs", "n")),
+        attachment("gone", "n"),
+    ]
+
+    assert clusters.places(*world, pod("p", **mounts("c"))) == {"p": "n"}
+
+
+def test_who_waits_for_a_place_is_tried_when_a_volume_is_detached(ram: Path) -> None:
+    """And not when one is attached: that makes room for nobody."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=True) as world:
+            await world.node("n")
+            for of, made in (
+                (kinds.CSI_NODES, limit("n", 1)),
+                (kinds.PERSISTENT_VOLUMES, volume("old", **driver("old"))),
+                (kinds.VOLUME_ATTACHMENTS, attachment("old", "n")),
+                (kinds.PERSISTENT_VOLUMES, volume("v", **driver("h"))),
+                (kinds.PERSISTENT_VOLUME_CLAIMS, claim("c", volume="v")),
+            ):
+                await world.store.create(of, {"apiVersion": of.api_version, **made})
+            await world.pod("p", **mounts("c"))
+            async with schedulers.scheduler(world.client) as loop:
+                assert await world.until_told("p", "exceed max volume count")
+                await world.store.create(kinds.VOLUME_ATTACHMENTS, attachment("v", "far"))
+                attachments = loop.sources.informers[kinds.VOLUME_ATTACHMENTS]
+                await deadline.comes(lambda: len(attachments) == 2)
+                waiting = loop.core.queue.get("d/p")
+                assert waiting is not None
+                assert (waiting.place, waiting.attempts) == (QueuePlace.UNSCHEDULABLE, 1)
+                await world.store.delete(objects.Ref(kinds.VOLUME_ATTACHMENTS, "old-n"))
+                await world.until_placed("p")
+
+    schedulers.run(body())
 
 
 def test_a_volume_that_is_yet_to_be_made_counts() -> None:
