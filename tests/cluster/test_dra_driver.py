@@ -2,7 +2,7 @@
 
 Covers: containerd and CRI-O with NRI; slices as the server takes them; health of devices; extended
 resources; kills of agent, kubelet and runtime between the steps, and of the agent before each of
-its changes as it unprepares; the static CPU policy.
+its changes; the static CPU policy.
 Does not cover: cache ways and several NUMA nodes (``tests.vm.test_claims``).
 """
 
@@ -234,36 +234,49 @@ def test_claims_outlive_kills_of_agent_kubelet_and_runtime(
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("verb", ["prepare", "unprepare"])
 @pytest.mark.parametrize("node", [CONTAINERD], indirect=True)
-def test_killed_before_any_change_of_an_unprepare_the_next_agent_ends_it(
-    node: kubelet_node.Node, place: Path
+def test_killed_before_any_change_of_a_claim_the_next_agent_ends_it(
+    node: kubelet_node.Node, place: Path, verb: str
 ) -> None:
-    """Of files, groups and checkpoint: the CPU is everybody's again, whatever was done already."""
+    """Before each change of files, groups and checkpoint that preparing or unpreparing makes.
+
+    The next agent gives the claim its CPU, or takes it back, whatever was done already.
+    """
     node.start("ls", "LS", requests={"memory": "8Mi"})
     change = 1
-    while dies_before(node, place, change):
+    while dies_before(node, place, verb, change):
         change += 1
     ended(node, "ls")
     assert change > 3
 
 
-def dies_before(node: kubelet_node.Node, place: Path, change: int) -> bool:
-    """Whether an unprepare has so many changes that it kills its agent; the next one ends it."""
+def dies_before(node: kubelet_node.Node, place: Path, verb: str, change: int) -> bool:
+    """Whether a claim takes so many changes that an agent is killed; the next one ends its work."""
     site, words = agent_of(node, place)
-    order, name, free = place / "order", f"unprepare-{change}", {"ls": "0-1"}
+    order, name = place / "order", f"{verb}-{change}"
+    free, held = {"ls": "0-1"}, {name: "0", "ls": "1"}
+    end = held if verb == "prepare" else free
     claim(node, name, 1)
     with killed_agent.running(site, order, *words) as agent:
         agent.until("READY=1")
         settled(node, free)
-        start(node, name, name)
-        settled(node, {name: "0", "ls": "1"})
-        killed_agent.kill_before(order, change)
-        node.delete(name)
-        deadline.until(lambda: agent.dead or node.cpus() == free, f"{free} or its death")
+        if verb == "prepare":
+            killed_agent.kill_before(order, change)
+            start(node, name, name)
+        else:
+            start(node, name, name)
+            settled(node, held)
+            killed_agent.kill_before(order, change)
+            node.delete(name)
+        deadline.until(lambda: agent.dead or node.cpus() == end, f"{end} or its death")
         order.unlink()
         died = agent.dead
     with site.running(*words) as agent:
         agent.until("READY=1")
+        if verb == "prepare":
+            settled(node, held)
+            node.delete(name)
         deadline.until(lambda: not node.pod(name), f"{name} is gone")
         settled(node, free)
         assert agent.ends(signal.SIGTERM) == 0
