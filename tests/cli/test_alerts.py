@@ -1,8 +1,10 @@
-"""``koordlet alerts`` against a server that answers as Prometheus does."""
+"""``koordlet alerts``: what no Prometheus answers, and what follows of time.
+
+What a real one answers is in ``test_alerts_of_prometheus``.
+"""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import http.server
 import json
@@ -82,24 +84,6 @@ def alert(name: str, state: str, **labels: str) -> dict[str, object]:
         "annotations": {"summary": "gone"},
         "state": state,
     }
-
-
-def test_only_grave_alerts_of_koordlet_that_fire_count(
-    address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Others' alerts, pending ones and mere information stop no rollout."""
-    quiet = [
-        alert("NodeDown", "firing", severity="critical"),
-        alert("KoordletDown", "pending", severity="critical"),
-        alert("KoordletSeriesDropped", "firing", severity="info"),
-    ]
-    Prometheus.listed = quiet
-    assert cli.main(["alerts", "--prometheus", address]) == 0
-    assert capsys.readouterr().out == "no alert of koordlet fires\n"
-
-    Prometheus.listed = [*quiet, alert("KoordletDown", "firing", severity="critical")]
-    assert cli.main(["alerts", "--prometheus", address, "-o", "json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {"version": "v1", "alerts": [ALERT]}
 
 
 def test_every_rule_has_the_prefix() -> None:
@@ -273,27 +257,3 @@ def test_a_pool_is_a_name_and_a_hash(pool: str, capsys: pytest.CaptureFixture[st
 
     assert ended.value.code == 2
     assert "argument --pool: a pool and a SHA-256" in capsys.readouterr().err
-
-
-def test_agents_run_what_prometheus_scrapes(address: str) -> None:
-    """Each pool has an agent with its configuration, and none has another."""
-    rest, canary = "0" * 64, "1" * 64
-    args = argparse.Namespace(prometheus=address, ca=None, token_file=None)
-    args.pool = [("", rest), ("canary", canary)]
-    seen = {}
-    for running in ({}, {rest: 2}, {canary: 1}, {rest: 2, canary: 1, "f" * 64: 3}):
-        Prometheus.running = running
-        seen[tuple(running.values())] = alerts.absent(args)
-
-    assert seen == {
-        (): "no agent runs the configuration of pool canary",
-        (2,): "no agent runs the configuration of pool canary",
-        (1,): "",
-        (2, 1, 3): "3 of 6 agents run another configuration",
-    }
-    args.pool = [("", rest)]
-    Prometheus.running = {}
-    assert alerts.absent(args) == "no agent says what it runs"
-    Prometheus.running = {rest: 2, canary: 1}
-    pools = [f"--pool=={rest}", f"--pool=canary={canary}"]
-    assert cli.main(["alerts", f"--prometheus={address}", *pools]) == 0
