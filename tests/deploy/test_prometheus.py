@@ -48,52 +48,43 @@ def scraped(server: prometheus.Prometheus) -> set[str]:
     return {row["metric"]["__name__"] for row in rows}
 
 
-def test_it_takes_every_family_and_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All samples arrive, all rules are evaluated, and ``koordlet alerts`` hears of no alert."""
-    config = tmp_path / "config.yaml"
-    config.write_text(_CONFIG)
-    with (
-        observing.listening(tmp_path, config) as agent,
-        prometheus.serving(tmp_path / "prometheus", koordlet=agent) as server,
-    ):
-        deadline.until(lambda: server.rows('up{job="koordlet"} == 1'), "the agent is scraped")
-        deadline.until(lambda: exposed(agent) <= scraped(server), "every sample arrives")
-
-        server.follow(groups(patient=True))
-        assert len(server.rules()) > len(EVERY) > 10
-        assert [rule for rule in server.rules() if rule["health"] != "ok"] == []
-
-        digest = hashlib.sha256(config.read_bytes()).hexdigest()
-        words = ["alerts", "--prometheus", server.url, "--pool", f"canary={digest}"]
-        assert cli.main(words) == 0
-        assert capsys.readouterr().out == "no alert of koordlet fires\n"
-
-
-def test_a_broken_configuration_and_an_end_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Silent while all is well; a check's alert leads to its runbook and is over; then silence."""
+def test_an_agent_is_watched_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All samples arrive, no rule fails, and nothing fires; then a broken file, then silence."""
     config = tmp_path / "config.yaml"
     config.write_text(_CONFIG)
     with contextlib.ExitStack() as life:
         agent = life.enter_context(observing.listening(tmp_path, config))
         with prometheus.serving(tmp_path / "prometheus", koordlet=agent) as server:
-            deadline.until(lambda: server.rows("koordlet_ready == 1"), "the agent is scraped")
+            deadline.until(lambda: server.rows('up{job="koordlet"} == 1'), "the agent is scraped")
+            deadline.until(lambda: exposed(agent) <= scraped(server), "every sample arrives")
+            server.follow(groups(patient=True))
+            assert len(server.rules()) > len(EVERY) > 10
+            assert [rule for rule in server.rules() if rule["health"] != "ok"] == []
+            digest = hashlib.sha256(config.read_bytes()).hexdigest()
+            words = ["alerts", "--prometheus", server.url]
+            assert cli.main([*words, "--pool", f"canary={digest}"]) == 0
+            assert capsys.readouterr().out == "no alert of koordlet fires\n"
+
             server.follow(groups(patient=False))
             wrong = {_NAME, "KoordletSilent"}
             deadline.until(lambda: not wrong & server.alerts("firing").keys(), "all is well")
-
             config.write_text(f"{_CONFIG}mode: enforced\n")
-            alert = deadline.until(lambda: server.alerts("firing").get(_NAME), "the alert fires")
-            assert alert["labels"]["check"] == "configuration"
-            page, _, anchor = alert["annotations"]["runbook_url"].partition("#")
-            assert (page.rpartition("/")[2], anchor) == ("runbooks.html", _NAME.lower())
-            assert f"\n## {_NAME}\n" in (REPO / "docs/runbooks.md").read_text()
+            assert_it_leads_to_its_runbook(
+                deadline.until(lambda: server.alerts("firing").get(_NAME), "the alert fires")
+            )
             config.write_text(_CONFIG)
             deadline.until(lambda: _NAME not in server.alerts("firing"), "it is over")
 
             life.close()
             deadline.until(lambda: "KoordletSilent" in server.alerts("firing"), "silence is told")
-            assert cli.main(["alerts", "--prometheus", server.url]) == 1
+            assert cli.main(words) == 1
             heard = f"critical  KoordletSilent  nothing is heard of koordlet on {agent}\n"
             assert heard in capsys.readouterr().out
+
+
+def assert_it_leads_to_its_runbook(alert: dict[str, Any]) -> None:
+    """Of a check that failed: it names the check, and a heading of the runbooks."""
+    assert alert["labels"]["check"] == "configuration"
+    page, _, anchor = alert["annotations"]["runbook_url"].partition("#")
+    assert (page.rpartition("/")[2], anchor) == ("runbooks.html", _NAME.lower())
+    assert f"\n## {_NAME}\n" in (REPO / "docs/runbooks.md").read_text()

@@ -85,8 +85,9 @@ def serving(folder: Path, **jobs: str) -> Iterator[Prometheus]:
     _write(folder / "prometheus.json", config)
     words = [str(shutil.which("prometheus")), f"--config.file={folder}/prometheus.json"]
     words += [f"--storage.tsdb.path={folder}/data", "--web.listen-address=127.0.0.1:0"]
+    words += ["--web.enable-lifecycle", "--scrape.discovery-reload-interval=100ms"]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([*words, "--web.enable-lifecycle"], stdout=log, stderr=log)
+        process = subprocess.Popen(words, stdout=log, stderr=log)
 
     def ready() -> str | None:
         assert process.poll() is None, _log(folder)
