@@ -121,7 +121,7 @@ def test_whatever_goes_wrong_is_an_answer(ram: Path, status: int, text: str, err
 def test_what_a_real_one_answers(ram: Path) -> None:
     """Shares by node, an empty vector, a scalar, an error in the query, a share above 1."""
     share = 'label_replace(vector({}), "instance", "{}", "", "")'
-    nodes = f"{share.format(0.7, 'n1')} or {share.format(0.25, 'n2')}"
+    nodes = f"{share.format('0.2 + 0.5', 'n1')} or {share.format(0.25, 'n2')}"
 
     async def body(url: str) -> None:
         async with schedulers.world(ram, over_http=False) as world:
