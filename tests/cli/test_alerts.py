@@ -5,11 +5,9 @@ What a real one answers is in ``test_alerts_of_prometheus``.
 
 from __future__ import annotations
 
-import contextlib
 import http.server
 import json
 import threading
-import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,23 +26,12 @@ class Prometheus(http.server.BaseHTTPRequestHandler):
     """Answers what the test has set, to whoever has the token."""
 
     listed: list[dict[str, object]]
-    #: Hash of a configuration to how many agents run it.
-    running: dict[str, int]
     authorization = ""
 
     def do_GET(self) -> None:
         allowed = self.headers.get("Authorization", "") == self.authorization
-        rows = [
-            {"metric": {"sha256": digest}, "value": [1_790_000_000.25, str(number)]}
-            for digest, number in self.running.items()
-        ]
-        query = urllib.parse.urlencode({"query": alerts._RUNNING})
-        answers: dict[str, dict[str, object]] = {
-            "/prom/api/v1/alerts": {"alerts": self.listed},
-            f"/prom/api/v1/query?{query}": {"resultType": "vector", "result": rows},
-        }
-        known = allowed and self.path in answers
-        body = {"status": "success", "data": answers[self.path]} if known else {}
+        known = allowed and self.path == "/prom/api/v1/alerts"
+        body = {"status": "success", "data": {"alerts": self.listed}} if known else {}
         text = json.dumps(body).encode()
         self.send_response(200 if known else 404)
         self.send_header("Content-Length", str(len(text)))
@@ -55,26 +42,19 @@ class Prometheus(http.server.BaseHTTPRequestHandler):
         """Nothing on stderr."""
 
 
-@contextlib.contextmanager
-def serving(answers: type[Prometheus], host: str = "127.0.0.1") -> Iterator[str]:
-    """Where it listens."""
-    server = http.server.HTTPServer((host, 0), answers)
+@pytest.fixture
+def address() -> Iterator[str]:
+    """Where one listens that lists nothing yet, for everybody."""
+    Prometheus.listed, Prometheus.authorization = [], ""
+    server = http.server.HTTPServer(("127.0.0.1", 0), Prometheus)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://{host}:{server.server_port}/prom"
+        yield f"http://127.0.0.1:{server.server_port}/prom"
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    """Where one listens that lists nothing yet, for everybody."""
-    Prometheus.listed, Prometheus.running, Prometheus.authorization = [], {}, ""
-    with serving(Prometheus) as address:
-        yield address
 
 
 def alert(name: str, state: str, **labels: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""A real Prometheus on loopback, with a test's scrapes and rules, which ends with the test.
+"""A real Prometheus, with a test's scrapes and rules, which ends with the test.
 
 Covers: its start until it is ready, other rules while it runs, what queries give, what fires.
 Does not cover: refusals, tokens and answers that no Prometheus gives (the tests of each client).
@@ -73,7 +73,7 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, **jobs: str) -> Iterator[Prometheus]:
+def serving(folder: Path, *, host: str = "127.0.0.1", **jobs: str) -> Iterator[Prometheus]:
     """It scrapes each job's address, and follows no rule yet."""
     folder.mkdir(exist_ok=True)
     _write(folder / "rules.json", {"groups": []})
@@ -84,7 +84,7 @@ def serving(folder: Path, **jobs: str) -> Iterator[Prometheus]:
     config = {"global": _SOON, "rule_files": ["rules.json"], "scrape_configs": scrapes}
     _write(folder / "prometheus.json", config)
     words = [str(shutil.which("prometheus")), f"--config.file={folder}/prometheus.json"]
-    words += [f"--storage.tsdb.path={folder}/data", "--web.listen-address=127.0.0.1:0"]
+    words += [f"--storage.tsdb.path={folder}/data", f"--web.listen-address={host}:0"]
     words += ["--web.enable-lifecycle", "--scrape.discovery-reload-interval=100ms"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
