@@ -77,7 +77,8 @@ def test_a_release_comes_and_goes(tmp_path: Path) -> None:
         assert [key for key in keys if "koord" in key] == [f"docker.io/library/{_NAME}"]
         test_node_life.as_before(node, control_files)
         stay = {path.name for path in (node.place / "lib").iterdir()}
-        assert stay == {"checkpoint", "last-config.yaml"}, "no journal: nothing is to be restored"
+        known = {"checkpoint", "last-answer.json", "last-config.yaml"}
+        assert stay == known, "no journal: nothing is to be restored"
         assert agent.forbidden() == []
         server.admin.close()
 
