@@ -1,13 +1,13 @@
-"""``koordlet alerts`` against a server that answers as Prometheus does."""
+"""``koordlet alerts``: what no Prometheus answers, and what follows of time.
+
+What a real one answers is in ``test_alerts_of_prometheus``.
+"""
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import http.server
 import json
 import threading
-import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,23 +26,12 @@ class Prometheus(http.server.BaseHTTPRequestHandler):
     """Answers what the test has set, to whoever has the token."""
 
     listed: list[dict[str, object]]
-    #: Hash of a configuration to how many agents run it.
-    running: dict[str, int]
     authorization = ""
 
     def do_GET(self) -> None:
         allowed = self.headers.get("Authorization", "") == self.authorization
-        rows = [
-            {"metric": {"sha256": digest}, "value": [1_790_000_000.25, str(number)]}
-            for digest, number in self.running.items()
-        ]
-        query = urllib.parse.urlencode({"query": alerts._RUNNING})
-        answers: dict[str, dict[str, object]] = {
-            "/prom/api/v1/alerts": {"alerts": self.listed},
-            f"/prom/api/v1/query?{query}": {"resultType": "vector", "result": rows},
-        }
-        known = allowed and self.path in answers
-        body = {"status": "success", "data": answers[self.path]} if known else {}
+        known = allowed and self.path == "/prom/api/v1/alerts"
+        body = {"status": "success", "data": {"alerts": self.listed}} if known else {}
         text = json.dumps(body).encode()
         self.send_response(200 if known else 404)
         self.send_header("Content-Length", str(len(text)))
@@ -53,26 +42,19 @@ class Prometheus(http.server.BaseHTTPRequestHandler):
         """Nothing on stderr."""
 
 
-@contextlib.contextmanager
-def serving(answers: type[Prometheus], host: str = "127.0.0.1") -> Iterator[str]:
-    """Where it listens."""
-    server = http.server.HTTPServer((host, 0), answers)
+@pytest.fixture
+def address() -> Iterator[str]:
+    """Where one listens that lists nothing yet, for everybody."""
+    Prometheus.listed, Prometheus.authorization = [], ""
+    server = http.server.HTTPServer(("127.0.0.1", 0), Prometheus)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://{host}:{server.server_port}/prom"
+        yield f"http://127.0.0.1:{server.server_port}/prom"
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    """Where one listens that lists nothing yet, for everybody."""
-    Prometheus.listed, Prometheus.running, Prometheus.authorization = [], {}, ""
-    with serving(Prometheus) as address:
-        yield address
 
 
 def alert(name: str, state: str, **labels: str) -> dict[str, object]:
@@ -82,24 +64,6 @@ def alert(name: str, state: str, **labels: str) -> dict[str, object]:
         "annotations": {"summary": "gone"},
         "state": state,
     }
-
-
-def test_only_grave_alerts_of_koordlet_that_fire_count(
-    address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Others' alerts, pending ones and mere information stop no rollout."""
-    quiet = [
-        alert("NodeDown", "firing", severity="critical"),
-        alert("KoordletDown", "pending", severity="critical"),
-        alert("KoordletSeriesDropped", "firing", severity="info"),
-    ]
-    Prometheus.listed = quiet
-    assert cli.main(["alerts", "--prometheus", address]) == 0
-    assert capsys.readouterr().out == "no alert of koordlet fires\n"
-
-    Prometheus.listed = [*quiet, alert("KoordletDown", "firing", severity="critical")]
-    assert cli.main(["alerts", "--prometheus", address, "-o", "json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {"version": "v1", "alerts": [ALERT]}
 
 
 def test_every_rule_has_the_prefix() -> None:
@@ -273,27 +237,3 @@ def test_a_pool_is_a_name_and_a_hash(pool: str, capsys: pytest.CaptureFixture[st
 
     assert ended.value.code == 2
     assert "argument --pool: a pool and a SHA-256" in capsys.readouterr().err
-
-
-def test_agents_run_what_prometheus_scrapes(address: str) -> None:
-    """Each pool has an agent with its configuration, and none has another."""
-    rest, canary = "0" * 64, "1" * 64
-    args = argparse.Namespace(prometheus=address, ca=None, token_file=None)
-    args.pool = [("", rest), ("canary", canary)]
-    seen = {}
-    for running in ({}, {rest: 2}, {canary: 1}, {rest: 2, canary: 1, "f" * 64: 3}):
-        Prometheus.running = running
-        seen[tuple(running.values())] = alerts.absent(args)
-
-    assert seen == {
-        (): "no agent runs the configuration of pool canary",
-        (2,): "no agent runs the configuration of pool canary",
-        (1,): "",
-        (2, 1, 3): "3 of 6 agents run another configuration",
-    }
-    args.pool = [("", rest)]
-    Prometheus.running = {}
-    assert alerts.absent(args) == "no agent says what it runs"
-    Prometheus.running = {rest: 2, canary: 1}
-    pools = [f"--pool=={rest}", f"--pool=canary={canary}"]
-    assert cli.main(["alerts", f"--prometheus={address}", *pools]) == 0

@@ -1,15 +1,14 @@
 """A release on a real node: its image, run by a real containerd; its chart, by a real Helm.
 
 Covers: install, a stage that an alert stops, one that stays, the switch for the whole fleet,
-rollback and removal as the manual has them, seen by a pod's CPUs; what is more on server and
-machine afterwards.
+rollback and removal as the manual has them, seen by a pod's CPUs and by a real Prometheus; what is
+more on server and machine afterwards.
 Does not cover: what the agent decides (``test_node_life``), all that the chart can bring
 (``test_chart``), that two builds are one image (``tests.tools.release.test_release``).
 """
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import subprocess
@@ -19,13 +18,12 @@ from pathlib import Path
 import pytest
 
 import koordlet
-from tests.cli import test_alerts
 from tests.cluster import test_chart, test_node_life
-from tests.kit import deadline, helm, installed, k8s_lab, kubelet_node, live, needs
+from tests.kit import deadline, helm, installed, k8s_lab, kubelet_node, live, needs, prometheus
 from tools.release import __main__ as release
 
 #: Building takes a minute of a processor.
-pytestmark = [pytest.mark.cluster, pytest.mark.soak]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak, prometheus.NEEDED]
 
 _NAME = f"koordlet:{koordlet.__version__}"
 _PATIENCE = 300.0
@@ -79,7 +77,8 @@ def test_a_release_comes_and_goes(tmp_path: Path) -> None:
         assert [key for key in keys if "koord" in key] == [f"docker.io/library/{_NAME}"]
         test_node_life.as_before(node, control_files)
         stay = {path.name for path in (node.place / "lib").iterdir()}
-        assert stay == {"checkpoint", "last-config.yaml"}, "no journal: nothing is to be restored"
+        known = {"checkpoint", "last-answer.json", "last-config.yaml"}
+        assert stay == known, "no journal: nothing is to be restored"
         assert agent.forbidden() == []
         server.admin.close()
 
@@ -92,37 +91,21 @@ def _in_stages(
     A stage that has passed is in force, also where no pod was replaced.
     """
     node, enforce = agent.node, "pools.configs.canary.mode=enforce"
-    address = node.cluster.the_node().address
-
-    class Scraping(test_alerts.Prometheus):
-        """Scrapes this agent."""
-
-        @property
-        def running(self) -> dict[str, int]:  # type: ignore[override]
-            with contextlib.suppress(OSError):
-                lines = agent.samples("koordlet_config_info")
-                return {line.split('"')[1]: 1 for line in lines}
-            return {}
-
-    class Firing(Scraping):
-        """An alert fires while the agent enforces."""
-
-        @property
-        def listed(self) -> list[dict[str, object]]:  # type: ignore[override]
-            fires = node.cpus().get("ls") == "1"
-            return [test_alerts.alert("KoordletContested", "firing")] if fires else []
-
-    with test_alerts.serving(Firing, address) as url:
-        stage = (enforce, f"rollout.prometheus={url}", "rollout.seconds=60")
+    fires = {"alert": "KoordletContested", "expr": "koordlet_enforcing == 1"}
+    place, address = node.place / "prometheus", node.cluster.the_node().address
+    scraped = f"127.0.0.1:{agent.port}"
+    with prometheus.serving(place, host=address, koordlet=scraped) as watching:
+        watching.follow([{"name": "test", "rules": [fires]}])
+        stage = (enforce, f"rollout.prometheus={watching.url}", "rollout.seconds=60")
         words = (*upgrade, *_SAFELY, *helm.settings_of(stage))
         done = helm.run(*words, kubeconfig=server.lab.kubeconfig)
         assert (done.returncode, "koordlet-rollout" in done.stderr) == (1, True), done.stderr
         kubelet_node.settled(node, {"ls": "0-1"})
-    [watch] = _pods(server, "koordlet-rollout")
-    assert "KoordletContested" in server.admin.ask("GET", f"{_PODS}/{watch}/log")[1]
-    Scraping.listed = []
-    with test_alerts.serving(Scraping, address) as url:
-        stage = (enforce, f"rollout.prometheus={url}", "rollout.seconds=5")
+        [watch] = _pods(server, "koordlet-rollout")
+        assert "KoordletContested" in server.admin.ask("GET", f"{_PODS}/{watch}/log")[1]
+
+        watching.follow([])
+        stage = (enforce, f"rollout.prometheus={watching.url}", "rollout.seconds=5")
         server.helm(*upgrade, *_SAFELY, *helm.settings_of(stage))
         kubelet_node.settled(node, {"ls": "1"})
         other = "pools.configs.canary.policies.reserved_cpus.cpus=1"

@@ -17,8 +17,8 @@ from tests.kit import answers, deadline
 
 
 @contextlib.contextmanager
-def running(folder: Path, config: Path) -> Iterator[Callable[[], dict[str, Any]]]:
-    """What asks it, once it is ready; it has to end well.
+def listening(folder: Path, config: Path) -> Iterator[str]:
+    """Where it answers, once it is ready; it has to end well.
 
     The configuration asks for ``log.format: json`` and an HTTP address.
     """
@@ -32,13 +32,20 @@ def running(folder: Path, config: Path) -> Iterator[Callable[[], dict[str, Any]]
         ready = [line for line in log.read_text().splitlines() if "daemon.ready" in line]
         return str(json.loads(ready[0])["surfaces"][0]) if ready else None
 
-    def node() -> dict[str, Any]:
-        document: dict[str, Any] = answers.document(address, "/api/v1/node")
-        return document
-
     try:
-        address = deadline.until(surface, "ready").removeprefix("http://").rstrip("/")
-        yield node
+        yield deadline.until(surface, "ready").removeprefix("http://").rstrip("/")
     finally:
         agent.terminate()
         assert agent.wait(60) == 0
+
+
+@contextlib.contextmanager
+def running(folder: Path, config: Path) -> Iterator[Callable[[], dict[str, Any]]]:
+    """The same, as what asks it for the node's document."""
+    with listening(folder, config) as address:
+
+        def node() -> dict[str, Any]:
+            document: dict[str, Any] = answers.document(address, "/api/v1/node")
+            return document
+
+        yield node

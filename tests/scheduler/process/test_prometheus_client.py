@@ -17,7 +17,7 @@ from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource, QueryAnswer
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.process import prometheus_client
-from tests.kit import descheduling, schedulers
+from tests.kit import descheduling, prometheus, schedulers
 from tests.kit.descheduler_scene import FREE
 from tests.kit.schedulers import READY
 
@@ -115,6 +115,29 @@ def test_whatever_goes_wrong_is_an_answer(ram: Path, status: int, text: str, err
             assert gone.error
 
     schedulers.run(body())
+
+
+@prometheus.NEEDED
+def test_what_a_real_one_answers(ram: Path) -> None:
+    """Shares by node, an empty vector, a scalar, an error in the query, a share above 1."""
+    share = 'label_replace(vector({}), "instance", "{}", "", "")'
+    nodes = f"{share.format('0.2 + 0.5', 'n1')} or {share.format(0.25, 'n2')}"
+
+    async def body(url: str) -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            asking = prometheus_client.PrometheusClient(world.client, PrometheusSource(url))
+            queries = (nodes, "node_cpu", "0.5", "sum(", share.format(1.5, "n3"), "vector(0.7)")
+            answers = list((await asking.ask(queries)).values())
+            assert answers[:2] == [QueryAnswer({"n1": 0.7, "n2": 0.25}), QueryAnswer()]
+            errors = [answer.error for answer in answers[2:]]
+            starts = ("the query gives a scalar", "the query failed: invalid parameter",
+                      "the sample of n3 is", "a sample has no label instance")  # fmt: skip
+            assert [e.startswith(start) for e, start in zip(errors, starts, strict=True)] == (
+                [True] * len(starts)
+            ), errors
+
+    with prometheus.serving(ram / "prometheus") as server:
+        schedulers.run(body(server.url))
 
 
 def test_the_token_of_the_account_is_the_one_without_a_secret(ram: Path) -> None:
