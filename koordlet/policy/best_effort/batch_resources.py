@@ -219,10 +219,7 @@ def _held(
 
 def _ratio(now: snapshot.Snapshot) -> float:
     """Batch CPU is counted in CPUs of the usual speed."""
-    try:
-        return max(1.0, float(now.node.annotations.get(node_ratios.NORMALIZATION, "1")))
-    except ValueError:
-        return 1.0
+    return node_ratios.parse(now.node.annotations.get(node_ratios.NORMALIZATION, "")) or 1.0
 
 
 # The sums ----------------------------------------------------------------------------------------

@@ -229,15 +229,15 @@ def test_a_best_effort_pod_of_mid_priority_counts_with_its_request_until_it_is_m
 
 
 def test_a_fast_node_offers_more() -> None:
-    """Batch CPU is counted in CPUs of the usual speed; a bad annotation is none."""
+    """Batch CPU is counted in CPUs of the usual speed; a ratio beyond 1 to 5 is none."""
     now, past = moment(LS, BE), history(USE, (6.0, 8.0 * GIB))
     offers = []
-    for text in ("1.50", "x", "0.2"):
+    for text in ("1.50", "x", "0.2", "7", "inf", "nan"):
         annotations = {"node.koordinator.sh/cpu-normalization-ratio": text}
         node = dataclasses.replace(now.node, annotations=annotations)
         offers.append(amounts(decided(dataclasses.replace(now, node=node), past))["batch-cpu"])
 
-    assert offers == [8400, 5600, 5600]
+    assert offers == [8400, *[5600] * 5]
 
 
 def test_mid_is_what_prod_will_not_need() -> None:
