@@ -118,10 +118,10 @@ def _last_good(where: Path, flags: Mapping[str, object]) -> tuple[sourced.Effect
 
 
 def _validated(question: parcel.Question) -> parcel.Answer:
-    answer = examiner.apart(question).answer(wait=True)
-    if answer is None:
-        raise errors.BugError("no answer although it was waited for", culprit=question.path)
-    return answer
+    try:
+        return examiner.answered(question)
+    except errors.ConfigError as refused:
+        return refused
 
 
 def host(args: argparse.Namespace) -> root.HostRoot:

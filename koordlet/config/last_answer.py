@@ -7,8 +7,8 @@ Most starts ask what the one before asked: the same file, variables, options and
 and the models of all sections cost more than everything else until the first verified pass.
 
 Rules:
-1. Taken only from a file that nobody else can have written. Whatever is wrong with it, the question
-   is asked.
+1. Taken only from a file that nobody else can have written, with the answer's checksum: its values
+   are not validated again. Whatever is wrong with it, the question is asked.
 2. The question says what is asked, letter by letter. A program is known by its version and by the
    size and time of each file that answers come from: a checkout changes without its version.
 3. An answer that depends on one more file, the kubelet's, is not kept.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,8 +36,8 @@ def load(path: Path, question: parcel.Question) -> sourced.Effective | None:
     """The answer to this very question; ``None`` where it has to be asked."""
     try:
         ownfiles.directory(path.parent, make=False)
-        asked, _, answer = ownfiles.read(path, _MOST).partition(b"\n")
-        known = parcel.answer(answer, question) if asked == _asked(question) else None
+        head, _, answer = ownfiles.read(path, _MOST).partition(b"\n")
+        known = parcel.answer(answer, question) if head == _head(question, answer) else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return known if isinstance(known, sourced.Effective) else None
@@ -45,13 +46,14 @@ def load(path: Path, question: parcel.Question) -> sourced.Effective | None:
 def keep(path: Path, question: parcel.Question, answer: sourced.Effective) -> None:
     """Have it on disk, whole or not at all; ``OSError`` where that fails."""
     if answer.config.kubelet.config_file is None:
-        kept = b"\n".join((_asked(question), parcel.of_answer(answer)))
-        checkpoint.write_atomically(path, kept)
+        packed = parcel.of_answer(answer)
+        checkpoint.write_atomically(path, b"\n".join((_head(question, packed), packed)))
 
 
-def _asked(question: parcel.Question) -> bytes:
+def _head(question: parcel.Question, answer: bytes) -> bytes:
     # JSON without indentation has no line ends.
-    return parcel.of_question(question) + json.dumps(list(_program())).encode()
+    program = json.dumps(list(_program())).encode()
+    return b"%s%s%08x" % (parcel.of_question(question), program, zlib.crc32(answer))
 
 
 def _program() -> Iterator[tuple[str, int, int]]:

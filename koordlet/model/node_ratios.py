@@ -90,6 +90,14 @@ def parse(text: str) -> float | None:
     return speed if LEAST <= speed <= MOST else None
 
 
+def alike(text: str, other: str) -> bool:
+    """Whether two annotations say the same, however they are written: ``1.2`` is ``1.20``."""
+    try:
+        return text == other or json.loads(text) == json.loads(other)
+    except (ValueError, RecursionError):
+        return False
+
+
 def computed(
     machine: topology.Topology, labels: Mapping[str, str], table: RatioTable
 ) -> NodeRatios | None:

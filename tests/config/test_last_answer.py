@@ -89,6 +89,15 @@ def test_a_damaged_file_is_no_answer(place: Path, damage: bytes) -> None:
         assert last_answer.load(place, asked()) is None
 
 
+def test_an_answer_that_changed_on_disk_is_no_answer(place: Path) -> None:
+    """Another value may be as well-formed as the right one: nobody validates it again."""
+    kept = place.read_bytes()
+    assert kept.count(b'"warning"') == 1
+    place.write_bytes(kept.replace(b'"warning"', b'"verbose"'))
+
+    assert last_answer.load(place, asked()) is None
+
+
 def test_what_somebody_else_may_have_written(place: Path) -> None:
     """A file that others can write, a folder that they can, a link, none at all."""
     for path, mode in ((place, 0o622), (place.parent, 0o777)):

@@ -77,6 +77,22 @@ def test_a_state_that_was_not_measured_has_no_ratio() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "other", "same"),
+    [
+        ("1.2", "1.20", True),
+        ('{"cpu": 1.5, "memory": 2}', '{"memory":2.0,"cpu":1.50}', True),
+        ("1.3", "1.20", False),
+        ("fast", "1.20", False),
+        ("fast", "fast", True),
+        ("[" * 100_000, "1.20", False),
+    ],
+)
+def test_annotations_are_alike_by_their_numbers(text: str, other: str, *, same: bool) -> None:
+    """People write fewer digits, and spaces; what is no number is compared letter by letter."""
+    assert node_ratios.alike(text, other) is same
+
+
+@pytest.mark.parametrize(
     ("label", "ratio", "cpu"), [("false", "1.00", 1.5), ("true", "1.20", 1.8), (None, "1.20", 1.8)]
 )
 def test_the_label_of_the_node_switches_normalization_off(

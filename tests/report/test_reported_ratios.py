@@ -135,11 +135,12 @@ def test_a_value_that_somebody_writes_over_ours_is_theirs(ram: Path) -> None:
     play(ram, body)
 
 
-def test_the_same_value_of_somebody_else_is_no_conflict(ram: Path) -> None:
-    """Nothing is said while both agree; it is theirs all the same."""
+@pytest.mark.parametrize("spelled", ["1.20", "1.2"])
+def test_the_same_value_of_somebody_else_is_no_conflict(ram: Path, spelled: str) -> None:
+    """Nothing is said while both agree, however they write it; it is theirs all the same."""
 
     async def body(store: Counting) -> None:
-        await annotate(store.store, normalization="1.20")
+        await annotate(store.store, normalization=spelled, amplification='{"cpu": 1.80}')
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         await row.bring(store, rated())
         assert (await condition(store.store))[0] == "none"

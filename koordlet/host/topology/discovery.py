@@ -108,14 +108,19 @@ def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topolog
 
 
 def renew(host: root.HostRoot, previous: topology.Topology) -> topology.Topology:
-    """Read what changes without a CPU that comes or goes: memory, huge pages, devices.
+    """Read what changes without a CPU that comes or goes: memory, huge pages, devices, turbo.
 
     The same object if nothing did, or if a read got no answer.
     """
     reader = sysfs.SysfsReader(host)
     nodes, memory_nodes = numa_nodes.amounts(reader, previous.nodes)
-    seen_devices = devices.scan(reader)
-    fresh = replace(previous, nodes=nodes, memory_nodes=memory_nodes, devices=seen_devices)
+    fresh = replace(
+        previous,
+        nodes=nodes,
+        memory_nodes=memory_nodes,
+        devices=devices.scan(reader),
+        turbo=_turbo(reader),
+    )
     return previous if reader.unread - previous.unread or fresh == previous else fresh
 
 

@@ -145,7 +145,7 @@ def _other_ratios(
     differ = [
         f"{key} is {text[:40]}, koordlet computes {computed[key]}"
         for key, text in foreign.items()
-        if text != computed.get(key, text)
+        if key in computed and not node_ratios.alike(text, computed[key])
     ]
     if not differ:
         return {}

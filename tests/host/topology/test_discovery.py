@@ -219,6 +219,17 @@ def test_turbo(place: str, text: str, *, expected: bool | None) -> None:
     assert discover({f"{CPU}/present": "0", f"{CPU}/{place}": text}).turbo is expected
 
 
+@pytest.mark.parametrize(("before", "after"), [("1", "0"), ("0", "1")])
+def test_renewing_sees_turbo_switched(before: str, after: str) -> None:
+    """While the machine runs, and no CPU comes or goes: a CPU's speed depends on it."""
+    tree = machines.xeon_2s_smt2() | {f"{CPU}/cpufreq/boost": before}
+    first = discover(tree)
+
+    assert discovery.renew(machines.to_host(tree), first) is first
+    tree[f"{CPU}/cpufreq/boost"] = after
+    assert discovery.renew(machines.to_host(tree), first).turbo is (after == "1")
+
+
 # Rescan -----------------------------------------------------------------------------------------
 
 
