@@ -57,6 +57,7 @@ class LiveConfig:
     def ready(self) -> None:
         """Keep the configuration that the agent is ready with; wait briefly for the disk."""
         start, effective = self._start, self.agent.tick.effective
+        # A reload since the start answers another question.
         unchanged = start is not None and start.config is effective
         self._keep(effective, start.asked if start is not None and unchanged else None)
         self.agent.disks[1].wait(_ERRAND, disk.PATIENCE)

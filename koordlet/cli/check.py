@@ -148,9 +148,7 @@ def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[
         },
         "ratios": None
         if (ratios := seen.node.ratios) is None
-        else {
-            **documents.fields(ratios, "normalization amplification reason"),
-        },
+        else documents.fields(ratios, "normalization amplification reason"),
         "standalone": choice.standalone,
         "sources": documents.each(seen.sources, "name ok problem"),
         "sourcesWhy": list(choice.why),

@@ -29,7 +29,7 @@ _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
 
 #: Descriptors of sets that are kept.
 _HANDLES = 4096
-#: Memory, huge pages, devices and turbo are read at one of so many refreshes: every device is asked.
+#: Memory, huge pages, devices and turbo are read at one of so many refreshes: each device is asked.
 _RENEWED = 6
 
 

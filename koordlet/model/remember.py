@@ -25,8 +25,10 @@ def last(
 
     @functools.wraps(work)
     def asked(*words: *AskedTs) -> AnswerT:
-        if kept and all(map(same, kept[0][0], words)):
-            return kept[0][1]
+        # A loop holds on to its pair while another thread puts another one in its place.
+        for known, answer in kept:
+            if all(map(same, known, words)):
+                return answer
         answer = work(*words)
         kept[:] = ((words, answer),)
         return answer

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.agent import bootstrap, loop
-from koordlet.config import loader
+from koordlet.config import examiner, last_answer, loader
 from koordlet.host import machine
 from koordlet.model import errors
 from koordlet.report import view
@@ -70,6 +70,25 @@ def test_what_an_agent_is_ready_with_is_kept(ram: Path) -> None:
         await life.shown.next(lambda: life.checks().get("configuration", False))
         assert good + "log: {level: warning}\n" == last_config.load(kept)
         assert not refusal(life)
+
+    life.run(act)
+
+
+def test_only_the_answer_that_the_agent_is_ready_with_is_kept(ram: Path) -> None:
+    """The question was about the file of the start: another one may be in force by then."""
+    life = Life(ram)
+    question = examiner.question(str(life.file), {}, {})
+    started = examiner.answered(question)
+    life.start = bootstrap.Start(config=started, asked=question)
+    kept = life.site.paths.last_answer
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        assert last_answer.load(kept, question) == started
+        kept.unlink()
+        life.who.tick.configure(loader.from_text(question.text, "elsewhere", {}, {}))
+        life.daemon.config.ready()
+        assert not kept.exists()
 
     life.run(act)
 

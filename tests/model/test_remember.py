@@ -64,3 +64,20 @@ def test_by_value_an_equal_list_is_the_same_question() -> None:
 
     assert ask([1], [2]) is ask([1], [2])
     assert ask([1], [3]) == [1, 3]
+
+
+def test_an_answer_is_that_of_its_own_words_while_others_are_asked() -> None:
+    """A thread may ask with other words between another's comparison and its answer."""
+    other, asked = object(), list[object]()
+
+    def same(kept: object, word: object) -> bool:
+        if not asked:
+            asked.append(word)
+            assert ask(other) is other
+        return kept is word
+
+    ask = remember.last(lambda word: word, same)
+    word = object()
+    assert ask(word) is word
+
+    assert ask(word) is word

@@ -166,8 +166,10 @@ class _Granting(proposals.Proposal):
             return row.cpus
         packed = packing.take(self.machine, self.now.allowed, wish.count)
         if packed is None:
-            online = len(self.now.allowed)
-            raise _RefusedError(f"{wish.origin} requests {wish.count} CPUs, {online} are online")
+            most = len(self.now.allowed)
+            raise _RefusedError(
+                f"{wish.origin} requests {wish.count} CPUs, workloads can have {most}"
+            )
         return packed
 
     def _listed(self, origin: str, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
