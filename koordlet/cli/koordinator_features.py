@@ -238,7 +238,8 @@ FEATURES = (
         _SCHEDULER,
     ),
     PeerFeature(
-        "pod key", ("koordinator.sh/gpu-isolation-provider",), "absent", "", "no virtual GPUs"
+        *("pod key", ("koordinator.sh/gpu-isolation-provider",), "differs", ""),
+        "the scheduler heeds it; no virtual GPUs",
     ),
     PeerFeature(
         "pod key",
