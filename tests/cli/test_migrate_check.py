@@ -163,12 +163,12 @@ def test_keys_are_named_once_with_their_users(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Three by name, the others by number."""
-    isolated = {QOS: "BE", "koordinator.sh/gpu-isolation-provider": "HAMi-core"}
-    pods = [pod(f"p{n}", "n1", isolated) for n in range(5)]
+    replaced = {"pod.koordinator.sh/replace-resources": "true"}
+    pods = [pod(f"p{n}", "n1", {QOS: "BE"}, **replaced) for n in range(5)]
     document = judge(tmp_path, capsys, *pods, pod("x", "n1", {QOS: "LSR"}, **{STATUS: "{}"}))
 
     assert subjects(document, "absent") == [
-        "pod key koordinator.sh/gpu-isolation-provider: d/p0, d/p1, d/p2 and 2 more"
+        "pod key pod.koordinator.sh/replace-resources: d/p0, d/p1, d/p2 and 2 more"
     ]
     assert subjects(document, "differs") == [f"pod key {STATUS}: d/x"]
 
