@@ -12,9 +12,9 @@ from typing import Any
 from koordlet.http import limits
 from koordlet.model import decision, nodereport
 from koordlet.report import view
-from koordlet.rpc import ingest, reporting, server, services
+from koordlet.rpc import encode_usage, ingest, reporting, server, services
 from koordlet.rpc.gen import ingest_pb2
-from tests.kit import deadline, loops, views
+from tests.kit import deadline, loops, moments, views
 
 PACE = reporting.ReportPace(
     apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01, answer_seconds=2.0
@@ -59,6 +59,15 @@ def pressed(*, met: bool, **changes: Any) -> view.ReportView:
     """A view with one signal."""
     signal = decision.Signal(name="memory.available", observed="1", threshold="2", met=met)
     return views.view(made=views.made_plan(signals=(signal,)), **changes)
+
+
+def test_only_cpus_of_the_cgroup_tree_are_free() -> None:
+    """A partition of another program has CPU 5; CPUs 0 and 1 are reserved, CPU 7 is offline."""
+    base = views.view()
+    root = moments.group("", "0-4,6", unified=True)
+    now = dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, groups={"": root}))
+
+    assert [part.cpus for part in encode_usage.free(now).domains] == ["2-3", "4,6"]
 
 
 def test_a_scheduler_that_comes_later_is_told(loop: loops.LoopThread, ram: Path) -> None:

@@ -157,7 +157,7 @@ class Node:
             if more is None:
                 break
             taken |= more
-        # Where CPUs are free in parts of cores only, what is even may not be had.
+        # CPU time that is spoken for in fractions does not divide into whole CPUs.
         return (
             taken if taken.bit_count() == wanted.count else self._take(request, free, choice.nodes)
         )

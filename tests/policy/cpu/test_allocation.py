@@ -63,8 +63,9 @@ def test_preferred_cpus_may_be_held_but_never_reserved() -> None:
         # Required whole cores are not divided.
         (ask(10, required=True), "", (4, 6)),
         (ask(6, Bind.SPREAD, required=True), "", (3, 3)),
-        # Free siblings are not where an even share would have them.
+        # The second node has more free CPUs than CPUs of whole cores.
         (ask(8, required=True), "0,7,14-15", (4, 4)),
+        (ask(10, required=True), "4-6", (8, 2)),
     ],
 )
 def test_cpus_of_several_numa_nodes_are_as_even_as_they_can_be(
@@ -79,6 +80,15 @@ def test_cpus_of_several_numa_nodes_are_as_even_as_they_can_be(
     assert isinstance(answer, Grant)
     assert answer.parts == {0: {"cpu": first * 1000}, 1: {"cpu": second * 1000}}
     assert len(answer.cpus) == wanted.count
+
+
+def test_cpu_time_that_is_spoken_for_in_fractions_divides_into_no_whole_cpus() -> None:
+    """Both NUMA nodes together have it all the same."""
+    node = Node(SHAPE, reserved=cpus(""), zones={0: {"cpu": 7500}, 1: {"cpu": 7500}})
+    answer = node.allocate(Request(cpus=ask(15), numa=numa_hints.NumaPolicy.RESTRICTED))
+
+    assert isinstance(answer, Grant)
+    assert len(answer.cpus) == 15
 
 
 def test_one_numa_node_or_none() -> None:

@@ -82,6 +82,15 @@ def test_a_number_of_cpus_is_reserved_inside() -> None:
     assert reserve(4000) == ([], ["ReservedCPUsInvalid"])
 
 
+def test_a_number_that_was_reserved_outside_is_reserved_anew() -> None:
+    """The partition of another program has taken them since."""
+    settings, past = reserved_cpus.Settings(quantity_milli=2000), series.History()
+    before = reserved_cpus.decide(moment(root="4-7"), past, settings, reserved_cpus.State())
+    made = reserved_cpus.decide(moment(root="0-3"), past, settings, before.next_state)
+
+    assert [str(row.cpus) for row in (*before.claims, *made.claims)] == ["4-5", "0-1"]
+
+
 def test_none_of_them_is_offered_as_a_device() -> None:
     """A claim of such a CPU could not be prepared."""
     devices = list(dra_driver.cpu_devices(moment(root="0-3"), "core"))

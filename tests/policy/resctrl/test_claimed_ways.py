@@ -75,6 +75,8 @@ def test_others_groups_and_the_operators_numbers_leave_less() -> None:
     """Three groups for two domains are two and one; a domain without a group is not offered."""
     foreign = there(group("theirs"), group("BE"), group("koordlet-u1"))
     assert {d: part["groups"] for d, part in amounts(foreign).items()} == {0: 2, 8: 1}
+    locked = there(group("theirs", mode="pseudo-locked"))
+    assert amounts(locked) == amounts(there()), "it has given its class of service back"
     assert amounts(there(), ways=3, groups=1) == {0: {"groups": 1, "ways": 3, "mbaPercent": 100}}
     assert amounts(there(), groups=0) == {}
 

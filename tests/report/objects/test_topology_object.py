@@ -13,7 +13,7 @@ from koordlet.model import topology as machines
 from koordlet.report import view
 from koordlet.report.crds import definitions, topology
 from koordlet.report.objects import topology_object
-from tests.kit import structural, views
+from tests.kit import moments, structural, views
 
 
 def node_view(**changes: Any) -> view.ReportView:
@@ -66,6 +66,18 @@ def test_zones() -> None:
     assert tuple(resource(body, 1, "cpu").values())[1:] == ("3", "3", "2")
     assert str(1 << 30) == resource(body, 0, "memory")["available"]
     assert body["topologyPolicies"] == ["SingleNUMANodePodLevel"]
+
+
+def test_cpus_that_the_cgroup_tree_lacks_are_not_reported() -> None:
+    """A scheduler would place workloads on them."""
+    base = node_view()
+    root = moments.group("", "0-2,4", unified=True)
+    seen = dataclasses.replace(base.snapshot, groups={"": root})
+    body = topology_object.render(dataclasses.replace(base, snapshot=seen))
+    detail = json.loads(body["metadata"]["annotations"][topology_object.CPU_TOPOLOGY])["detail"]
+
+    assert [resource(body, zone, "cpu")["capacity"] for zone in (0, 1)] == ["3", "1"]
+    assert [row["id"] for row in detail] == [0, 1, 2, 4]
 
 
 @pytest.mark.parametrize(
