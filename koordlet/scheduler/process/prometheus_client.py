@@ -73,7 +73,8 @@ class PrometheusClient:
         target = f"{path}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
         try:
             response = await asking.request("GET", target, headers)
-        except errors.KoordletError as error:
+        # A name or a path that no request can carry is a ValueError.
+        except (errors.KoordletError, ValueError) as error:
             return QueryAnswer(error=str(error))
         if response.status in {401, 403}:
             return QueryAnswer(error=f"{self._source.url} refuses our token ({response.status})")
@@ -95,6 +96,9 @@ class PrometheusClient:
 
     async def _headers(self) -> client.Headers:
         token = await self._secret_token() if self._source.secret else self._account_token()
+        # What the client would say of it has the token in it.
+        if not (token.isascii() and token.isprintable()):
+            raise ValueError("its token is not one line of ASCII characters: write it anew")
         return (("authorization", f"Bearer {token}"),) if token else ()
 
     def _account_token(self) -> str:

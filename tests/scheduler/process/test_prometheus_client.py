@@ -117,6 +117,36 @@ def test_whatever_goes_wrong_is_an_answer(ram: Path, status: int, text: str, err
     schedulers.run(body())
 
 
+@pytest.mark.parametrize("token", ["hid\nden", "hidd\xe9n"])
+def test_a_token_that_no_header_can_carry_is_neither_sent_nor_shown(ram: Path, token: str) -> None:
+    """What is wrong with a request would be told with its headers, and logged."""
+
+    async def body() -> None:
+        (ram / "token").write_text(token)
+        async with schedulers.world(ram, over_http=False) as world, serving() as prom:
+            source = PrometheusSource(prom.url)
+            asking = prometheus_client.PrometheusClient(world.client, source, account=ram)
+            (answer,) = (await asking.ask([QUERY])).values()
+            assert answer.error.startswith("its token is not one line of ASCII characters")
+            assert prom.asked == []
+
+    schedulers.run(body())
+
+
+def test_an_address_that_no_request_can_carry_is_an_answer(ram: Path) -> None:
+    """A round goes on without it, and its note says why."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world, serving() as prom:
+            for url in ("http://prometheus..svc:9090", f"{prom.url}caf\xe9"):
+                source = PrometheusSource(url)
+                asking = prometheus_client.PrometheusClient(world.client, source, ram / "none")
+                (answer,) = (await asking.ask([QUERY])).values()
+                assert "codec" in answer.error
+
+    schedulers.run(body())
+
+
 @prometheus.NEEDED
 def test_what_a_real_one_answers(ram: Path) -> None:
     """Shares by node, an empty vector, a scalar, an error in the query, a share above 1."""
