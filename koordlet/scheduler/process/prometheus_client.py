@@ -4,7 +4,8 @@ Covers: its address, our token, one request for each query. Does not cover: what
 (``descheduling.prometheus_source``).
 
 Rules:
-1. Whatever goes wrong is an answer that says so: a round goes on without it.
+1. Whatever goes wrong is an answer that says so: a round goes on without it. One that is silent
+   costs a round the time of one answer, however many queries there are.
 2. A token is read anew for each round, so that one that rotated counts at once, and it is never
    logged. It comes from the Secret that is named, or is that of our own account.
 3. Over HTTPS the certificate is checked against the system's authorities and the cluster's own.
@@ -48,16 +49,21 @@ class PrometheusClient:
     """One Prometheus."""
 
     def __init__(
-        self, store: objects.Objects, source: PrometheusSource, account: Path = _ACCOUNT
+        self,
+        store: objects.Objects,
+        source: PrometheusSource,
+        account: Path = _ACCOUNT,
+        limits: client.ClientLimits = _LIMITS,
     ) -> None:
         self._store, self._source, self._account = store, source, account
+        self._limits = limits
 
     async def ask(self, queries: Iterable[str]) -> dict[str, QueryAnswer]:
         """The answer to each query."""
         several = list(dict.fromkeys(queries))
         try:
             headers = await self._headers()
-            asking = client.HttpClient(self._endpoint(), _LIMITS)
+            asking = client.HttpClient(self._endpoint(), self._limits)
         except (errors.KoordletError, OSError, ValueError) as error:
             return dict.fromkeys(several, QueryAnswer(error=str(error)))
         try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from koordlet.http import message, routes, server
+from koordlet.http.client import ClientLimits
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource, QueryAnswer
@@ -143,6 +146,29 @@ def test_an_address_that_no_request_can_carry_is_an_answer(ram: Path) -> None:
                 asking = prometheus_client.PrometheusClient(world.client, source, ram / "none")
                 (answer,) = (await asking.ask([QUERY])).values()
                 assert "codec" in answer.error
+
+    schedulers.run(body())
+
+
+def test_one_that_never_answers_costs_the_time_of_one_answer(ram: Path) -> None:
+    """All queries wait at once, those without a connection, too."""
+    seconds = 0.5
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            # The kernel takes connections, and nobody reads them.
+            with socket.create_server(("127.0.0.1", 0)) as silent:
+                asking = prometheus_client.PrometheusClient(
+                    world.client,
+                    PrometheusSource(f"http://127.0.0.1:{silent.getsockname()[1]}"),
+                    account=ram / "none",
+                    limits=ClientLimits(connections=1, answer_seconds=seconds),
+                )
+                several = [f"q{n}" for n in range(20)]
+                answers = await asyncio.wait_for(asking.ask(several), 10 * seconds)
+            errors = {answer.error.partition(": ")[2] for answer in answers.values()}
+            assert errors == {"no answer within 0 s"}
+            assert list(answers) == several
 
     schedulers.run(body())
 
