@@ -70,14 +70,12 @@ class Evictability:
     def _is_plain(self, resident: Resident) -> bool:
         """Whether no check has anything to ask of a pod."""
         traits, pod = resident.traits, resident.pod
-        state = self._state
         if (
             not self._usual
             or traits.marked
             or pod.terminating
             or pod.priority >= self._below
-            or (state.evacuating and pod.uid in state.evacuating)
-            or state.held(resident)
+            or self._state.under_way(resident)
         ):
             return False
         pod_class = pod.pod_class
@@ -94,10 +92,8 @@ class Evictability:
 
     def refusals(self, resident: Resident) -> Iterator[str]:
         """All reasons, the first of them first."""
-        if self._state.moves_alive(resident.pod):
-            yield "pod is being moved alive"
-        if held := self._state.held(resident):
-            yield held
+        if under_way := self._state.under_way(resident):
+            yield under_way
         if resident.traits.evict:
             return
         for check in (

@@ -49,6 +49,8 @@ def read(fields: Fields) -> PrometheusSource:
         fields.fail("url", f"{url!r} is no URL: {error}")
     if not known:
         fields.fail("url", f"{url!r} does not begin with http:// or https:// and a host")
+    if "@" in parts.netloc:
+        fields.fail("url", "has a user, who is not sent", "name a Secret in authToken instead")
     secret = None
     if fields.get("authToken") is not None:
         token = fields.child("authToken")
@@ -84,7 +86,7 @@ def _share(sample: object) -> tuple[str, float]:
         raise ValueError("a sample has no label instance, which names its node")
     try:
         share = float(value[1]) if isinstance(value, list) else math.nan
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         share = math.nan
     if not 0 <= share <= 1:
         raise ValueError(f"the sample of {node} is {value!r}, and not from 0 to 1")

@@ -145,10 +145,11 @@ class ClusterState:
         for ended in self.ended.values():
             yield from ended
 
-    def moves_alive(self, pod: Pod) -> bool:
-        """Whether a pod is moved alive: it is as good as gone, and asked no more."""
-        traits = self.traits.get(pod.uid)
-        return pod.uid in self.evacuating or (traits is not None and traits.evicting)
+    def under_way(self, resident: Resident) -> str:
+        """What moves a pod already, so that it is asked no more; empty: nothing."""
+        if resident.traits.evicting or resident.pod.uid in self.evacuating:
+            return "pod is being moved alive"
+        return self.held(resident)
 
     def moving_alive(self) -> list[Pod]:
         """All pods that are moved alive."""

@@ -330,14 +330,17 @@ class MigrationController:
                 ref = objects.Ref(kinds.PODS, job.pod.name, job.pod.namespace)
                 try:
                     known = traits.decode(await self._store.get(ref))
-                except (refusals.ObjectsError, BadObjectError):
-                    memory.learn(PodTraits())
-                else:
-                    pod = self._target(job)
-                    resident = None if pod is None else Resident(pod, known, -1)
-                    memory.learn(known, self._protection(job, resident) if resident else "")
+                except refusals.ObjectsError:
+                    continue  # who cannot be asked about might be protected
+                except BadObjectError:
+                    known = PodTraits()
+                if (pod := self._target(job)) is not None:
+                    memory.learn(known, self._protection(job, Resident(pod, known, -1)))
         running = [job for job in self._active() if job.status.phase is Phase.RUNNING]
-        candidates = [self._candidate(job) for job in waiting]
+        candidates = [
+            each for each in map(self._candidate, waiting)
+            if each.resident is None or self._writer.of(each.job).traits is not None
+        ]  # fmt: skip
         for verdict in self.arbiter(running).verdicts(candidates):
             job, old = verdict.candidate.job, verdict.candidate.job.status
             if verdict.passes:

@@ -92,20 +92,19 @@ class JobBounds:
         if signature is not None:
             self._migrating[signature] += 1
             self._up[signature] += resident is not None and resident.pod.up
-
-        self._begin(job, signature)
+        self._begin(job, signature, unknown=self._now)
 
     def add_ended(self, job: MigrationJob, signature: Signature | None) -> None:
         """Count one that is over, where it evicted its pod."""
         condition = job.status.condition(flow.EVICTION)
         if condition is not None and condition.status:
-            self._begin(job, signature)
+            self._begin(job, signature, unknown=0.0)
 
-    def _begin(self, job: MigrationJob, signature: Signature | None) -> None:
-        """A job has left the queue: when, its first condition says."""
+    def _begin(self, job: MigrationJob, signature: Signature | None, unknown: float) -> None:
+        """A job has left the queue: when, its first condition says, or else it is ``unknown``."""
         conditions = map(job.status.condition, (flow.CREATED, flow.EVICTION))
         times = (each.since for each in conditions if each is not None and each.since)
-        began = next(times, self._now)
+        began = next(times, unknown)
         for key in (signature, job.pod.namespace):
             if key is not None:
                 self._begun.setdefault(key, []).append(began)

@@ -4,7 +4,8 @@ Covers: its address, our token, one request for each query. Does not cover: what
 (``descheduling.prometheus_source``).
 
 Rules:
-1. Whatever goes wrong is an answer that says so: a round goes on without it.
+1. Whatever goes wrong is an answer that says so: a round goes on without it. One that is silent
+   costs a round the time of one answer, however many queries there are.
 2. A token is read anew for each round, so that one that rotated counts at once, and it is never
    logged. It comes from the Secret that is named, or is that of our own account.
 3. Over HTTPS the certificate is checked against the system's authorities and the cluster's own.
@@ -48,16 +49,21 @@ class PrometheusClient:
     """One Prometheus."""
 
     def __init__(
-        self, store: objects.Objects, source: PrometheusSource, account: Path = _ACCOUNT
+        self,
+        store: objects.Objects,
+        source: PrometheusSource,
+        account: Path = _ACCOUNT,
+        limits: client.ClientLimits = _LIMITS,
     ) -> None:
         self._store, self._source, self._account = store, source, account
+        self._limits = limits
 
     async def ask(self, queries: Iterable[str]) -> dict[str, QueryAnswer]:
         """The answer to each query."""
         several = list(dict.fromkeys(queries))
         try:
             headers = await self._headers()
-            asking = client.HttpClient(self._endpoint(), _LIMITS)
+            asking = client.HttpClient(self._endpoint(), self._limits)
         except (errors.KoordletError, OSError, ValueError) as error:
             return dict.fromkeys(several, QueryAnswer(error=str(error)))
         try:
@@ -73,7 +79,8 @@ class PrometheusClient:
         target = f"{path}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
         try:
             response = await asking.request("GET", target, headers)
-        except errors.KoordletError as error:
+        # A name or a path that no request can carry is a ValueError.
+        except (errors.KoordletError, ValueError) as error:
             return QueryAnswer(error=str(error))
         if response.status in {401, 403}:
             return QueryAnswer(error=f"{self._source.url} refuses our token ({response.status})")
@@ -95,6 +102,9 @@ class PrometheusClient:
 
     async def _headers(self) -> client.Headers:
         token = await self._secret_token() if self._source.secret else self._account_token()
+        # What the client would say of it has the token in it.
+        if not (token.isascii() and token.isprintable()):
+            raise ValueError("its token is not one line of ASCII characters: write it anew")
         return (("authorization", f"Bearer {token}"),) if token else ()
 
     def _account_token(self) -> str:

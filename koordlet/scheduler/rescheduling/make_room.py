@@ -201,7 +201,9 @@ class RoomPlanner:
             yield Candidate(unit, cost, self._freed(unit, row))
 
     def _may_move(self, resident: Resident, priority: int) -> bool:
-        stays = belongs(resident) or resident.traits.local_storage or self._state.held(resident)
+        stays = (
+            belongs(resident) or resident.traits.local_storage or self._state.under_way(resident)
+        )
         return not stays and resident.pod.priority <= priority
 
     def _freed(self, unit: MoveUnit, row: int) -> Ints:

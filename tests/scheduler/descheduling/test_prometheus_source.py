@@ -40,6 +40,7 @@ def test_shares_are_by_the_label_of_the_node() -> None:
         (answer(sample("a", "-0.1")), "not from 0 to 1"),
         (answer(sample("a", "NaN")), "not from 0 to 1"),
         (answer({"metric": {"instance": "a"}, "value": []}), "not from 0 to 1"),
+        (answer({"metric": {"instance": "a"}, "value": [0, 10**400]}), "not from 0 to 1"),
         (answer(1728991761.711, "0.2", kind="scalar"), "gives a scalar, and not a vector"),
         ({"status": "error", "error": "parse error"}, "the query failed: parse error"),
         (None, "the query failed"),
@@ -58,3 +59,11 @@ def test_an_address_needs_a_scheme_and_a_host(url: str) -> None:
     with pytest.raises(errors.ConfigError) as caught:
         prometheus_source.read(Fields({"url": url}, "f", "prometheus"))
     assert "prometheus.url" in str(caught.value)
+
+
+def test_an_address_with_a_password_is_refused_without_showing_it() -> None:
+    """It would not be sent, and addresses are logged."""
+    with pytest.raises(errors.ConfigError) as caught:
+        prometheus_source.read(Fields({"url": "http://me:hidden@host:9090"}, "f", "prometheus"))
+    assert "has a user, who is not sent" in str(caught.value)
+    assert "hidden" not in str(caught.value)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import kinds, node_avoidances, objects
+from koordlet.kubeapi import kinds, node_avoidances, objects, refusals
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job
@@ -153,6 +154,43 @@ def test_a_job_made_by_hand_moves_no_pod_that_the_evictor_protects(ram: Path) ->
             note = {"metadata": {"annotations": {"descheduler.alpha.kubernetes.io/evict": ""}}}
             await cluster.world.store.patch(ref, objects.Merge(note))
             await cluster.job(await cluster.ask("data"), "Running")
+
+    schedulers.run(body())
+
+
+class Hiccup:
+    """A store that fails to read the first pod that it is asked for."""
+
+    def __init__(self, store: objects.Objects) -> None:
+        self.store, self.failed = store, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def get(self, ref: objects.Ref) -> objects.Object:
+        """One object."""
+        if ref.kind is kinds.PODS and not self.failed:
+            self.failed = True
+            raise refusals.Unavailable("nobody answers", culprit=str(ref))
+        return await self.store.get(ref)
+
+
+def test_a_pod_that_could_not_be_read_is_asked_about_again_before_its_job_begins(
+    ram: Path,
+) -> None:
+    """It may be protected: a server that fails once gives nobody away."""
+
+    async def body() -> None:
+        local = [{"name": "v", "emptyDir": {}}]
+        async with scene(ram, over_http=False, runs=False) as cluster:
+            ref = await cluster.world.pod("data", on="n1", meta=OWNER, labels=APP, volumes=local)
+            await cluster.up(ref)
+            name = await cluster.ask("data")
+            store: Any = Hiccup(cluster.world.client)
+            async with working(dataclasses.replace(cluster.world, client=store)):
+                status = await cluster.job(name, "Running", "Failed")
+            assert store.failed
+            assert status["reason"] == "ForbiddenMigratePod"
 
     schedulers.run(body())
 

@@ -177,6 +177,16 @@ def test_jobs_of_a_workload_begin_at_its_rate(
     assert scene.verdicts([scene.candidate("web-2")], ended=kept) == {"job-web-2": ""}
 
 
+def test_a_job_that_is_over_and_does_not_say_when_it_evicted_keeps_nobody_waiting() -> None:
+    """It might have been at any time; as now it would hold the rate until it is deleted."""
+    scene = Scene(*pods(10), settings=RATED)
+    condition = Condition(type="Eviction", status=True, reason="", changed="")
+    ended = scene.candidate("web-0")
+    status = JobStatus(phase=Phase.SUCCEEDED, conditions=(condition,))
+    ended = dataclasses.replace(ended, job=dataclasses.replace(ended.job, status=status))
+    assert scene.verdicts([scene.candidate("web-1")], ended=[ended]) == {"job-web-1": ""}
+
+
 def test_a_job_that_is_under_way_took_its_token_when_it_left_the_queue() -> None:
     """Its first condition says when; one that has none began a moment ago."""
     scene = Scene(*pods(10), settings=RATED)

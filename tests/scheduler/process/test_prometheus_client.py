@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from koordlet.http import message, routes, server
+from koordlet.http.client import ClientLimits
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource, QueryAnswer
@@ -113,6 +116,59 @@ def test_whatever_goes_wrong_is_an_answer(ram: Path, status: int, text: str, err
                 assert "authorization" not in prom.asked[0].headers
             (gone,) = (await asking.ask([QUERY])).values()
             assert gone.error
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize("token", ["hid\nden", "hidd\xe9n"])
+def test_a_token_that_no_header_can_carry_is_neither_sent_nor_shown(ram: Path, token: str) -> None:
+    """What is wrong with a request would be told with its headers, and logged."""
+
+    async def body() -> None:
+        (ram / "token").write_text(token)
+        async with schedulers.world(ram, over_http=False) as world, serving() as prom:
+            source = PrometheusSource(prom.url)
+            asking = prometheus_client.PrometheusClient(world.client, source, account=ram)
+            (answer,) = (await asking.ask([QUERY])).values()
+            assert answer.error.startswith("its token is not one line of ASCII characters")
+            assert prom.asked == []
+
+    schedulers.run(body())
+
+
+def test_an_address_that_no_request_can_carry_is_an_answer(ram: Path) -> None:
+    """A round goes on without it, and its note says why."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world, serving() as prom:
+            for url in ("http://prometheus..svc:9090", f"{prom.url}caf\xe9"):
+                source = PrometheusSource(url)
+                asking = prometheus_client.PrometheusClient(world.client, source, ram / "none")
+                (answer,) = (await asking.ask([QUERY])).values()
+                assert "codec" in answer.error
+
+    schedulers.run(body())
+
+
+def test_one_that_never_answers_costs_the_time_of_one_answer(ram: Path) -> None:
+    """All queries wait at once, those without a connection, too."""
+    seconds = 0.5
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            # The kernel takes connections, and nobody reads them.
+            with socket.create_server(("127.0.0.1", 0)) as silent:
+                asking = prometheus_client.PrometheusClient(
+                    world.client,
+                    PrometheusSource(f"http://127.0.0.1:{silent.getsockname()[1]}"),
+                    account=ram / "none",
+                    limits=ClientLimits(connections=1, answer_seconds=seconds),
+                )
+                several = [f"q{n}" for n in range(20)]
+                answers = await asyncio.wait_for(asking.ask(several), 10 * seconds)
+            errors = {answer.error.partition(": ")[2] for answer in answers.values()}
+            assert errors == {"no answer within 0 s"}
+            assert list(answers) == several
 
     schedulers.run(body())
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from koordlet.scheduler.descheduling import landing
+from koordlet.scheduler.descheduling import landing, traits
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.rescheduling.make_room import RoomPlanner
 from koordlet.scheduler.rescheduling.room_plan import RoomPlan
@@ -65,11 +65,12 @@ def test_each_mover_has_its_own_place() -> None:
         ({"spec": {"priority": 7}}, "on no node are there"),
         ({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}, "on no node are there"),
         ({"annotations": {"koordlet.io/movable": "false"}}, "on no node are there"),
+        ({"annotations": {traits.IN_PROGRESS: ""}}, "on no node are there"),
         ({"owner": "DaemonSet/agent"}, "on no node are there"),
     ],
 )
 def test_who_may_not_move_is_not_planned_with(change: Body, words: str) -> None:
-    """More important, with data, protected, of the node itself; without that there is a plan."""
+    """More important, with data, protected, moved alive, of the node itself; others may move."""
     rest = [node("a"), node("b", cpu="1500m"), pod("b0", "b", cpu="1")]
     assert moves(plan(*rest, node("c", cpu="1"), pod("a0", "a", cpu="1"), cpu="2"))
     answer = plan(*rest, node("c", cpu="1"), pod("a0", "a", cpu="1", **change), cpu="2")

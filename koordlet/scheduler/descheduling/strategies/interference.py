@@ -78,7 +78,7 @@ class Interference:
     def _of(self, scene: rounds.Scene, row: int, due: list[Resident]) -> rounds.Intents:
         """Move one of a node."""
         slowed, shadow = self._about(scene, row, SLOWED), self._settings.dry_run
-        if any(each.pod.terminating or scene.state.held(each) for each in (*due, *slowed)):
+        if any(each.pod.terminating or scene.state.under_way(each) for each in (*due, *slowed)):
             return
         yielding = [each for each in due if _is_best_effort(each.pod.pod_class)]
         costs = MoveCosts(scene.state.columns, scene.state.workloads)

@@ -89,7 +89,7 @@ def test_else_the_cheapest_move_of_both_sides() -> None:
 
 
 def test_while_one_of_them_leaves_the_others_stay() -> None:
-    """A migration job, or a long end, lasts for several rounds in which the report is the same."""
+    """Jobs, live moves and long ends last for several rounds in which the report is the same."""
     web, big, reports = (
         labelled("web", "LS"),
         labelled("big", "LS", cpu="5"),
@@ -97,7 +97,8 @@ def test_while_one_of_them_leaves_the_others_stay() -> None:
     )
     ends = labelled("big", "LS", cpu="5", meta={"deletionTimestamp": "2027-01-15T08:00:00Z"})
     job: Any = lambda resident: "a job" * (resident.pod.name == "big")  # noqa: E731
-    for suspect, more in ((big, {"held": job}), (ends, {})):
+    evacuates = {"evacuating": {big["metadata"]["uid"]}}
+    for suspect, more in ((big, {"held": job}), (big, evacuates), (ends, {})):
         made = Rounds(web, suspect)
         made.play(0, reports)
         result = made.play(5, reports, **more)
