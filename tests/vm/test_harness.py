@@ -141,6 +141,7 @@ def test_v1_has_a_hierarchy_for_each_controller(mode: qemu.Cgroup) -> None:
     assert link == "cpu,cpuacct\ncpu,cpuacct\n"
 
 
+@pytest.mark.soak  # what test_systemd plays needs as much of it
 def test_systemd_is_the_real_thing() -> None:
     """PID 1 is systemd and done with booting; it waits for READY, and restarts what is killed."""
     with machine.boot("2s8t", systemd=True, carry=False) as guest:
