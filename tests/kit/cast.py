@@ -1,10 +1,11 @@
-"""The demo's first minute in a terminal, recorded: ``python -m tests.kit.cast``.
+"""From the clone to the demo's summary in a terminal, recorded: ``python -m tests.kit.cast``.
 
 Covers: ``first-minute.cast`` (asciicast, version 2) and its last screen as ``first-minute.svg`` in
 ``docs/images``. Does not cover: the console (``tests.browser.pictures``).
 
 The demo runs without root, so that the recording shows the same machine wherever it is made. Every
-line is the program's own, at its time; a player shortens pauses.
+line is the program's own, at its time; a player shortens pauses, the longest of which is the first
+``make run`` installing its environment.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import fcntl
 import json
 import os
 import pty
-import shutil
 import signal
 import struct
 import subprocess
@@ -29,8 +29,9 @@ REPO = Path(__file__).parents[2]
 IMAGES = REPO / "docs" / "images"
 #: Of the terminal; lines of the picture.
 COLUMNS, ROWS = 100, 36
-#: What a reader types, and what ends the recording.
-_TYPED, _LAST = "make run", "Ctrl-C ends it."
+#: What ends the recording.
+_LAST = "Ctrl-C ends it."
+_NOBODY = 65534
 #: Of text in the picture, in pixels.
 _WIDE, _HIGH, _EDGE = 8.43, 19, 14
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -38,13 +39,21 @@ _SPACE = "\N{NO-BREAK SPACE}"
 Event = tuple[float, str]
 
 
-def record(words: Sequence[str], *, until: str, environment: dict[str, str]) -> Iterator[Event]:
-    """What a program writes to a terminal, each with its time, until it writes some words."""
+def record(
+    words: Sequence[str], *, until: str, environment: dict[str, str], folder: Path = REPO
+) -> Iterator[Event]:
+    """What a program writes to a terminal, each with its time, to its end or some words."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     began = time.monotonic()
     running = subprocess.Popen(
-        words, stdin=theirs, stdout=theirs, stderr=theirs, cwd=REPO, env=environment
+        words,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
     )
     os.close(theirs)
     ended, tail = False, b""
@@ -57,7 +66,7 @@ def record(words: Sequence[str], *, until: str, environment: dict[str, str]) -> 
         tail = (tail + data)[-4096:]
         if not ended and until.encode() in tail:
             ended = True
-            running.send_signal(signal.SIGINT)
+            os.killpg(running.pid, signal.SIGINT)
     os.close(ours)
     running.wait(timeout=30)
 
@@ -104,21 +113,35 @@ def picture(lines: Sequence[str]) -> str:
     )
 
 
+def session(folder: Path) -> Iterator[Event]:
+    """What a newcomer types in a folder, and what comes of it."""
+    subprocess.run(["git", "clone", "--quiet", "--bare", REPO, folder / "koordlet.git"], check=True)
+    places = {"HOME": str(folder), "XDG_RUNTIME_DIR": str(folder), "TERM": "xterm-256color"}
+    alone: list[str] = []
+    if os.geteuid() == 0:
+        subprocess.run(["chown", "--recursive", f"{_NOBODY}:{_NOBODY}", folder], check=True)
+        alone = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
+    began = 0.0
+    for place, words in (("", "git clone -q koordlet.git"), ("koordlet", "make run")):
+        change = f"cd {place} && " if place else ""
+        program = record(
+            [*alone, *words.split()],
+            until=_LAST,
+            environment={**os.environ, **places},
+            folder=folder / place,
+        )
+        for events, pause in ((typed(f"{change}{words}"), 0.3), (program, 0.5)):
+            ended = began
+            for at, text in events:
+                ended = round(began + at, 3)
+                yield ended, text
+            began = ended + pause
+
+
 def main() -> None:
     """Record the demo."""
-    words = [sys.executable, "-P", "-m", "koordlet", "run", "--demo"]
-    if os.geteuid() == 0:
-        words = ["unshare", "--user", *words]
-    folder = Path(tempfile.gettempdir(), "koordlet-demo")
-    folder.mkdir(mode=0o700)
-    places = {"HOME": str(folder), "XDG_RUNTIME_DIR": str(folder), "TERM": "xterm-256color"}
-    try:
-        shown = [*typed(_TYPED)]
-        later = shown[-1][0] + 0.3
-        program = record(words, until=_LAST, environment={**os.environ, **places})
-        shown += [(round(at + later, 3), text) for at, text in program]
-    finally:
-        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix="koordlet-demo-") as folder:
+        shown = list(session(Path(folder)))
     for name, text in (("cast", cast(shown)), ("svg", picture(screen(shown)))):
         path = IMAGES / f"first-minute.{name}"
         path.write_text(text, encoding="utf-8")
