@@ -186,9 +186,11 @@ def test_the_facts_of_an_opened_workload_are_those_of_now(
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     before, plan = console.now, console.now.plan
-    told = dataclasses.replace(plan, explanations={"shared_pools": {"default/web": "a new reason"}})
+    fresh = dataclasses.replace(
+        plan, explanations={"shared_pools": {"default/web": "a new reason"}}
+    )
     console.record()
-    console.show(dataclasses.replace(console.now, plan=told))
+    console.show(dataclasses.replace(console.now, plan=fresh))
     looking.expect_text(page, "#detail", "shared_pools a new reason")
     console.record(LS__cpuCores=7.25)
     looking.expect_text(page, "#chart", "LS 7.25")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,7 +76,9 @@ def test_asking_once_has_an_answer_or_a_reason(
     program = ASKING.replace('"10.0.0.5:9320", files', f'"unix:{folder}/{agent}"')
     program = program.replace("/run/koordlet/scheduler.sock", f"{folder}/{scheduler}")
 
-    exec(compile(program, "page", "exec"), {})  # noqa: S102 -- the text is the project's own
+    example = folder / "example.py"
+    example.write_text(program)
+    runpy.run_path(str(example))
 
     assert capsys.readouterr().out.replace(str(folder), "PATH").splitlines() == lines
 

@@ -18,11 +18,11 @@ BROKEN = agents.HEADER + "polices: {}\n"
 def address(agent: live.Running) -> str:
     """Where it answers, once it says so."""
 
-    def found() -> str:
-        told = re.findall(r"http://(127\.0\.0\.1:\d+)/", agent.err)
-        return told[-1] if told else ""
+    def newest() -> str:
+        addresses = re.findall(r"http://(127\.0\.0\.1:\d+)/", agent.err)
+        return addresses[-1] if addresses else ""
 
-    return deadline.until(found, "an address")
+    return deadline.until(newest, "an address")
 
 
 def test_a_typing_error_costs_itself(place: live.Place) -> None:
@@ -42,9 +42,9 @@ def test_a_typing_error_costs_itself(place: live.Place) -> None:
         assert images.difference(limited, place.image()) == {}
         asked = address(agent)
         assert 200 == answers.get(asked, "/livez")[0] == answers.get(asked, "/readyz")[0]
-        status, told = answers.get(asked, "/healthz?verbose")
-        assert (status, f"{path}:3" in told.decode()) == (503, True)
-        assert "in force: the last good configuration" in told.decode()
+        status, checks = answers.get(asked, "/healthz?verbose")
+        assert (status, f"{path}:3" in checks.decode()) == (503, True)
+        assert "in force: the last good configuration" in checks.decode()
         assert "ConfigurationRefused" in answers.text(asked, "/api/v1/plan")
         path.write_text(agents.HEADER + place.config)
         deadline.until(lambda: answers.get(asked, "/healthz")[0] == 200, "the file is mended")
@@ -64,8 +64,8 @@ def test_without_any_good_one(place: live.Place) -> None:
     with place.running("--config", str(path)) as agent:
         asked = address(agent)
         assert answers.get(asked, "/livez")[0] == 200
-        status, told = answers.get(asked, "/readyz?verbose")
-        assert (status, "no valid configuration" in told.decode()) == (503, True)
+        status, checks = answers.get(asked, "/readyz?verbose")
+        assert (status, "no valid configuration" in checks.decode()) == (503, True)
         assert images.difference(limited, place.image()) == {}, "nobody has refused them yet"
         path.write_text(agents.HEADER + place.config)
         # The HTTP server comes back, at another port of the kernel's choice.

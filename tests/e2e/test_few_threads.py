@@ -40,10 +40,10 @@ def test_few_threads(place: live.Place, bounded: Path, most: int) -> None:
     with place.running("--config", str(live_workloads.config(place)), inside=bounded) as agent:
         agent.until("all surfaces up")
         assert images.difference(before, place.image()), "limits"
-        told = answers.text(address(agent), "/healthz?verbose")
-        without = "gRPC needs" in told
-        assert without == (most < 10), told
-        assert ("pids.max" in told) == without
+        checks = answers.text(address(agent), "/healthz?verbose")
+        without = "gRPC needs" in checks
+        assert without == (most < 10), checks
+        assert ("pids.max" in checks) == without
         assert agent.ends(signal.SIGTERM) == 0, agent.err[-2000:]
         assert "Traceback" not in agent.err
 

@@ -133,6 +133,13 @@ async def working(
     made = descheduler.Descheduler(
         world.client, settings(**arguments), instance="one", disruption=disruption
     )
+    async with at_work(made):
+        yield made
+
+
+@asynccontextmanager
+async def at_work(made: descheduler.Descheduler) -> AsyncGenerator[descheduler.Descheduler]:
+    """It runs, and is ready, until the block ends."""
     task = asyncio.ensure_future(made.run())
     try:
         await deadline.comes(lambda: made.ready, seconds=30.0)

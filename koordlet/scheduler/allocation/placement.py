@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from koordlet.kubeapi import pod_annotations
-from koordlet.model import cpuset
+from koordlet.model import cpuset, node_ratios
 from koordlet.model.record import dataclass
 from koordlet.policy.cpu import accumulator, allocation, numa_hints
 from koordlet.scheduler.allocation import handover
 from koordlet.scheduler.allocation.device_alignment import DeviceAlignment
 from koordlet.scheduler.allocation.zones import Weights, Zones, times
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.objects import json_annotations, peer_keys, requests
+from koordlet.scheduler.objects import json_annotations, requests
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.reservation.info import ReservationInfo
@@ -82,7 +82,7 @@ class NodeOffer:
 
 def ratio(node: Node) -> float | None:
     """The CPU amplification ratio of a node; ``None`` where it cannot be read."""
-    spelled = node.annotations.get(peer_keys.RATIO)
+    spelled = node.annotations.get(node_ratios.AMPLIFICATION)
     if spelled is None:
         return 1.0
     body = json_annotations.body(spelled)

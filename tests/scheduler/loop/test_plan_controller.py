@@ -18,9 +18,9 @@ from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan
-from tests.kit import deadline, reservations, schedulers
+from tests.kit import reservations, schedulers
 from tests.kit.descheduler_scene import FREE
-from tests.kit.migration_scene import JOBS, settings
+from tests.kit.migration_scene import JOBS, at_work, settings
 from tests.kit.schedulers import OWNER, READY, both
 
 PLANS = kinds.MOVE_PLANS
@@ -165,13 +165,8 @@ async def working(
     made = kind(
         cluster.world.client, settings(), instance="one", disruption=disruption, profiles=PROFILES
     )
-    task = asyncio.ensure_future(made.run())
-    try:
-        await deadline.comes(lambda: made.ready, seconds=30.0)
+    async with at_work(made):
         yield made
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @both

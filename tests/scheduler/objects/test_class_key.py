@@ -58,10 +58,10 @@ def test_a_pod_that_was_just_bound() -> None:
 def test_a_status_that_names_amounts(field: str) -> None:
     """It may count for another amount than the specification, so it is another class."""
     amounts = {"cpu": "3"}
-    told = {"name": "c", field: {"requests": amounts} if field == "resources" else amounts}
+    container = {"name": "c", field: {"requests": amounts} if field == "resources" else amounts}
 
-    assert not same(waiting(), placed(containerStatuses=[told]))
-    decoded = Decoder({}).decode(placed(containerStatuses=[told]), 0)
+    assert not same(waiting(), placed(containerStatuses=[container]))
+    decoded = Decoder({}).decode(placed(containerStatuses=[container]), 0)
     assert decoded.pod_class.requests.real["cpu"] == 3000
 
 

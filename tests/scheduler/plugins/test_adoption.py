@@ -51,10 +51,10 @@ def test_a_refusal_names_what_the_adoption_does_not_give() -> None:
     old = web("old", on="n", cpu="2", memory="6Gi")
     other = pod("other", on="n", cpu="2")
     promised = reservation("r", cpu="4", requests=big, preAllocation=True)
-    told = json.dumps(states(node("n", cpu="4"), old, other, promised)["r"]["conditions"])
+    conditions = json.dumps(states(node("n", cpu="4"), old, other, promised)["r"]["conditions"])
 
-    assert "Insufficient cpu by node" in told
-    assert "memory" not in told
+    assert "Insufficient cpu by node" in conditions
+    assert "memory" not in conditions
 
 
 def test_several_are_adopted_cumulatively() -> None:
@@ -89,14 +89,14 @@ def test_a_pod_is_adopted_unless_its_own_reservation_still_holds_room(
 
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(
-    ("required", "phase", "told"),
+    ("required", "phase", "reason"),
     [
         (False, "Available", ""),
         (True, "Pending", "no pod(s) to meet the pre-allocation requirements"),
     ],
 )
 def test_a_pod_that_would_give_nothing_is_not_adopted(
-    required: bool, phase: str, told: str, several: bool
+    required: bool, phase: str, reason: str, several: bool
 ) -> None:
     """It asks for nothing that the reservation has: the node alone serves it, or nothing does."""
     old = web("old", on="n", requests={"kubernetes.io/batch-cpu": "1000"})
@@ -108,14 +108,14 @@ def test_a_pod_that_would_give_nothing_is_not_adopted(
 
     assert shown["phase"] == phase
     assert not shown.get("currentOwners")
-    assert told in json.dumps(shown["conditions"])
+    assert reason in json.dumps(shown["conditions"])
 
 
 def test_where_adoption_is_not_required_reasons_are_of_the_node() -> None:
     """The pod is too large for the reservation; what is told is what the node lacks without it."""
     old = web("old", on="n", cpu="3", memory="2Gi")
     promised = reservation("r", cpu="2", preAllocation=True)
-    told = json.dumps(states(node("n", cpu="4"), old, promised)["r"]["conditions"])
+    conditions = json.dumps(states(node("n", cpu="4"), old, promised)["r"]["conditions"])
 
-    assert "1 Insufficient cpu by node" in told
-    assert "Reservation(s)" not in told
+    assert "1 Insufficient cpu by node" in conditions
+    assert "Reservation(s)" not in conditions

@@ -40,12 +40,12 @@ def test_shares_and_whole_cards() -> None:
         pod("rest", requests={CORE: "50", MEMORY: "8Gi"}),
         asking("more", 10),
     )
-    told = {placement["pod"]: placement.get("devices") for placement in outcome["placements"]}
+    devices = {placement["pod"]: placement.get("devices") for placement in outcome["placements"]}
 
     amounts = {CORE: "50", RATIO: "50", MEMORY: "8Gi"}
-    assert told["d/half"] == {"gpu": [{"minor": 0, "id": "GPU-0", "resources": amounts}]}
-    assert minors(told["d/whole"]) == [1]
-    assert told["d/rest"] == told["d/half"]
+    assert devices["d/half"] == {"gpu": [{"minor": 0, "id": "GPU-0", "resources": amounts}]}
+    assert minors(devices["d/whole"]) == [1]
+    assert devices["d/rest"] == devices["d/half"]
     [pending] = outcome["pending"]
     assert pending["message"].startswith("0/1 nodes are available: 1 Insufficient GPU Devices.")
 
@@ -272,11 +272,13 @@ def test_a_reservation_gets_cards_and_hands_them_over() -> None:
         asking("late"),
         asking("owner", labels=OWN),
     )
-    told = {placement["pod"]: minors(placement["devices"]) for placement in outcome["placements"]}
+    devices = {
+        placement["pod"]: minors(placement["devices"]) for placement in outcome["placements"]
+    }
 
     [kept] = outcome["reservations"]
     assert minors(kept["devices"]) == [0]
-    assert told == {"d/stranger": [1], "d/owner": [0]}
+    assert devices == {"d/stranger": [1], "d/owner": [0]}
     assert kept["allocated"] == {"koordinator.sh/gpu": "100"}
 
 

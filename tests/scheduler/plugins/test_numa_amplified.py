@@ -44,8 +44,8 @@ def test_bound_cpus_leave_less_to_pods_that_count_once(
 def test_a_ratio_that_cannot_be_read_refuses_all_who_ask_for_cpu() -> None:
     """Nobody knows how much is left."""
     bodies = doubled("{cpu}")
-    told = clusters.message("y", *bodies, pod("y", cpu="1"))
-    assert "1 node(s) invalid CPU amplification ratio" in told
+    refusal = clusters.message("y", *bodies, pod("y", cpu="1"))
+    assert "1 node(s) invalid CPU amplification ratio" in refusal
     assert clusters.places(*bodies, pod("z", memory="1Gi")) == {"z": "n"}
 
 

@@ -74,9 +74,9 @@ def logged() -> list[str]:
         try:
             deadline.until(reasons, "it says why it does not count", pause=_PAUSE)
             agent.send_signal(signal.SIGSTOP)
-            time.sleep(_LATER)
+            time.sleep(_LATER)  # an agent that is stopped, until it is to ask again
             agent.send_signal(signal.SIGCONT)
-            time.sleep(_AWAKE)
+            time.sleep(_AWAKE)  # for what must not come: the reason once more
         finally:
             agent.terminate()
             agent.wait()

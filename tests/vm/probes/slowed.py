@@ -104,7 +104,7 @@ def counted() -> dict[str, float]:
     """The same by pairs of counters of our own."""
     counters = perf_events.PerfEvents()
     pairs = {name: counters.open(str(_CGROUPS / name), 0) for name in _NAMES}
-    time.sleep(_WINDOW)
+    time.sleep(_WINDOW)  # the window itself: what is counted in so many seconds
     several = {name: counters.read(pair[0]) for name, pair in pairs.items()}
     for pair in pairs.values():
         counters.close(pair)
@@ -139,6 +139,7 @@ def agent() -> Iterator[subprocess.Popen[bytes]]:
 def minute(process: subprocess.Popen[bytes], ask: Callable[[], Any], *, rest: bool) -> Any:
     """Let the agent count once, and ask; then it may be stopped until its next window.
 
+    The pauses are the agent's own times, which nothing announces: its window, then its minute.
     Each second of an agent is emulated, and while all is calm it needs most of them for nothing.
     """
     process.send_signal(signal.SIGCONT)
