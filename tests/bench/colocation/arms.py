@@ -58,6 +58,8 @@ class Arm:
     be: str = "be"
     #: Nice level or scheduling class that best-effort work starts with.
     scheduler: int = os.SCHED_OTHER
+    #: The same of the service.
+    service: int = os.SCHED_OTHER
 
     @property
     def branch(self) -> str:
@@ -67,6 +69,11 @@ class Arm:
 
 _WEIGHT = tuple(_LEAST_WEIGHT.items())
 _TIER = tuple((f"../{name}", value) for name, value in _WEIGHT)
+#: Real-time seconds for the service's group and those above it, where a kernel of v1 shares them out.
+_REAL_TIME = tuple(
+    (f"{group}/cpu.rt_runtime_us", str(most))
+    for group, most in (("../..", 900_000), ("..", 900_000), ("../ls", 900_000))
+)
 _SUPPRESS = "{cpu_suppress: {enable: true, cpuSuppressPolicy: %s}}"
 ARMS = {
     arm.name: arm
@@ -75,6 +82,8 @@ ARMS = {
         Arm(name="none"),
         Arm(name="weights", knobs=_WEIGHT),
         Arm(name="idle", knobs=(("cpu.idle", "1"),)),
+        Arm(name="idle-rr", knobs=(("cpu.idle", "1"), *_REAL_TIME), service=os.SCHED_RR),
+        Arm(name="weights-rr", knobs=(*_WEIGHT, *_REAL_TIME), service=os.SCHED_RR),
         Arm(name="koordlet", policies="{}"),
         Arm(name="koordlet alone", policies="{}", hogs=False),
         Arm(name="formula-cpuset", policies=_SUPPRESS % "cpuset"),
@@ -151,7 +160,7 @@ class Bench:
         finally:
             if agent is not None:
                 agent.send_signal(signal.SIGSTOP)
-            for path, value in before:
+            for path, value in reversed(before):
                 path.write_text(value)
 
     def start(self, group: str, *words: str, policy: int = 0) -> subprocess.Popen[str]:
@@ -160,7 +169,7 @@ class Bench:
         def enter() -> None:
             for top in set(self._tops.values()) if group else ():
                 (top / group / "cgroup.procs").write_text("0")
-            os.sched_setscheduler(0, policy, os.sched_param(0))
+            os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(policy)))
 
         return subprocess.Popen(
             words,

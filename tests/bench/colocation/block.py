@@ -63,7 +63,11 @@ def service(
     """One service and its clients."""
     words = (str(settings.THREADS), str(settings.REQUEST_MS), str(seed))
     schedule = level.schedule(bench.cpus, seconds)
-    return bench.start(f"{arm.branch}/{arm.ls}", str(bench.place / "server"), *words, schedule)
+    return bench.start(
+        f"{arm.branch}/{arm.ls}",
+        *(str(bench.place / "server"), *words, schedule),
+        policy=arm.service,
+    )
 
 
 def hogs(bench: arms.Bench, arm: arms.Arm, kind: str, seconds: float) -> subprocess.Popen[str]:
