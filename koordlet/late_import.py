@@ -1,7 +1,8 @@
 """Modules that are executed at their first use, though whoever imports asyncio imports them.
 
 Covers: ssl, asyncio's half of TLS, and hashlib: 4 MB of libcrypto and 1 MB of Python that an agent
-without an API server does not call; secrets, which maps the same for pydantic's secret strings.
+without an API server does not call; secrets, which maps the same for pydantic's secret strings;
+the package prometheus_client, whose modules are imported without what it gathers from them.
 Does not cover: our own imports: those stand inside of the function that needs them.
 
 A socket that asyncio itself connects executes ssl: asyncio asks whether it is an ssl.SSLSocket.
@@ -21,7 +22,7 @@ from types import ModuleType
 if typing.TYPE_CHECKING:
     from importlib import abc  # it loads tempfile, random and a dozen more
 
-NAMES = ("asyncio.sslproto", "hashlib", "secrets", "ssl")
+NAMES = ("asyncio.sslproto", "hashlib", "prometheus_client", "secrets", "ssl")
 
 #: Held while a module is executed: whoever asks for more of it waits.
 _lock = threading.RLock()

@@ -105,3 +105,17 @@ print(ssl.SSLContext.__name__, "ssl" in late_import.pending())
 
     halted = "import of _ssl halted; None in sys.modules"
     assert _run(program).splitlines() == [halted, halted, "SSLContext False"]
+
+
+def test_own_series_execute_no_server_no_tls_and_no_mail() -> None:
+    """A scrape takes the collector of prometheus_client, not what its package gathers."""
+    program = """
+from koordlet.report import metrics
+own = metrics.ProcessMetrics()
+print(b"process_cpu_seconds_total " in own.render(metrics.TEXT))
+print(*[name for name in ("email", "http.server", "wsgiref", "_ssl") if name in sys.modules])
+import prometheus_client
+print(prometheus_client.CollectorRegistry.__name__, "http.server" in sys.modules)
+"""
+
+    assert _run(program).splitlines() == ["True", "", "CollectorRegistry True"]
