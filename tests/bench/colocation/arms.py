@@ -69,7 +69,7 @@ class Arm:
 
 _WEIGHT = tuple(_LEAST_WEIGHT.items())
 _TIER = tuple((f"../{name}", value) for name, value in _WEIGHT)
-#: Real-time seconds for the service's group and those above it, where a kernel of v1 shares them out.
+#: Microseconds of real time for the service's group and those above it, where v1 shares them out.
 _REAL_TIME = tuple(
     (f"{group}/cpu.rt_runtime_us", str(most))
     for group, most in (("../..", 900_000), ("..", 900_000), ("../ls", 900_000))
