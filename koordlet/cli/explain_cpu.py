@@ -19,6 +19,7 @@ _MEANS = {
     "LS": "it is in the shared pool",
     "BE": "it is in the best-effort pool alone",
     "free": "nobody has claimed it",
+    "outside": "no workload can have it: it is outside of the root of the cgroup tree",
     "offline": "it is offline",
 }
 

@@ -187,6 +187,11 @@ class Snapshot:
         online = self.topology.online
         return online if own is None else online & (own | self.went_offline) or online
 
+    @property
+    def outside(self) -> cpuset.CPUSet:
+        """Online CPUs that no workload can have."""
+        return self.topology.online - self.allowed
+
     def children(self) -> Mapping[str, tuple[cgroup.Group, ...]]:
         """The observed groups by parent path, in order. Cost: one walk over all groups."""
         by_parent: dict[str, list[cgroup.Group]] = {}

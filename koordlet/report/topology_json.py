@@ -7,8 +7,9 @@ Does not cover: printing them, the table (``cli.topology``), what workloads want
 Rules:
 1. Keys may be added, never removed or retyped; an unknown column is ``null``.
 2. Optional columns of a CPU are left out where they are unknown: most machines have none of them.
-3. ``owner`` is one of ``reserved``, ``system``, ``LSE``, ``LSR``, ``LS``, ``BE``, ``free`` and
-   ``offline``: of claims the strongest, else the pool; ``BE`` is a CPU of that pool alone.
+3. ``owner`` is one of ``reserved``, ``system``, ``LSE``, ``LSR``, ``LS``, ``BE``, ``free``,
+   ``outside`` of the cgroup tree, and ``offline``: of claims the strongest, else the pool; ``BE``
+   is a CPU of that pool alone.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _node(node: topology.Node) -> dict[str, object]:
 def cpus(now: view.ReportView) -> dict[str, object]:
     """The whole document."""
     machine, book = now.snapshot.topology, now.plan.ledger
-    owned = owners(machine, book)
+    owned = owners(machine, book, now.snapshot.outside)
     by_owner: dict[str, list[int]] = {}
     for number, word in owned.items():
         by_owner.setdefault(word, []).append(number)
@@ -91,9 +92,12 @@ def cpus(now: view.ReportView) -> dict[str, object]:
     }
 
 
-def owners(machine: topology.Topology, book: ledger.Ledger) -> dict[int, str]:
+def owners(
+    machine: topology.Topology, book: ledger.Ledger, outside: cpuset.CPUSet
+) -> dict[int, str]:
     """CPU to the word for its owner."""
     words = dict.fromkeys(machine.present or machine.online, "free")
+    words.update(dict.fromkeys(outside, "outside"))
     for kind in ("BE", "LS"):
         words.update(dict.fromkeys(book.pool(kind), kind))
     for owner in reversed(ledger.Owner):

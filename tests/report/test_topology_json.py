@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from koordlet.model import cpuset, topology
+from koordlet.model import cpuset, ledger, topology
 from koordlet.report import topology_json
 
 REQUIRED = {
@@ -98,3 +98,18 @@ def test_caches_and_devices() -> None:
             "name": None,
         }
     ]
+
+
+def test_a_cpu_outside_of_the_cgroup_tree_is_not_free() -> None:
+    """Nobody has claimed it, and nobody can; one that is offline is offline in the first place."""
+    rows = tuple(topology.Cpu(cpu=cpu, online=cpu < 3) for cpu in range(4))
+    machine = topology.Topology(
+        cpus=rows, online=cpuset.CPUSet.parse("0-2"), present=cpuset.CPUSet.parse("0-3")
+    )
+
+    assert topology_json.owners(machine, ledger.Ledger(), cpuset.CPUSet.parse("2-3")) == {
+        0: "free",
+        1: "free",
+        2: "outside",
+        3: "offline",
+    }

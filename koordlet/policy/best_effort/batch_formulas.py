@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from koordlet.model import pod as pods
-from koordlet.model import qos, quantity, resources, strategies, topology
+from koordlet.model import qos, quantity, resources, snapshot, strategies
 from koordlet.model.record import dataclass
 
 
@@ -115,11 +115,13 @@ class ZonePart(NamedTuple):
         return -(-amount * self.own // self.whole)
 
 
-def parts(machine: topology.Topology, name: str) -> dict[int, ZonePart]:
+def parts(now: snapshot.Snapshot, name: str) -> dict[int, ZonePart]:
     """The part of each NUMA node; even ones where nobody knows what they have."""
+    machine, outside = now.topology, now.outside
     if name == resources.CPU:
         own = {
-            node.node: sum(cpu.node == node.node for cpu in machine.cpus) for node in machine.nodes
+            node.node: sum(cpu.node == node.node and cpu.cpu not in outside for cpu in machine.cpus)
+            for node in machine.nodes
         }
     else:
         own = {node.node: node.memory_bytes or 0 for node in machine.nodes}

@@ -170,7 +170,7 @@ def _amounts(
     amounts: dict[str, int] = {}
     reasons: dict[str, str] = {}
     for each in seen:
-        of_zone = None if zone is None else batch_formulas.parts(now.topology, each.name)[zone]
+        of_zone = None if zone is None else batch_formulas.parts(now, each.name)[zone]
         sums = each.sums(zone, of_zone)
         batch, mid = _NAMES[each.name]
         is_cpu = each.name == resources.CPU
@@ -245,7 +245,11 @@ def measured(
     if whole is None or capacity is None:
         return None
     use = _use(now, past, of_pod, seconds, scale)
-    node = int(whole.average * scale)
+    away, lost = 0.0, 0
+    if is_cpu:
+        windows = (past.cpus.window(str(cpu), of_node, now.at, seconds) for cpu in now.outside)
+        away, lost = sum(each.average for each in windows if each), usage.lost(now, capacity)
+    node = max(int((whole.average - away) * scale), 0)
     low = (qos.Band.BATCH, qos.Band.FREE)
     high = [pod for pod in now.pods if pod.active and _band(pod) not in low]
     # In a cluster, what runs beside Kubernetes is part of the system.
@@ -253,7 +257,7 @@ def measured(
     rest = max(node - sum(use.values()), 0)
     return Seen(
         name=name,
-        base=now.node.allocatable.get(name, capacity) if seed else capacity,
+        base=(now.node.allocatable.get(name, capacity) if seed else capacity) - lost,
         reserved=usage.reserved(now, name, capacity, seed=seed),
         node=node,
         system=rest + sum(use.get(pod.uid, 0) for pod in beside),

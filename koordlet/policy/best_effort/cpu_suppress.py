@@ -276,7 +276,7 @@ class _Deciding(proposals.Proposal):
         return 1000 * len(chosen), chosen
 
     def _choose(self, wish: Wish, lsr: cpuset.CPUSet, usable: cpuset.CPUSet) -> cpuset.CPUSet:
-        count = len(self.now.topology.online)
+        count = len(self.now.allowed)
         step = -(-count // _GROWTH)
         there = self._present()
         wanted = max(-(-wish.milli // 1000), LEAST_CPUS)
@@ -291,7 +291,7 @@ class _Deciding(proposals.Proposal):
             return len(self.before.cpus)
         sets = [self.now.groups[place.group].effective() for place in self.there]
         known = [len(cpus) for cpus in sets if cpus is not None]
-        return min(known, default=len(self.now.topology.online))
+        return min(known, default=len(self.now.allowed))
 
     def quota(self, wish: Wish) -> tuple[int, None]:
         """Apply the limit as a CPU quota."""

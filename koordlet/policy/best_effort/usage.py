@@ -8,6 +8,8 @@ Rules, as the peer has them:
 2. The system is what the node uses beside all workloads, and at least what is reserved for it: the
    larger of capacity less allocatable and the reservation; ``formula: seed`` has the latter only.
 3. Every sum is cut to whole thousandths by itself.
+4. CPUs outside of the cgroup tree are no capacity, what they do is not the node's use, and keeping
+   them from workloads is no reservation.
 """
 
 from __future__ import annotations
@@ -51,10 +53,14 @@ class Use:
 
 def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False) -> Use:
     """Measure the sums at this moment."""
-    capacity = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
-    kept = reserved(now, resources.CPU, capacity, seed=seed)
+    declared = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
+    capacity = declared - lost(now, declared)
+    kept = reserved(now, resources.CPU, declared, seed=seed)
     cores = past.node.recent("", meter.CPU, now.at, FRESH_SECONDS)
-    node = None if cores is None else int(cores * 1000)
+    elsewhere = (
+        past.cpus.recent(str(cpu), meter.CPU, now.at, FRESH_SECONDS) for cpu in now.outside
+    )
+    node = None if cores is None else max(int((cores - sum(filter(None, elsewhere))) * 1000), 0)
     problem = _problem(now, past)
     if problem or node is None:
         problem = problem or "the counters of the node are not known yet"
@@ -96,6 +102,11 @@ def _kinds(pods: tuple[pods.Pod, ...]) -> tuple[list[str], list[str], list[str]]
     return kinds
 
 
+def lost(now: snapshot.Snapshot, declared: int) -> int:
+    """The part of the declared CPU that is outside of the cgroup tree (rule 4)."""
+    return max(declared - 1000 * len(now.allowed), 0) if now.outside else 0
+
+
 def reserved(now: snapshot.Snapshot, name: str, capacity: int, *, seed: bool = False) -> int:
     """Amount of one resource reserved for the system (rule 2)."""
     annotation = annotated(now, name)
@@ -103,7 +114,7 @@ def reserved(now: snapshot.Snapshot, name: str, capacity: int, *, seed: bool = F
     if name == resources.CPU and not isinstance(annotation, int):
         # Without a cluster the configuration file takes the annotation's place; of one that nobody
         # can read ``reserved_cpus`` holds what it said last.
-        amount = 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
+        amount = 1000 * len(now.ledger.held(ledger.Owner.RESERVED) - now.outside)
     if seed:
         return amount
     allocatable = now.node.allocatable.get(name)
@@ -118,7 +129,7 @@ def annotated(now: snapshot.Snapshot, name: str) -> int | str | None:
     reservation = node_annotations.reservation(text)
     if name == resources.CPU and (reservation.cpus is not None or reservation.fault):
         # Which CPUs count, ``reserved_cpus`` has decided.
-        return 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
+        return 1000 * len(now.ledger.held(ledger.Owner.RESERVED) - now.outside)
     why = reservation.unread.get("") or reservation.unread.get(name)
     if why:
         return f"annotation {reserved_cpus.ANNOTATION}: {name}: {why:.120}"

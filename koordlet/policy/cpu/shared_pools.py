@@ -348,8 +348,7 @@ def _pooled(pod: pods.Pod, alone: set[str]) -> bool:
 def tell_outside(proposal: proposals.Proposal) -> None:
     """Say which online CPUs no group of this tree can have."""
     now = proposal.now
-    outside = now.topology.online - now.allowed
-    if outside:
+    if outside := now.outside:
         proposal.say(
             "CPUsOutsideTree",
             f"CPUs {outside} are online, and the root of the cgroup tree has only {now.allowed}: a"
