@@ -158,8 +158,8 @@ class Core:
             self.nominated.drop(new.key, new.node)
             self._placed(new, now)
         after = new.pod_class
-        if known is not None and known.pod_class is not after:
-            # It may have been made smaller, and terms may mean it no longer.
+        if known is not None and (stray or known.pod_class is not after):
+            # It left where it was assumed, or was made smaller, or terms mean it no longer.
             self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
         if (
             known is None

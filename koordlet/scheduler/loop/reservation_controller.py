@@ -211,8 +211,10 @@ class ReservationController:
             there = {}
         if there:
             reservation_events.changed(self._core, there, there, now)
-        if info.row < 0:
-            self._core.queue.erred(hold.pod, now)
+        # Not there any more: it is gone, bound elsewhere, or cannot be placed as it is now.
+        entry = self._core.queue.get(hold.pod.key)
+        if entry is not None:
+            self._core.queue.erred(entry.pod, now)
         reservation_events.woken(self._core, info, now)
 
     async def _attempt(self, info: ReservationInfo, hold: Hold) -> refusals.ObjectsError | None:

@@ -300,3 +300,18 @@ def test_a_binding_that_fails_gives_a_reservation_back_what_the_pod_drew() -> No
         assert info is not None
         assert info.owners == {}
         assert scene.core.pod_cache.columns.requested[0, 0] == 4000
+
+
+def test_a_pod_that_was_bound_elsewhere_wakes_who_waits_for_the_room_that_it_was_to_have() -> None:
+    """Its place here is free, though nobody has left the node that it has now."""
+    scene = Scene()
+    closed = nodes.decode(clusters.node("m", spec={"unschedulable": True}))
+    scene.core.node(None, closed, scene.now)
+    pod = scene.pod(name="p", cpu="4")
+    scene.bound()
+    scene.pod(name="waits", cpu="4")
+    scene.refused()
+    assert scene.core.step(scene.now) is None
+
+    scene.pod(pod, name="p", cpu="4", on="m")
+    assert scene.bound().name == "waits"

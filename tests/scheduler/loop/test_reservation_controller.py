@@ -1,0 +1,129 @@
+"""Writing the bindings of reservations where the store says no, and what the watch says meanwhile.
+
+Covers: a binding that lost, and the object that went or was replaced before it was read again. Does
+not cover: whole lives over a store (``test_reservations``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from koordlet.kubeapi import objects, refusals
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import event_messages, reservation_controller, reservation_events
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Bind, Hold
+from koordlet.scheduler.objects import nodes
+from tests.kit import clusters, deadline, reservations
+
+#: Long after every backoff of the queue.
+LATER = 1000.0
+RESERVED = reservations.reservation("r", cpu="4", unschedulable=False)
+
+
+class LosingStore:
+    """A store that refuses a binding; ``meanwhile`` happens as the object is read again."""
+
+    def __init__(self, meanwhile: Callable[[], objects.Object]) -> None:
+        self._reads = iter((lambda: RESERVED, meanwhile))
+        self._bindings = 0
+
+    async def get(self, _ref: objects.Ref) -> objects.Object:
+        return next(self._reads)()
+
+    async def patch(self, *_: Any, **__: Any) -> objects.Object:
+        self._bindings += 1
+        if self._bindings == 1:
+            raise refusals.Conflict("the object has been modified")
+        return {}
+
+    async def create(self, *_: Any, **__: Any) -> objects.Object:
+        return {}
+
+
+def lost(core: Core, meanwhile: Callable[[], objects.Object]) -> Hold:
+    """A reservation that was placed, and whose binding the store refused."""
+    reservation_events.changed(core, None, RESERVED, 0.0)
+    hold = core.step(0.0)
+    assert isinstance(hold, Hold)
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    store: Any = LosingStore(meanwhile)
+
+    async def body() -> None:
+        controller = reservation_controller.ReservationController(store, core, lambda: 0.0, events)
+        controller.submit(hold)
+        working = asyncio.ensure_future(controller.run())
+        await deadline.comes(lambda: not hold.pod.node and written(core))
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(body())
+    return hold
+
+
+def written(core: Core) -> bool:
+    """Whether every status is stored."""
+    cache = core.reservations
+    return all(cache.status(info, 0.0) == info.stored for info in cache.by_uid.values())
+
+
+@pytest.fixture
+def core() -> Core:
+    """A node with four CPUs."""
+    made = Core({"default-scheduler": profile.default("default-scheduler")})
+    made.node(None, nodes.decode(clusters.node("n")), 0.0)
+    return made
+
+
+def test_a_reservation_whose_binding_lost_is_tried_again(core: Core) -> None:
+    """Somebody edited it: nothing is held, and the next attempt places it."""
+    lost(core, lambda: RESERVED)
+
+    assert core.pod_cache.columns.requested[0, 0] == 0
+    assert isinstance(core.step(LATER), Hold)
+
+
+def test_a_reservation_that_was_edited_while_its_binding_lost_is_tried_as_it_is_now(
+    core: Core,
+) -> None:
+    """What had been decided was about another amount."""
+    smaller = reservations.reservation("r", cpu="1", unschedulable=False)
+    lost(core, lambda: smaller)
+
+    assert isinstance(core.step(LATER), Hold)
+    assert core.pod_cache.columns.requested[0, 0] == 1000
+
+
+def test_a_reservation_that_lost_its_owners_while_its_binding_lost_waits_for_its_author(
+    core: Core,
+) -> None:
+    """No pod could ever match it."""
+    lost(core, lambda: reservations.reservation("r", cpu="4", owners=[]))
+
+    assert core.step(LATER) is None
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_reservation_that_went_while_its_binding_lost_is_not_tried_again(
+    core: Core, *, replaced: bool
+) -> None:
+    """The watch tells first that it went, or that another has its name: its pod waits no more."""
+    other = {**RESERVED, "metadata": {**RESERVED["metadata"], "uid": "uid-other"}}
+
+    def meanwhile() -> objects.Object:
+        reservation_events.changed(core, RESERVED, None, 0.0)
+        if not replaced:
+            raise refusals.NotFound("it is gone")
+        return other
+
+    hold = lost(core, meanwhile)
+
+    assert core.queue.get(hold.pod.key) is None
+    attempts = [core.step(LATER), core.step(LATER)]
+    assert [each.pod.uid for each in attempts if isinstance(each, Bind | Hold)] == (
+        ["uid-other"] if replaced else []
+    )
