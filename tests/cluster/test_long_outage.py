@@ -18,7 +18,7 @@ import pytest
 
 from tests.cluster import faulty as faults
 from tests.cluster import test_agent
-from tests.cluster.deployed import given, listening, several_lists
+from tests.cluster.deployed import ACCOUNT, given, listening, several_lists
 from tests.cluster.faulty import CONFIG, NODES, Faulty
 from tests.kit import deadline, k8s_lab
 
@@ -77,7 +77,7 @@ def test_an_hour_without_a_server_loses_nothing_and_costs_few_attempts(faulty: F
     """
     pids = {"scheduler": faulty.replicas["scheduler"].pid, "agent": faulty.agent_pid}
     renew(faulty, TOKEN)
-    faulty.bound_once(faulty.create(1, faults.ACCOUNT))
+    faulty.bound_once(faulty.create(1, ACCOUNT))
     faulty.settled()
     watches = len(given(faulty.audit(), "watch"))
     with faulty.paused():
