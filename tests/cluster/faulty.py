@@ -12,6 +12,7 @@ import contextlib
 import http
 import json
 import signal
+import socket
 import subprocess
 import time
 import uuid
@@ -51,7 +52,10 @@ class Faulty(Deployed):
         self.admin.need("PATCH", path, cordon, "application/merge-patch+json")
         account = test_agent.as_its_pod(self.lab, self.admin)
         self._agent = contextlib.ExitStack()
-        self._agent.enter_context(test_agent.agent(self.folder, self.credentials("agent", account)))
+        process = self._agent.enter_context(
+            test_agent.agent(self.folder, self.credentials("agent", account))
+        )
+        self.agent_pid = process.pid
 
     def close(self) -> None:
         """End both."""
@@ -143,12 +147,17 @@ def distrusted(port: int, authority: pki.Authority) -> None:
 def knocks(port: int, seconds: float) -> int:
     """How many connections somebody else at the server's address is asked for, and cuts."""
     with deployed.listening(port) as listener:
-        end, count = time.monotonic() + seconds, 0
-        while (left := end - time.monotonic()) > 0:
-            listener.settimeout(left)
-            with contextlib.suppress(TimeoutError):
-                listener.accept()[0].close()
-                count += 1
+        return cut(listener, seconds)
+
+
+def cut(listener: socket.socket, seconds: float) -> int:
+    """How many connections come in so many seconds; each is cut."""
+    end, count = time.monotonic() + seconds, 0
+    while (left := end - time.monotonic()) > 0:
+        listener.settimeout(left)
+        with contextlib.suppress(TimeoutError):
+            listener.accept()[0].close()
+            count += 1
     return count
 
 

@@ -58,16 +58,21 @@ def as_its_pod(cluster: Any, admin: k8s_lab.Admin) -> Path:
     box = {"name": "koordlet", "image": "koordlet"}
     spec = {"nodeName": NODE, "serviceAccountName": "koordlet", "containers": [box]}
     body = {"metadata": {"name": "agent", "namespace": SPACE}, "spec": spec}
-    pod = admin.need("POST", f"/api/v1/namespaces/{SPACE}/pods", body)
+    admin.need("POST", f"/api/v1/namespaces/{SPACE}/pods", body)
+    return Path(cluster._kubeconfig("agent", {"token": token(admin, 3600)}))
+
+
+def token(admin: k8s_lab.Admin, seconds: int) -> str:
+    """A token of that pod, which exists; the server gives none for less than ten minutes."""
+    pod = admin.need("GET", f"/api/v1/namespaces/{SPACE}/pods/agent")
     bound = {"kind": "Pod", "apiVersion": "v1", "name": "agent", "uid": pod["metadata"]["uid"]}
-    asked = {"spec": {"boundObjectRef": bound, "expirationSeconds": 3600}}
+    asked = {"spec": {"boundObjectRef": bound, "expirationSeconds": seconds}}
     path = f"/api/v1/namespaces/{SPACE}/serviceaccounts/koordlet/token"
-    token = admin.need("POST", path, asked)["status"]["token"]
-    return Path(cluster._kubeconfig("agent", {"token": token}))
+    return str(admin.need("POST", path, asked)["status"]["token"])
 
 
 @contextlib.contextmanager
-def agent(folder: Path, kubeconfig: Path) -> Iterator[None]:
+def agent(folder: Path, kubeconfig: Path) -> Iterator[subprocess.Popen[bytes]]:
     """It observes this machine, and reports it as the node."""
     sections = {
         "apiVersion": "koordlet.io/v1",
@@ -89,7 +94,7 @@ def agent(folder: Path, kubeconfig: Path) -> Iterator[None]:
     with (folder / "agent.log").open("wb") as log:
         running = subprocess.Popen(command, stderr=log, env=environment)
     try:
-        yield
+        yield running
         assert running.poll() is None, (folder / "agent.log").read_text()
     finally:
         running.terminate()
