@@ -7,8 +7,8 @@ Rules:
 1. Everything has a deadline: connecting, an answer as a whole, and the silence within a stream.
 2. A response has at most ``ClientLimits.body_bytes``, its head at most ``ClientLimits.head_bytes``.
    The client requests no compression, so a small response cannot become a large one.
-3. A request is repeated in one case only: it is a GET, and the kept connection that it was sent on
-   turns out to have been closed by the server before.
+3. A request is repeated only if it is a GET whose kept connection the server had closed before.
+4. An error holds no frames: asyncio's hold a cycle with 256 KB of a TLS handshake's buffer.
 """
 
 from __future__ import annotations
@@ -343,12 +343,14 @@ class HttpClient:
         except ssl.SSLError as error:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
             text, fix = f"TLS verification failed: {why}", "check CA and certificates"
-            raise CertificateError(text, culprit=str(where), fix=fix) from error
+            raise CertificateError(text, culprit=str(where), fix=fix) from error.with_traceback(
+                None
+            )
         except TimeoutError:
             text = f"no connection within {self.limits.connect_seconds:.0f} s"
             raise TransportError(text, culprit=str(where)) from None
         except OSError as error:
-            raise _broken(str(where), error) from error
+            raise _broken(str(where), error) from error.with_traceback(None)
         connection = _Connection(reader, writer, self.limits)
         self._open.add(connection)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -243,3 +244,22 @@ def test_closing() -> None:
 def test_addresses(host: str, text: str) -> None:
     """As one writes them."""
     assert str(client.HttpEndpoint(host, 80)) == text
+
+
+def test_an_error_that_is_kept_keeps_no_handshake() -> None:
+    """A server that resets each connection: the error alone is left, without asyncio's frames."""
+
+    async def reset(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+    async def body(plain: client.HttpClient) -> None:
+        where = client.HttpEndpoint(
+            plain.endpoint.host, plain.endpoint.port, ssl.create_default_context()
+        )
+        with pytest.raises(client.TransportError) as caught:
+            await client.HttpClient(where, SMALL).request("GET", "/")
+        cause = caught.value.__cause__
+        assert isinstance(cause, OSError)
+        assert cause.__traceback__ is None
+
+    assert with_server(reset, body) == 1
