@@ -342,10 +342,8 @@ class HttpClient:
                 reader, writer = await _opened(where)
         except ssl.SSLError as error:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
-            text, fix = f"TLS verification failed: {why}", "check CA and certificates"
-            raise CertificateError(text, culprit=str(where), fix=fix) from error.with_traceback(
-                None
-            )
+            why, fix = f"TLS verification failed: {why}", "check CA and certificates"
+            raise CertificateError(why, culprit=str(where), fix=fix) from error.with_traceback(None)
         except TimeoutError:
             text = f"no connection within {self.limits.connect_seconds:.0f} s"
             raise TransportError(text, culprit=str(where)) from None
