@@ -8,7 +8,7 @@ Rules:
 2. A response has at most ``ClientLimits.body_bytes``, its head at most ``ClientLimits.head_bytes``.
    The client requests no compression, so a small response cannot become a large one.
 3. A request is repeated only if it is a GET whose kept connection the server had closed before.
-4. An error holds no frames: asyncio's hold a cycle with 256 KB of a TLS handshake's buffer.
+4. Where connecting fails, the error holds no frames: asyncio's keep 256 KB of a TLS handshake.
 """
 
 from __future__ import annotations

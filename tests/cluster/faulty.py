@@ -17,12 +17,13 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import grpc
 
 from tests.cluster import deployed, test_agent
 from tests.cluster.deployed import ACCOUNT, PODS, SPACE, USER, Deployed, several_lists
-from tests.kit import deadline
+from tests.kit import deadline, k8s_lab
 from tests.kit.apiserver import pki
 from tests.oracle.objects import Body
 
@@ -127,6 +128,19 @@ class Faulty(Deployed):
     def listed_once(self, since: int) -> None:
         """Nobody has listed anything twice."""
         assert several_lists(self.audit()[since:]) == {}
+
+
+@contextlib.contextmanager
+def begun(folder: Path) -> Iterator[Faulty]:
+    """A control plane with one scheduler and one agent."""
+    with k8s_lab.cluster(folder / "k8s", nodes=1, audit=True) as lab:
+        faulty = Faulty(lab, folder, CONFIG)
+        faulty.install()
+        faulty.begin()
+        try:
+            yield faulty
+        finally:
+            faulty.close()
 
 
 def distrusted(port: int, authority: pki.Authority) -> None:

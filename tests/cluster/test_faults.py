@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster import faulty as faults
 from tests.cluster.deployed import (
     ACCOUNT,
     PODS,
@@ -28,7 +29,7 @@ from tests.cluster.deployed import (
     ended,
     given,
 )
-from tests.cluster.faulty import CONFIG, NODES, Faulty, distrusted, knocks, token
+from tests.cluster.faulty import NODES, Faulty, distrusted, knocks, token
 from tests.kit import deadline, k8s_lab
 from tests.kit.apiserver import pki
 from tests.oracle.objects import Body
@@ -44,15 +45,8 @@ ATTEMPTS = 300
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
     """A control plane with one scheduler and one agent."""
-    folder = tmp_path_factory.mktemp("faulty")
-    with k8s_lab.cluster(folder / "k8s", nodes=1, audit=True) as lab:
-        together = Faulty(lab, folder, CONFIG)
-        together.install()
-        together.begin()
-        try:
-            yield together
-        finally:
-            together.close()
+    with faults.begun(tmp_path_factory.mktemp("faulty")) as together:
+        yield together
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ import pytest
 from tests.cluster import faulty as faults
 from tests.cluster import test_agent
 from tests.cluster.deployed import ACCOUNT, given, listening, several_lists
-from tests.cluster.faulty import CONFIG, NODES, Faulty
-from tests.kit import deadline, k8s_lab
+from tests.cluster.faulty import NODES, Faulty
+from tests.kit import deadline
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
@@ -39,14 +39,8 @@ MANAGER = "kube-controller-manager"
 @pytest.fixture
 def faulty(tmp_path: Path) -> Iterator[Faulty]:
     """A control plane with one scheduler and one agent."""
-    with k8s_lab.cluster(tmp_path / "k8s", nodes=1, audit=True) as lab:
-        together = Faulty(lab, tmp_path, CONFIG)
-        together.install()
-        together.begin()
-        try:
-            yield together
-        finally:
-            together.close()
+    with faults.begun(tmp_path) as together:
+        yield together
 
 
 def resident(pid: int) -> int:
