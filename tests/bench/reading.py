@@ -126,13 +126,15 @@ def reference(program: Path, listed: Path, ticks: int, beat: tenants.Beat) -> It
 def files(look: group_counters.GroupReader) -> Iterator[str]:
     """What is read when, as the reference takes it: period, turn, kept or not, path.
 
-    Between two ticks nobody takes memory, so what follows that is read after some rounds only.
+    What rests, or follows what stands still, is read after some rounds only.
     """
     for lane in look._lanes:
-        every = lane.file.every * (1 if lane.file.follows is None else counter_lane.STILL)
-        plain = set().union(*lane._pending)
+        file, plain = lane.file, set().union(*lane._pending)
         for slot in sorted(lane._handles.keys() | plain):
-            yield f"{every} {slot % every} {int(slot not in plain)} {lane.path(slot)}\n"
+            kept = slot not in plain
+            seldom = lane.is_resting(slot) or (kept and file.follows is not None)
+            period = file.every * (counter_lane.STILL if seldom else 1)
+            yield f"{period} {slot % period} {int(kept)} {lane.path(slot)}\n"
 
 
 class Node(NamedTuple):

@@ -8,6 +8,8 @@ Rules:
 2. A file that ``follows`` another is read of the groups of which that one moved since. A read of
    ``memory.stat`` costs five others, and says little new of a group that holds as many bytes as
    before. What may move inside, pages that age or are wanted again, is read after ``STILL`` rounds.
+3. A file without descriptor costs ten reads of one that has one. If it said a thing twice it rests:
+   until the ``STILL``-th round, or a read that has to be fresh, its last text stands for it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from koordlet.model import cgroup, counters
 
 #: Turns after which a file is read, too, that follows one which stands still: half a minute.
 STILL = 5
+#: Bytes of a text that is kept for a file without descriptor.
+_SHORT = 512
 #: Ticks until a file that a group did not have is looked for again.
 _AGAIN = 600
 #: Turns in which a file of a new group is looked for before that, where other groups have it.
@@ -40,6 +44,11 @@ class DescriptorBudget:
         self.used = 0
         self.counts: Counter[str] = Counter(read=0, opened=0, gone=0, damaged=0)
         self._most = handles
+
+    @property
+    def keeps(self) -> bool:
+        """True if anything may be kept: of a recording, which moves on, nothing is."""
+        return self._most > 0
 
     @property
     def full(self) -> bool:
@@ -88,6 +97,9 @@ class ReadLane:
         self._paths = paths
         self._handles: dict[int, int] = {}
         self._unread: set[int] = set()  # slots whose file was opened for this read
+        #: Texts of files without descriptor, and those of them that rest (rule 3).
+        self._plain: dict[int, bytes] = {}
+        self._resting: set[int] = set()
         #: Slots whose file was not found yet, and how often it is still looked for soon.
         self._young: dict[int, int] = {}
         #: By turn: slots without descriptor that are tried when it comes.
@@ -124,7 +136,13 @@ class ReadLane:
         self._absent[turn].discard(slot)
         self._drop(slot, turn)
 
+    def is_resting(self, slot: int) -> bool:
+        """True if the file is read once in ``STILL`` rounds (rule 3)."""
+        return slot in self._resting
+
     def _drop(self, slot: int, turn: int) -> None:
+        self._plain.pop(slot, None)
+        self._resting.discard(slot)
         handle = self._handles.pop(slot, None)
         if handle is not None:
             self._room.close(handle)
@@ -137,7 +155,7 @@ class ReadLane:
         if tick % _AGAIN < self.file.every:
             self._pending[turn] |= self._absent[turn]
             self._absent[turn].clear()
-        plain = self._open(turn) if self._pending[turn] else {}
+        plain = self._open(turn, fresh=fresh) if self._pending[turn] else {}
         ready = self._ready[turn]
         if ready is None:
             slots = sorted(slot for slot in self._handles if slot % self.file.every == turn)
@@ -153,7 +171,7 @@ class ReadLane:
                 self._settled[turn] = _Said(slots, self._width, told, batches)
                 return batches
         texts = self._room.host.preads(handles, self.file.size)
-        self._room.counts["read"] += len(texts) + len(plain)
+        self._room.counts["read"] += len(texts)
         self._settled[turn] = None
         if plain or None in texts:
             self._said[turn] = 0
@@ -251,14 +269,29 @@ class ReadLane:
         """The file of the group in a slot."""
         return self._room.host.at(f"{self._where.directory(self._paths[slot])}/{self.file.name}")
 
-    def _open(self, turn: int) -> dict[int, bytes]:
+    def _once(self, slot: int) -> bytes:
+        """A file's text without a descriptor, which is remembered where it is short (rule 3)."""
+        text = self._room.host.read(self.path(slot))[: self.file.size]
+        self._room.counts["read"] += 1
+        before = self._plain.get(slot)
+        if text == before:
+            self._resting.add(slot)
+        else:
+            self._resting.discard(slot)
+            if self.file.kept and self._room.keeps and len(text) <= _SHORT:
+                self._plain[slot] = text
+        return text
+
+    def _open(self, turn: int, *, fresh: bool) -> dict[int, bytes]:
         """Find descriptors for what has none; the texts of what gets none."""
         plain: dict[int, bytes] = {}
+        rests = set() if fresh else self._resting
         for slot in sorted(self._pending[turn]):
             try:
                 if self._room.full or not self.file.kept:
                     # It stays pending: there may be room the next time.
-                    plain[slot] = self._room.host.read(self.path(slot))[: self.file.size]
+                    known = slot in rests and (self._tick - slot) % (self.file.every * STILL)
+                    plain[slot] = self._plain[slot] if known else self._once(slot)
                     continue
                 self._handles[slot] = self._room.open(self.path(slot))
                 self._unread.add(slot)

@@ -278,6 +278,27 @@ def test_descriptors_are_bounded() -> None:
     assert host.open_handles == 0
 
 
+def test_a_file_without_descriptor_that_says_the_same_rests() -> None:
+    """It is read at each fifth turn, at once where groups are compared; a recording's at each."""
+
+    def heard(handles: int, *, comparing: bool = False) -> int:
+        """After how many ticks a number that was the same for long is heard to be another."""
+        host = counting.machine("v2", "a")
+        pids = "/sys/fs/cgroup/a/pids.current"
+        host.texts = {pids: "7\n"}
+        look = reader(host, handles=handles)
+        for at in range(101):
+            look.read(at)
+        host.texts = {pids: "8\n"}
+        for ticks in range(1, 100):
+            if values(look.read(100 + ticks, comparing=comparing), meter.PIDS).get("a") == 8:
+                return ticks
+        raise AssertionError("never heard")
+
+    assert {handles: heard(handles) for handles in (1000, 1, 0)} == {1000: 10, 1: 50, 0: 10}
+    assert heard(1, comparing=True) == 1
+
+
 def test_many_groups_that_come_and_go() -> None:
     """Slots are used again: their number follows the groups that are there, not those that were."""
     host = counting.machine("v2")
