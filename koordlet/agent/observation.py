@@ -19,7 +19,7 @@ from koordlet.host.counters import pressure, usage
 from koordlet.host.fs import root
 from koordlet.model import absence, action, cpuset, node_ratios, plan, pod, result, snapshot
 from koordlet.model.pressure import FileSystem, Reading
-from koordlet.policy.cpu import core_scheduling
+from koordlet.policy.cpu import core_scheduling, real_time
 from koordlet.policy.memory_io import blkio_qos, network_qos
 from koordlet.workloads import announced, declared, unmanaged
 
@@ -286,7 +286,10 @@ class Observation:
         did = [outcome.step.action for outcome in results if outcome.step is not None]
         if any(isinstance(done, action.MoveTasks) and done.taken_from for done in did):
             self.observer.resctrl.tasks.due()
-        if any(isinstance(done, action.SetQdisc | action.ShareCore) for done in did):
+        if any(
+            isinstance(done, action.SetQdisc | action.ShareCore | action.SetRealTime)
+            for done in did
+        ):
             self.observer.changed()
 
     @property
@@ -308,7 +311,7 @@ def read_optional(
     *,
     slow: bool,
 ) -> snapshot.Snapshot:
-    """Read block devices, network links and core-scheduling cookies where a policy asks for it."""
+    """Read devices, links, cookies and scheduling classes where a policy asks for them."""
     if blkio_qos.asked(seen, settings[blkio_qos.STEM]):
         seen = replace(seen, blocks=observer.block_devices(again=slow))
     if modes.get(network_qos.STEM, plan.Mode.OFF) is not plan.Mode.OFF:
@@ -316,4 +319,6 @@ def read_optional(
         seen = replace(seen, links=observer.links(seen.at, names))
     if modes.get(core_scheduling.STEM, plan.Mode.OFF) is not plan.Mode.OFF:
         seen = replace(seen, cookies=observer.cookies(seen.at, seen.groups))
+    if modes.get(real_time.STEM, plan.Mode.OFF) is not plan.Mode.OFF:
+        seen = replace(seen, classes=observer.scheduling_classes(seen.at, real_time.groups(seen)))
     return seen

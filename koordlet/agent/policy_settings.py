@@ -32,7 +32,7 @@ from koordlet.model import (
     wishes,
 )
 from koordlet.policy.best_effort import adaptive, batch_limits, batch_resources, cpu_suppress
-from koordlet.policy.cpu import core_scheduling, cpu_qos, dra_driver, reserved_cpus
+from koordlet.policy.cpu import core_scheduling, cpu_qos, dra_driver, real_time, reserved_cpus
 from koordlet.policy.eviction import node_pressure
 from koordlet.policy.framework import registry
 from koordlet.policy.memory_io import blkio_qos, memory_qos, network_qos, page_cache_reclaim
@@ -79,6 +79,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         core_scheduling.STEM: core_scheduling.Settings(
             classes=frozenset(policies.core_scheduling.classes)
         ),
+        real_time.STEM: real_time.Settings(max_percent=policies.real_time.limits.max_percent),
         cpu_qos.STEM: cpu_qos.Settings(
             classes=_classes(strategies.CpuQos, policies.cpu_qos),
             most=policies.cpu_qos.limits.max_identity,
@@ -352,5 +353,6 @@ def _workload(entry: workload_sections.Workload) -> pod.Pod:
         wishes=wishes.Wishes(
             binding=wishes.Binding(required=entry.cpu_bind, exclusive=entry.cpu_exclusive),
             numa=wishes.Numa(policy=entry.numa),
+            real_time=entry.real_time,
         ),
     )

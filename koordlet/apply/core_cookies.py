@@ -94,7 +94,7 @@ def undo(entry: journal.Entry) -> action.ShareCore:
 
 def carry_out(host: root.HostRoot, wanted: action.ShareCore) -> tuple[str, str]:
     """Assign or clear a cookie; returns it in hexadecimal, and what differs."""
-    cores = host.cores()
+    cores = host.scheduler()
     if wanted.gone:
         return _clear(host, cores, wanted.gone)
     if wanted.cookie:

@@ -11,6 +11,7 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 | MoveTasks | every live pid is in the group | where the first came from | with its MakeDir |
 | SetQdisc | the side says so | the kernel's own default | taking ours away |
 | ShareCore | all of them have one cookie, and nobody else | none had it | clearing that cookie |
+| SetRealTime | no thread is ordinary | all were ordinary | ordinary again, where they have ours |
 | Mount | it is mounted | nothing was there | unmounting, where only our groups are in it |
 | RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
 | Reclaim | never: it is asked for each time | nothing | not reversible: pages come back when used |
@@ -23,7 +24,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-from koordlet.model import action, cgroup, cpuset, knob, queueing
+from koordlet.model import action, cgroup, cpuset, knob, queueing, real_time
 
 #: The kinds that are about one file's text.
 FILES = (action.WriteFile, action.SetUnitProperty)
@@ -53,7 +54,8 @@ class Phase(enum.IntEnum):
     MAKE = 0
     #: v2 controllers switched on, before the files that they bring are written.
     SWITCH_ON = 1
-    #: What would have limits and weights refused: a burst above the quota, ``cpu.idle``.
+    #: What would have limits and weights refused: a burst above the quota, ``cpu.idle``. Threads
+    #: that are ordinary again: no group with a real-time one gives up its real time.
     CLEAR = 2
     #: Units before the groups inside them: systemd hands down what a property needs by itself.
     UNITS = 3
@@ -94,6 +96,8 @@ def phase(wanted: action.Action) -> Phase:
         return _phase_of_write(wanted)
     if isinstance(wanted, action.Mount):
         return Phase.UNMOUNT if wanted.gone else Phase.MOUNT
+    if isinstance(wanted, action.SetRealTime):
+        return Phase.CLEAR if wanted.back else Phase.MOVE
     return PHASES[type(wanted)]
 
 
@@ -119,6 +123,8 @@ def satisfied(wanted: action.Action, current: str | None) -> bool:
             return False
         case action.ShareCore():
             return wanted.settled
+        case action.SetRealTime():
+            return not wanted.threads and not wanted.back
         case _:
             return current == _goal(wanted)
 
@@ -205,6 +211,8 @@ def value(wanted: action.Action) -> str:
             # Whose cookie it is that is about to be made: also one that nobody could write down.
             made = wanted.cookie or f"{LEADER}{next(iter(wanted.members), 0)}"
             return wanted.gone[-1] if wanted.gone else made
+        case action.SetRealTime():
+            return "" if wanted.back else real_time.GIVEN_TEXT
         case action.MakeDir() | action.RemoveDir() | action.MoveTasks() | action.Mount():
             return action.kind(wanted)
         case _:

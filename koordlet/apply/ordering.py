@@ -33,6 +33,7 @@ lowered; raising goes from the top down, lowering from the bottom up. So, whatev
 * memory and swap together are raised before and lowered after memory alone (EINVAL)
 * protections (memory.min, memory.low) come before limits; a hard limit is raised before the soft
   one and lowered after it, so that a group is slowed down before it is killed
+* threads are ordinary again before their groups give up real time (EBUSY)
 * a device's cost (io.cost.qos, io.cost.model) comes before weights on it: until one of them named
   the device these are refused (ENOTSUP). On the way back too: what was named once stays so
 * nothing is ever above both its old and its new value, because each file is written once
@@ -87,7 +88,8 @@ def order(
         elif phase in (kinds.Phase.CLEAR, kinds.Phase.FREE):
             writes = [write for write in members if isinstance(write, action.WriteFile)]
             writes.sort(key=lambda write: turn(write, texts.get(write.target, "")))
-            ordered.extend(Ordered(action=write) for write in writes)
+            threads = [change for change in members if not isinstance(change, action.WriteFile)]
+            ordered.extend(Ordered(action=change) for change in (*threads, *writes))
         else:
             # Directories and switches: on from the top, off from the bottom.
             falling = phase in (kinds.Phase.SWITCH_OFF, kinds.Phase.REMOVE)

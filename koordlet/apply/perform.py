@@ -15,7 +15,17 @@ import contextlib
 import errno
 from typing import NamedTuple
 
-from koordlet.apply import core_cookies, devices, kinds, network, present, refusals, resctrl, units
+from koordlet.apply import (
+    core_cookies,
+    devices,
+    kinds,
+    network,
+    present,
+    real_time,
+    refusals,
+    resctrl,
+    units,
+)
 from koordlet.host.fs import root
 from koordlet.model import action, cgroup, cpuset, errors, knob, plan
 
@@ -68,7 +78,7 @@ def perform(
         case action.Evict():
             # An eviction takes its time: the executor hands it to the evictor instead.
             raise errors.BugError("an eviction is not a call", culprit=wanted.target)
-        case action.Mount() | action.SetQdisc() | action.ShareCore():
+        case action.Mount() | action.SetQdisc() | action.ShareCore() | action.SetRealTime():
             return _outside_cgroups(host, wanted)
         case _:
             return _on_cgroup(host, wanted)
@@ -91,7 +101,8 @@ def _on_cgroup(
 
 
 def _outside_cgroups(
-    host: root.HostRoot, wanted: action.Mount | action.SetQdisc | action.ShareCore
+    host: root.HostRoot,
+    wanted: action.Mount | action.SetQdisc | action.ShareCore | action.SetRealTime,
 ) -> Effect:
     match wanted:
         case action.Mount():
@@ -100,6 +111,8 @@ def _outside_cgroups(
             return Effect(*network.carry_out(host, wanted))
         case action.ShareCore():
             return Effect(*core_cookies.carry_out(host, wanted))
+        case action.SetRealTime():
+            return Effect(*real_time.carry_out(host, wanted))
 
 
 def kill(host: root.HostRoot, directory: str) -> None:

@@ -12,6 +12,7 @@ forged, is refused where the journal is read: whatever it names, it costs only i
 | SetUnitProperty | such a file of the unit's group on v2, properties of ``apply.units`` |
 | MakeDir, MoveTasks | below a cgroup tree, or below resctrl |
 | Mount | where resctrl belongs |
+| SetRealTime | the name ``scheduling-class`` below a cgroup tree |
 | SetQdisc, ShareCore | names of our own: one side of a link, those who share a core |
 """
 
@@ -25,7 +26,7 @@ from typing import NamedTuple
 from koordlet.apply import kinds, units
 from koordlet.host.fs import root
 from koordlet.host.resctrl import tree as mounts
-from koordlet.model import action, cgroup, knob, queueing, resctrl
+from koordlet.model import action, cgroup, knob, queueing, real_time, resctrl
 from koordlet.policy.memory_io import system_qos
 from koordlet.state import journal
 
@@ -132,6 +133,9 @@ _HOLDS: Mapping[str, Callable[[Places, journal.Entry], bool]] = {
     action.MoveTasks.__name__: _is_task_list,
     action.Mount.__name__: lambda _, entry: entry.target == resctrl.MOUNT_POINT,
     action.SetQdisc.__name__: lambda _, entry: queueing.of_target(entry.target) is not None,
+    action.SetRealTime.__name__: lambda places, entry: (
+        places.is_below(entry.target) and entry.target.endswith(f"/{real_time.NAME}")
+    ),
     action.ShareCore.__name__: lambda _, entry: (
         entry.target.startswith("/cores/") and all(map(_COOKIE.fullmatch, entry.values))
     ),

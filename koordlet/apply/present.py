@@ -21,7 +21,11 @@ from koordlet.state import journal
 _MAKE_DIR, _MOUNT = action.MakeDir.__name__, action.Mount.__name__
 _SET_QDISC, _SET_PROPERTY = action.SetQdisc.__name__, action.SetUnitProperty.__name__
 #: Those that are about processes, which are looked at elsewhere.
-_OF_PROCESSES = (action.MoveTasks.__name__, action.ShareCore.__name__)
+_OF_PROCESSES = (
+    action.MoveTasks.__name__,
+    action.ShareCore.__name__,
+    action.SetRealTime.__name__,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

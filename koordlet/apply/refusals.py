@@ -48,6 +48,13 @@ _OF_CORES = {
     errno.ESRCH: "the process that had the cookie ended",
     errno.EAGAIN: "processes were forked faster than their cookie could be taken",
 }
+#: … and of a scheduling class (kernel/sched/syscalls.c: a group without real time takes no such
+#: thread where CONFIG_RT_GROUP_SCHED shares it out; on v2 no group but the root has any).
+_OF_CLASSES = {
+    errno.EPERM: "no right to it (CAP_SYS_NICE), or this kernel shares real time out by cgroup"
+    " (CONFIG_RT_GROUP_SCHED) and this one has none: on v2 boot with rt_group_sched=0",
+    errno.EAGAIN: "threads are forked faster than they could be made ordinary",
+}
 #: … and of reclaiming beside swap (mm/vmscan.c and memcontrol.c, memory_reclaim).
 _NO_CACHE_ALONE = (
     "this kernel cannot reclaim page cache alone (swappiness= of memory.reclaim), and with swap it"
@@ -59,6 +66,8 @@ def explain(number: int | None, wanted: action.Action) -> str:
     """Explain a refusal in a sentence."""
     if isinstance(wanted, action.ShareCore) and number in _OF_CORES:
         return _OF_CORES[number]
+    if isinstance(wanted, action.SetRealTime) and number in _OF_CLASSES:
+        return _OF_CLASSES[number]
     if isinstance(wanted, action.Reclaim) and wanted.cache_only and number == errno.EINVAL:
         return _NO_CACHE_ALONE
     row = knob.TABLE.get(wanted.knob) if isinstance(wanted, action.WriteFile) else None

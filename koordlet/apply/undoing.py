@@ -21,7 +21,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from koordlet.apply import core_cookies, devices, intents, kinds, network, present, resctrl, units
+from koordlet.apply import (
+    core_cookies,
+    devices,
+    intents,
+    kinds,
+    network,
+    present,
+    real_time,
+    resctrl,
+    units,
+)
 from koordlet.model import action, cgroup, cpuset, knob, queueing, snapshot
 from koordlet.model.record import dataclass
 from koordlet.state import journal
@@ -40,10 +50,11 @@ class Left:
 
 
 #: A unit keeps its properties when its group goes: what counts is what systemd says. Who has a
-#: cookie only the kernel knows.
+#: cookie, or is real-time, only the kernel knows.
 _WITHOUT_LOOKING: Mapping[str, Callable[[journal.Entry], action.Action]] = {
     action.SetUnitProperty.__name__: units.undo,
     action.ShareCore.__name__: core_cookies.undo,
+    action.SetRealTime.__name__: real_time.undo,
 }
 #: What a set can be made of now, by knob.
 _CUT: Mapping[str, Callable[[snapshot.Snapshot], cpuset.CPUSet]] = {

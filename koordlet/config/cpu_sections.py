@@ -75,6 +75,23 @@ class CoreScheduling(sections.Section):
     classes: ClassNames = ("LSR", "LS", "BE")
 
 
+class RealTimeLimits(sections.Section):
+    """Upper bounds of real-time work."""
+
+    #: Percentage of the machine's CPUs that real-time workloads may use together. Above it, all of
+    #: them are ordinary for a minute: kernel threads and the kubelet would get what is left.
+    max_percent: Annotated[int, Field(ge=1, le=95)] = 80
+
+
+class RealTime(sections.Section):
+    """Latency-sensitive workloads that ask for it run in the real-time class."""
+
+    #: `off` does not run the policy, `shadow` only reports its decisions, `enforce` applies them.
+    #: A workload asks by the annotation `koordlet.io/real-time: "true"`, or by `realTime: true`.
+    mode: sections.PolicyModeField = "off"
+    limits: RealTimeLimits
+
+
 class CpuQosClass(
     sections.StrategySection,
     of=(strategies.CpuQos, "cpu_qos"),

@@ -128,6 +128,7 @@ class _Policies(_Stems):
     blkio_qos: memory_io_sections.BlkioQos
     network_qos: memory_io_sections.NetworkQos
     core_scheduling: cpu_sections.CoreScheduling
+    real_time: cpu_sections.RealTime
     cpu_suppress: best_effort_sections.CpuSuppress
     resctrl: resctrl_section.Resctrl
     cpu_allocatable_evict: eviction_sections.CpuAllocatableEvict

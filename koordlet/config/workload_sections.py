@@ -55,6 +55,9 @@ class Workload(Section):
     cpu_exclusive: Literal["None", "PCPULevel", "NUMANodeLevel"] = "None"
     #: How the workload is aligned to NUMA nodes (`numaTopologyPolicy`).
     numa: Literal["", "BestEffort", "Restricted", "SingleNUMANode"] = ""
+    #: Its threads run in the real-time class (`policies.real_time`): only for a service that sleeps
+    #: when it has nothing to do, and without a CPU limit.
+    real_time: bool = False
     #: IP addresses of the workload's own network namespace, for `policies.network_qos`.
     addresses: list[fieldtypes.IpAddress] = Field(default_factory=list)
     #: Cgroup or unit of the workload.

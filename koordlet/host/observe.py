@@ -21,7 +21,8 @@ if typing.TYPE_CHECKING:
     from koordlet.host.devices import queueing as queueing_reader
     from koordlet.host.fs import inotify
     from koordlet.host.process import cookie_reader
-    from koordlet.model import blocks, cookies, queueing
+    from koordlet.host.process import real_time as real_time_reader
+    from koordlet.model import blocks, cookies, queueing, real_time
 
 #: Knobs that the policies of today write: what of them is missing is said at start.
 _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
@@ -57,6 +58,7 @@ class Observer:
         self._devices: blocks.Blocks | None = None
         self._links: queueing_reader.QueueingReader | None = None
         self._cookies: cookie_reader.CookieReader | None = None
+        self._classes: real_time_reader.RealTimeReader | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
@@ -230,6 +232,16 @@ class Observer:
             self._cookies = cookie_reader.CookieReader(self.host)
         return self._cookies.look(at, self.layout, groups)
 
+    def scheduling_classes(
+        self, at: float, groups: Mapping[str, tuple[str, ...]]
+    ) -> real_time.Classes:
+        """Scheduling classes of the threads of workloads, by the groups of each."""
+        if self._classes is None:
+            from koordlet.host.process import real_time as real_time_reader  # noqa: PLC0415 -- most never ask
+
+            self._classes = real_time_reader.RealTimeReader(self.host)
+        return self._classes.look(at, self.layout, groups)
+
     def links(self, at: float, names: Sequence[str]) -> queueing.Links:
         """Queueing of network interfaces."""
         if self._links is None:
@@ -239,8 +251,8 @@ class Observer:
         return self._links.look(at, names)
 
     def changed(self) -> None:
-        """Links queue otherwise than they did at the last look, or processes have other cookies."""
-        for polled in (self._links, self._cookies):
+        """Links queue otherwise than at the last look, or processes have other cookies or class."""
+        for polled in (self._links, self._cookies, self._classes):
             if polled is not None:
                 polled.due()
 

@@ -136,6 +136,20 @@ class ShareCore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetRealTime:
+    """The threads of a group and below shall be real-time, or with ``back`` ordinary again."""
+
+    #: The group's directory, and ``apply.real_time.NAME``, which is no file.
+    target: str
+    policy: str
+    reason: str
+    group: str = ""
+    #: How many are ordinary now.
+    threads: int = 0
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaim:
     """So many bytes of a group shall be reclaimed, once. ``target`` is its ``memory.reclaim``."""
 
@@ -182,6 +196,7 @@ Action = (
     | Mount
     | SetQdisc
     | ShareCore
+    | SetRealTime
     | Reclaim
     | Evict
 )

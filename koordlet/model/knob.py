@@ -172,6 +172,17 @@ CPU_IDLE = on_both(
     since="5.15",
     answers=f"{_INVALID}; clearing it sets the usual weight, not the one before",
 )
+#: Real time of a group, where the kernel shares it out (CONFIG_RT_GROUP_SCHED): raised after it
+#: was lowered elsewhere, since all children together have at most what their parent has.
+CPU_RT_RUNTIME = on_v1(
+    "cpu.rt_runtime_us",
+    form=forms.Number(low=0, high=1_000_000),
+    turn=Turn(rises=50, falls=10),
+    unit="µs each period",
+    since="CONFIG_RT_GROUP_SCHED",
+    answers="more than the group above has left, or less than those below have: EINVAL; 0 with"
+    " real-time threads inside: EBUSY",
+)
 CPU_BVT = on_both(
     "cpu.bvt_warp_ns", form=forms.Number(low=-1, high=2), since=_ANOLIS, answers=_ELSEWHERE
 )

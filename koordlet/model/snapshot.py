@@ -21,6 +21,7 @@ if typing.TYPE_CHECKING:
         nodemetric,
         nodeslo,
         prepared_claim,
+        real_time,
         reservation,
         strain,
         strategies,
@@ -161,6 +162,8 @@ class Snapshot:
     oom_scores: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     #: Which processes of workloads may share a core; ``None`` while nobody asks.
     cookies: cookies.Cookies | None = None
+    #: Scheduling classes of the threads of those that ask for real time.
+    classes: real_time.Classes | None = None
     #: Usage that somebody else reported; only of files (``plan --pods``).
     metric: nodemetric.NodeMetric | None = None
     #: Reads of this moment that got no answer.

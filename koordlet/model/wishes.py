@@ -119,6 +119,8 @@ class Wishes:
     eviction: Eviction = Eviction()
     oom_score: OomScore | None = None
     core_sharing: CoreSharing | None = None
+    #: Its threads may run in the real-time class.
+    real_time: bool = False
 
     @property
     def shares(self) -> tuple[NumaShare, ...]:

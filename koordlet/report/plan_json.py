@@ -88,14 +88,19 @@ def value_of(deed: action.Action) -> str | None:
     """New value of an action, as text."""
     if isinstance(deed, action.WriteFile | action.SetUnitProperty | action.SetQdisc):
         return deed.value
-    if isinstance(deed, action.MoveTasks) and deed.taken_from:
-        return f"{len(deed.pids)} threads"
     if isinstance(deed, action.Reclaim):
         return str(deed.amount_bytes)
+    return _of_processes(deed)
+
+
+def _of_processes(deed: action.Action) -> str | None:
     if isinstance(deed, action.ShareCore):
         return "no cookie" if deed.gone else f"one cookie for {len(deed.members)} processes"
+    if isinstance(deed, action.SetRealTime):
+        return "ordinary" if deed.back else f"real-time, {deed.threads} more threads"
     if isinstance(deed, action.MoveTasks):
-        return " ".join(str(pid) for pid in deed.pids)
+        pids = deed.pids
+        return f"{len(pids)} threads" if deed.taken_from else " ".join(map(str, pids))
     return None
 
 

@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 from koordlet.model import wishes
 from koordlet.model.qos import KubeQos, Qos
-from tests.kit import agents, colocation
-from tests.kit.kernel import Machine
+from tests.kit import agents, living_pods
 
 CONFIG = "policies: {{core_scheduling: {{mode: {}}}}}\n"
-TOP = "/sys/fs/cgroup"
 
 
-class Scene:
-    """A machine with a pod of each kind, a process in each, and agents one after the other."""
+class Scene(living_pods.LivingPods):
+    """A machine with a pod of each kind, and cookies."""
 
     def __init__(self, folder: Path) -> None:
-        self.host = Machine("0-3", cgroup="v2", threads=2)
-        self.pods = {
-            name: dataclasses.replace(
-                colocation.kube(name, kind, raw), match=f"pod={name}", group=None, containers=()
-            )
-            for name, kind, raw in (
-                ("web", KubeQos.BURSTABLE, Qos.LS),
-                ("job", KubeQos.BEST_EFFORT, Qos.BE),
-            )
-        }
-        self.kinds = {"web": KubeQos.BURSTABLE, "job": KubeQos.BEST_EFFORT}
-        self.pids = {name: self.run(name) for name in self.pods}
-        self.site = agents.Site(self.host, folder, CONFIG.format("enforce"))
-
-    def run(self, name: str) -> int:
-        """A process in a pod's container."""
-        path = TOP
-        for step in (*colocation.TREE.pod(self.kinds[name], name).split("/"), "1" * 64):
-            self.host.write(
-                self.host.at(f"{path}/cgroup.subtree_control"), b"+cpuset +cpu +memory\n"
-            )
-            path = f"{path}/{step}"
-            if not self.host.exists(self.host.at(path)):
-                self.host.mkdir(self.host.at(path))
-        return self.host.spawn(path)
-
-    def settle(self) -> None:
-        """An agent, until it has nothing more to do; it goes without putting anything back."""
-        self.site.pods = tuple(self.pods.values())
-        self.site.settle()
-        self.site.clock.tick(10)
+        kinds = {"web": (KubeQos.BURSTABLE, Qos.LS), "job": (KubeQos.BEST_EFFORT, Qos.BE)}
+        super().__init__(folder, CONFIG.format("enforce"), kinds)
 
     def cookie(self, name: str) -> int:
         """Of the first process of a pod."""
@@ -85,7 +53,7 @@ def test_newcomers_and_those_who_change_their_minds(scene: Scene) -> None:
     scene.settle()
     assert scene.host.cookies.together(scene.pids["web"], late)
     none = wishes.Wishes(core_sharing=wishes.CoreSharing(policy="none"))
-    scene.pods["web"] = dataclasses.replace(scene.pods["web"], wishes=none)
+    scene.wish("web", none)
     scene.settle()
     assert (scene.cookie("web"), scene.host.cookies.of[late]) == (0, 0)
     assert scene.cookie("job")

@@ -165,5 +165,5 @@ def test_where_the_agent_itself_has_a_cookie() -> None:
     host.cookies.of[host.processes.agent.pid] = 5
     core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(member,)))
     with pytest.raises(OSError, match="has no cookie"):
-        host.cores().without()
+        host.scheduler().without()
     assert host.cookies.of.get(free, 0) == 0

@@ -84,7 +84,7 @@ def test_drop_ins_are_what_the_pages_say() -> None:
     page, network = PAGE.read_text(), PAGE.with_name("network.md").read_text()
     drop_ins = sorted((commands.REPO / "systemd/drop-ins").iterdir())
 
-    assert len(drop_ins) == page.count("`drop-ins/") == 5
+    assert len(drop_ins) == page.count("`drop-ins/") == 6
     for path in drop_ins:
         assert f"`drop-ins/{path.name}`" in page
         section, *lines = [line for line in path.read_text().splitlines() if line[:1] != "#"]

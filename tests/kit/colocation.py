@@ -103,19 +103,23 @@ def moment(
 
 
 def history(
-    node: float | None, groups: Mapping[str, float] | None = None, *, at: float = 100.0
+    node: float | None,
+    groups: Mapping[str, float] | None = None,
+    *,
+    at: float = 100.0,
+    seconds: int = 1,
 ) -> series.History:
-    """What was used in the second before a moment, in cores; ``None`` was never read."""
+    """What was used in the seconds before a moment, in cores; ``None`` was never read."""
     past = series.History()
-    for second in (0, 1):
+    for second in range(seconds + 1):
         readings = {}
         if node is not None:
             readings["node"] = counting.reading(
-                at - 1 + second, {meter.CPU: [50.0 + second * node]}, names=("",)
+                at - seconds + second, {meter.CPU: [50.0 + second * node]}, names=("",)
             )
         if groups is not None:
             readings["groups"] = counting.reading(
-                at - 1 + second,
+                at - seconds + second,
                 {meter.CPU: [50.0 + second * each for each in groups.values()]},
                 names=tuple(groups),
             )

@@ -26,6 +26,7 @@ class Counting(KernelHost):
         super().__init__(base.machine, base.tree, base.hierarchies)
         # One table of processes: the one that the tree's /proc shows.
         self.processes = base.processes
+        self.scheduling = self.cookies = base.scheduling
         for hierarchy in base.hierarchies:
             hierarchy.processes = base.processes
         self.texts: dict[str, str | None] = {}

@@ -30,7 +30,7 @@ from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.host.fs import inotify
-    from koordlet.host.process import core_cookies, perf_events
+    from koordlet.host.process import perf_events, scheduler_calls
 
 #: An absolute path on the observed machine. Only ``HostRoot`` makes them.
 HostPath = NewType("HostPath", str)
@@ -205,9 +205,9 @@ class HostRoot(abc.ABC):
         """The processor's counters; ``ENOSYS`` where nothing runs that could be counted."""
         raise fail(errno.ENOSYS, "perf_event_open")
 
-    def cores(self) -> core_cookies.CoreSchedulingCalls:
-        """Core-scheduling calls; ``ENOSYS`` on a machine that is not running."""
-        raise fail(errno.ENOSYS, "prctl")
+    def scheduler(self) -> scheduler_calls.SchedulerCalls:
+        """The scheduler's calls; ``ENOSYS`` on a machine that is not running."""
+        raise fail(errno.ENOSYS, "prctl, sched_setscheduler")
 
     def content(self, path: HostPath, limit: int) -> bytes:
         """A file that may be anything: ``EFBIG`` beyond ``limit``, ``EINVAL`` if it is no file.
@@ -383,10 +383,10 @@ class LiveHost(DiskRoot):
 
         return perf_events.PerfEvents()
 
-    def cores(self) -> core_cookies.CoreSchedulingCalls:
-        from koordlet.host.process import core_cookies  # noqa: PLC0415 -- 2 ms of ctypes, off by default
+    def scheduler(self) -> scheduler_calls.SchedulerCalls:
+        from koordlet.host.process import scheduler_calls  # noqa: PLC0415 -- 2 ms of ctypes, off by default
 
-        return core_cookies.CoreSchedulingCalls()
+        return scheduler_calls.SchedulerCalls()
 
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
         from koordlet.host.process import libc  # noqa: PLC0415 -- 2 ms of ctypes: mounting is rare

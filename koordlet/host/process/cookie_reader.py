@@ -47,7 +47,7 @@ class CookieReader:
     def _read(self, layout: cgroup.Layout) -> cookies.Cookies:
         where = layout.holder("cpu") or layout.tree
         try:
-            cores = self._host.cores()
+            cores = self._host.scheduler()
             cores.get(0)
             if where is None:
                 return cookies.Cookies()

@@ -18,7 +18,7 @@ from koordlet.host.recording import directory
 
 if typing.TYPE_CHECKING:
     from koordlet.host.fs import inotify
-    from koordlet.host.process import core_cookies, perf_events
+    from koordlet.host.process import perf_events, scheduler_calls
 
 AnswerT = TypeVar("AnswerT")
 
@@ -75,8 +75,8 @@ class ReadLog(directory.ReadOnly):
     def performance(self) -> perf_events.PerfEvents:
         return self._inner.performance()
 
-    def cores(self) -> core_cookies.CoreSchedulingCalls:
-        return self._inner.cores()
+    def scheduler(self) -> scheduler_calls.SchedulerCalls:
+        return self._inner.scheduler()
 
     def _asked(self, path: root.HostPath, ask: Callable[[], AnswerT]) -> AnswerT:
         try:

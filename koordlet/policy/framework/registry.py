@@ -33,6 +33,7 @@ _DECLARED = (
     "cpu.cpu_burst",
     "cpu.cpu_qos",
     "cpu.core_scheduling",
+    "cpu.real_time",
     "memory_io.memory_qos",
     "memory_io.page_cache_reclaim",
     "memory_io.network_qos",

@@ -34,6 +34,7 @@ OOM_SCORE = "koordinator.sh/oom-score-adj"
 OOM_SCORE_OF_CONTAINERS = "koordinator.sh/oom-score-adj-spec"
 CORE_SCHED_GROUP = "koordinator.sh/core-sched-group-id"
 CORE_SCHED_POLICY = "koordinator.sh/core-sched-policy"
+REAL_TIME = "koordlet.io/real-time"
 
 #: Limits as quantities of bits per second.
 _network = pod_annotations.record(
@@ -52,6 +53,7 @@ DECODERS: Mapping[str, tuple[str, pod_annotations.Decoder[Any]]] = {
     MEMORY_QOS: ("memory_qos", strategy_reader.annotation(strategies.MemoryQos)),
     BLKIO_QOS: ("blkio_qos", strategy_reader.annotation(strategies.BlkioQos)),
     NETWORK_QOS: ("network", _network),
+    REAL_TIME: ("real_time", pod_annotations.of(shapes.boolean)),
 }
 #: Without one of these keys there is nothing to decode.
 _OTHERS = frozenset(

@@ -35,7 +35,7 @@ apiVersion: koordlet.io/v1
 kind: Config
 mode: enforce
 workloads:
-  - {{name: ls, qos: LS, match: {{cgroup: {branch}/{ls}}}}}
+  - {{name: ls, qos: LS, match: {{cgroup: {branch}/{ls}}}, realTime: {asks}}}
   - {{name: be, qos: BE, match: {{cgroup: {branch}/{be}}}}}
 report: {{http: {{enabled: false}}, grpc: {{enabled: false}}}}
 policies: {policies}
@@ -60,6 +60,8 @@ class Arm:
     scheduler: int = os.SCHED_OTHER
     #: The same of the service.
     service: int = os.SCHED_OTHER
+    #: The service asks koordlet for the real-time class.
+    asks: bool = False
 
     @property
     def branch(self) -> str:
@@ -69,11 +71,10 @@ class Arm:
 
 _WEIGHT = tuple(_LEAST_WEIGHT.items())
 _TIER = tuple((f"../{name}", value) for name, value in _WEIGHT)
-#: Microseconds of real time for the service's group and those above it, where v1 shares them out.
-_REAL_TIME = tuple(
-    (f"{group}/cpu.rt_runtime_us", str(most))
-    for group, most in (("../..", 900_000), ("..", 900_000), ("../ls", 900_000))
-)
+#: Microseconds of real time for all arms, where v1 shares them out: of those that have any, one
+#: belongs into a run, as an agent keeps it also while it stands still.
+_RUNTIME = ("cpu.rt_runtime_us", "900000")
+_REAL_TIME = tuple((f"{group}/{_RUNTIME[0]}", _RUNTIME[1]) for group in ("..", "../ls"))
 _SUPPRESS = "{cpu_suppress: {enable: true, cpuSuppressPolicy: %s}}"
 ARMS = {
     arm.name: arm
@@ -85,6 +86,7 @@ ARMS = {
         Arm(name="idle-rr", knobs=(("cpu.idle", "1"), *_REAL_TIME), service=os.SCHED_RR),
         Arm(name="weights-rr", knobs=(*_WEIGHT, *_REAL_TIME), service=os.SCHED_RR),
         Arm(name="koordlet", policies="{}"),
+        Arm(name="koordlet-rr", policies="{real_time: {mode: enforce}}", asks=True),
         Arm(name="koordlet alone", policies="{}", hogs=False),
         Arm(name="formula-cpuset", policies=_SUPPRESS % "cpuset"),
         Arm(name="formula-quota", policies=_SUPPRESS % "cfsQuota"),
@@ -211,6 +213,8 @@ class Bench:
                     (path.parent / "cgroup.subtree_control").write_text("+cpu +cpuset +memory +io")
                 path.mkdir()
                 self._made.append(path)
+                if depth == 0 and (path / _RUNTIME[0]).exists():
+                    (path / _RUNTIME[0]).write_text(_RUNTIME[1])
                 # Of v1 alone: without them no process may enter. A group of v2 has its parent's.
                 for name in () if self._unified else ("cpuset.cpus", "cpuset.mems"):
                     if (path / name).exists():
@@ -218,9 +222,8 @@ class Bench:
 
     def _agent(self, arm: Arm) -> subprocess.Popen[bytes]:
         path, log = self.place / f"{arm.branch}.yaml", self.place / f"{arm.branch}.log"
-        path.write_text(
-            _CONFIG.format(branch=arm.branch, ls=arm.ls, be=arm.be, policies=arm.policies)
-        )
+        values = {"branch": arm.branch, "ls": arm.ls, "be": arm.be, "policies": arm.policies}
+        path.write_text(_CONFIG.format(asks=str(arm.asks).lower(), **values))
         state = str(self.place / f"{arm.branch}.state")
         words = ["--config", str(path), "--state-dir", state, "--cgroup-root", TOP]
         with log.open("wb") as out:

@@ -22,7 +22,7 @@ def test_a_look_at_groups() -> None:
     pid = host.spawn("/sys/fs/cgroup/a")
 
     assert {"a": {pid: 0}} == reader.look(1.0, layout, ["a", "b"]).of
-    host.cores().create(pid)
+    host.scheduler().create(pid)
     assert {"a": {pid: 0}} == reader.look(2.0, layout, ["a", "b"]).of
     reader.due()
     assert {"a": {pid: host.cookies.of[pid]}} == reader.look(2.0, layout, ["a", "b"]).of
@@ -68,12 +68,12 @@ def test_copies_are_made_by_a_thread_that_ends() -> None:
     """The agent itself never has the cookie; who ended meanwhile is told by its errno."""
     host = Machine("0-3", cgroup="v2", threads=2)
     first, other = host.spawn(), host.spawn()
-    host.cores().create(first)
+    host.scheduler().create(first)
 
-    assert host.cores().copy(first, [other, 999]) == [0, errno.ESRCH]
+    assert host.scheduler().copy(first, [other, 999]) == [0, errno.ESRCH]
     assert host.cookies.together(first, other)
-    assert host.cores().get(0) == 0
-    assert host.cores().copy(host.cores().without(), [first]) == [0]
+    assert host.scheduler().get(0) == 0
+    assert host.scheduler().copy(host.scheduler().without(), [first]) == [0]
     assert host.cookies.together(other)
 
 

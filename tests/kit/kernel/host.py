@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from koordlet.host.fs.root import FileKind, HostPath, HostRoot, Stat, fail
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import affinity
-from tests.kit.kernel.cookies import Cookies
 from tests.kit.kernel.cpuset1 import Cpuset1
 from tests.kit.kernel.cpuset2 import Cpuset2
 from tests.kit.kernel.group import Controller, Group, Hierarchy, Process, Processes
 from tests.kit.kernel.hardware import Hardware
 from tests.kit.kernel.resctrl import Resctrl
+from tests.kit.kernel.scheduling import Scheduling
 from tests.kit.kernel.tree import Directory, File, Link, Node, Tree, refused
 
 #: What statvfs answers everywhere: 64 GiB in 4 KiB blocks, three quarters free.
@@ -74,8 +74,8 @@ class KernelHost(HostRoot):
         self.mount_table: list[tuple[str, str, str]] = []
         #: Resource control, where this machine has any.
         self.resctrl: Resctrl | None = None
-        #: Who may share a core.
-        self.cookies = Cookies(self.processes, machine)
+        #: Who may share a core, and who is in which scheduling class.
+        self.scheduling = self.cookies = Scheduling(self.processes, machine)
         #: Called after the set of online CPUs changed, to bring sysfs up to date.
         self.on_hotplug: Callable[[], None] = lambda: None
         self._handles: dict[int, File] = {}
@@ -126,9 +126,9 @@ class KernelHost(HostRoot):
         """One less."""
         self.machine.disks.discard(number)
 
-    def cores(self) -> Cookies:
+    def scheduler(self) -> Scheduling:
         """The calls of this machine's kernel."""
-        return self.cookies
+        return self.scheduling
 
     def alive(self, pid: int) -> bool:
         """Whether a process still runs."""

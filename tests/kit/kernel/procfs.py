@@ -57,6 +57,7 @@ def build(
         "sys/kernel/ostype": "Linux",
         "sys/kernel/hostname": "stand-in",
         "sys/kernel/arch": "x86_64",
+        "sys/kernel/sched_rt_runtime_us": "950000",
         "locks": "",
         "version": f"Linux version {release} (stand-in)",
         "uptime": "86400.00 0.00",

@@ -45,6 +45,7 @@ GOOD: dict[str, tuple[Any, object]] = {
             blocks=(strategies.Block(name="/dev/sdb", io_cfg=strategies.IoLimits(read_bps=1024)),)
         ),
     ),
+    registry.REAL_TIME: (True, True),
     registry.NETWORK_QOS: (
         {"ingressLimit": "10M", "egressLimit": "20M"},
         wishes.Network(ingress=10_000_000, egress=20_000_000),

@@ -1,0 +1,106 @@
+"""In which scheduling class the threads of workloads are: a look at all threads of their groups.
+
+Covers: the look, all threads of a group, why nobody can be real-time here.
+Does not cover: the calls (``scheduler_calls``), who shall be (``policy.cpu.real_time``).
+
+Kernel facts (sched(7), Documentation/scheduler/sched-rt-group.rst): a thread that is forked has its
+parent's class. Of each second (``sched_rt_period_us``) real-time threads get
+``sched_rt_runtime_us`` on a CPU, usually 0.95 s, where others want to run; -1 is all of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+from collections.abc import Mapping
+
+from koordlet.host.fs import root
+from koordlet.model import cgroup, knob, real_time
+
+#: Seconds between two looks, which is each tick: only few ask, and a service that was started anew
+#: waits with ordinary threads until it is seen.
+_EVERY = 1.0
+_RUNTIME = ("sys", "kernel", "sched_rt_runtime_us")
+
+
+def threads(host: root.HostRoot, directory: str) -> tuple[int, ...]:
+    """The threads of one group; none where it is gone."""
+    for name in ("cgroup.threads", "tasks"):
+        try:
+            return tuple(map(int, host.read(host.at(f"{directory}/{name}")).split()))
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENODEV):
+                raise
+    return ()
+
+
+def policy(host: root.HostRoot, tid: int) -> tuple[int, int] | None:
+    """The class of a thread; ``None`` where it ended."""
+    try:
+        return host.scheduler().policy(tid)
+    except ProcessLookupError:
+        return None
+
+
+class RealTimeReader:
+    """Looks at one machine."""
+
+    def __init__(self, host: root.HostRoot) -> None:
+        self._host = host
+        self._groups: Mapping[str, tuple[str, ...]] = {}
+        self._at = float("-inf")
+        self._found = real_time.Classes()
+
+    def due(self) -> None:
+        """Threads were given another class: the next look is not the last one."""
+        self._at = float("-inf")
+
+    def look(
+        self, at: float, layout: cgroup.Layout, groups: Mapping[str, tuple[str, ...]]
+    ) -> real_time.Classes:
+        """Of each workload's group, all groups in it; the same as before if that was just now."""
+        if groups != self._groups or not 0 <= at - self._at < _EVERY:
+            self._groups, self._at = groups, at
+            current = self._read(layout)
+            self._found = self._found if current == self._found else current
+        return self._found
+
+    def _read(self, layout: cgroup.Layout) -> real_time.Classes:
+        where = layout.holder("cpu") or layout.tree
+        if where is None:
+            return real_time.Classes()
+        try:
+            if self._host.read(self._host.proc(*_RUNTIME)).strip() == b"-1":
+                why = "the kernel keeps nothing back from it: kernel.sched_rt_runtime_us is -1"
+                return real_time.Classes(why=why)
+            self._host.scheduler()
+            of = {group: self._of(layout, where, group) for group in self._groups}
+        except OSError as error:
+            if self._host.silence.met(error, known=bool(self._found.of)) and self._found.of:
+                self.due()
+                return self._found
+            return real_time.Classes(why=f"scheduling classes cannot be read: {error.strerror}")
+        return real_time.Classes(of=of)
+
+    def _of(self, layout: cgroup.Layout, where: cgroup.Hierarchy, top: str) -> real_time.Threads:
+        groups = self._groups[top]
+        listed = {group: threads(self._host, where.directory(group)) for group in groups}
+        above = dict.fromkeys((*groups, *filter(None, cgroup.ancestors(top))))
+        classes = [policy(self._host, tid) for tids in listed.values() for tid in tids if tid]
+        ordinary, given = (classes.count(kind) for kind in (real_time.ORDINARY, real_time.GIVEN))
+        return real_time.Threads(
+            ordinary=ordinary,
+            given=given,
+            others=len(classes) - classes.count(None) - ordinary - given,
+            limited=next(filter(functools.partial(self._is_limited, layout), above), ""),
+            groups=tuple(group for group, tids in listed.items() if tids),
+        )
+
+    def _is_limited(self, layout: cgroup.Layout, group: str) -> bool:
+        """Whether a group has a CPU limit (``cpu.max``, on v1 ``cpu.cfs_quota_us``)."""
+        paths = (layout.file(row, group) for row in (knob.CPU_MAX, knob.CPU_CFS_QUOTA))
+        path = next(filter(None, paths), None)
+        if path is None:
+            return False
+        text = self._host.silence.answer(lambda: self._host.read(self._host.at(path)), b"")
+        return not text.startswith((b"max", b"-1")) and bool(text)

@@ -1,0 +1,215 @@
+"""real_time: services that ask for it run before everything that is not real-time.
+
+Covers: which workloads have the real-time class, and why others that ask do not; the real time of
+their groups, where the kernel shares it out.
+Does not cover: setting classes (``apply.real_time``), limits of best-effort work.
+
+A fair scheduler shares: a service that wakes up waits for its turn behind best-effort work, and its
+threads queue behind each other on one CPU while another runs best-effort work alone. A real-time
+thread runs at once, and looks for a CPU without real-time work: p99 is 0.66 to 0.86 of what it is
+without best-effort work, which gets as much as before (docs/colocation.md).
+
+Rules:
+1. Latency-sensitive workloads (LSE, LSR, LS) that ask: annotation `koordlet.io/real-time: "true"`,
+   or `realTime: true`. Only their owner knows that they sleep when they have nothing to do.
+2. No CPU limit: the kernel holds ordinary threads by it, no real-time ones.
+3. A workload some of whose threads chose a class for themselves stays as it is.
+4. Above `limits.maxPercent` of the machine's CPUs, all of them are ordinary for a minute: ordinary
+   work, and with it the kubelet and threads of the kernel, would live on what is left.
+5. Where the kernel shares real time out by cgroup (v1 with CONFIG_RT_GROUP_SCHED), groups of such
+   workloads with threads have equal parts of 0.9 s each second, groups above them the sum. Who
+   uses more than 0.8 of its part is ordinary for a minute, too: the kernel would make it wait.
+
+* Formula: SCHED_RR, priority 1; `cpu.rt_runtime_us` = 900000 / groups with threads
+* Writes: no file: scheduling classes of threads, sched_setscheduler(2); `cpu.rt_runtime_us` on v1
+* See: `koordlet explain pod NS/NAME`, `koordlet plan`
+* Off: our threads are ordinary again, then the groups' real time is what it was
+* More: colocation.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import field
+
+from koordlet.history import series
+from koordlet.model import action, cgroup, decision, knob, meter, plan, real_time, snapshot
+from koordlet.model import pod as pods
+from koordlet.model.record import dataclass
+from koordlet.policy.framework import declaration, proposals, saved_state
+
+STEM = "real_time"
+#: Microseconds of each second for all groups, of the kernel's own 950 000.
+RUNTIME_USEC = 900_000
+#: Share of its part that a group may use (rule 5).
+_PART = 0.8
+_WINDOW_SECONDS = 5.0
+PAUSE_SECONDS = 60.0
+_CLASSES = frozenset({"LSR", "LS"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The operator's settings."""
+
+    max_percent: int = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Who was real-time, and who is ordinary for a while."""
+
+    #: Groups that koordlet made real-time: what their threads have is ours.
+    given: tuple[str, ...] = ()
+    #: Group to the moment until which it is ordinary, and why.
+    paused: Mapping[str, tuple[float, str]] = field(
+        default_factory=dict, metadata=saved_state.UNKEPT
+    )
+
+
+def asking(seen: snapshot.Snapshot) -> Iterator[tuple[pods.Pod, str]]:
+    """Workloads that ask and have a group, with it."""
+    for pod in seen.pods:
+        if pod.wishes.real_time and pod.active and pod.group is not None:
+            yield pod, pod.group
+
+
+def groups(seen: snapshot.Snapshot) -> Mapping[str, tuple[str, ...]]:
+    """The group of each workload that asks, to all groups in it: where threads are looked for."""
+    owners = {group: group for _, group in asking(seen)}
+    inside: dict[str, list[str]] = {group: [] for group in owners}
+    for path in seen.groups if owners else ():
+        owner = cgroup.owner(path, owners)
+        if owner is not None:
+            inside[owner].append(path)
+    return {group: tuple(sorted(paths)) for group, paths in inside.items()}
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Decide who is real-time."""
+    proposal = proposals.Proposal(STEM, now)
+    refused: dict[str, str] = {}
+    fit: dict[str, pods.Pod] = {}
+    for pod, group in asking(now):
+        why = _refusal(now, pod, ours=group in state.given)
+        if why:
+            refused[pod.key] = why
+        else:
+            fit[group] = pod
+    paused = _paused(now, past, settings, state, fit)
+    given = {group: pod for group, pod in fit.items() if group not in paused}
+    refused |= {fit[group].key: why for group, (_, why) in paused.items()}
+    for pod in given.values():
+        proposal.why[pod.key] = "runs in the real-time class"
+    for key, why in refused.items():
+        proposal.why[key] = f"not in the real-time class: {why}"
+    if refused:
+        proposal.say("RealTimeRefused", _message(refused))
+    _share_out(proposal, given)
+    proposal.actions += _actions(now, given)
+    return proposal.decided(State(given=tuple(sorted(given)), paused=paused))
+
+
+def _refusal(now: snapshot.Snapshot, pod: pods.Pod, *, ours: bool) -> str:
+    """Why a workload that asks stays ordinary; empty where it need not (rules 1 to 3)."""
+    if pod.slo_class not in _CLASSES:
+        return f"only latency-sensitive work may be, and it is {pod.qos.value}"
+    classes = now.classes
+    threads = classes.of.get(pod.group or "") if classes is not None else None
+    if classes is not None and classes.why:
+        return classes.why
+    if threads is None:
+        return "its threads have not been read yet"
+    if threads.limited:
+        return f"the CPU limit of {threads.limited} does not hold real-time threads; remove it"
+    if threads.others or (threads.given and not ours):
+        return "some of its threads chose a scheduling class for themselves"
+    return ""
+
+
+def _paused(
+    now: snapshot.Snapshot,
+    past: series.History,
+    settings: Settings,
+    state: State,
+    fit: Iterable[str],
+) -> dict[str, tuple[float, str]]:
+    """The groups that are ordinary for a while, until when, and why (rules 4 and 5)."""
+    used = {}
+    for group in fit:
+        window = past.groups.window(group, meter.CPU, now.at, _WINDOW_SECONDS)
+        used[group] = window.average if window is not None else 0.0
+    cpus = len(now.topology.online - now.outside)
+    paused = {
+        group: until for group, until in state.paused.items() if group in used and now.at < until[0]
+    }
+    running = [group for group in used if group not in paused]
+    total, most = sum(used[group] for group in running), cpus * settings.max_percent / 100
+    part = _PART * cpus * _part(now, running) / 1e6
+    for group in running:
+        if total > most:
+            why = f"all of them use {total:.2f} CPUs, above limits.maxPercent ({most:.2f})"
+        elif used[group] > part and now.layout.file(knob.CPU_RT_RUNTIME, group) is not None:
+            why = f"it uses {used[group]:.2f} CPUs, nearly its part of the real time ({part:.2f})"
+        else:
+            continue
+        paused[group] = now.at + PAUSE_SECONDS, f"ordinary for a minute: {why}"
+    return paused
+
+
+def _leaves(now: snapshot.Snapshot, groups: Iterable[str]) -> list[str]:
+    """The groups with threads in workloads' groups."""
+    of = now.classes.of if now.classes is not None else {}
+    return [leaf for group in groups for leaf in of[group].groups]
+
+
+def _part(now: snapshot.Snapshot, groups: Iterable[str]) -> int:
+    """Microseconds of real time each second of each group with threads (rule 5)."""
+    return RUNTIME_USEC // max(1, len(_leaves(now, groups)))
+
+
+def _share_out(proposal: proposals.Proposal, given: Collection[str]) -> None:
+    """Real time for the groups with threads, and those above (rule 5)."""
+    part = _part(proposal.now, given)
+    shares: dict[str, int] = {}
+    for leaf in _leaves(proposal.now, given):
+        for path in (leaf, *cgroup.ancestors(leaf)):
+            if path:
+                shares[path] = shares.get(path, 0) + part
+    for path, usec in shares.items():
+        reason = f"{usec} µs of real time each second for latency-sensitive work"
+        proposal.write_knob(knob.CPU_RT_RUNTIME, path, str(usec), reason)
+
+
+def _actions(now: snapshot.Snapshot, given: Mapping[str, pods.Pod]) -> Iterator[action.Action]:
+    where = now.layout.holder("cpu") or now.layout.tree
+    if where is None or now.classes is None:
+        return
+    for group, pod in sorted(given.items()):
+        yield action.SetRealTime(
+            target=f"{where.directory(group)}/{real_time.NAME}",
+            policy=STEM,
+            reason=f"{pod.key} asks for it: its threads run before all that are not real-time",
+            group=group,
+            threads=now.classes.of[group].ordinary,
+        )
+
+
+def _message(refused: Mapping[str, str]) -> str:
+    shown = "; ".join(f"{key}: {why}" for key, why in sorted(refused.items())[:3])
+    more = f"; and {len(refused) - 3} more" if len(refused) > 3 else ""
+    return f"not in the real-time class: {shown}{more}"
+
+
+POLICY = declaration.Policy(
+    stem=STEM,
+    summary="real time: services that ask for it run before everything ordinary",
+    protects="latency-sensitive work does not wait for best-effort work",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    default_mode=plan.Mode.OFF,
+    kept=State,
+)

@@ -1,0 +1,93 @@
+"""The class of threads: set, kept where it was chosen, taken back, whoever comes and goes."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from koordlet.apply import real_time, refusals
+from koordlet.model import action
+from koordlet.model import real_time as model
+from koordlet.state import journal
+from tests.kit.kernel import KernelHost, Machine
+
+TOP = "/sys/fs/cgroup/web"
+WANTED = action.SetRealTime(
+    target=f"{TOP}/{model.NAME}", policy="p", reason="r", group="web", threads=2
+)
+BACK = real_time.undo(
+    journal.Entry(kind="SetRealTime", target=WANTED.target, policy="p", original=None, values=())
+)
+
+
+@pytest.fixture
+def host() -> KernelHost:
+    """A machine with a group in a group."""
+    made = Machine("0-3", cgroup="v2")
+    for path in (TOP, f"{TOP}/in"):
+        made.mkdir(made.at(path))
+    return made
+
+
+def test_all_threads_of_a_group_and_below(host: KernelHost) -> None:
+    """They are set, nobody else is, and all are ordinary at the end."""
+    inside, deeper, outside = host.spawn(TOP), host.spawn(f"{TOP}/in"), host.spawn()
+    assert real_time.carry_out(host, WANTED) == (model.GIVEN_TEXT, "")
+    assert host.scheduling.classes == {inside: model.GIVEN, deeper: model.GIVEN}
+    assert outside not in host.scheduling.classes
+    assert real_time.carry_out(host, BACK) == ("", "")
+    assert set(host.scheduling.classes.values()) == {model.ORDINARY}
+
+
+def test_a_class_that_somebody_chose_stays(host: KernelHost) -> None:
+    """Neither is it changed, nor taken for ours at the end."""
+    chosen = {host.spawn(TOP): (os.SCHED_FIFO, 1), host.spawn(TOP): (os.SCHED_RR, 7)}
+    chosen[host.spawn(TOP)] = (os.SCHED_BATCH, 0)
+    host.scheduling.classes |= chosen
+    for wanted in (WANTED, BACK):
+        real_time.carry_out(host, wanted)
+        assert host.scheduling.classes == chosen
+
+
+def test_who_ends_meanwhile_is_no_error(host: KernelHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is listed and gone is as it should be; a group that is gone has nobody left."""
+    pid = host.spawn(TOP)
+    listed = f"{pid}\n99\n0\n".encode()
+    original = type(host).read
+
+    def read(path: str) -> bytes:
+        return listed if path == f"{TOP}/cgroup.threads" else original(host, host.at(path))
+
+    monkeypatch.setattr(host, "read", read)
+    assert real_time.carry_out(host, WANTED) == (model.GIVEN_TEXT, "")
+    assert host.scheduling.classes == {pid: model.GIVEN}
+    host.exit(pid)
+    host.rmdir(host.at(f"{TOP}/in"))
+    host.rmdir(host.at(TOP))
+    monkeypatch.undo()
+    assert real_time.carry_out(host, BACK) == ("", "")
+
+
+def test_a_kernel_that_refuses(host: KernelHost) -> None:
+    """The group has no real time: the refusal is the kernel's."""
+    host.spawn(TOP)
+    host.scheduling.grouped = True
+    with pytest.raises(PermissionError) as refusal:
+        real_time.carry_out(host, WANTED)
+    assert "rt_group_sched=0" in refusals.explain(refusal.value.errno, WANTED)
+
+
+def test_threads_that_are_never_all_ordinary(
+    host: KernelHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who forks faster than we are is told, and stays in the journal."""
+    host.spawn(TOP)
+    real_time.carry_out(host, WANTED)
+    monkeypatch.setattr(host.scheduling, "set_policy", lambda *_: None)
+    with pytest.raises(OSError) as refusal:  # noqa: PT011 -- the number is what is asserted
+        real_time.carry_out(host, BACK)
+    assert refusal.value.errno == errno.EAGAIN
+    host.scheduling.classes.clear()
+    assert real_time.carry_out(host, WANTED)[1].startswith("threads are forked faster")

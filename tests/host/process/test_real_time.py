@@ -1,0 +1,82 @@
+"""A look at the scheduling classes of workloads' threads."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import pytest
+
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.fs import root
+from koordlet.host.process import real_time
+from koordlet.model import real_time as model
+from tests.kit import counting
+from tests.kit.kernel.machine import Cgroup
+
+LIMIT = {
+    "v1": ("/sys/fs/cgroup/cpu,cpuacct/web/cpu.cfs_quota_us", "50000\n", "-1\n"),
+    "v2": ("/sys/fs/cgroup/web/cpu.max", "50000 100000\n", "max 100000\n"),
+}
+RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
+
+
+def look(host: counting.Counting, at: float = 1.0) -> model.Classes:
+    """What a new reader sees of ``web``."""
+    groups = {"web": ("web", "web/in")}
+    return real_time.RealTimeReader(host).look(at, hierarchies.discover(host), groups)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_threads_are_counted_by_class(version: Cgroup) -> None:
+    """Ordinary, as koordlet gives it, and what somebody chose; groups without threads are none."""
+    host = counting.machine(version, "web", "web/in", "other")
+    host.texts = {RUNTIME: "950000\n"}
+    where = hierarchies.discover(host).holder("cpu")
+    assert where is not None
+    pids = [host.spawn(where.directory("web")) for _ in range(4)]
+    classes = [model.GIVEN, (os.SCHED_FIFO, 1), (os.SCHED_IDLE, 0)]
+    host.scheduling.classes = dict(zip(pids, classes, strict=False))
+
+    seen = look(host)
+    assert seen.of["web"] == model.Threads(ordinary=1, given=1, others=2, groups=("web",))
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_limit_in_it_or_above_is_told(version: Cgroup) -> None:
+    """A CPU limit of the group or of one around it; no limit is none."""
+    path, limited, free = LIMIT[version]
+    host = counting.machine(version, "web", "web/in")
+    host.texts = {RUNTIME: "950000\n", path: free}
+    assert look(host).of["web"].limited == ""
+    host.texts[path] = limited
+    assert look(host).of["web"].limited == "web"
+
+
+def test_a_kernel_that_keeps_nothing_back() -> None:
+    """A service that spins would have the whole machine."""
+    host = counting.machine("v2", "web")
+    host.texts = {RUNTIME: "-1\n"}
+    assert "sched_rt_runtime_us is -1" in look(host).why
+
+
+def test_a_look_stands_for_a_second() -> None:
+    """The same is the same object, unless something was set, or time has passed."""
+    host = counting.machine("v2", "web")
+    host.texts = {RUNTIME: "950000\n"}
+    layout, reader = hierarchies.discover(host), real_time.RealTimeReader(host)
+    groups = {"web": ("web",)}
+    first = reader.look(1.0, layout, groups)
+    assert reader.look(9.0, layout, groups) is first
+    host.spawn("/sys/fs/cgroup/web")
+    assert reader.look(9.5, layout, groups) is first
+    reader.due()
+    assert reader.look(9.5, layout, groups).of["web"].ordinary == 1
+
+
+def test_a_recording_has_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs there: nobody can be real-time, and that is no error."""
+    host = counting.machine("v2", "web")
+    host.texts = {RUNTIME: "950000\n"}
+    monkeypatch.setattr(host, "scheduler", functools.partial(root.HostRoot.scheduler, host))
+    assert "cannot be read" in look(host).why

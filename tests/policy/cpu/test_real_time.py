@@ -1,0 +1,144 @@
+"""Who is real-time, who is not and why, and the real time of their groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from koordlet.model import action, cgroup, decision, pod, real_time, wishes
+from koordlet.model.qos import KubeQos, Qos
+from koordlet.policy.cpu import real_time as policy
+from tests.kit import colocation, moments
+
+FOUR = moments.machine(1, 2)
+ASKING = wishes.Wishes(real_time=True)
+WEB = replace(colocation.kube("web", KubeQos.BURSTABLE, Qos.LS), wishes=ASKING)
+API = replace(colocation.kube("api", KubeQos.BURSTABLE, Qos.LS), wishes=ASKING)
+JOB = replace(colocation.kube("job", KubeQos.BEST_EFFORT, Qos.BE), wishes=ASKING)
+#: A v1 kernel that does not share real time out.
+PLAIN = replace(
+    colocation.V1,
+    hierarchies=tuple(
+        replace(each, lacks=frozenset({"cpu.rt_runtime_us"})) for each in colocation.V1.hierarchies
+    ),
+)
+
+
+def threads(
+    workload: pod.Pod, *, ordinary: int = 3, given: int = 0, others: int = 0, limited: str = ""
+) -> real_time.Threads:
+    """Threads in its container."""
+    return real_time.Threads(
+        ordinary=ordinary,
+        given=given,
+        others=others,
+        limited=limited,
+        groups=(workload.containers[0].group or "",),
+    )
+
+
+def decide(
+    *pods: pod.Pod,
+    seen: real_time.Classes | None = None,
+    used: Mapping[str, float] | None = None,
+    state: policy.State | None = None,
+    layout: cgroup.Layout = PLAIN,
+    at: float = 100.0,
+) -> decision.Decision[policy.State]:
+    """What is decided where each pod used so many CPUs."""
+    now = colocation.moment(FOUR, pods, layout=layout, at=at)
+    known = real_time.Classes(of={each.group or "": threads(each) for each in pods})
+    by_group = {each.group or "": (used or {}).get(each.name, 0.1) for each in pods}
+    past = colocation.history(0.5, by_group, at=at, seconds=6)
+    now = replace(now, classes=known if seen is None else seen)
+    return policy.decide(now, past, policy.Settings(), state or policy.State())
+
+
+def given(made: decision.Decision[policy.State]) -> list[str]:
+    """The groups whose threads shall be real-time."""
+    return [each.group for each in made.actions if isinstance(each, action.SetRealTime)]
+
+
+def test_services_that_ask_are_real_time() -> None:
+    """A service that asks, no other service, and no best-effort work whatever it asks for."""
+    silent = colocation.kube("silent", KubeQos.BURSTABLE, Qos.LS)
+    made = decide(WEB, silent, JOB)
+    (deed,) = (each for each in made.actions if isinstance(each, action.SetRealTime))
+
+    assert (deed.group, deed.threads) == (WEB.group, 3)
+    assert deed.target == f"/c/cpu/{WEB.group}/scheduling-class"
+    assert made.explanation[WEB.key] == "runs in the real-time class"
+    assert "only latency-sensitive work may be, and it is BE" in made.explanation[JOB.key]
+    (condition,) = made.conditions
+    assert (condition.type, JOB.key in condition.message) == ("RealTimeRefused", True)
+    assert WEB.key not in condition.message
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (threads(WEB, limited="kubepods"), "the CPU limit of kubepods does not hold real-time"),
+        (threads(WEB, others=1), "chose a scheduling class for themselves"),
+        (threads(WEB, given=1), "chose a scheduling class for themselves"),
+    ],
+)
+def test_who_stays_as_it_is(seen: real_time.Threads, why: str) -> None:
+    """A CPU limit would not hold; who chose a class for a thread has their reasons."""
+    made = decide(WEB, seen=real_time.Classes(of={WEB.group or "": seen}))
+    assert given(made) == []
+    assert why in made.explanation[WEB.key]
+
+
+def test_what_was_given_is_known_again() -> None:
+    """Real-time threads of a workload that koordlet made so are no reason to stop."""
+    state = policy.State(given=(WEB.group or "",))
+    seen = real_time.Classes(of={WEB.group or "": threads(WEB, given=3, ordinary=1)})
+    made = decide(WEB, seen=seen, state=policy.POLICY.revive(policy.POLICY.saved(state)))
+    assert given(made) == [WEB.group]
+
+
+@pytest.mark.parametrize("why", ["", "the kernel keeps nothing back from it"])
+def test_a_machine_that_cannot(why: str) -> None:
+    """Nothing was read yet, or the kernel would let real-time work have all: nobody is."""
+    made = decide(WEB, seen=real_time.Classes(why=why))
+    assert given(made) == []
+    assert (why or "have not been read yet") in made.explanation[WEB.key]
+
+
+def test_nobody_is_while_they_use_the_machine_up() -> None:
+    """Above 80 % of the CPUs all are ordinary for a minute; one that goes is forgotten."""
+    made = decide(WEB, API, used={"web": 1.8, "api": 1.8})
+    assert given(made) == []
+    assert "all of them use 3.60 CPUs, above limits.maxPercent (3.20)" in made.explanation[WEB.key]
+    calm = decide(WEB, API, state=made.next_state, at=159.0)
+    assert given(calm) == []
+    after = decide(WEB, API, state=calm.next_state, at=161.0)
+    assert sorted(given(after)) == sorted([API.group or "", WEB.group or ""])
+    assert decide(API, state=made.next_state, at=120.0).next_state.paused.keys() == {API.group}
+
+
+def shares(made: decision.Decision[policy.State]) -> dict[str, str]:
+    """Real time by group."""
+    return {each.group: each.value for each in made.actions if isinstance(each, action.WriteFile)}
+
+
+def test_real_time_is_shared_out_where_the_kernel_does() -> None:
+    """Equal parts for groups with threads, the sum above them; nothing elsewhere, nor on v2."""
+    made = decide(WEB, API, layout=colocation.V1)
+    boxes = [each.containers[0].group or "" for each in (WEB, API)]
+    burstable = cgroup.ancestors(WEB.group or "")
+
+    assert {shares(made)[box] for box in boxes} == {"450000"}
+    assert {shares(made)[group] for group in burstable if group} == {"900000"}
+    assert shares(decide(WEB)) == shares(decide(WEB, layout=colocation.V2)) == {}
+
+
+def test_who_uses_its_part_up_is_ordinary() -> None:
+    """The kernel would let it wait for the rest of the second; the other one has all of it then."""
+    made = decide(WEB, API, used={"web": 1.5}, layout=colocation.V1)
+    assert given(made) == [API.group]
+    assert "nearly its part of the real time (1.44)" in made.explanation[WEB.key]
+    assert shares(made)[API.containers[0].group or ""] == "900000"
+    assert given(decide(WEB, API, used={"web": 1.5})) == sorted([API.group or "", WEB.group or ""])
