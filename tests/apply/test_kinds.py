@@ -87,7 +87,7 @@ def test_phases_follow_each_other() -> None:
 
 
 def test_every_kind_has_a_phase() -> None:
-    """That of a write depends on its file, of mounts and classes on the direction; others have one."""
+    """That of a write depends on its file, of mounts and classes on the way; others have one."""
     of_their_own = {action.WriteFile, action.Mount, action.SetRealTime}
 
     assert set(typing.get_args(action.Action)) == kinds.PHASES.keys() | of_their_own

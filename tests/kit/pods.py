@@ -97,6 +97,8 @@ JSON = st.recursive(
 @st.composite
 def broken(draw: st.DrawFn, whole: Any = PLAIN) -> Any:
     """A document with up to three parts replaced by any JSON."""
+    if not isinstance(whole, dict | list):
+        return draw(JSON)
     body = copy.deepcopy(whole)
     for _ in range(draw(st.integers(1, 3))):
         at = body
