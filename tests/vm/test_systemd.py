@@ -114,17 +114,22 @@ def test_limits_of_units_are_systemd_s_own(scene: Scene, boot: Boot) -> None:
 
 
 def test_what_the_page_says_that_policies_need(scene: Scene) -> None:
-    """With its lines in both units, settings and scores are set, and put back by a final stop.
+    """With its lines in both units, all three are set, and put back by a final stop.
 
     What runs after the agent sees another mount of procfs, with other inodes.
     """
     page = test_systemd_page.PAGE.read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)`", page, re.MULTILINE))
-    shipped = (commands.REPO / "systemd" / rows["oom_score"]).read_text()
+    shipped = [
+        line
+        for policy in ("oom_score", "real_time")
+        for line in (commands.REPO / "systemd" / rows[policy]).read_text().splitlines()
+        if "=" in line and not line.startswith("#")
+    ]
 
-    seen = scene("beyond", rows["system_qos"], *shipped.partition("[Service]\n")[2].splitlines())
+    seen = scene("beyond", rows["system_qos"], *shipped)
 
-    assert ["10", "0"] == seen["before"] == seen["after"]
+    assert ["10", "0", "0"] == seen["before"] == seen["after"]
 
 
 @pytest.mark.soak  # tests.agent.test_node_shutdown has the rules

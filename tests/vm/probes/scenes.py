@@ -122,14 +122,18 @@ def beyond(*lines: str) -> dict[str, object]:
     def where() -> list[str | None]:
         main = service.sh("systemctl", "show", "-P", "MainPID", "web.service").stdout.strip()
         setting = pathlib.Path("/proc/sys/vm/watermark_scale_factor")
-        return [service.read(setting), service.read(pathlib.Path("/proc", main, "oom_score_adj"))]
+        score = pathlib.Path("/proc", main, "oom_score_adj")
+        policy = str(os.sched_getscheduler(int(main)))
+        return [service.read(setting), service.read(score), policy]
 
     service.sh("systemctl", "stop", service.AGENT).check_returncode()
     before, config = where(), service.CONFIG.read_text()
     more = (
         "  system_qos: {mode: enforce, watermarkScaleFactor: 200}\n  oom_score: {mode: enforce}\n"
+        "  real_time: {mode: enforce}\n"
     )
-    service.CONFIG.write_text(config.replace("web, qos: LS,", "web, qos: LSR,") + more)
+    asking = config.replace("web, qos: LS,", "web, qos: LSR, realTime: true,")
+    service.CONFIG.write_text(asking + more)
     folders = [
         pathlib.Path("/run/systemd/system", f"{unit}.d") for unit in (service.AGENT, service.HELPER)
     ]
@@ -138,7 +142,8 @@ def beyond(*lines: str) -> dict[str, object]:
         (folder / "beyond.conf").write_text("\n".join(["[Service]", *lines]) + "\n")
     service.sh("systemctl", "daemon-reload").check_returncode()
     service.begin()
-    service.wait("settings and scores", lambda _: where() == ["200", "-997"])
+    wanted = ["200", "-997", str(os.SCHED_RR)]
+    service.wait("settings, scores and a scheduling class", lambda _: where() == wanted)
     service.sh("systemctl", "stop", service.AGENT).check_returncode()
     after = where()
     for folder in folders:
