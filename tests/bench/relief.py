@@ -69,7 +69,7 @@ def _step(bench: arms.Bench, file: Path) -> float:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    times = block.numbers(block.service(bench, _ARM, _OVERLOAD, _LENGTH, 1))
+    times = block.numbers(block.service(bench, _ARM, block.Load(_OVERLOAD, "", _LENGTH, 0.0), 1))
     ended.set()
     watcher.join()
     first = min(begin for begin, _ in times)

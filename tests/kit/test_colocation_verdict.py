@@ -48,3 +48,19 @@ def test_the_verdict(ours: list[Block], others: list[Block], expected: Verdict) 
 def test_the_inverse_of_a_ratio_turns_its_ends() -> None:
     """Less work done, by the other one's, is more work of the other one."""
     assert verdict.inverse(Interval(0.8, 0.5, 1.0)) == Interval(1.25, 1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("latency", "part", "expected"),
+    [
+        pytest.param(Interval(0.9, 0.88, 0.93), Interval(0.94, 0.92, 0.95), "HOLDS", id="met"),
+        pytest.param(Interval(1.2, 1.12, 1.25), Interval(0.94, 0.92, 0.95), "FAILS", id="felt"),
+        pytest.param(
+            Interval(0.9, 0.88, 0.93), Interval(0.85, 0.8, 0.89), "FAILS", id="too little"
+        ),
+        pytest.param(Interval(1.0, 0.8, 1.3), Interval(0.94, 0.92, 0.95), "OPEN", id="wide"),
+    ],
+)
+def test_the_goal(latency: Interval, part: Interval, expected: str) -> None:
+    """Missed where the whole interval of either misses it; wide ones decide nothing."""
+    assert verdict.goal(latency, part) is Verdict[expected]

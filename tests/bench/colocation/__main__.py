@@ -17,12 +17,16 @@ import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from koordlet.demo import intervals
 from tests.bench.colocation import arms, block, plot, settings, verdict
 
 #: Of the gate: rounds until the first look, and seconds that one load may take.
 _FIRST_LOOK, _LONGEST = 4, 100.0
+#: The load at which a fair service's threads crowd, and who shall not feel it.
+_CROWDED, _GOAL = "20%", ("alone", "koordlet-rr")
+_SeenT = TypeVar("_SeenT")
 
 
 class Run:
@@ -63,6 +67,12 @@ class Run:
         return best, [intervals.latency(mine, theirs), less]
 
 
+def _load(level: str, hog: str, seconds: float, names: Sequence[str]) -> block.Load:
+    noticed = any(arms.ARMS[name].asks for name in names)
+    settle = settings.NOTICE if noticed else settings.SETTLE
+    return block.Load(settings.LEVELS[level], hog, seconds, settle)
+
+
 def report(bench: arms.Bench, args: argparse.Namespace) -> int:
     """Every load that was asked for."""
     shown: dict[str, plot.Arms] = {}
@@ -70,7 +80,7 @@ def report(bench: arms.Bench, args: argparse.Namespace) -> int:
     print("|---|---|---|---|---|---|")
     for level in args.levels:
         for hog in args.hogs:
-            run = Run(bench, args.arms, block.Load(settings.LEVELS[level], hog, args.seconds))
+            run = Run(bench, args.arms, _load(level, hog, args.seconds, args.arms))
             for _ in range(args.rounds):
                 run.round()
             shown[f"{level}, {hog}"] = rows = run.rows()
@@ -91,29 +101,49 @@ def gate(bench: arms.Bench, args: argparse.Namespace) -> int:
     """Rounds until a load is decided, or its time is up."""
     verdicts = set()
     for level in args.levels:
-        run = Run(
-            bench,
-            (*arms.FILES, "koordlet"),
-            block.Load(settings.LEVELS[level], "cpu", args.seconds),
-        )
-        ends = time.monotonic() + _LONGEST
-        for _ in range(_FIRST_LOOK):
-            run.round()
-        while True:
-            best, ratios = run.ratios("koordlet", arms.FILES)
-            judged = verdict.verdict(ratios)
-            if judged is not verdict.Verdict.OPEN or time.monotonic() > ends:
-                break
-            run.round()
+        names = (*arms.FILES, "koordlet")
+        run = Run(bench, names, _load(level, "cpu", args.seconds, names))
+        judged, (best, ratios) = _decided(run, _by_files, lambda seen: verdict.verdict(seen[1]))
         print(
             f"{judged.value} co-location at {level}: p99 {ratios[0]} x {best}, its best-effort"
             f" work {ratios[1]} x ours (limit {verdict.LIMIT} at the lower end)",
             flush=True,
         )
         verdicts.add(judged)
+    run = Run(bench, _GOAL, _load(_CROWDED, "cpu", args.seconds, _GOAL))
+    judged, (latency, part) = _decided(run, _by_alone, lambda seen: verdict.goal(*seen))
+    print(
+        f"{judged.value} co-location at {_CROWDED}, a service that asks for real time: p99"
+        f" {latency} x alone (goal {verdict.GOAL}), best-effort work {part} of the CPU left"
+        f" (goal {verdict.GOAL_PART})",
+        flush=True,
+    )
+    verdicts.add(judged)
     if verdict.Verdict.FAILS in verdicts:
         return 1
     return os.EX_TEMPFAIL if verdict.Verdict.OPEN in verdicts else 0
+
+
+def _by_files(run: Run) -> tuple[str, list[intervals.Interval]]:
+    return run.ratios("koordlet", arms.FILES)
+
+
+def _by_alone(run: Run) -> tuple[intervals.Interval, intervals.Interval]:
+    return run.rows()[_GOAL[1]]
+
+
+def _decided(
+    run: Run, look: Callable[[Run], _SeenT], judge: Callable[[_SeenT], verdict.Verdict]
+) -> tuple[verdict.Verdict, _SeenT]:
+    """Rounds until the verdict is not open any more, or time is up."""
+    ends = time.monotonic() + _LONGEST
+    for _ in range(_FIRST_LOOK):
+        run.round()
+    while (judged := judge(seen := look(run))) is verdict.Verdict.OPEN:
+        if time.monotonic() > ends:
+            break
+        run.round()
+    return judged, seen
 
 
 def main() -> int:
@@ -136,7 +166,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     bench = arms.Bench()
     try:
-        bench.open([*arms.FILES, "koordlet"] if args.gate else args.arms)
+        bench.open([*arms.FILES, "koordlet", *_GOAL] if args.gate else args.arms)
         _warm_up(bench, args)
         return (gate if args.gate else report)(bench, args)
     finally:
@@ -145,7 +175,7 @@ def main() -> int:
 
 def _warm_up(bench: arms.Bench, args: argparse.Namespace) -> None:
     """Each agent beside load and best-effort work, before anything counts."""
-    for name in ("koordlet",) if args.gate else args.arms:
+    for name in ("koordlet", _GOAL[1]) if args.gate else args.arms:
         arm = arms.ARMS[name]
         if arm.policies is not None and arm.hogs:
             block.run(bench, arm, block.Load(settings.LEVELS["45%"], "cpu", args.warm_up), 0)

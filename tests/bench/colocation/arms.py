@@ -35,8 +35,8 @@ apiVersion: koordlet.io/v1
 kind: Config
 mode: enforce
 workloads:
-  - {{name: ls, qos: LS, match: {{cgroup: {branch}/{ls}}}, realTime: {asks}}}
-  - {{name: be, qos: BE, match: {{cgroup: {branch}/{be}}}}}
+  - {{name: ls, qos: LS, match: {{cgroup: {ls}}}, realTime: {asks}}}
+  - {{name: be, qos: BE, match: {{cgroup: {be}}}}}
 report: {{http: {{enabled: false}}, grpc: {{enabled: false}}}}
 policies: {policies}
 """
@@ -99,6 +99,14 @@ ARMS = {
                 ("kubelet-sbatch", os.SCHED_BATCH),
             )
         ),
+        Arm(
+            name="kubelet-rr",
+            knobs=_TIER,
+            policies="{real_time: {mode: enforce}}",
+            ls="burstable/pod1",
+            be="besteffort/pod2",
+            asks=True,
+        ),
     )
 }
 #: What ours is compared with.
@@ -133,6 +141,11 @@ class Bench:
         for arm in map(ARMS.__getitem__, names):
             for group in (f"{arm.branch}/{arm.ls}", f"{arm.branch}/{arm.be}"):
                 self._make(group)
+            # What is above an agent's groups is not its own to write.
+            for above in ("", *([arm.branch] if arm.asks else ())):
+                runtime = self._tops["cpu"] / above / _RUNTIME[0]
+                if runtime.exists():
+                    runtime.write_text(_RUNTIME[1])
             if arm.policies is not None and arm.branch not in self._agents:
                 self._agents[arm.branch] = self._agent(arm)
 
@@ -213,8 +226,6 @@ class Bench:
                     (path.parent / "cgroup.subtree_control").write_text("+cpu +cpuset +memory +io")
                 path.mkdir()
                 self._made.append(path)
-                if depth == 0 and (path / _RUNTIME[0]).exists():
-                    (path / _RUNTIME[0]).write_text(_RUNTIME[1])
                 # Of v1 alone: without them no process may enter. A group of v2 has its parent's.
                 for name in () if self._unified else ("cpuset.cpus", "cpuset.mems"):
                     if (path / name).exists():
@@ -222,10 +233,17 @@ class Bench:
 
     def _agent(self, arm: Arm) -> subprocess.Popen[bytes]:
         path, log = self.place / f"{arm.branch}.yaml", self.place / f"{arm.branch}.log"
-        values = {"branch": arm.branch, "ls": arm.ls, "be": arm.be, "policies": arm.policies}
+        values = {"ls": arm.ls, "be": arm.be, "policies": arm.policies}
         path.write_text(_CONFIG.format(asks=str(arm.asks).lower(), **values))
         state = str(self.place / f"{arm.branch}.state")
-        words = ["--config", str(path), "--state-dir", state, "--cgroup-root", TOP]
+        words = [
+            "--config",
+            str(path),
+            "--state-dir",
+            state,
+            "--cgroup-root",
+            f"{TOP}/{arm.branch}",
+        ]
         with log.open("wb") as out:
             agent = subprocess.Popen([sys.executable, "-m", "koordlet", "run", *words], stderr=out)
         deadline.until(lambda: b"daemon.ready" in log.read_bytes(), f"the agent of {arm.name}")

@@ -20,22 +20,21 @@ class Load:
     level: settings.Level
     hog: str
     seconds: float
+    settle: float = settings.SETTLE
 
 
 def run(bench: arms.Bench, arm: arms.Arm, load: Load, seed: int) -> intervals.Block:
     """Everything but the agent is started and ended for this block alone."""
     level, seconds = load.level, load.seconds
     with bench.controlled(arm):
-        length = seconds + settings.SETTLE
-        beside = hogs(bench, arm, load.hog, length) if arm.hogs else None
-        time.sleep(settings.SETTLE)
+        beside = hogs(bench, arm, load.hog, seconds + load.settle) if arm.hogs else None
+        services = [
+            service(bench, arm, load, 100 * seed + number) for number in range(level.services)
+        ]
+        time.sleep(load.settle)
         watched = str(seconds + 0.3)
         gaps = bench.start("", str(bench.place / "gaps"), watched, str(settings.LATE_MS))
         before, others = _used(bench, arm), bench.others()
-        services = [
-            service(bench, arm, level, seconds, 100 * seed + number)
-            for number in range(level.services)
-        ]
         times = [numbers(each) for each in services]
         elapsed, best, served = (b - a for a, b in zip(before, _used(bench, arm), strict=True))
         others = (bench.others() - others) / elapsed
@@ -57,12 +56,10 @@ def _used(bench: arms.Bench, arm: arms.Arm) -> tuple[float, float, float]:
     return time.monotonic(), bench.used(arm, arm.be), bench.used(arm, arm.ls)
 
 
-def service(
-    bench: arms.Bench, arm: arms.Arm, level: settings.Level, seconds: float, seed: int
-) -> subprocess.Popen[str]:
-    """One service and its clients."""
+def service(bench: arms.Bench, arm: arms.Arm, load: Load, seed: int) -> subprocess.Popen[str]:
+    """One service and its clients, who begin after a quiet."""
     words = (str(settings.THREADS), str(settings.REQUEST_MS), str(seed))
-    schedule = level.schedule(bench.cpus, seconds)
+    schedule = load.level.schedule(bench.cpus, load.seconds, load.settle)
     return bench.start(
         f"{arm.branch}/{arm.ls}",
         *(str(bench.place / "server"), *words, schedule),

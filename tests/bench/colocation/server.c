@@ -2,8 +2,8 @@
  *
  *     server THREADS MILLISECONDS SEED RATE:SECONDS[,RATE:SECONDS...]
  *
- * A client thread draws arrivals (Poisson) and wakes a worker for each; a request takes so many
- * milliseconds of processor time. Writes "ARRIVAL COMPLETION" (CLOCK_MONOTONIC, seconds) for each:
+ * A client thread draws arrivals (Poisson) and wakes a worker for each, at rate 0 none; a request
+ * takes so many milliseconds of processor time. Writes "ARRIVAL COMPLETION" (CLOCK_MONOTONIC, seconds) for each:
  * the time counts from the arrival, not from when somebody got round to it.
  */
 #define _GNU_SOURCE
@@ -53,16 +53,23 @@ static void *serve(void *unused)
     }
 }
 
+static void wait_until(double when)
+{
+    struct timespec t = {(time_t)when, (long)((when - (double)(time_t)when) * 1e9)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
 static void arrive(double rate, double end, double *next)
 {
-    while ((*next += -log(1 - drand48()) / rate) < end && tail < MOST) {
-        struct timespec t = {(time_t)*next, (long)((*next - (double)(time_t)*next) * 1e9)};
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+    while (rate > 0 && (*next += -log(1 - drand48()) / rate) < end && tail < MOST) {
+        wait_until(*next);
         pthread_mutex_lock(&lock);
         queue[tail++] = *next;
         pthread_cond_signal(&ready);
         pthread_mutex_unlock(&lock);
     }
+    if (rate == 0)
+        wait_until(end);
     *next = end;
 }
 
@@ -79,7 +86,7 @@ int main(int argc, char **argv)
     double next = at(CLOCK_MONOTONIC), end = next;
     for (char *part = strtok(argv[4], ","); part; part = strtok(NULL, ",")) {
         double rate, seconds;
-        if (sscanf(part, "%lf:%lf", &rate, &seconds) != 2 || rate <= 0) {
+        if (sscanf(part, "%lf:%lf", &rate, &seconds) != 2 || rate < 0) {
             fprintf(stderr, "server: not RATE:SECONDS: %s\n", part);
             return 2;
         }

@@ -14,6 +14,8 @@ REQUEST_MS = 1.0
 LATE_MS = 0.3
 #: Seconds of a block, and of the quiet before it, in which an agent that was stopped wakes up.
 SECONDS, SETTLE = 4.0, 1.0
+#: The quiet where an agent sets the class of threads of the service, which wait for requests.
+NOTICE = 2.5
 #: CPUs that others may use in a block, the agent and what watches the host among them; beyond that
 #: the block is void and comes again, at most so often in a run.
 OTHERS, VOID = 0.12, 30
@@ -29,11 +31,11 @@ class Level:
     parts: tuple[tuple[float, float], ...]
     services: int = 1
 
-    def schedule(self, cpus: int, seconds: float) -> str:
-        """As each service's clients want it: requests per second and seconds."""
+    def schedule(self, cpus: int, seconds: float, settle: float = 0.0) -> str:
+        """As each service's clients want it: requests per second and seconds, after a quiet."""
         most = cpus * 1000 / REQUEST_MS / self.services
         parts = ((load * most, share * seconds) for load, share in self.parts)
-        return ",".join(f"{rate:.1f}:{length:.3f}" for rate, length in parts)
+        return ",".join(f"{rate:.1f}:{length:.3f}" for rate, length in ((0.0, settle), *parts))
 
 
 LEVELS = {
