@@ -35,6 +35,7 @@ CONFIG = """
 policies:
   reserved_cpus: {mode: enforce}
   shared_pools: {mode: enforce}
+  real_time: {mode: enforce}
   node_pressure: {evictionHard: {memory.available: 99%}}
 report: {objects: {taints: NoSchedule, tolerancePercent: 0, device: true}}
 """
@@ -69,6 +70,11 @@ def node(
         made.start("standing-be", "BE")
         made.start("standing-plain", requests=TENTH, limits=TENTH)
         settled(made, dict.fromkeys(STANDING, "0-1"))
+        # Above the agent's groups; no file where the kernel does not share real time out.
+        for group in (*reversed(Path(made.group).parents), Path(made.group)):
+            runtime = Path(f"/sys/fs/cgroup/cpu/{group}/cpu.rt_runtime_us")
+            if runtime.exists() and str(group) != "/":
+                runtime.write_text("900000")
         yield made
 
 
@@ -318,6 +324,34 @@ def test_a_resize_in_place_is_followed(
     deadline.until(lambda: offered(node) == small, "as much is offered as before")
 
     assert node.boxes()["grows"] == identity
+
+
+def policies(node: kubelet_node.Node, name: str) -> set[int]:
+    """Scheduling policies of the threads of a pod's container."""
+    return {os.sched_getscheduler(thread) for thread in node.threads(name)}
+
+
+@pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
+def test_a_service_that_asks_is_real_time(
+    node: kubelet_node.Node, agent: installed.Installed
+) -> None:
+    """By its annotation, until it asks no more; one with a CPU limit stays as it is, and why."""
+    asks = {"koordlet.io/real-time": "true"}
+    labels = {"koordinator.sh/qosClass": "LS"}
+    node.begin("asks", {"containers": [{"resources": {"requests": LITTLE}}]}, labels, asks)
+    node.begin("limited", {"containers": [{"resources": {"limits": HALF}}]}, labels, asks)
+    node.start("silent", "LS", requests=LITTLE)
+    others = ("limited", "silent")
+    deadline.until(lambda: all(policies(node, name) for name in others), "they run")
+    deadline.until(lambda: policies(node, "asks") == {os.SCHED_RR}, "a real-time service")
+    deadline.until(lambda: "the CPU limit of" in agent.log(), "a reason for the other one")
+
+    nothing = {"metadata": {"annotations": dict.fromkeys(asks)}}
+    node.cluster.request(
+        "PATCH", "/api/v1/namespaces/default/pods/asks", nothing, "application/merge-patch+json"
+    )
+    deadline.until(lambda: policies(node, "asks") == {os.SCHED_OTHER}, "it asks no more")
+    assert [policies(node, name) for name in others] == [{os.SCHED_OTHER}] * 2
 
 
 @pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)

@@ -144,6 +144,15 @@ class Node:
             *(path.read_text().strip() for path in groups.glob(f"kubepods/**/pod{uid}/{file}")),
         ]
 
+    def threads(self, name: str) -> list[int]:
+        """The threads of a pod's running container."""
+        identity = self.boxes()[name][0]
+        groups = Path("/sys/fs/cgroup/cpu", self.group, "kubepods")
+        with contextlib.suppress(OSError):
+            for listed in groups.glob(f"**/*{identity}*/tasks") if identity else ():
+                return list(map(int, listed.read_text().split()))
+        return []
+
     def _container(self, file: str, identity: str) -> list[str]:
         groups = Path("/sys/fs/cgroup", file.partition(".")[0], self.group)
         # Groups of a pod that ends vanish during the search.
