@@ -106,7 +106,7 @@ class ClaimWriter:
         key, uid = (claim.namespace, claim.name), claim.uid
         expected = self._state.claims.allocation(key)
         if expected is None:
-            raise RefusedError(f"claim {claim.key} was deallocated in the meantime")
+            raise RefusedError(f"claim {claim.key} got deallocated elsewhere in the meantime")
         for _ in range(_ATTEMPTS):
             if claim.deleting or claim.uid != uid:
                 raise RefusedError(f"claim {claim.key} got deleted in the meantime")
@@ -183,29 +183,26 @@ class ClaimWriter:
         for claim in self._claims(pod):
             allocation = claim.allocation
             for device in allocation.devices if allocation is not None else ():
-                if device.binding_conditions and not self._is_ready(claim, device):
+                if device.binding_conditions and not self._is_ready(pod, claim, device):
                     wait = _LOOK
         return wait
 
-    def _is_ready(self, claim: ResourceClaim, device: AllocatedDevice) -> bool:
-        key = device.driver, device.pool, device.device, device.share_id
-        true = claim.conditions.get(key, frozenset())
-        failed = true.intersection(device.binding_failure_conditions)
-        name = "/".join(key[:3])
+    def _is_ready(self, pod: Pod, claim: ResourceClaim, device: AllocatedDevice) -> bool:
+        true, failed = claim.true_conditions(device), claim.failures(device)
         if failed:
-            self.deallocate(claim)
-            why = f"device {name} cannot be used: {', '.join(sorted(failed))}"
-            raise RefusedError(f"claim {claim.key}: {why}")
-        if true.issuperset(device.binding_conditions):
+            why = f"cannot be used: {', '.join(sorted(failed))}"
+        elif true.issuperset(device.binding_conditions):
             return True
-        if self._wall() - self._began(claim) > _PATIENCE:
-            self.deallocate(claim)
+        elif self._wall() - self._began(claim) > _PATIENCE:
             lacking = ", ".join(sorted(set(device.binding_conditions) - true))
-            raise RefusedError(
-                f"claim {claim.key}: device {name} did not become ready within {_PATIENCE:g} s:"
-                f" {lacking}"
-            )
-        return False
+            why = f"did not become ready within {_PATIENCE:g} s: {lacking}"
+        else:
+            return False
+        # Others may run with it.
+        if not claim.serves_others(pod.uid):
+            self.deallocate(claim)
+        name = f"{device.driver}/{device.pool}/{device.device}"
+        raise RefusedError(f"claim {claim.key}: device {name} {why}")
 
     def _began(self, claim: ResourceClaim) -> float:
         """When a claim got its devices; where nobody wrote it down, as by kube-scheduler: now."""

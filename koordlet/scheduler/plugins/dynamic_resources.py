@@ -51,6 +51,7 @@ from koordlet.scheduler.plugins.claim_demand import (
 
 _NOTHING_TO_GIVE_BACK = "no new claims to deallocate"
 _GAVE_BACK = "deallocation of ResourceClaim completed"
+_DELETED = "deletion of ResourceClaim completed"
 _STUCK = "still not schedulable"
 #: Variants of classes that are kept; a view that is gone costs one look at all nodes.
 _MOST_VARIANTS = 512
@@ -286,12 +287,11 @@ class DynamicResources(framework.Plugin):
         left = self.state.claims.extended(pod.uid)
         if left is not None and self._writes is not None:
             self._writes.delete(left)
-            return framework.Rescue(_GAVE_BACK)
+            return framework.Rescue(_DELETED)
         if not (pod.claims or self.state.claimable(pod.pod_class)) or not refused:
             return framework.Rescue(_NOTHING_TO_GIVE_BACK)
         for claim in self._out_of_reach(pod, refused):
-            others = [each for each in claim.reserved_for if each.uid != pod.uid]
-            if not others and self._writes is not None:
+            if not claim.serves_others(pod.uid) and self._writes is not None:
                 self._writes.deallocate(claim)
                 return framework.Rescue(_GAVE_BACK)
         return framework.Rescue(_STUCK)
@@ -299,7 +299,7 @@ class DynamicResources(framework.Plugin):
     def _out_of_reach(
         self, pod: Pod, refused: Mapping[str, framework.Verdict]
     ) -> list[ResourceClaim]:
-        """The claims of a pod whose devices were out of reach of a node, in the pod's order."""
+        """The claims of a pod whose devices are of no use to a node, in the pod's order."""
         columns = self._columns
         names = [name for name, verdict in refused.items() if OUT_OF_REACH in verdict.reasons]
         if columns is None or not names:
@@ -313,7 +313,10 @@ class DynamicResources(framework.Plugin):
             claim
             for claim in claims
             if (allocation := claim.allocation) is not None
-            and not all(allocation.reaches(node.name, node.labels) for node in nodes)
+            and (
+                claim.has_failed
+                or not all(allocation.reaches(node.name, node.labels) for node in nodes)
+            )
         ]
 
 

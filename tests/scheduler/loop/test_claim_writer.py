@@ -34,13 +34,46 @@ def pod() -> Pod:
     )  # fmt: skip
 
 
-def allocated(timestamp: str | None) -> ResourceClaim:
-    """A claim whose device has to be attached first."""
-    device = {"request": "r", "driver": kit.DRIVER, "pool": "n", "device": "g"}
-    results = [{**device, "bindingConditions": ["Attached"]}]
+def allocated(timestamp: str | None, *users: str, true: str = "") -> ResourceClaim:
+    """A claim whose device has to be attached first; who uses it, a condition that is true."""
+    device = {"driver": kit.DRIVER, "pool": "n", "device": "g"}
+    demanded = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+    results = [{"request": "r", **device, **demanded}]
     allocation = {"devices": {"results": results}, "allocationTimestamp": timestamp}
-    body = kit.claim(kit.request(), name="c")
-    return resource_claims.decode({**body, "status": {"allocation": allocation}})
+    status = {
+        "allocation": allocation,
+        "reservedFor": [{"resource": "pods", "name": user, "uid": user} for user in users],
+        "devices": [{**device, "conditions": [{"type": true, "status": "True"}]}],
+    }
+    return resource_claims.decode({**kit.claim(kit.request(), name="c"), "status": status})
+
+
+class Deallocated(ClaimWriter):
+    """A writer that only notes whose devices it would take."""
+
+    def __init__(self, state: AllocationState) -> None:
+        unasked = typing.cast("objects.Objects", None)
+        super().__init__(unasked, state, lambda: LATER, lambda _: False, lambda _: None)
+        self.taken: list[str] = []
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        self.taken.append(claim.key)
+
+
+@pytest.mark.parametrize(("users", "taken"), [(("u",), ["d/c"]), (("u", "other"), [])])
+@pytest.mark.parametrize(
+    ("timestamp", "true"), [("2027-01-15T08:00:00Z", ""), ("2027-01-15T08:59:59Z", "Broken")]
+)
+def test_devices_that_do_not_become_ready_are_taken_from_nobody_else(
+    timestamp: str, true: str, users: tuple[str, ...], taken: list[str]
+) -> None:
+    """A pod that runs with the claim keeps it, whether the device is too late or has failed."""
+    state = AllocationState()
+    state.claims.put(allocated(timestamp, *users, true=true))
+    writer = Deallocated(state)
+    with pytest.raises(RefusedError):
+        writer.waiting(pod())
+    assert writer.taken == taken
 
 
 @pytest.mark.parametrize(
