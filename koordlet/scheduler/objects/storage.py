@@ -109,11 +109,10 @@ class Storage:
             if claim is None:
                 continue
             volume = self.volume_of(pod_class.namespace, name)
-            spec = wire.mapping(self.volumes.get(volume, {}), "spec")
-            if volume:
-                volumes.add(_source(spec))
+            if volume in self.volumes:
+                volumes.add(_source(wire.mapping(self.volumes[volume], "spec")))
             else:
-                # It will be made by the driver of its class.
+                # It will be made by the driver of its class, or was: it is not there any more.
                 made = wire.text(self.class_of(claim), "provisioner")
                 volumes.add((_PROVISIONERS.get(made, made), f"{pod_class.namespace}/{name}"))
         volumes |= {_migrated(volume) for volume in pod_class.volumes}

@@ -144,6 +144,21 @@ def test_a_volume_that_is_yet_to_be_made_counts() -> None:
     )
 
 
+def test_a_volume_that_is_gone_counts_for_the_driver_of_its_class() -> None:
+    """Its pod is there still: the driver may not have detached it. Without a class nobody knows."""
+    kind = {
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "csi.example",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    asks = [claim("b", volume="v"), volume("v", **driver("h")), pod("p", **mounts("b"))]
+    world = [node("n"), limit("n", 1), kind, *asks, pod("old", on="n", **mounts("a"))]
+
+    assert clusters.message("p", *world, claim("a", volume="gone", kind="fast")) == FULL
+    assert clusters.places(*world, claim("a", volume="gone")) == {"p": "n"}
+
+
 def test_a_volume_of_a_pods_own_is_a_claim() -> None:
     """It is named after the pod and the volume."""
     own: Body = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}
