@@ -17,6 +17,7 @@ from koordlet.scheduler.objects import pod_claims, resource_claims
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.requests import Requests
 from koordlet.scheduler.objects.resource_claims import ResourceClaim
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from tests.kit import device_claims as kit
 from tests.kit import schedulers
 
@@ -72,7 +73,7 @@ def test_devices_that_do_not_become_ready_are_taken_from_nobody_else(
     state.claims.put(allocated(timestamp, *users, true=true))
     writer = Deallocated(state)
     with pytest.raises(RefusedError):
-        writer.waiting(pod())
+        writer.waiting(pod(), 600.0)
     assert writer.taken == taken
 
 
@@ -83,17 +84,31 @@ def test_devices_that_do_not_become_ready_are_taken_from_nobody_else(
 def test_devices_whose_allocation_names_no_time_are_waited_for(
     timestamp: str | None, *, waits: bool
 ) -> None:
-    """An older scheduler writes none; with one, ten minutes are enough."""
+    """An older scheduler writes none; with one, it is as long as the profile says."""
     state = AllocationState()
     state.claims.put(allocated(timestamp))
     unasked = typing.cast("objects.Objects", None)
     writer = ClaimWriter(unasked, state, lambda: LATER, lambda _: False, lambda _: None)
 
     if waits:
-        assert writer.waiting(pod()) > 0
+        assert writer.waiting(pod(), 600.0) > 0
     else:
+        assert writer.waiting(pod(), 3600.0) > 0
         with pytest.raises(RefusedError, match="did not become ready within 600 s: Attached"):
-            writer.waiting(pod())
+            writer.waiting(pod(), 600.0)
+
+
+def test_devices_are_waited_for_as_long_as_the_arguments_say() -> None:
+    """The plugin of a profile passes on what its own say."""
+    state = AllocationState()
+    state.claims.put(allocated("2027-01-15T08:00:00Z", "u"))
+    patient, usual = DynamicResources({"bindingTimeout": "2h"}), DynamicResources({})
+    for plugin in (patient, usual):
+        plugin.attach(state, Deallocated(state))
+
+    assert patient.preparing(pod(), "n") > 0
+    with pytest.raises(RefusedError):
+        usual.preparing(pod(), "n")
 
 
 def test_a_claim_that_cannot_be_read_any_more_costs_its_own_release(ram: Path) -> None:
