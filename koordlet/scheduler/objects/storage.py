@@ -16,15 +16,19 @@ from koordlet.scheduler.objects.wire import Body
 #: Kinds of volumes that CSI drivers have taken over: the driver, and what names the volume.
 _MIGRATED = {
     "awsElasticBlockStore": ("ebs.csi.aws.com", "volumeID"),
-    "azureDisk": ("disk.csi.azure.com", "diskName"),
+    "azureDisk": ("disk.csi.azure.com", "diskURI"),
+    "cinder": ("cinder.csi.openstack.org", "volumeID"),
     "gcePersistentDisk": ("pd.csi.storage.gke.io", "pdName"),
+    "portworxVolume": ("pxd.portworx.com", "volumeID"),
 }
 #: The node that a claim is made for, as the volume controller reads it.
 SELECTED = "volume.kubernetes.io/selected-node"
 _PROVISIONERS = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
     "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
 }
 
 
