@@ -23,6 +23,8 @@ _MIGRATED = {
 }
 #: The node that a claim is made for, as the volume controller reads it.
 SELECTED = "volume.kubernetes.io/selected-node"
+#: How claims and volumes named their class before there was a field for it.
+_CLASS = "volume.beta.kubernetes.io/storage-class"
 _PROVISIONERS = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/azure-disk": "disk.csi.azure.com",
@@ -124,7 +126,14 @@ class Storage:
 
     def class_of(self, claim: Body) -> Body:
         """The storage class of a claim; empty where there is none."""
-        return self.classes.get(wire.text(wire.mapping(claim, "spec"), "storageClassName"), {})
+        return self.classes.get(class_name(claim), {})
+
+
+def class_name(body: Body) -> str:
+    """The storage class that a claim or a volume names; the old annotation wins."""
+    notes = wire.mapping(wire.mapping(body, "metadata"), "annotations")
+    spec = wire.mapping(body, "spec")
+    return wire.text(notes, _CLASS) if _CLASS in notes else wire.text(spec, "storageClassName")
 
 
 def check(body: Body) -> None:
@@ -132,7 +141,7 @@ def check(body: Body) -> None:
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     wire.labels(meta)
     wire.texts(meta, "name", "namespace", "uid")
-    wire.text(wire.mapping(meta, "annotations"), SELECTED)
+    wire.texts(wire.mapping(meta, "annotations"), SELECTED, _CLASS)
     wire.text(wire.mapping(body, "status"), "phase")
     wire.texts(spec, "volumeName", "storageClassName", "volumeMode", "nodeName")
     wire.strings(spec, "accessModes")
