@@ -142,7 +142,7 @@ class AllocationState:
             )
         if entry.template and claim.owner_uid != pod.uid:
             raise ClaimProblemError(
-                f"ResourceClaim {claim.key} was not created for pod {pod.key} (pod is not owner)"
+                f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
             )
         return claim
 
@@ -218,7 +218,9 @@ class AllocationState:
             full = len(claim.reserved_for) >= resource_claims.MOST_CONSUMERS
             if full and not claim.serves(pod.uid):
                 raise ClaimProblemError("resourceclaim in use")
-            held.append(allocation)
+            # What cannot be made ready is of no use on any node.
+            useless = claim.has_failed and allocation is claim.allocation
+            held.append(dataclasses.replace(allocation, selector=()) if useless else allocation)
         answers = self._answered(pending) if pending else None
         return PodDemand(claims, tuple(pending), tuple(held), answers, extended)
 

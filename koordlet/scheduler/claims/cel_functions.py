@@ -1,15 +1,17 @@
 """Functions of CEL by name: sizes, texts, amounts and versions.
 
-Covers: choosing an overload by types. Does not cover: regular expressions, time, addresses.
+Covers: choosing an overload by types. Does not cover: what is done to texts (``cel_texts``), time,
+addresses, sums of lists, parts that a regular expression finds.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from koordlet.model import quantity
-from koordlet.scheduler.claims import cel_values
+from koordlet.scheduler.claims import cel_texts, cel_values
 from koordlet.scheduler.claims.cel_values import EvaluationError, Frame, Run
 
 _QUANTITY, _SEMVER = "kubernetes.Quantity", "kubernetes.Semver"
@@ -46,7 +48,10 @@ def call(fitting: Sequence[Overload], runs: Sequence[Run]) -> Run:
         for overload in fitting:
             if overload.accepts(kinds):
                 cel_values.charge(frame, sum(len(v) // 10 for v in values if type(v) is str))
-                return overload.run(*values)
+                outcome = overload.run(*values)
+                if type(outcome) is str or type(outcome) is list:
+                    cel_values.charge(frame, len(outcome) // 10)
+                return outcome
         raise EvaluationError("no such overload")
 
     return run
@@ -59,12 +64,39 @@ def _quantity(text: str) -> cel_values.Amount:
         raise EvaluationError(f"quantities must match the regular expression: {error}") from error
 
 
-def _is_version(text: str) -> bool:
+def _is_version(text: str, normalise: bool = False) -> bool:  # noqa: FBT001, FBT002 -- CEL's own argument
     try:
-        cel_values.version(text)
+        cel_values.version(text, normalise=normalise)
     except EvaluationError:
         return False
     return True
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        _quantity(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _whole(text: str) -> int:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 64:
+        raise EvaluationError(f'strconv.ParseInt: parsing "{text[:64]}": invalid syntax')
+    return int(cel_values.bounded(int, int(text)))
+
+
+def _truncated(number: float) -> int:
+    if not math.isfinite(number):
+        raise EvaluationError("integer overflow")
+    return int(cel_values.bounded(int, int(number)))
+
+
+def _as_integer(amount: cel_values.Amount) -> int:
+    if amount.value.denominator != 1:
+        raise EvaluationError("cannot convert value to integer")
+    return int(cel_values.bounded(int, int(amount.value)))
 
 
 def _compared(kind: str, worth: Callable[[Any], Any]) -> dict[str, Overload]:
@@ -76,6 +108,10 @@ def _compared(kind: str, worth: Callable[[Any], Any]) -> dict[str, Overload]:
         "isGreaterThan": _method(takes, "bool", lambda a, b: worth(a) > worth(b)),
         "isLessThan": _method(takes, "bool", lambda a, b: worth(a) < worth(b)),
     }
+
+
+def _sum(left: cel_values.Amount, right: cel_values.Amount, sign: int) -> cel_values.Amount:
+    return cel_values.Amount(left.value + sign * right.value)
 
 
 _OF_QUANTITY = _compared(_QUANTITY, lambda amount: amount.value)
@@ -94,6 +130,22 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "endsWith": (_method(_TEXTS, "bool", str.endswith),),
     "contains": (_method(_TEXTS, "bool", str.__contains__),),
     "quantity": (_function(("string",), _QUANTITY, _quantity),),
+    "isQuantity": (_function(("string",), "bool", _is_quantity),),
+    "isInteger": (_method((_QUANTITY,), "bool", lambda amount: amount.value.denominator == 1),),
+    "asInteger": (_method((_QUANTITY,), "int", _as_integer),),
+    "sign": (_method((_QUANTITY,), "int", lambda amount: (amount.value > 0) - (amount.value < 0)),),
+    "add": (_method((_QUANTITY, _QUANTITY), _QUANTITY, lambda a, b: _sum(a, b, 1)),),
+    "sub": (_method((_QUANTITY, _QUANTITY), _QUANTITY, lambda a, b: _sum(a, b, -1)),),
+    "int": (
+        _function(("int",), "int", lambda number: number),
+        _function(("uint",), "int", lambda number: cel_values.bounded(int, int(number))),
+        _function(("double",), "int", _truncated),
+        _function(("string",), "int", _whole),
+    ),
+    "string": (
+        *(_function((kind,), "string", str) for kind in ("string", "int", "uint")),
+        _function(("bool",), "string", lambda value: str(value).lower()),
+    ),
     "semver": (
         _function(("string",), _SEMVER, cel_values.version),
         _function(
@@ -102,10 +154,16 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
             lambda text, normalise: cel_values.version(text, normalise=normalise),
         ),
     ),
-    "isSemver": (_function(("string",), "bool", _is_version),),
+    "isSemver": (
+        _function(("string",), "bool", _is_version),
+        _function(("string", "bool"), "bool", _is_version),
+    ),
+    "matches": (_function(_TEXTS, "bool", cel_texts.matches),),
     **{name: (overload, _OF_SEMVER[name]) for name, overload in _OF_QUANTITY.items()},
     **{
         name: (_method((_SEMVER,), "int", lambda version, place=place: version.numbers[place]),)
         for place, name in enumerate(("major", "minor", "patch"))
     },
 }
+for _name, _takes, _gives, _run in cel_texts.METHODS:
+    FUNCTIONS[_name] = (*FUNCTIONS.get(_name, ()), _method(_takes, _gives, _run))

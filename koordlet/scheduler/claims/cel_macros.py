@@ -118,6 +118,8 @@ def _elements(values: Any) -> list[Any]:
     if isinstance(values, dict):
         return cel_values.keys(values)
     if type(values) is not list:
-        shown = cel_values.type_name(values).title()
-        raise EvaluationError(f"got 'types.{shown}', expected iterable type")
+        name = cel_values.type_name(values)
+        own = name.removeprefix("kubernetes.")
+        shown = f"types.{name.title()}" if own == name else f"cel.{own}"
+        raise EvaluationError(f"got '{shown}', expected iterable type")
     return values

@@ -4,6 +4,7 @@ Covers: ``matchAttribute`` and ``distinctAttribute`` over the devices that are c
 Does not cover: undoing a choice by itself (``allocator`` removes what it has added, last first).
 
 Values are compared with their types: 1, true and "1" differ, and so do two spellings of a version.
+A value of a type that is not served is equal to none, and distinct from none: alone it passes.
 """
 
 from __future__ import annotations
@@ -15,16 +16,14 @@ Value = tuple[type, resource_slices.Attribute]
 
 
 def attribute(device: pools.PoolDevice, name: str) -> Value | None:
-    """An attribute by its qualified name; ``None``: it has none that could be compared."""
+    """An attribute by its qualified name; ``None``: it has none."""
     attributes = device.device.attributes
     value = attributes.get(name)
     if value is None:
         domain, _, bare = name.partition("/")
         # Names without a domain are in the driver's own.
         value = attributes.get(bare) if domain == device.id[0] and bare else None
-    if value is None or isinstance(value, resource_slices.UnreadAttribute):
-        return None
-    return type(value), value
+    return None if value is None else (type(value), value)
 
 
 class ChosenValues:
@@ -38,11 +37,11 @@ class ChosenValues:
     def admits(self, device: pools.PoolDevice) -> bool:
         """Whether a device may be added."""
         value = attribute(device, self.name)
-        if value is None:
+        if value is None or not self._values:
+            return value is not None
+        if value[0] is resource_slices.UnreadAttribute:
             return False
-        if self._distinct:
-            return value not in self._values
-        return not self._values or value == self._values[0]
+        return value not in self._values if self._distinct else value == self._values[0]
 
     def add(self, device: pools.PoolDevice) -> None:
         """A device that it admits is chosen."""

@@ -38,8 +38,8 @@ from koordlet.scheduler.objects.wire import BadObjectError
 
 #: Attempts at one write against conflicts.
 _ATTEMPTS = 5
-#: Seconds between two looks at the conditions of devices, and for all of them.
-_LOOK, _PATIENCE = 5.0, 600.0
+#: Seconds between two looks at the conditions of devices.
+_LOOK = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ClaimWriter:
         self._assumed = assumed
         self._due: asyncio.Queue[_Release] = asyncio.Queue()
 
-    async def bind(self, pod: Pod) -> None:
+    async def bind(self, pod: Pod, patience: float) -> None:
         """Write what a pod's claims were promised, and that it uses them."""
         extended = self._state.extension(pod.uid)
         for known in self._claims(pod):
@@ -84,7 +84,7 @@ class ClaimWriter:
                 await self._reserve(pod, claim)
             if extended is not None and claim.is_extended:
                 await self._name(pod, claim, extended)
-        if self.waiting(pod):
+        if self.waiting(pod, patience):
             self._pending(pod)
 
     async def _name(self, pod: Pod, claim: ResourceClaim, extended: ExtendedClaim) -> None:
@@ -106,7 +106,7 @@ class ClaimWriter:
         key, uid = (claim.namespace, claim.name), claim.uid
         expected = self._state.claims.allocation(key)
         if expected is None:
-            raise RefusedError(f"claim {claim.key} was deallocated in the meantime")
+            raise RefusedError(f"claim {claim.key} got deallocated elsewhere in the meantime")
         for _ in range(_ATTEMPTS):
             if claim.deleting or claim.uid != uid:
                 raise RefusedError(f"claim {claim.key} got deleted in the meantime")
@@ -174,38 +174,37 @@ class ClaimWriter:
 
     # Conditions of devices.
 
-    def waiting(self, pod: Pod) -> float:
+    def waiting(self, pod: Pod, patience: float) -> float:
         """Seconds after which to ask again whether a pod's devices are ready; 0: they are.
 
-        ``RefusedError``: they will not be; their claims have no devices any more.
+        ``RefusedError``: they will not be, or have not been for so many seconds.
         """
         wait = 0.0
         for claim in self._claims(pod):
             allocation = claim.allocation
             for device in allocation.devices if allocation is not None else ():
-                if device.binding_conditions and not self._is_ready(claim, device):
+                if device.binding_conditions and not self._is_ready(pod, claim, device, patience):
                     wait = _LOOK
         return wait
 
-    def _is_ready(self, claim: ResourceClaim, device: AllocatedDevice) -> bool:
-        key = device.driver, device.pool, device.device, device.share_id
-        true = claim.conditions.get(key, frozenset())
-        failed = true.intersection(device.binding_failure_conditions)
-        name = "/".join(key[:3])
+    def _is_ready(
+        self, pod: Pod, claim: ResourceClaim, device: AllocatedDevice, patience: float
+    ) -> bool:
+        true, failed = claim.true_conditions(device), claim.failures(device)
         if failed:
-            self.deallocate(claim)
-            why = f"device {name} cannot be used: {', '.join(sorted(failed))}"
-            raise RefusedError(f"claim {claim.key}: {why}")
-        if true.issuperset(device.binding_conditions):
+            why = f"cannot be used: {', '.join(sorted(failed))}"
+        elif true.issuperset(device.binding_conditions):
             return True
-        if self._wall() - self._began(claim) > _PATIENCE:
-            self.deallocate(claim)
+        elif self._wall() - self._began(claim) > patience:
             lacking = ", ".join(sorted(set(device.binding_conditions) - true))
-            raise RefusedError(
-                f"claim {claim.key}: device {name} did not become ready within {_PATIENCE:g} s:"
-                f" {lacking}"
-            )
-        return False
+            why = f"did not become ready within {patience:g} s: {lacking}"
+        else:
+            return False
+        # Others may run with it.
+        if not claim.serves_others(pod.uid):
+            self.deallocate(claim)
+        name = f"{device.driver}/{device.pool}/{device.device}"
+        raise RefusedError(f"claim {claim.key}: device {name} {why}")
 
     def _began(self, claim: ResourceClaim) -> float:
         """When a claim got its devices; where nobody wrote it down, as by kube-scheduler: now."""

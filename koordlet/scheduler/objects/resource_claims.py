@@ -160,9 +160,28 @@ class ResourceClaim:
         """``namespace/name``, for messages."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a device that it has tells that it cannot be made ready."""
+        devices = () if self.allocation is None else self.allocation.devices
+        return any(self.failures(device) for device in devices if device.binding_conditions)
+
+    def failures(self, device: AllocatedDevice) -> frozenset[str]:
+        """Conditions that are true of a device and say that it cannot be used."""
+        return self.true_conditions(device).intersection(device.binding_failure_conditions)
+
+    def true_conditions(self, device: AllocatedDevice) -> frozenset[str]:
+        """The conditions of a device that are true."""
+        key = device.driver, device.pool, device.device, device.share_id
+        return self.conditions.get(key, frozenset())
+
     def serves(self, pod_uid: str) -> bool:
         """Whether it is reserved for a pod."""
         return any(consumer.uid == pod_uid for consumer in self.reserved_for)
+
+    def serves_others(self, pod_uid: str) -> bool:
+        """Whether it is reserved for anybody but a pod."""
+        return any(consumer.uid != pod_uid for consumer in self.reserved_for)
 
 
 def decode(body: Body) -> ResourceClaim:

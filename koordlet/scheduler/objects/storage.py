@@ -16,15 +16,21 @@ from koordlet.scheduler.objects.wire import Body
 #: Kinds of volumes that CSI drivers have taken over: the driver, and what names the volume.
 _MIGRATED = {
     "awsElasticBlockStore": ("ebs.csi.aws.com", "volumeID"),
-    "azureDisk": ("disk.csi.azure.com", "diskName"),
+    "azureDisk": ("disk.csi.azure.com", "diskURI"),
+    "cinder": ("cinder.csi.openstack.org", "volumeID"),
     "gcePersistentDisk": ("pd.csi.storage.gke.io", "pdName"),
+    "portworxVolume": ("pxd.portworx.com", "volumeID"),
 }
 #: The node that a claim is made for, as the volume controller reads it.
 SELECTED = "volume.kubernetes.io/selected-node"
+#: How claims and volumes named their class before there was a field for it.
+_CLASS = "volume.beta.kubernetes.io/storage-class"
 _PROVISIONERS = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
     "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
 }
 
 
@@ -109,11 +115,10 @@ class Storage:
             if claim is None:
                 continue
             volume = self.volume_of(pod_class.namespace, name)
-            spec = wire.mapping(self.volumes.get(volume, {}), "spec")
-            if volume:
-                volumes.add(_source(spec))
+            if volume in self.volumes:
+                volumes.add(_source(wire.mapping(self.volumes[volume], "spec")))
             else:
-                # It will be made by the driver of its class.
+                # It will be made by the driver of its class, or was: it is not there any more.
                 made = wire.text(self.class_of(claim), "provisioner")
                 volumes.add((_PROVISIONERS.get(made, made), f"{pod_class.namespace}/{name}"))
         volumes |= {_migrated(volume) for volume in pod_class.volumes}
@@ -121,7 +126,14 @@ class Storage:
 
     def class_of(self, claim: Body) -> Body:
         """The storage class of a claim; empty where there is none."""
-        return self.classes.get(wire.text(wire.mapping(claim, "spec"), "storageClassName"), {})
+        return self.classes.get(class_name(claim), {})
+
+
+def class_name(body: Body) -> str:
+    """The storage class that a claim or a volume names; the old annotation wins."""
+    notes = wire.mapping(wire.mapping(body, "metadata"), "annotations")
+    spec = wire.mapping(body, "spec")
+    return wire.text(notes, _CLASS) if _CLASS in notes else wire.text(spec, "storageClassName")
 
 
 def check(body: Body) -> None:
@@ -129,7 +141,7 @@ def check(body: Body) -> None:
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     wire.labels(meta)
     wire.texts(meta, "name", "namespace", "uid")
-    wire.text(wire.mapping(meta, "annotations"), SELECTED)
+    wire.texts(wire.mapping(meta, "annotations"), SELECTED, _CLASS)
     wire.text(wire.mapping(body, "status"), "phase")
     wire.texts(spec, "volumeName", "storageClassName", "volumeMode", "nodeName")
     wire.strings(spec, "accessModes")

@@ -26,8 +26,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
+from koordlet.model import moment
 from koordlet.scheduler import framework
-from koordlet.scheduler.claims import allocator, explanation, results
+from koordlet.scheduler.claims import allocator, explanation, node_answers, results
 from koordlet.scheduler.claims.allocation_state import (
     NOTHING,
     AllocationState,
@@ -37,9 +38,11 @@ from koordlet.scheduler.claims.allocation_state import (
 from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.resource_claims import ClaimAllocation, ResourceClaim
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins.claim_demand import (
     OUT_OF_REACH,
     ClassDemand,
@@ -51,7 +54,13 @@ from koordlet.scheduler.plugins.claim_demand import (
 
 _NOTHING_TO_GIVE_BACK = "no new claims to deallocate"
 _GAVE_BACK = "deallocation of ResourceClaim completed"
+_DELETED = "deletion of ResourceClaim completed"
 _STUCK = "still not schedulable"
+#: Seconds for a pod's devices to become ready, where the arguments name none.
+_PATIENCE = 600.0
+#: What ``filterTimeout``, which has no effect, may say: kube-scheduler's own, in seconds.
+_HARMLESS = 10.0
+_ARGUMENTS = frozenset({"apiVersion", "kind", "bindingTimeout", "filterTimeout"})
 #: Variants of classes that are kept; a view that is gone costs one look at all nodes.
 _MOST_VARIANTS = 512
 
@@ -59,11 +68,14 @@ _MOST_VARIANTS = 512
 class ClaimWrites(Protocol):
     """Writes claims."""
 
-    def bind(self, pod: Pod) -> Awaitable[None]:
+    def bind(self, pod: Pod, patience: float) -> Awaitable[None]:
         """Write what a pod's claims were promised, and that it uses them."""
 
-    def waiting(self, pod: Pod) -> float:
-        """Seconds after which to ask again whether a pod's devices are ready; 0: they are."""
+    def waiting(self, pod: Pod, patience: float) -> float:
+        """Seconds after which to ask again whether a pod's devices are ready; 0: they are.
+
+        ``RefusedError``: they will not be, or have not been for so many seconds.
+        """
 
     def release(self, pod: Pod, claim: ResourceClaim) -> None:
         """Write some time that a pod does not use a claim."""
@@ -73,6 +85,14 @@ class ClaimWrites(Protocol):
 
     def delete(self, claim: ResourceClaim) -> None:
         """Delete some time a claim that was made for the extended resources of a pod."""
+
+
+def _seconds(args: Mapping[str, Any], key: str, default: float) -> float:
+    spelled = wire.text(args, key)
+    try:
+        return moment.duration(spelled) if spelled else default
+    except ValueError as error:
+        raise BadObjectError(f"DynamicResources: {key}: {error}") from error
 
 
 class DynamicResources(framework.Plugin):
@@ -85,10 +105,24 @@ class DynamicResources(framework.Plugin):
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
+        self.patience = _seconds(args, "bindingTimeout", _PATIENCE)
+        if self.patience < 1:
+            raise BadObjectError("DynamicResources: bindingTimeout: must be at least 1 second")
+        if _seconds(args, "filterTimeout", _HARMLESS) < 0:
+            raise BadObjectError("DynamicResources: filterTimeout: must be zero or positive")
         self.state = AllocationState()
         self._writes: ClaimWrites | None = None
         self._columns: Columns | None = None
         self._variants: OrderedDict[tuple[object, ...], PodClass] = OrderedDict()
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        stray = sorted(self.args.keys() - _ARGUMENTS)
+        warnings = [f"{self.name}: {key!r} is unknown and ignored" for key in stray]
+        if _seconds(self.args, "filterTimeout", _HARMLESS) != _HARMLESS:
+            why = f"all searches of one look share {node_answers.MOST_SECONDS:g} s"
+            warnings.append(f"{self.name}: filterTimeout has no effect: {why}")
+        return warnings
 
     def attach(self, state: AllocationState, writes: ClaimWrites | None) -> None:
         """Have the state that all profiles share, and whoever writes claims, if anybody does."""
@@ -260,7 +294,7 @@ class DynamicResources(framework.Plugin):
         if not _claims(pod) or self._writes is None:
             return None
         self._check_reach(pod, node)
-        return self._writes.bind(pod)
+        return self._writes.bind(pod, self.patience)
 
     def _check_reach(self, pod: Pod, name: str) -> None:
         """``RefusedError`` where somebody has given a claim other devices since the decision."""
@@ -276,7 +310,9 @@ class DynamicResources(framework.Plugin):
                 )
 
     def preparing(self, pod: Pod, node: str) -> float:
-        return 0.0 if not _claims(pod) or self._writes is None else self._writes.waiting(pod)
+        if not _claims(pod) or self._writes is None:
+            return 0.0
+        return self._writes.waiting(pod, self.patience)
 
     def post_filter(
         self, pod: Pod, refused: Mapping[str, framework.Verdict]
@@ -286,12 +322,11 @@ class DynamicResources(framework.Plugin):
         left = self.state.claims.extended(pod.uid)
         if left is not None and self._writes is not None:
             self._writes.delete(left)
-            return framework.Rescue(_GAVE_BACK)
+            return framework.Rescue(_DELETED)
         if not (pod.claims or self.state.claimable(pod.pod_class)) or not refused:
             return framework.Rescue(_NOTHING_TO_GIVE_BACK)
         for claim in self._out_of_reach(pod, refused):
-            others = [each for each in claim.reserved_for if each.uid != pod.uid]
-            if not others and self._writes is not None:
+            if not claim.serves_others(pod.uid) and self._writes is not None:
                 self._writes.deallocate(claim)
                 return framework.Rescue(_GAVE_BACK)
         return framework.Rescue(_STUCK)
@@ -299,7 +334,7 @@ class DynamicResources(framework.Plugin):
     def _out_of_reach(
         self, pod: Pod, refused: Mapping[str, framework.Verdict]
     ) -> list[ResourceClaim]:
-        """The claims of a pod whose devices were out of reach of a node, in the pod's order."""
+        """The claims of a pod whose devices are of no use to a node, in the pod's order."""
         columns = self._columns
         names = [name for name, verdict in refused.items() if OUT_OF_REACH in verdict.reasons]
         if columns is None or not names:
@@ -313,7 +348,10 @@ class DynamicResources(framework.Plugin):
             claim
             for claim in claims
             if (allocation := claim.allocation) is not None
-            and not all(allocation.reaches(node.name, node.labels) for node in nodes)
+            and (
+                claim.has_failed
+                or not all(allocation.reaches(node.name, node.labels) for node in nodes)
+            )
         ]
 
 

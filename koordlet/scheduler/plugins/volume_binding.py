@@ -28,7 +28,7 @@ from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
-from koordlet.scheduler.objects.storage import SELECTED, Storage, claim_names
+from koordlet.scheduler.objects.storage import SELECTED, Storage, claim_names, class_name
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins import resources
 from koordlet.scheduler.plugins.volumes import WithStorage
@@ -263,7 +263,7 @@ def _waiting(
     free = [
         Volume(name, much, reach(body, columns))
         for name, body in mine or storage.volumes.items()
-        if promised.get(name, key) == key and (mine or not _taken(body)) and _suits(spec, body)
+        if promised.get(name, key) == key and (mine or not _taken(body)) and _suits(claim, body)
         if (much := _size(wire.mapping(body, "spec"), "capacity")) >= size
     ]
     free.sort(key=lambda volume: (volume.size, volume.name))
@@ -286,13 +286,14 @@ def _whose(volume: Body, key: tuple[str, str], uid: str) -> bool:
 def _suits(claim: Body, volume: Body) -> bool:
     """Whether a volume is of the kind that a claim wants."""
     spec, meta = wire.mapping(volume, "spec"), wire.mapping(volume, "metadata")
-    wanted = terms.selector(claim, "selector") if claim.get("selector") is not None else None
+    asked = wire.mapping(claim, "spec")
+    wanted = terms.selector(asked, "selector") if asked.get("selector") is not None else None
     return (
         meta.get("deletionTimestamp") is None
-        and wire.text(spec, "storageClassName") == wire.text(claim, "storageClassName")
-        and set(wire.strings(claim, "accessModes")) <= set(wire.strings(spec, "accessModes"))
+        and class_name(volume) == class_name(claim)
+        and set(wire.strings(asked, "accessModes")) <= set(wire.strings(spec, "accessModes"))
         and wire.text(spec, "volumeMode", "Filesystem")
-        == wire.text(claim, "volumeMode", "Filesystem")
+        == wire.text(asked, "volumeMode", "Filesystem")
         and (wanted is None or terms.holds(wanted, wire.labels(meta)))
     )
 

@@ -88,10 +88,10 @@ class SimulatedClaims:
 
     # What the plugin asks for.
 
-    async def bind(self, pod: Pod) -> None:
+    async def bind(self, pod: Pod, patience: float) -> None:
         """Nothing: ``settle`` does it."""
 
-    def waiting(self, pod: Pod) -> float:  # noqa: ARG002 -- time stands still
+    def waiting(self, pod: Pod, patience: float) -> float:  # noqa: ARG002 -- time stands still
         """Devices are ready at once."""
         return 0.0
 

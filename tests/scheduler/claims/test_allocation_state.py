@@ -1,11 +1,16 @@
-"""What is kept of the pods that wait for claims is bounded by who waits."""
+"""The claims of a pod: which it may use, and what is kept of the pods that wait for some."""
 
 from __future__ import annotations
 
-from koordlet.scheduler.claims.allocation_state import AllocationState
-from koordlet.scheduler.objects import pod_claims
+import re
+
+import pytest
+
+from koordlet.scheduler.claims.allocation_state import AllocationState, ClaimProblemError
+from koordlet.scheduler.objects import pod_claims, resource_claims
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.requests import Requests
+from tests.kit import device_claims as kit
 
 
 def pod(name: str) -> Pod:
@@ -26,3 +31,17 @@ def test_whoever_does_not_wait_any_more_is_forgotten_with_the_claims_of_its_own(
     state.tidy({"d/b": True}.get)
 
     assert state._users == {("d", "shared"): {"d/b"}, ("d", "b-x-1"): {"d/b"}}
+
+
+def test_a_claim_of_a_template_that_another_pod_owns_is_not_used() -> None:
+    """In kube-scheduler's words."""
+    state = AllocationState()
+    owner = {"kind": "Pod", "name": "a", "uid": "before", "controller": True}
+    body = kit.claim(kit.request(), name="a-x-1")
+    body["metadata"]["ownerReferences"] = [owner]
+    state.claims.put(resource_claims.decode(body))
+    mine = pod("a")
+    mine.claims = (pod_claims.PodClaim("x", "a-x-1", "template"),)
+    message = "ResourceClaim d/a-x-1 was not created for Pod d/a (Pod is not owner)"
+    with pytest.raises(ClaimProblemError, match=f"^{re.escape(message)}$"):
+        state.claims_of(mine)

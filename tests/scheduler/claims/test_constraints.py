@@ -45,13 +45,33 @@ def test_values_are_compared_with_their_types(values: Any, are_equal: bool) -> N
 
 
 @pytest.mark.parametrize("constraint", ["matchAttribute", "distinctAttribute"])
-@pytest.mark.parametrize("slices", [pair(LIST), [kit.resource_slice(["g0"], node="n1")]])
-def test_a_device_without_a_value_that_can_be_compared_satisfies_no_constraint(
-    slices: list[dict[str, Any]], constraint: str
-) -> None:
+def test_a_device_without_the_attribute_satisfies_no_constraint(constraint: str) -> None:
     """Also where it would be the only device."""
     claim = kit.claim(kit.request(), constraints=[{constraint: NAME}])
+    slices = [kit.resource_slice(["g0"], node="n1")]
     assert chosen(slices, claim) == allocator.NO_SOLUTION
+
+
+@pytest.mark.parametrize(
+    ("constraint", "values", "devices"),
+    [
+        ("matchAttribute", (LIST, LIST), ["r:g0"]),
+        ("distinctAttribute", (LIST, LIST), ["r:g0"]),
+        ("matchAttribute", (LIST, LIST), None),
+        ("matchAttribute", (LIST, 1), None),
+        ("matchAttribute", (1, LIST, 1), ["r:g0", "r:g2"]),
+        ("distinctAttribute", (LIST, LIST), None),
+        ("distinctAttribute", (1, LIST), None),
+        ("distinctAttribute", (LIST, 1), ["r:g0", "r:g1"]),
+    ],
+)
+def test_a_value_that_is_not_served_may_be_the_first_and_equals_nothing(
+    constraint: str, values: Any, devices: list[str] | None
+) -> None:
+    """As kube-scheduler has it where no selector is asked about the device."""
+    count = 2 if devices is None else len(devices)
+    claim = kit.claim(kit.request(count=count), constraints=[{constraint: NAME}])
+    assert chosen(pair(*values), claim) == ([devices] if devices else allocator.NO_SOLUTION)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from koordlet.scheduler.objects import pod_claims, resource_claims
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.requests import Requests
 from koordlet.scheduler.objects.resource_claims import ResourceClaim
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from tests.kit import device_claims as kit
 from tests.kit import schedulers
 
@@ -34,13 +35,46 @@ def pod() -> Pod:
     )  # fmt: skip
 
 
-def allocated(timestamp: str | None) -> ResourceClaim:
-    """A claim whose device has to be attached first."""
-    device = {"request": "r", "driver": kit.DRIVER, "pool": "n", "device": "g"}
-    results = [{**device, "bindingConditions": ["Attached"]}]
+def allocated(timestamp: str | None, *users: str, true: str = "") -> ResourceClaim:
+    """A claim whose device has to be attached first; who uses it, a condition that is true."""
+    device = {"driver": kit.DRIVER, "pool": "n", "device": "g"}
+    demanded = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+    results = [{"request": "r", **device, **demanded}]
     allocation = {"devices": {"results": results}, "allocationTimestamp": timestamp}
-    body = kit.claim(kit.request(), name="c")
-    return resource_claims.decode({**body, "status": {"allocation": allocation}})
+    status = {
+        "allocation": allocation,
+        "reservedFor": [{"resource": "pods", "name": user, "uid": user} for user in users],
+        "devices": [{**device, "conditions": [{"type": true, "status": "True"}]}],
+    }
+    return resource_claims.decode({**kit.claim(kit.request(), name="c"), "status": status})
+
+
+class Deallocated(ClaimWriter):
+    """A writer that only notes whose devices it would take."""
+
+    def __init__(self, state: AllocationState) -> None:
+        unasked = typing.cast("objects.Objects", None)
+        super().__init__(unasked, state, lambda: LATER, lambda _: False, lambda _: None)
+        self.taken: list[str] = []
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        self.taken.append(claim.key)
+
+
+@pytest.mark.parametrize(("users", "taken"), [(("u",), ["d/c"]), (("u", "other"), [])])
+@pytest.mark.parametrize(
+    ("timestamp", "true"), [("2027-01-15T08:00:00Z", ""), ("2027-01-15T08:59:59Z", "Broken")]
+)
+def test_devices_that_do_not_become_ready_are_taken_from_nobody_else(
+    timestamp: str, true: str, users: tuple[str, ...], taken: list[str]
+) -> None:
+    """A pod that runs with the claim keeps it, whether the device is too late or has failed."""
+    state = AllocationState()
+    state.claims.put(allocated(timestamp, *users, true=true))
+    writer = Deallocated(state)
+    with pytest.raises(RefusedError):
+        writer.waiting(pod(), 600.0)
+    assert writer.taken == taken
 
 
 @pytest.mark.parametrize(
@@ -50,17 +84,31 @@ def allocated(timestamp: str | None) -> ResourceClaim:
 def test_devices_whose_allocation_names_no_time_are_waited_for(
     timestamp: str | None, *, waits: bool
 ) -> None:
-    """An older scheduler writes none; with one, ten minutes are enough."""
+    """An older scheduler writes none; with one, it is as long as the profile says."""
     state = AllocationState()
     state.claims.put(allocated(timestamp))
     unasked = typing.cast("objects.Objects", None)
     writer = ClaimWriter(unasked, state, lambda: LATER, lambda _: False, lambda _: None)
 
     if waits:
-        assert writer.waiting(pod()) > 0
+        assert writer.waiting(pod(), 600.0) > 0
     else:
+        assert writer.waiting(pod(), 3600.0) > 0
         with pytest.raises(RefusedError, match="did not become ready within 600 s: Attached"):
-            writer.waiting(pod())
+            writer.waiting(pod(), 600.0)
+
+
+def test_devices_are_waited_for_as_long_as_the_arguments_say() -> None:
+    """The plugin of a profile passes on what its own say."""
+    state = AllocationState()
+    state.claims.put(allocated("2027-01-15T08:00:00Z", "u"))
+    patient, usual = DynamicResources({"bindingTimeout": "2h"}), DynamicResources({})
+    for plugin in (patient, usual):
+        plugin.attach(state, Deallocated(state))
+
+    assert patient.preparing(pod(), "n") > 0
+    with pytest.raises(RefusedError):
+        usual.preparing(pod(), "n")
 
 
 def test_a_claim_that_cannot_be_read_any_more_costs_its_own_release(ram: Path) -> None:

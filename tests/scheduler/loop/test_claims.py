@@ -304,3 +304,48 @@ def test_devices_with_conditions_are_waited_for_before_the_binding(ram: Path) ->
                 assert await world.until_placed("a") == {"a": "n"}
 
     schedulers.run(body())
+
+
+async def broken(world: World, *users: str) -> None:
+    """A claim whose device ``late/g`` has failed, used by these pods."""
+    await furnished(world, "n", devices=1)
+    result = {"request": "r", "driver": kit.DRIVER, "pool": "late", "device": "g"}
+    asked = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+    status = {
+        "allocation": {"devices": {"results": [{**result, **asked}]}},
+        "reservedFor": [{"resource": "pods", "name": user, "uid": user} for user in users],
+    }
+    await claim(world)
+    where = objects.Ref(kinds.RESOURCE_CLAIMS, "c", "d")
+    await world.store.patch(where, objects.Merge({"status": status}), subresource="status")
+    await report(world, "c", "late", "Broken")
+
+
+def test_a_claim_whose_device_has_failed_gets_another_one(ram: Path) -> None:
+    """Nobody uses it: PostFilter takes the device from it, before any binding is tried."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await broken(world)
+            async with schedulers.scheduler(world.client):
+                await pod(world, "a")
+                assert await world.until_placed("a") == {"a": "n"}
+                assert devices(await allocated(world)) == ["n/g0"]
+
+    schedulers.run(body())
+
+
+def test_a_failed_device_that_another_pod_uses_keeps_its_claim_off_all_nodes(ram: Path) -> None:
+    """That pod keeps it, and who comes later is told so."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await broken(world, "other")
+            async with schedulers.scheduler(world.client):
+                await pod(world, "a")
+                message = await world.until_told("a")
+                why = "1 resourceclaim not available on the node. still not schedulable"
+                assert message.startswith(f"0/1 nodes are available: {why}")
+                assert devices(await allocated(world)) == ["late/g"]
+
+    schedulers.run(body())

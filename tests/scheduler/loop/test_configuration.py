@@ -9,6 +9,7 @@ import pytest
 from koordlet.model import errors
 from koordlet.scheduler.loop import configuration
 from koordlet.scheduler.plugins.coscheduling import Coscheduling
+from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 from tests.kit import clusters
 from tests.kit.clusters import node, pod, spread
 
@@ -217,6 +218,52 @@ def test_the_peers_coscheduling_is_taken_as_they_configure_it() -> None:
     assert plugin is not None
     assert plugin.arguments.wait_seconds == 10.0
     assert read.warnings == ("test: Coscheduling: 'colour' is unknown and ignored",)
+
+
+SHARED = "all searches of one look share 3 s"
+
+
+@pytest.mark.parametrize(
+    ("args", "patience", "warnings"),
+    [
+        ({}, 600.0, ()),
+        ({"bindingTimeout": "30s", "filterTimeout": "10s"}, 30.0, ()),
+        (
+            {"filterTimeout": "1m", "colour": "red"},
+            600.0,
+            (
+                "test: DynamicResources: 'colour' is unknown and ignored",
+                f"test: DynamicResources: filterTimeout has no effect: {SHARED}",
+            ),
+        ),
+    ],
+)
+def test_how_long_devices_may_take_is_as_a_profile_says(
+    args: dict[str, str], patience: float, warnings: tuple[str, ...]
+) -> None:
+    """As the arguments of kube-scheduler spell it; the other one has no effect, and says so."""
+    read = configuration.read(
+        config(pluginConfig=[{"name": "DynamicResources", "args": args}]), "test"
+    )
+    plugin = read.profiles["default-scheduler"].find(DynamicResources)
+    assert plugin is not None
+    assert plugin.patience == patience
+    assert read.warnings == warnings
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ({"bindingTimeout": "500ms"}, "bindingTimeout: must be at least 1 second"),
+        ({"filterTimeout": "-1s"}, "filterTimeout: must be zero or positive"),
+        ({"filterTimeout": "soon"}, "filterTimeout: not a duration"),
+    ],
+)
+def test_times_for_devices_that_kube_scheduler_refuses(args: dict[str, str], why: str) -> None:
+    """They are slips here as well."""
+    body = config(pluginConfig=[{"name": "DynamicResources", "args": args}])
+    with pytest.raises(errors.ConfigError, match=why):
+        configuration.read(body, "test")
 
 
 def test_coscheduling_that_is_disabled_leaves_the_profile() -> None:

@@ -37,6 +37,25 @@ def test_a_claim_that_waits_goes_where_a_volume_is() -> None:
     assert clusters.places(*world, pod("p", **mounts("c"))) == {"p": "b"}
 
 
+def test_a_class_that_the_old_annotation_names_is_the_class() -> None:
+    """On claims and on volumes, whatever their specification says."""
+    note = "volume.beta.kubernetes.io/storage-class"
+
+    def of(body: Body, name: str) -> Body:
+        return {**body, "metadata": {**body["metadata"], "annotations": {note: name}}}
+
+    world = [
+        *(node("a"), node("b"), kind("local")),
+        of(volume("other", kind="local", on="a"), "gone"),
+        of(volume("right", on="b"), "local"),
+    ]
+
+    waits, without = of(claim("c", kind="gone"), "local"), of(claim("c", kind="local"), "")
+    assert clusters.places(*world, waits, pod("p", **mounts("c"))) == {"p": "b"}
+    told = clusters.message("p", *world, without, pod("p", **mounts("c")))
+    assert told.endswith("pod has unbound immediate PersistentVolumeClaims.")
+
+
 def test_two_pods_never_get_the_same_volume() -> None:
     """What was chosen is promised, though no object says so yet."""
     world = [node("n"), kind("local"), volume("v", kind="local", on="n")]

@@ -144,6 +144,58 @@ def test_a_volume_that_is_yet_to_be_made_counts() -> None:
     )
 
 
+def test_a_volume_that_is_gone_counts_for_the_driver_of_its_class() -> None:
+    """Its pod is there still: the driver may not have detached it. Without a class nobody knows."""
+    kind = {
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "csi.example",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    asks = [claim("b", volume="v"), volume("v", **driver("h")), pod("p", **mounts("b"))]
+    world = [node("n"), limit("n", 1), kind, *asks, pod("old", on="n", **mounts("a"))]
+
+    assert clusters.message("p", *world, claim("a", volume="gone", kind="fast")) == FULL
+    assert clusters.places(*world, claim("a", volume="gone")) == {"p": "n"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "name", "provisioner"),
+    [
+        ("awsElasticBlockStore", {"volumeID": "a"}, "ebs.csi.aws.com", "aws-ebs"),
+        ("gcePersistentDisk", {"pdName": "a"}, "pd.csi.storage.gke.io", "gce-pd"),
+        ("cinder", {"volumeID": "a"}, "cinder.csi.openstack.org", "cinder"),
+        ("portworxVolume", {"volumeID": "a"}, "pxd.portworx.com", "portworx-volume"),
+        (
+            *("azureDisk", {"diskName": "same", "diskURI": "a"}),
+            *("disk.csi.azure.com", "azure-disk"),
+        ),
+    ],
+)
+def test_volumes_of_kinds_that_a_csi_driver_has_taken_over_count_for_it(
+    kind: str, body: Body, name: str, provisioner: str
+) -> None:
+    """As one of a claim, as a pod's own, and while it is yet to be made."""
+    drivers = [{"name": name, "nodeID": "n", "allocatable": {"count": 1}}]
+    most = {"kind": "CSINode", "metadata": {"name": "n"}, "spec": {"drivers": drivers}}
+    storage_class = {
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": f"kubernetes.io/{provisioner}",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    other = {key: "b" if value == "a" else value for key, value in body.items()}
+    source: dict[str, Any] = {kind: body}
+    world = [node("n"), most, storage_class, claim("c", volume="v"), volume("v", **source)]
+    inline: Body = {"volumes": [{"name": "v", kind: other}]}
+    unbound = claim("later", kind="fast")
+
+    assert clusters.places(*world, pod("p", **mounts("c"))) == {"p": "n"}
+    for there in (pod("old", on="n", **inline), pod("old", on="n", **mounts("later"))):
+        come = [*world, unbound, there, pod("p", **mounts("c"))]
+        assert clusters.message("p", *come) == FULL
+
+
 def test_a_volume_of_a_pods_own_is_a_claim() -> None:
     """It is named after the pod and the volume."""
     own: Body = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}
