@@ -70,11 +70,7 @@ def node(
         made.start("standing-be", "BE")
         made.start("standing-plain", requests=TENTH, limits=TENTH)
         settled(made, dict.fromkeys(STANDING, "0-1"))
-        # Above the agent's groups; no file where the kernel does not share real time out.
-        for group in (*reversed(Path(made.group).parents), Path(made.group)):
-            runtime = Path(f"/sys/fs/cgroup/cpu/{group}/cpu.rt_runtime_us")
-            if runtime.exists() and str(group) != "/":
-                runtime.write_text("900000")
+        made.allow_real_time()
         yield made
 
 
@@ -240,7 +236,7 @@ def test_restarts_of_runtime_kubelet_and_agent_move_nobody(
 
     assert node.boxes() == {**boxes, "next": node.boxes()["next"]}
     assert [line for line in writes(agent)[len(written) :] if "next" not in line] == []
-    assert evictions(node) == []
+    assert node.evictions() == []
 
 
 def writes(agent: installed.Installed) -> list[str]:
@@ -253,20 +249,6 @@ def writes(agent: installed.Installed) -> list[str]:
         for e in done
         if "koordlet-system" not in e.get("pod", "")
     ]
-
-
-def evictions(node: kubelet_node.Node) -> list[str]:
-    """Events about evicted pods."""
-    reasons = ("Evicted", "Preempting", "TaintManagerEviction")
-    return [e["message"] for e in node.admin.items("/api/v1/events") if e["reason"] in reasons]
-
-
-def resized(node: kubelet_node.Node, name: str, amounts: Mapping[str, str], *, whole: bool) -> None:
-    """Ask for other amounts of a running pod: of its container, or of the pod as a ``whole``."""
-    both = {"requests": amounts, "limits": amounts}
-    spec = {"resources": both} if whole else {"containers": [{"name": "main", "resources": both}]}
-    path = f"/api/v1/namespaces/default/pods/{name}/resize"
-    node.admin.need("PATCH", path, {"spec": spec}, "application/strategic-merge-patch+json")
 
 
 def offered(node: kubelet_node.Node) -> int:
@@ -314,21 +296,16 @@ def test_a_resize_in_place_is_followed(
     deadline.until(lambda: offered(node) == small, f"an offer of {small}")
     assert quotas(node) == {"50000"}
 
-    resized(node, "grows", WHOLE, whole=whole)
+    node.resize("grows", WHOLE, whole=whole)
     settled(node, {"grows": "0", "ls": "1"})
     deadline.until(lambda: quotas(node) == {"-1"}, "no quota on an exclusive CPU")
     deadline.until(lambda: offered(node) == small - (1024 - 32 << 20), "less is offered")
-    resized(node, "grows", HALF, whole=whole)
+    node.resize("grows", HALF, whole=whole)
     settled(node, {"grows": "0-1", "ls": "0-1"})
     deadline.until(lambda: quotas(node) == {"50000"}, "the quota of the limit")
     deadline.until(lambda: offered(node) == small, "as much is offered as before")
 
     assert node.boxes()["grows"] == identity
-
-
-def policies(node: kubelet_node.Node, name: str) -> set[int]:
-    """Scheduling policies of the threads of a pod's container."""
-    return {os.sched_getscheduler(thread) for thread in node.threads(name)}
 
 
 @pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)
@@ -342,16 +319,16 @@ def test_a_service_that_asks_is_real_time(
     node.begin("limited", {"containers": [{"resources": {"limits": HALF}}]}, labels, asks)
     node.start("silent", "LS", requests=LITTLE)
     others = ("limited", "silent")
-    deadline.until(lambda: all(policies(node, name) for name in others), "they run")
-    deadline.until(lambda: policies(node, "asks") == {os.SCHED_RR}, "a real-time service")
+    deadline.until(lambda: all(node.policies(name) for name in others), "they run")
+    deadline.until(lambda: node.policies("asks") == {os.SCHED_RR}, "a real-time service")
     deadline.until(lambda: "the CPU limit of" in agent.log(), "a reason for the other one")
 
     nothing = {"metadata": {"annotations": dict.fromkeys(asks)}}
     node.cluster.request(
         "PATCH", "/api/v1/namespaces/default/pods/asks", nothing, "application/merge-patch+json"
     )
-    deadline.until(lambda: policies(node, "asks") == {os.SCHED_OTHER}, "it asks no more")
-    assert [policies(node, name) for name in others] == [{os.SCHED_OTHER}] * 2
+    deadline.until(lambda: node.policies("asks") == {os.SCHED_OTHER}, "it asks no more")
+    assert [node.policies(name) for name in others] == [{os.SCHED_OTHER}] * 2
 
 
 @pytest.mark.parametrize("node", CRIO_IN_THE_SOAK, indirect=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -144,14 +145,36 @@ class Node:
             *(path.read_text().strip() for path in groups.glob(f"kubepods/**/pod{uid}/{file}")),
         ]
 
-    def threads(self, name: str) -> list[int]:
-        """The threads of a pod's running container."""
+    def resize(self, name: str, amounts: Mapping[str, str], *, whole: bool) -> None:
+        """Ask for other amounts of a running pod: of its container, or of the pod as a ``whole``."""
+        both = {"requests": amounts, "limits": amounts}
+        box = {"name": "main", "resources": both}
+        spec = {"resources": both} if whole else {"containers": [box]}
+        strategic = "application/strategic-merge-patch+json"
+        self.admin.need("PATCH", f"{_PODS}/{name}/resize", {"spec": spec}, strategic)
+
+    def evictions(self) -> list[str]:
+        """Events about evicted pods."""
+        reasons = ("Evicted", "Preempting", "TaintManagerEviction")
+        return [e["message"] for e in self.admin.items("/api/v1/events") if e["reason"] in reasons]
+
+    def policies(self, name: str) -> set[int]:
+        """Scheduling policies of the threads of a pod's running container."""
         identity = self.boxes()[name][0]
         groups = Path("/sys/fs/cgroup/cpu", self.group, "kubepods")
         with contextlib.suppress(OSError):
             for listed in groups.glob(f"**/*{identity}*/tasks") if identity else ():
-                return list(map(int, listed.read_text().split()))
-        return []
+                return {os.sched_getscheduler(int(tid)) for tid in listed.read_text().split()}
+        return set()
+
+    def allow_real_time(self) -> None:
+        """For the groups above an agent's, where the kernel shares real time out by group."""
+        top = Path("/sys/fs/cgroup/cpu")
+        inside = Path(self.group).parts
+        for depth in range(1, len(inside) + 1):
+            runtime = top.joinpath(*inside[:depth], "cpu.rt_runtime_us")
+            if runtime.exists():
+                runtime.write_text("900000")
 
     def _container(self, file: str, identity: str) -> list[str]:
         groups = Path("/sys/fs/cgroup", file.partition(".")[0], self.group)
