@@ -146,7 +146,7 @@ class Node:
         ]
 
     def resize(self, name: str, amounts: Mapping[str, str], *, whole: bool) -> None:
-        """Ask for other amounts of a running pod: of its container, or of the pod as a ``whole``."""
+        """Ask for other amounts of a running pod: of its container, or of the ``whole`` pod."""
         both = {"requests": amounts, "limits": amounts}
         box = {"name": "main", "resources": both}
         spec = {"resources": both} if whole else {"containers": [box]}
