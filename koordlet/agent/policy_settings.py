@@ -79,7 +79,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         core_scheduling.STEM: core_scheduling.Settings(
             classes=frozenset(policies.core_scheduling.classes)
         ),
-        real_time.STEM: real_time.Settings(max_percent=policies.real_time.limits.max_percent),
+        real_time.STEM: _real_time(policies.real_time.limits),
         cpu_qos.STEM: cpu_qos.Settings(
             classes=_classes(strategies.CpuQos, policies.cpu_qos),
             most=policies.cpu_qos.limits.max_identity,
@@ -103,6 +103,13 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         for row in registry.POLICIES
         if row.stem not in other
     } | other
+
+
+def _real_time(section: cpu_sections.RealTimeLimits) -> real_time.Settings:
+    return real_time.Settings(
+        max_percent=section.max_percent,
+        namespaces=None if section.namespaces is None else frozenset(section.namespaces),
+    )
 
 
 def _reserved(section: cpu_sections.ReservedCpus) -> reserved_cpus.Settings:

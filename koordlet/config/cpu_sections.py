@@ -81,6 +81,8 @@ class RealTimeLimits(sections.Section):
     #: Percentage of the machine's CPUs that real-time workloads may use together. Above it, all of
     #: them are ordinary for a minute: kernel threads and the kubelet would get what is left.
     max_percent: Annotated[int, Field(ge=1, le=95)] = 80
+    #: Namespaces whose pods may ask; null: all. Workloads of this file always may.
+    namespaces: list[fieldtypes.Name] | None = None
 
 
 class RealTime(sections.Section):

@@ -20,6 +20,14 @@ def test_the_limit_is_the_policys() -> None:
         assert section == real_time.Settings(max_percent=most)
 
 
+def test_namespaces_that_may_ask() -> None:
+    """All of them where none is named; an empty list is nobody."""
+    for listed, names in (("null", None), ("[]", frozenset()), ("[shop]", frozenset({"shop"}))):
+        text = f"policies: {{real_time: {{limits: {{namespaces: {listed}}}}}}}\n"
+        section = policy_settings.settings(agents.effective(text).config)[real_time.STEM]
+        assert section == real_time.Settings(namespaces=names)
+
+
 def test_a_limit_that_leaves_nothing() -> None:
     """More than the kernel gives is refused with its place."""
     with pytest.raises(errors.ConfigError, match="maxPercent"):

@@ -11,7 +11,8 @@ without best-effort work, which gets as much as before (docs/colocation.md).
 
 Rules:
 1. Latency-sensitive workloads (LSE, LSR, LS) that ask: annotation `koordlet.io/real-time: "true"`,
-   or `realTime: true`. Only their owner knows that they sleep when they have nothing to do.
+   or `realTime: true`. Only their owner knows that they sleep when they have nothing to do. Of
+   pods only those in `limits.namespaces`, where that is set.
 2. No CPU limit: the kernel holds ordinary threads by it, no real-time ones.
 3. A workload some of whose threads chose a class for themselves stays as it is.
 4. Above `limits.maxPercent` of the machine's CPUs, all of them are ordinary for a minute: ordinary
@@ -53,6 +54,8 @@ class Settings:
     """The operator's settings."""
 
     max_percent: int = 80
+    #: Whose pods may ask; ``None``: all.
+    namespaces: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ def decide(
     refused: dict[str, str] = {}
     fit: dict[str, pods.Pod] = {}
     for pod, group in asking(now):
-        why = _refusal(now, pod, ours=group in state.given)
+        why = _refusal(now, settings, pod, ours=group in state.given)
         if why:
             refused[pod.key] = why
         else:
@@ -112,16 +115,22 @@ def decide(
     return proposal.decided(State(given=tuple(sorted(given)), paused=paused))
 
 
-def _refusal(now: snapshot.Snapshot, pod: pods.Pod, *, ours: bool) -> str:
+def _refusal(now: snapshot.Snapshot, settings: Settings, pod: pods.Pod, *, ours: bool) -> str:
     """Why a workload that asks stays ordinary; empty where it need not (rules 1 to 3)."""
     if pod.slo_class not in _CLASSES:
         return f"only latency-sensitive work may be, and it is {pod.qos.value}"
+    some = settings.namespaces
+    if some is not None and pod.namespace not in some and pod.source != "configuration":
+        return f"limits.namespaces lacks {pod.namespace}"
     classes = now.classes
     threads = classes.of.get(pod.group or "") if classes is not None else None
-    if classes is not None and classes.why:
-        return classes.why
-    if threads is None:
-        return "its threads have not been read yet"
+    if classes is None or threads is None:
+        return (classes and classes.why) or "its threads have not been read yet"
+    return _chosen(threads, ours=ours)
+
+
+def _chosen(threads: real_time.Threads, *, ours: bool) -> str:
+    """Why its threads stay as they are (rules 2 and 3)."""
     if threads.limited:
         return f"the CPU limit of {threads.limited} does not hold real-time threads; remove it"
     if threads.others or (threads.given and not ours):

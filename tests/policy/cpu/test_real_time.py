@@ -44,6 +44,7 @@ def decide(
     seen: real_time.Classes | None = None,
     used: Mapping[str, float] | None = None,
     state: policy.State | None = None,
+    settings: policy.Settings | None = None,
     layout: cgroup.Layout = PLAIN,
     at: float = 100.0,
 ) -> decision.Decision[policy.State]:
@@ -53,7 +54,7 @@ def decide(
     by_group = {each.group or "": (used or {}).get(each.name, 0.1) for each in pods}
     past = colocation.history(0.5, by_group, at=at, seconds=6)
     now = replace(now, classes=known if seen is None else seen)
-    return policy.decide(now, past, policy.Settings(), state or policy.State())
+    return policy.decide(now, past, settings or policy.Settings(), state or policy.State())
 
 
 def given(made: decision.Decision[policy.State]) -> list[str]:
@@ -89,6 +90,17 @@ def test_who_stays_as_it_is(seen: real_time.Threads, why: str) -> None:
     made = decide(WEB, seen=real_time.Classes(of={WEB.group or "": seen}))
     assert given(made) == []
     assert why in made.explanation[WEB.key]
+
+
+def test_only_namespaces_that_may_ask() -> None:
+    """The others are told; what the configuration file declares always may."""
+    some = policy.Settings(namespaces=frozenset({"shop"}))
+    made = decide(WEB, settings=some)
+    assert given(made) == []
+    assert made.explanation[WEB.key].endswith("limits.namespaces lacks t")
+    shop = replace(WEB, namespace="shop")
+    own = replace(API, source="configuration")
+    assert given(decide(shop, own, settings=some)) == sorted([API.group or "", WEB.group or ""])
 
 
 def test_what_was_given_is_known_again() -> None:
