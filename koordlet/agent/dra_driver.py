@@ -114,8 +114,10 @@ class DraDriver:
             self._compared_at = self._clock()
             self._doubtful |= claim_comparison.unused(self._claims.values(), self._pods())
         name = self._wanted()
-        serving = self._plugin.name if self._plugin is not None else ""
-        if name != serving:
+        plugin = self._plugin
+        serving = plugin.name if plugin is not None else ""
+        # Whoever empties the kubelet's directory takes the socket along.
+        if name != serving or (plugin is not None and not plugin.listening()):
             self._work = asyncio.create_task(self._guard(self._serve(name)))
         elif name and self._doubtful:
             self._work = asyncio.create_task(self._guard(self._reconcile()))
@@ -203,7 +205,7 @@ class DraDriver:
         offer = self._offer()
         wrong = {} if offer is None else dict.fromkeys((d.name for d in offer.devices), "")
         for claim in self._claims.values():
-            why = self._why_not(claim)
+            why = claim_grant.lacks(self._agent.publisher.view, claim)
             why = why and f"claim {claim.namespace}/{claim.name}: {why}"
             for share in claim.shares:
                 wrong[share.device] = wrong.get(share.device) or why
@@ -251,7 +253,7 @@ class DraDriver:
             fix = f"{disk.FIX}; {_RETRY}"
         else:
             self._hold(held)
-            why, fix = self._why_not(claim), _RETRY
+            why, fix = claim_grant.lacks(self._agent.publisher.view, claim), _RETRY
         if why:
             self._hold(before)
             raise claim_status.ClaimError(why, culprit=f"claim {_name(ref)}", fix=fix)
@@ -344,9 +346,6 @@ class DraDriver:
         for _ in range(_SETTLE):
             if not self._run_pass():
                 break
-
-    def _why_not(self, claim: prepared_claim.PreparedClaim) -> str:
-        return claim_grant.lacks(self._agent.publisher.view, claim)
 
     # After another agent --------------------------------------------------------------------------
 

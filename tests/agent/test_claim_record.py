@@ -20,7 +20,7 @@ import pytest
 from koordlet.model import pod
 from koordlet.state import disk
 from tests.kit import needs
-from tests.kit.claim_scene import LS, Scene, make, play, using
+from tests.kit.claim_scene import LS, Scene, make, play, until, using
 from tests.kit.prepared_claims import result, status
 
 
@@ -148,7 +148,5 @@ class Slow:
 
     async def asked(self) -> None:
         """Until the disk is asked to write, and two more of the driver's looks."""
-        async with asyncio.timeout(10.0):
-            while not self._disk.out("checkpoints"):  # noqa: ASYNC110 -- no event in the disk
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.1)
+        await until(lambda: self._disk.out("checkpoints"))
+        await asyncio.sleep(0.1)
