@@ -153,7 +153,7 @@ class DraDriver:
             "unprepared": self._unprepared,
             "refused": self._refused,
             # No metric: slices are written for a kubelet that has the driver.
-            prepared_claim.REGISTRATION: self._registered,
+            prepared_claim.REGISTRATION: 0 if self._renamed() else self._registered,
         }
 
     # The socket -----------------------------------------------------------------------------------
@@ -161,6 +161,11 @@ class DraDriver:
     def _offer(self) -> prepared_claim.DeviceOffer | None:
         view = self._agent.publisher.view
         return None if view is None else view.plan.devices
+
+    def _renamed(self) -> bool:
+        """Whether devices are offered under another name than the kubelet knows."""
+        offer = self._offer()
+        return offer is not None and offer.driver != self._driver
 
     def _wanted(self) -> str:
         """The name to serve under; empty for none (rule 5)."""
@@ -223,7 +228,7 @@ class DraDriver:
         except errors.KoordletError as error:
             self._refused += 1
             log = self._agent.publisher.log
-            log.warning("dra_driver.refused", claim=_name(ref), detail=str(error))
+            log.warning("dra_driver.refused", claim=str(ref), detail=str(error))
             raise
 
     async def _allocated(
@@ -256,14 +261,14 @@ class DraDriver:
             why, fix = claim_grant.lacks(self._agent.publisher.view, claim), _RETRY
         if why:
             self._hold(before)
-            raise claim_status.ClaimError(why, culprit=f"claim {_name(ref)}", fix=fix)
+            raise claim_status.ClaimError(why, culprit=f"claim {ref}", fix=fix)
         if known is not claim:
             self._prepared += 1
             log, cpus = (
                 self._agent.publisher.log,
                 claim_grant.cpus(self._agent.publisher.view, claim),
             )
-            log.info("dra_driver.prepared", claim=_name(ref), cpus=str(cpus))
+            log.info("dra_driver.prepared", claim=str(ref), cpus=str(cpus))
         return claim
 
     async def _recorded(
@@ -290,22 +295,21 @@ class DraDriver:
                 self._hold({uid: kept for uid, kept in self._claims.items() if uid != ref.uid})
                 self._unprepared += 1
                 log = self._agent.publisher.log
-                log.info("dra_driver.unprepared", claim=_name(ref))
+                log.info("dra_driver.unprepared", claim=str(ref))
                 if why := await self._record.written(self._clock, until):
-                    log.warning("dra_driver.unrecorded", claim=_name(ref), detail=why)
+                    log.warning("dra_driver.unrecorded", claim=str(ref), detail=why)
 
     async def _read(
         self, ref: dra_plugin.ClaimRef
     ) -> tuple[prepared_claim.PreparedClaim, frozenset[str]]:
-        known, offer = self._claims.get(ref.uid), self._offer()
-        if offer is not None and offer.driver != self._driver:
-            offer = None
+        known = self._claims.get(ref.uid)
+        offer = None if self._renamed() else self._offer()
         if known is not None:
             # The kubelet has restarted: what is prepared stays so, whatever is offered now.
             offer = (offer or prepared_claim.DeviceOffer(driver=self._driver)).including(known)
         if offer is None:
             why = "this node offers no devices now"
-            raise claim_status.ClaimError(why, culprit=f"claim {_name(ref)}", fix=_CONDITIONS)
+            raise claim_status.ClaimError(why, culprit=f"claim {ref}", fix=_CONDITIONS)
         body = await self._store.get(objects.Ref(kinds.RESOURCE_CLAIMS, ref.name, ref.namespace))
         claim = self._decoded(body, ref.uid, offer)
         return claim, frozenset(claim_status.users(body))
@@ -394,7 +398,3 @@ class DraDriver:
 
 _RETRY = "the kubelet tries again"
 _CONDITIONS = "see the agent's conditions"
-
-
-def _name(ref: dra_plugin.ClaimRef) -> str:
-    return f"{ref.namespace}/{ref.name}"

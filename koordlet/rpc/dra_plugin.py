@@ -52,6 +52,10 @@ class ClaimRef:
     name: str
     uid: str
 
+    def __str__(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
 
 class PluginBackend(Protocol):
     """What the socket asks. ``KoordletError`` says why a claim fails."""

@@ -106,10 +106,16 @@ def _consumed(
     """Amounts of each capacity: all of it where a scheduler counts none."""
     written = objects.part(result, "consumedCapacity")
     amounts = {name: part.value for name, part in device.capacity.items()}
+    # Zero ways are those of everybody.
+    least = 1 if device.cache is None else 0
     for name, text in written.items():
         try:
-            amounts[name.rpartition("/")[2]] = quantity.units(text)
+            amount = quantity.units(text)
+            why = f"{text} is less than {least}" if amount < least else ""
         except ValueError as error:
-            why = f"consumedCapacity {name} of device {device.name}: {error}"
-            raise ClaimError(why, culprit=culprit) from error
+            amount, why = 0, str(error)
+        if why:
+            what = f"consumedCapacity {name} of device {device.name}"
+            raise ClaimError(f"{what}: {why}", culprit=culprit)
+        amounts[name.rpartition("/")[2]] = amount
     return amounts

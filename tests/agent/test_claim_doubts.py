@@ -157,6 +157,29 @@ def test_what_is_prepared_stays_so_whatever_is_offered_now(ram: Path) -> None:
     play(ram, body)
 
 
+def test_a_new_name_is_offered_once_the_claims_of_the_old_one_are_gone(ram: Path) -> None:
+    """The kubelet has the old driver until then: slices of the new one would strand pods."""
+
+    async def body(scene: Scene) -> None:
+        async with scene.agent() as driver:
+            scene.sources.say(pods=(LS, waiting("a")))
+            await make(scene, status("a", result("numa-1", cpu="2")))
+            await scene.ask("Prepare", "a")
+            driver.registered("")
+            assert driver.counted()["registration"] == 1
+            assert scene.who is not None
+            scene.who.tick.override({dra_driver.STEM: dra_driver.Settings(name="other.cpu")})
+            await scene.passes()
+            assert driver.counted()["registration"] == 0
+            await scene.ask("Unprepare", "a")
+            await scene.passes()
+            driver.registered("")
+            assert driver.counted()["registration"] == 2
+            assert [path.name for path in scene.folder.glob("*.sock")] == ["other.cpu-reg.sock"]
+
+    play(ram, body)
+
+
 def test_an_allocation_that_grew_and_is_refused_costs_nothing(ram: Path) -> None:
     """The claim has what it had, here and in the record."""
 

@@ -80,6 +80,8 @@ def test_a_scheduler_that_counts_nothing_gives_a_whole_device() -> None:
     [
         (status("a", result("numa-9", cpu="1")), "device numa-9 is not offered"),
         (status("a", result("numa-0", cpu="much")), "consumedCapacity cpu of device numa-0"),
+        (status("a", result("numa-0", cpu="0")), "cpu of device numa-0: 0 is less than 1"),
+        (status("a", result("numa-0", cpu="-2")), "cpu of device numa-0: -2 is less than 1"),
         ({"metadata": {"name": "a", "namespace": "t", "uid": "claim-a"}}, "it is not allocated"),
         (
             status(
