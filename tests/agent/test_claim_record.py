@@ -125,6 +125,34 @@ def test_a_disk_that_hangs_for_too_long_refuses_to_prepare(ram: Path) -> None:
     play(ram, body)
 
 
+def test_a_kubelet_that_waits_no_longer_leaves_nothing_in_the_record(ram: Path) -> None:
+    """Its deadline passes while the disk hangs; a pod that shares the claim is served after it."""
+
+    async def body(scene: Scene) -> None:
+        await two_claims(scene)
+        async with scene.agent():
+            with Slow(scene) as slow:
+                gives_up = asyncio.create_task(scene.ask("Prepare", "a"))
+                await slow.asked()
+                shares_it = asyncio.create_task(scene.ask("Prepare", "a"))
+                other = asyncio.create_task(scene.ask("Prepare", "b"))
+                gives_up.cancel()
+                await asyncio.wait([gives_up])
+                slow.gate.set()
+                assert (await shares_it, await other) == ({"a": ""}, {"b": ""})
+            assert scene.holds() == {"claim/t/a": "4-5", "claim/t/b": "1"}
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+            with Slow(scene) as slow:
+                gives_up = asyncio.create_task(scene.ask("Prepare", "a"))
+                await slow.asked()
+                gives_up.cancel()
+                await asyncio.wait([gives_up])
+        async with scene.agent():
+            assert scene.holds() == {"claim/t/b": "1"}
+
+    play(ram, body)
+
+
 class Slow:
     """The disk of an agent's checkpoints hangs until the gate is opened."""
 
