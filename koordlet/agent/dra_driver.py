@@ -153,7 +153,7 @@ class DraDriver:
             "unprepared": self._unprepared,
             "refused": self._refused,
             # No metric: slices are written for a kubelet that has the driver.
-            prepared_claim.REGISTRATION: 0 if self._renamed() else self._registered,
+            prepared_claim.REGISTRATION: 0 if self._served() is None else self._registered,
         }
 
     # The socket -----------------------------------------------------------------------------------
@@ -162,10 +162,10 @@ class DraDriver:
         view = self._agent.publisher.view
         return None if view is None else view.plan.devices
 
-    def _renamed(self) -> bool:
-        """Whether devices are offered under another name than the kubelet knows."""
+    def _served(self) -> prepared_claim.DeviceOffer | None:
+        """The offer, where it is under the name that the kubelet knows."""
         offer = self._offer()
-        return offer is not None and offer.driver != self._driver
+        return offer if offer is not None and offer.driver == self._driver else None
 
     def _wanted(self) -> str:
         """The name to serve under; empty for none (rule 5)."""
@@ -207,7 +207,7 @@ class DraDriver:
 
     def health(self) -> Mapping[str, str]:
         """Map each device that is offered or held to what is wrong with a claim of it."""
-        offer = self._offer()
+        offer = self._served()
         wrong = {} if offer is None else dict.fromkeys((d.name for d in offer.devices), "")
         for claim in self._claims.values():
             why = claim_grant.lacks(self._agent.publisher.view, claim)
@@ -303,7 +303,7 @@ class DraDriver:
         self, ref: dra_plugin.ClaimRef
     ) -> tuple[prepared_claim.PreparedClaim, frozenset[str]]:
         known = self._claims.get(ref.uid)
-        offer = None if self._renamed() else self._offer()
+        offer = self._served()
         if known is not None:
             # The kubelet has restarted: what is prepared stays so, whatever is offered now.
             offer = (offer or prepared_claim.DeviceOffer(driver=self._driver)).including(known)
@@ -377,7 +377,7 @@ class DraDriver:
     def _compare(self, key: claim_comparison.Key, body: objects.Object | None) -> None:
         """Hold or give up the claims of a name, as the API server has it; ``None``: not at all."""
         claims = claim_comparison.kept(self._claims, key, body, self._pods())
-        offer = self._offer()
+        offer = self._served()
         if body is not None and offer is not None and claim_comparison.used(body):
             uid = objects.text(body, "uid")
             try:

@@ -180,6 +180,29 @@ def test_a_new_name_is_offered_once_the_claims_of_the_old_one_are_gone(ram: Path
     play(ram, body)
 
 
+def test_an_agent_that_only_observes_prepares_nothing(ram: Path) -> None:
+    """It could hold no container to a claim: no new ones, no slices; the old ones can end."""
+
+    async def body(scene: Scene) -> None:
+        async with scene.agent() as driver:
+            scene.sources.say(pods=(LS, waiting("a", "b")))
+            await make(scene, status("a", result("numa-1", cpu="2")))
+            await make(scene, status("b", result("numa-1", cpu="1")))
+            await scene.ask("Prepare", "a")
+            driver.registered("")
+            assert scene.who is not None
+            scene.who.switch(enforce=False)
+            await scene.passes()
+            answers = await scene.ask("Prepare", "b")
+            assert "this node offers no devices now" in answers["b"]
+            assert (driver.counted()["claims"], driver.counted()["registration"]) == (1, 0)
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+            await scene.passes()
+            assert not list(scene.folder.glob("*.sock"))
+
+    play(ram, body)
+
+
 def test_an_allocation_that_grew_and_is_refused_costs_nothing(ram: Path) -> None:
     """The claim has what it had, here and in the record."""
 
