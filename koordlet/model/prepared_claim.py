@@ -70,6 +70,8 @@ class CpuShare:
     #: The CPUs of the device.
     within: cpuset.CPUSet
     count: int
+    #: Which share of the device it is, as the scheduler numbers them; empty where it does not.
+    share_id: str = ""
 
     def as_device(self) -> OfferedDevice:
         """The device that it is of, as far as the share tells."""
@@ -88,6 +90,8 @@ class CacheShare:
     ways: int = 0
     #: The most of the domain's bandwidth, in percent; 0: no limit.
     percent: int = 0
+    #: As that of ``CpuShare``.
+    share_id: str = ""
 
     def as_device(self) -> OfferedDevice:
         """The device that it is of, as far as the share tells."""

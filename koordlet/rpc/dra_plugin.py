@@ -176,7 +176,12 @@ class DraPlugin:
     def _device(self, share: prepared_claim.Share) -> dra_pb2.Device:
         # Of ``request/subrequest`` the kubelet knows the first half.
         names = [share.request.partition("/")[0]]
-        return dra_pb2.Device(request_names=names, pool_name=self._pool, device_name=share.device)
+        return dra_pb2.Device(
+            request_names=names,
+            pool_name=self._pool,
+            device_name=share.device,
+            share_id=share.share_id or None,
+        )
 
     async def _unprepare(
         self, request: dra_pb2.NodeUnprepareResourcesRequest

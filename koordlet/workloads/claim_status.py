@@ -59,21 +59,21 @@ def decode(
                 f"device {result.get('device')} is not offered", culprit=culprit, fix=_AGAIN
             )
         amounts = _consumed(result, device, culprit)
-        request = str(result.get("request"))
+        share = {
+            "request": str(result.get("request")),
+            "device": device.name,
+            "share_id": str(result.get("shareID") or ""),
+        }
         if device.cache is None:
             cpus.append(
                 prepared_claim.CpuShare(
-                    request=request,
-                    device=device.name,
-                    within=device.cpus,
-                    count=amounts[prepared_claim.CPU],
+                    **share, within=device.cpus, count=amounts[prepared_claim.CPU]
                 )
             )
         else:
             caches.append(
                 prepared_claim.CacheShare(
-                    request=request,
-                    device=device.name,
+                    **share,
                     cache=device.cache,
                     ways=amounts.get(prepared_claim.WAYS, 0),
                     percent=amounts.get(prepared_claim.BANDWIDTH, 0),

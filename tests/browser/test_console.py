@@ -122,7 +122,7 @@ def test_a_cpu_outside_of_the_cgroup_tree_is_not_free(
 
     page.wait_for_selector('[data-cpu="5"].outside')
     looking.expect_text(page, "#why", "outside no workload. Why: it is outside of the root")
-    looking.expect_text(page, "#legend", "outside 2")
+    looking.expect_text(page, "#legend", "outside 1")
 
 
 def test_a_cpu_that_goes_away(page: Page, console: conftest.Console) -> None:
