@@ -17,6 +17,7 @@ from typing import Self
 
 import pytest
 
+from koordlet.agent import claim_record
 from koordlet.model import pod
 from koordlet.state import disk
 from tests.kit import needs
@@ -52,6 +53,14 @@ def fill(state: Path) -> Path:
     raise AssertionError(state)
 
 
+def on_disk(scene: Scene) -> list[str]:
+    """The claims of the record, as an agent finds it that comes after a kill at this moment."""
+    assert scene.who is not None
+    record, problem = claim_record.revive(scene.who.checkpoints)
+    assert not problem
+    return [claim.name for claim in record.claims]
+
+
 async def two_claims(scene: Scene) -> None:
     """A pod that uses two claims. It does not run yet: only the record has what is prepared."""
     scene.sources.say(pods=(LS, replace(using("a", "b"), phase=pod.Phase.PENDING)))
@@ -70,7 +79,7 @@ def test_a_full_disk_refuses_to_prepare_and_never_to_unprepare(small: Path) -> N
             answers = await scene.ask("Prepare", "b")
             assert "dra_driver.json: No space left on device" in answers["b"]
             assert (scene.sets(), scene.holds()) == (sets, {"claim/t/a": "4-5"})
-            assert driver.counted()["claims"] == 1
+            assert (driver.counted()["claims"], on_disk(scene)) == (1, ["a"])
             assert await scene.ask("Prepare", "a") == {"a": ""}
             assert await scene.ask("Unprepare", "a") == {"a": ""}
             assert scene.holds() == {}
@@ -83,7 +92,7 @@ def test_a_full_disk_refuses_to_prepare_and_never_to_unprepare(small: Path) -> N
 
 
 def test_no_answer_comes_before_the_record_is_on_disk(ram: Path) -> None:
-    """A disk that hangs: both verbs wait for it; killed right after the answer, it holds."""
+    """A disk that hangs: both verbs wait for it; a kill right after the answer costs nothing."""
 
     async def body(scene: Scene) -> None:
         await two_claims(scene)
@@ -91,17 +100,19 @@ def test_no_answer_comes_before_the_record_is_on_disk(ram: Path) -> None:
             with Slow(scene) as slow:
                 prepares = asyncio.create_task(scene.ask("Prepare", "a"))
                 await slow.asked()
-                assert (prepares.done(), scene.holds()) == (False, {})
+                assert (prepares.done(), scene.holds(), on_disk(scene)) == (False, {}, [])
                 slow.gate.set()
                 assert await prepares == {"a": ""}
+                assert on_disk(scene) == ["a"]
         async with scene.agent():
             assert scene.holds() == {"claim/t/a": "4-5"}
             with Slow(scene) as slow:
                 unprepares = asyncio.create_task(scene.ask("Unprepare", "a"))
                 await slow.asked()
-                assert not unprepares.done()
+                assert (unprepares.done(), on_disk(scene)) == (False, ["a"])
                 slow.gate.set()
                 assert await unprepares == {"a": ""}
+                assert on_disk(scene) == []
         scene.sources.say(pods=(LS,))
         async with scene.agent():
             assert scene.holds() == {}
