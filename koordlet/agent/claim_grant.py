@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from koordlet.model import cpuset, prepared_claim
 from koordlet.policy.cpu import claimed_cpus
+from koordlet.policy.resctrl import claimed_ways
 
 if typing.TYPE_CHECKING:
     from koordlet.report import view as views
@@ -37,4 +38,6 @@ def lacks(view: views.ReportView | None, claim: prepared_claim.PreparedClaim) ->
     there = view.snapshot.resctrl
     if claim.caches and (there is None or claim.control_group not in there.groups):
         return "the kernel has no control group for it: see koordlet audit"
+    if why := claimed_ways.elsewhere(view.snapshot, claim):
+        return why
     return claimed_cpus.unconfined(replace(view.snapshot, ledger=view.plan.ledger), claim)

@@ -180,6 +180,23 @@ def test_a_new_name_is_offered_once_the_claims_of_the_old_one_are_gone(ram: Path
     play(ram, body)
 
 
+def test_a_container_has_the_cache_of_one_claim(ram: Path) -> None:
+    """A thread is in one control group: the second claim is refused, not prepared in vain."""
+
+    async def body(scene: Scene) -> None:
+        async with scene.agent() as driver:
+            scene.sources.say(pods=(LS, waiting("a", "b")))
+            for name in ("a", "b"):
+                cache = result("cache-1", "cache", ways="2", groups="1")
+                await make(scene, status(name, result("numa-1", cpu="1"), cache))
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            answers = await scene.ask("Prepare", "b")
+            assert "container main of t/p has the cache of claim t/a" in answers["b"]
+            assert (scene.holds(), driver.counted()["claims"]) == ({"claim/t/a": "4"}, 1)
+
+    play(ram, body, rdt="intel")
+
+
 def test_an_agent_that_only_observes_prepares_nothing(ram: Path) -> None:
     """It could hold no container to a claim: no new ones, no slices; the old ones can end."""
 
