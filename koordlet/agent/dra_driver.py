@@ -1,9 +1,10 @@
 """The node agent as a DRA driver: holds the resource claims that the kubelet has it prepare.
 
-Covers: preparing and unpreparing, what is kept of it, when the kubelet is served, what an agent
-finds that comes after another. Does not cover: what is offered (``policy.cpu.dra_driver``), which
-CPUs a claim gets (``policy.cpu.exclusive_cpus``), the socket (``rpc.dra_plugin``), the slices
-(``report.slice_row``).
+Covers: preparing and unpreparing, when the kubelet is served, when the API server is asked again.
+Does not cover: what is offered (``policy.cpu.dra_driver``), which CPUs a claim gets
+(``policy.cpu.exclusive_cpus``), whether it has them (``claim_grant``), the record on disk
+(``claim_record``), what a comparison gives up (``workloads.claim_comparison``), the socket
+(``rpc.dra_plugin``), the slices (``report.slice_row``).
 
 Rules:
 1. A claim is prepared when a pass has granted all that it asks for, the files of all others say so,
@@ -12,12 +13,14 @@ Rules:
 2. Which containers use a claim is in the pods: a claim is prepared once its pods are known here, so
    that their containers are right before the first instruction. Waiting for them is cheaper than a
    refusal: the kubelet tries again when it syncs the pod, after ``syncFrequency`` (60 to 90 s).
-3. A claim is held until the kubelet unprepares it. What it holds is in a checkpoint; after a start,
-   and after each start of the kubelet, the claims of that moment are compared with the API server:
-   those that are gone or free are given up, those of running pods that no checkpoint has are held
-   again. What is prepared later was read then.
-4. While a claim is held the socket stays, whatever the policy says: the kubelet could not end its
-   pod otherwise. New claims are refused then.
+3. A claim is held until the kubelet unprepares it. The record on disk has it before it is given
+   anything; a disk that refuses or does not answer in time refuses the claim. Unpreparing waits for
+   the disk too, and is never refused: the pod could not end.
+4. After a start, and after each start of the kubelet, the claims of that moment are compared with
+   the API server; those that no pod of this node uses, once a minute. Nothing is given up while the
+   server does not answer, and nothing that was prepared or unprepared while it did.
+5. While a claim is held the socket stays, whatever the policy says: the kubelet could not end its
+   pod otherwise. New claims are refused then; one that is prepared stays so.
 """
 
 from __future__ import annotations
@@ -30,47 +33,30 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from koordlet.agent import claim_grant, claim_record
 from koordlet.kubeapi import kinds, objects, refusals
-from koordlet.model import decision, errors, pod, prepared_claim
-from koordlet.model.record import dataclass
-from koordlet.policy.cpu import claimed_cpus, dra_driver
-from koordlet.policy.framework import saved_state
-from koordlet.state import checkpoint, disk
-from koordlet.workloads import claim_status
+from koordlet.model import decision, errors, prepared_claim
+from koordlet.policy.cpu import dra_driver
+from koordlet.state import disk
+from koordlet.workloads import claim_comparison, claim_status
 
 if typing.TYPE_CHECKING:
     from koordlet.agent import lifecycle
+    from koordlet.model import pod
     from koordlet.rpc import dra_plugin
     from koordlet.workloads import gatherer
 
-STEM = dra_driver.STEM
-#: Version of ``DriverRecord``.
-_SCHEMA = 1
 #: Passes until files, groups and threads are as decided.
 _SETTLE = 5
-#: Seconds that a claim waits for its pods to be known, and between two looks. The kubelet waits 45
-#: for an answer.
+#: Seconds that a claim waits for its pods to be known, and between two looks.
 _ARRIVAL, _LOOK = 20.0, 0.05
+#: Seconds after its call that a claim ceases to wait for the disk. The kubelet waits 45 for an
+#: answer.
+_ANSWER = 35.0
 #: Seconds until a socket or a server that failed is tried again.
 _AGAIN = 10.0
-_REFUSALS = frozenset({"ClaimRefused", "ResctrlRefused", "ResctrlNoRoom"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverRecord:
-    """State to keep across restarts."""
-
-    #: The name under which the claims were prepared.
-    driver: str = ""
-    claims: tuple[prepared_claim.PreparedClaim, ...] = ()
-
-
-def revive(checkpoints: checkpoint.Checkpoints) -> tuple[DriverRecord, str]:
-    """Read what an agent has prepared here; with the problem of a record that is not used."""
-    record, problem = checkpoints.revive(
-        STEM, _SCHEMA, lambda body: saved_state.decode(DriverRecord, body)
-    )
-    return DriverRecord() if record is None else record, problem
+#: Seconds between two comparisons of claims that no pod uses.
+_COMPARE = 60.0
 
 
 class DraDriver:
@@ -92,8 +78,9 @@ class DraDriver:
         self._directory = Path(directory)
         self._clock = clock
         self._run_pass: Callable[[], bool] = lambda: False
-        kept, problem = revive(agent.checkpoints)
-        agent.publisher.warn_discarded(STEM, problem)
+        self._record = claim_record.ClaimRecord(agent)
+        kept, problem = claim_record.revive(agent.checkpoints)
+        agent.publisher.warn_discarded(dra_driver.STEM, problem)
         self._driver = kept.driver
         #: By UID.
         self._claims = {claim.uid: claim for claim in kept.claims}
@@ -103,7 +90,10 @@ class DraDriver:
         self._work: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         #: Claims by namespace and name that are to be compared with the API server.
-        self._doubtful: frozenset[tuple[str, str]] = frozenset()
+        self._doubtful: frozenset[claim_comparison.Key] = frozenset()
+        self._compared_at = float("-inf")
+        #: How often what is held has changed.
+        self._changes = 0
         #: Registrations by the kubelet, and the number of the one in force; 0: none is.
         self._registrations = self._registered = 0
         self._failed_at = float("-inf")
@@ -120,9 +110,14 @@ class DraDriver:
             return
         if self._clock() - self._failed_at <= _AGAIN:
             return
+        if self._clock() - self._compared_at >= _COMPARE:
+            self._compared_at = self._clock()
+            self._doubtful |= claim_comparison.unused(self._claims.values(), self._pods())
         name = self._wanted()
-        serving = self._plugin.name if self._plugin is not None else ""
-        if name != serving:
+        plugin = self._plugin
+        serving = plugin.name if plugin is not None else ""
+        # Whoever empties the kubelet's directory takes the socket along.
+        if name != serving or (plugin is not None and not plugin.listening()):
             self._work = asyncio.create_task(self._guard(self._serve(name)))
         elif name and self._doubtful:
             self._work = asyncio.create_task(self._guard(self._reconcile()))
@@ -158,7 +153,7 @@ class DraDriver:
             "unprepared": self._unprepared,
             "refused": self._refused,
             # No metric: slices are written for a kubelet that has the driver.
-            prepared_claim.REGISTRATION: self._registered,
+            prepared_claim.REGISTRATION: 0 if self._served() is None else self._registered,
         }
 
     # The socket -----------------------------------------------------------------------------------
@@ -167,8 +162,13 @@ class DraDriver:
         view = self._agent.publisher.view
         return None if view is None else view.plan.devices
 
+    def _served(self) -> prepared_claim.DeviceOffer | None:
+        """The offer, where it is under the name that the kubelet knows."""
+        offer = self._offer()
+        return offer if offer is not None and offer.driver == self._driver else None
+
     def _wanted(self) -> str:
-        """The name to serve under; empty for none (rule 4)."""
+        """The name to serve under; empty for none (rule 5)."""
         if self._claims:
             return self._driver
         offer = self._offer()
@@ -193,7 +193,7 @@ class DraDriver:
             self._failed_at, self._problem = self._clock(), str(error)
             return
         self._plugin, self._driver, self._problem = plugin, name, ""
-        self._doubtful |= self._named()
+        self._doubtful |= claim_comparison.at_start(self._claims.values(), self._pods())
         self._agent.publisher.log.info("dra_driver.listening", driver=name)
 
     def registered(self, problem: str) -> None:
@@ -201,16 +201,16 @@ class DraDriver:
         self._problem = f"the kubelet refuses the driver: {problem}" if problem else ""
         self._registrations += 1
         self._registered = 0 if problem else self._registrations
-        self._doubtful |= self._named()
+        self._doubtful |= claim_comparison.at_start(self._claims.values(), self._pods())
         say = self._agent.publisher.log.warning if problem else self._agent.publisher.log.info
         say("dra_driver.registered", driver=self._driver, problem=problem)
 
     def health(self) -> Mapping[str, str]:
         """Map each device that is offered or held to what is wrong with a claim of it."""
-        offer = self._offer()
+        offer = self._served()
         wrong = {} if offer is None else dict.fromkeys((d.name for d in offer.devices), "")
         for claim in self._claims.values():
-            why = self._why_not(claim)
+            why = claim_grant.lacks(self._agent.publisher.view, claim)
             why = why and f"claim {claim.namespace}/{claim.name}: {why}"
             for share in claim.shares:
                 wrong[share.device] = wrong.get(share.device) or why
@@ -220,17 +220,20 @@ class DraDriver:
 
     async def prepare(self, ref: dra_plugin.ClaimRef) -> Sequence[prepared_claim.Share]:
         """Prepare a claim; the same again where it is prepared."""
+        began = self._clock()
         try:
-            claim = await self._allocated(ref)
+            claim = await self._allocated(ref, began + _ARRIVAL)
             async with self._lock:
-                return self._prepare(ref, claim).shares
+                return (await self._prepare(ref, claim, began + _ANSWER)).shares
         except errors.KoordletError as error:
             self._refused += 1
             log = self._agent.publisher.log
-            log.warning("dra_driver.refused", claim=_name(ref), detail=str(error))
+            log.warning("dra_driver.refused", claim=str(ref), detail=str(error))
             raise
 
-    async def _allocated(self, ref: dra_plugin.ClaimRef) -> prepared_claim.PreparedClaim:
+    async def _allocated(
+        self, ref: dra_plugin.ClaimRef, until: float
+    ) -> prepared_claim.PreparedClaim:
         """Read what was allocated to a claim, and wait for its pods."""
         try:
             claim, users = await self._read(ref)
@@ -239,44 +242,74 @@ class DraDriver:
                 raise
             # The kubelet has restarted, and the API server is away: what is prepared stays.
             return known
-        await self._arrived(users, claim)
+        await self._arrived(users, claim, until)
         return claim
 
-    def _prepare(
-        self, ref: dra_plugin.ClaimRef, claim: prepared_claim.PreparedClaim
+    async def _prepare(
+        self, ref: dra_plugin.ClaimRef, claim: prepared_claim.PreparedClaim, until: float
     ) -> prepared_claim.PreparedClaim:
-        known = self._claims.get(claim.uid)
+        before, known = self._claims, self._claims.get(claim.uid)
         if known is not None and replace(claim, since=known.since) == known:
             claim = known
-        self._hold({**self._claims, claim.uid: claim})
-        why = self._why_not(claim)
+        # Whoever had the name before is gone from the server, whether or not the kubelet says so.
+        held = claim_comparison.without(before, (ref.namespace, ref.name), but=claim.uid)
+        held[claim.uid] = claim
+        if why := await self._recorded(held, until):
+            fix = f"{disk.FIX}; {_RETRY}"
+        else:
+            self._hold(held)
+            why, fix = claim_grant.lacks(self._agent.publisher.view, claim), _RETRY
         if why:
-            if known is None:
-                self._hold({uid: kept for uid, kept in self._claims.items() if uid != claim.uid})
-            raise claim_status.ClaimError(why, culprit=f"claim {_name(ref)}", fix=_RETRY)
+            self._hold(before)
+            raise claim_status.ClaimError(why, culprit=f"claim {ref}", fix=fix)
         if known is not claim:
             self._prepared += 1
-            held = self._granted(claim)
-            self._agent.publisher.log.info("dra_driver.prepared", claim=_name(ref), cpus=str(held))
+            log, cpus = (
+                self._agent.publisher.log,
+                claim_grant.cpus(self._agent.publisher.view, claim),
+            )
+            log.info("dra_driver.prepared", claim=str(ref), cpus=str(cpus))
         return claim
+
+    async def _recorded(
+        self, held: Mapping[str, prepared_claim.PreparedClaim], until: float
+    ) -> str:
+        """Have claims on disk before anything is given to them; why they are not (rule 3)."""
+        if held == self._claims:
+            return ""
+        self._record.save(self._driver, held.values())
+        try:
+            return await self._record.written(self._clock, until)
+        except asyncio.CancelledError:
+            # The kubelet waits no longer.
+            self._record.save(self._driver, self._claims.values())
+            raise
 
     async def unprepare(self, ref: dra_plugin.ClaimRef) -> None:
         """Give back what a claim has; nothing where it has nothing."""
+        until = self._clock() + _ANSWER
         async with self._lock:
             # The server may still say that its pod uses it.
             self._doubtful -= {(ref.namespace, ref.name)}
             if ref.uid in self._claims:
                 self._hold({uid: kept for uid, kept in self._claims.items() if uid != ref.uid})
                 self._unprepared += 1
-                self._agent.publisher.log.info("dra_driver.unprepared", claim=_name(ref))
+                log = self._agent.publisher.log
+                log.info("dra_driver.unprepared", claim=str(ref))
+                if why := await self._record.written(self._clock, until):
+                    log.warning("dra_driver.unrecorded", claim=str(ref), detail=why)
 
     async def _read(
         self, ref: dra_plugin.ClaimRef
     ) -> tuple[prepared_claim.PreparedClaim, frozenset[str]]:
-        offer = self._offer()
-        if offer is None or offer.driver != self._driver:
+        known = self._claims.get(ref.uid)
+        offer = self._served()
+        if known is not None:
+            # The kubelet has restarted: what is prepared stays so, whatever is offered now.
+            offer = (offer or prepared_claim.DeviceOffer(driver=self._driver)).including(known)
+        if offer is None:
             why = "this node offers no devices now"
-            raise claim_status.ClaimError(why, culprit=f"claim {_name(ref)}", fix=_CONDITIONS)
+            raise claim_status.ClaimError(why, culprit=f"claim {ref}", fix=_CONDITIONS)
         body = await self._store.get(objects.Ref(kinds.RESOURCE_CLAIMS, ref.name, ref.namespace))
         claim = self._decoded(body, ref.uid, offer)
         return claim, frozenset(claim_status.users(body))
@@ -293,11 +326,12 @@ class DraDriver:
             wall=tick.clock().wall,
         )
 
-    async def _arrived(self, users: frozenset[str], claim: prepared_claim.PreparedClaim) -> None:
+    async def _arrived(
+        self, users: frozenset[str], claim: prepared_claim.PreparedClaim, until: float
+    ) -> None:
         """Wait until its pods are known (rule 2)."""
-        deadline = self._clock() + _ARRIVAL
-        while missing := users - {listed.uid for listed in self._sources.newest.pods}:
-            if self._clock() > deadline:
+        while missing := users - {listed.uid for listed in self._pods()}:
+            if self._clock() > until:
                 break
             await asyncio.sleep(_LOOK)
         if missing == users:
@@ -305,96 +339,62 @@ class DraDriver:
             why = "none of the pods that it is reserved for is known on this node yet"
             raise claim_status.ClaimError(why, culprit=culprit, fix=_RETRY)
 
+    def _pods(self) -> Sequence[pod.Pod]:
+        return self._sources.newest.pods
+
     def _hold(self, claims: Mapping[str, prepared_claim.PreparedClaim]) -> None:
-        """Hold these claims from now on: in a checkpoint, and in the files of all workloads."""
-        self._claims = dict(claims)
+        """Hold these claims from now on: in the record, and in the files of all workloads."""
+        self._claims, self._changes = dict(claims), self._changes + 1
+        self._record.save(self._driver, claims.values())
         self._agent.tick.observation.hold_claims(claims.values())
-        record = DriverRecord(driver=self._driver, claims=tuple(claims.values()))
-        self._agent.checkpoints.save(STEM, _SCHEMA, record, saved_state.encode)
-        self._agent.tick.flush_checkpoints(self._agent, disk.PATIENCE)
         for _ in range(_SETTLE):
             if not self._run_pass():
                 break
 
-    def _granted(self, claim: prepared_claim.PreparedClaim) -> object:
-        view = self._agent.publisher.view
-        held = None if view is None else view.plan.ledger.of(claim.uid)
-        return "" if held is None else held.cpus
-
-    def _why_not(self, claim: prepared_claim.PreparedClaim) -> str:
-        """Why a claim has not all that it asks for; empty where it has (rule 1)."""
-        view = self._agent.publisher.view
-        if view is None:
-            return "no pass is complete"
-        for condition in view.plan.conditions:
-            if condition.subject == claim.holder and condition.type in _REFUSALS:
-                return condition.message
-        held = view.plan.ledger.of(claim.uid)
-        count = 0 if held is None else len(held.cpus)
-        if count < claim.count:
-            return f"{count} of its {claim.count} CPUs could be given"
-        there = view.snapshot.resctrl
-        if claim.caches and (there is None or claim.control_group not in there.groups):
-            return "the kernel has no control group for it: see koordlet audit"
-        return claimed_cpus.unconfined(replace(view.snapshot, ledger=view.plan.ledger), claim)
-
     # After another agent --------------------------------------------------------------------------
 
     async def _reconcile(self) -> None:
-        """Compare claims with the API server (rule 3)."""
-        async with self._lock:
-            doubtful, self._doubtful = self._doubtful, frozenset()
-            claims = dict(self._claims)
-            for namespace, name in sorted(doubtful):
-                try:
-                    ref = objects.Ref(kinds.RESOURCE_CLAIMS, name, namespace)
-                    self._look(await self._store.get(ref), claims)
-                except refusals.NotFound:
-                    _drop(claims, (namespace, name))
-                except errors.KoordletError as error:
-                    if isinstance(error, refusals.Unavailable):
-                        self._failed_at = self._clock()
-                        self._doubtful |= {(namespace, name)}
-                    log, named = self._agent.publisher.log, f"{namespace}/{name}"
-                    log.warning("dra_driver.unknown", claim=named, detail=str(error))
-            if claims != self._claims:
-                self._agent.publisher.log.info("dra_driver.reconciled", claims=len(claims))
-                self._hold(claims)
+        """Compare claims with the API server (rule 4)."""
+        for key in sorted(self._doubtful):
+            changes, body = self._changes, None
+            namespace, name = key
+            try:
+                body = await self._store.get(objects.Ref(kinds.RESOURCE_CLAIMS, name, namespace))
+            except refusals.NotFound:
+                pass
+            except errors.KoordletError as error:
+                self._unknown(key, error)
+                if isinstance(error, refusals.Unavailable):
+                    self._failed_at = self._clock()
+                    return
+                self._doubtful -= {key}
+                continue
+            async with self._lock:
+                if key in self._doubtful and changes == self._changes:
+                    self._doubtful -= {key}
+                    self._compare(key, body)
 
-    def _named(self) -> frozenset[tuple[str, str]]:
-        """The claims that are held, and those of pods that run and shall go on."""
-        held = frozenset((claim.namespace, claim.name) for claim in self._claims.values())
-        return held | {
-            (listed.namespace, used.partition("/")[0])
-            for listed in self._sources.newest.pods
-            if listed.phase is pod.Phase.RUNNING and listed.deleting is None
-            for box in listed.containers
-            for used in box.claims
-        }
+    def _compare(self, key: claim_comparison.Key, body: objects.Object | None) -> None:
+        """Hold or give up the claims of a name, as the API server has it; ``None``: not at all."""
+        claims = claim_comparison.kept(self._claims, key, body, self._pods())
+        offer = self._served()
+        if body is not None and offer is not None and claim_comparison.used(body):
+            uid = objects.text(body, "uid")
+            try:
+                lost = None if uid in claims else self._decoded(body, uid, offer)
+            except claim_status.ClaimError as error:
+                self._unknown(key, error)
+                lost = None
+            if lost is not None and lost.shares:
+                claims[uid] = lost
+        if claims != self._claims:
+            self._agent.publisher.log.info("dra_driver.reconciled", claims=len(claims))
+            self._hold(claims)
 
-    def _look(self, body: objects.Object, claims: dict[str, prepared_claim.PreparedClaim]) -> None:
-        """Hold or give up one claim, as the API server has it."""
-        uid, offer = objects.text(body, "uid"), self._offer()
-        _drop(claims, objects.key(body), but=uid)
-        if not claim_status.allocation(body) or not claim_status.users(body):
-            claims.pop(uid, None)
-        elif uid not in claims and offer is not None:
-            claim = self._decoded(body, uid, offer)
-            if claim.cpus or claim.caches:
-                claims[uid] = claim
+    def _unknown(self, key: claim_comparison.Key, error: errors.KoordletError) -> None:
+        log = self._agent.publisher.log
+        log.warning("dra_driver.unknown", claim="/".join(key), detail=str(error))
 
 
 _RETRY = "the kubelet tries again"
 _CONDITIONS = "see the agent's conditions"
-
-
-def _drop(
-    claims: dict[str, prepared_claim.PreparedClaim], key: tuple[str, str], but: str = ""
-) -> None:
-    """Give up the claims of a name that have another UID."""
-    for uid in [u for u, c in claims.items() if (c.namespace, c.name) == key and u != but]:
-        del claims[uid]
-
-
-def _name(ref: dra_plugin.ClaimRef) -> str:
-    return f"{ref.namespace}/{ref.name}"

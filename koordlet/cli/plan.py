@@ -105,9 +105,9 @@ def hold_claims(args: argparse.Namespace, tick: ticks.Tick) -> None:
     kept = checkpoints(args, tick) if tick.host.live else None
     if kept is None:
         return
-    from koordlet.agent import dra_driver  # noqa: PLC0415 -- only where an agent has been
+    from koordlet.agent import claim_record  # noqa: PLC0415 -- only where an agent has been
 
-    record, problem = dra_driver.revive(kept)
+    record, problem = claim_record.revive(kept)
     output.warn([problem] if problem else [])
     tick.observation.hold_claims(record.claims)
 

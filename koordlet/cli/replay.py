@@ -19,7 +19,7 @@ from koordlet.cli import node_source, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
 from koordlet.host.recording import player
-from koordlet.model import best_effort, meter, observed, plan, resources
+from koordlet.model import best_effort, meter, observed, plan
 from koordlet.model.record import dataclass
 from koordlet.report import documents, plan_json, replay_svg
 
@@ -95,7 +95,7 @@ def played(
         while True:
             done = tick.draft({})
             seen = done.snapshot
-            capacity = seen.node.capacity.get(resources.CPU) or 1000 * len(seen.topology.online)
+            capacity = seen.cpu_capacity
             made = done.draft.plan
             now = recording.clock()
             point = _point(now.at, made.limit, tick.history)

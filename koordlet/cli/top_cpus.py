@@ -31,6 +31,7 @@ COLOURS = {
     "reserved": "red",
     "shared": "cyan",
     "exclusive": "magenta",
+    "outside": "bright_black",
 }
 #: Classes of a bar in their order, and the lines of the history.
 _CLASSES = ("LSE", "LSR", "LS", "system", "BE")
@@ -139,8 +140,9 @@ def braille(values: Sequence[float], width: int, height: int) -> list[str]:
 
 def owners(document: documents.Document) -> Mapping[int, tuple[str, str]]:
     """CPU to its colour's name and to who has it."""
-    online = cpus_of(documents.part(document, "cpus").get("online"))
-    owned: dict[int, tuple[str, str]] = dict.fromkeys(online, ("", "others"))
+    known = documents.part(document, "cpus")
+    owned: dict[int, tuple[str, str]] = dict.fromkeys(cpus_of(known.get("online")), ("", "others"))
+    owned.update(dict.fromkeys(cpus_of(known.get("outside")), ("outside", "outside")))
     pools = documents.part(document, "pools")
     shared = {
         kind: cpuset.union(
@@ -156,8 +158,8 @@ def owners(document: documents.Document) -> Mapping[int, tuple[str, str]]:
     for claim in documents.rows(pools, "claims"):
         owner = str(claim.get("owner", ""))
         name = owner if owner == "reserved" else str(claim.get("holder", owner))
-        known = owner if owner in COLOURS else "exclusive"
-        owned.update(dict.fromkeys(cpus_of(claim.get("cpus")), (known, name)))
+        colour = owner if owner in COLOURS else "exclusive"
+        owned.update(dict.fromkeys(cpus_of(claim.get("cpus")), (colour, name)))
     return owned
 
 

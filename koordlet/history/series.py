@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from koordlet.history import expectation, shares, space
-from koordlet.model import cgroup, counters, meter, prediction, qos, resources, snapshot
+from koordlet.model import cgroup, counters, cpuset, meter, prediction, qos, resources, snapshot
 from koordlet.model import pod as pods
 
 #: The node's own samples are few, so half an hour of them is kept one by one.
@@ -21,6 +21,8 @@ _SPACES = (
 )
 #: Ticks in which every workload is sampled once, for what is expected of it.
 _TURNS = 60
+#: Seconds of use that one sample stands for.
+_MINUTE = 60.0
 
 _Pair = tuple[meter.Meter, meter.Meter]
 #: Memory without page cache, as the peer learns it.
@@ -75,6 +77,16 @@ class History:
         """Share out what was read just now."""
         self.shares.take(self._shares.reading(now, pods, self.groups, self.node, self.traffic))
 
+    def cpus_now(self, cpus: cpuset.CPUSet, at: float, seconds: float) -> float:
+        """The use of these CPUs, in cores; what was read before the last seconds does not count."""
+        uses = (self.cpus.recent(str(cpu), meter.CPU, at, seconds) for cpu in cpus)
+        return sum(filter(None, uses))
+
+    def cpus_average(self, cpus: cpuset.CPUSet, at: float, seconds: float) -> float:
+        """The same over a window."""
+        windows = (self.cpus.window(str(cpu), meter.CPU, at, seconds) for cpu in cpus)
+        return sum(known.average for known in windows if known is not None)
+
     def learn(self, now: counters.Reading, seen: snapshot.Snapshot) -> None:
         """Train the models of those whose turn it is; once in all turns, predict."""
         pods = seen.pods
@@ -89,6 +101,10 @@ class History:
         if self._tick % _TURNS and not (self._tick == 1 and len(self.expectation)):
             return
         system = self._minute(self.shares, shares.SYSTEM, now.at, _SHARED)
+        if system is not None:
+            # What runs outside of the tree is no part of the system that pods share CPUs with.
+            elsewhere = self.cpus_average(seen.outside, now.at, _MINUTE)
+            system = max(system[0] - elsewhere, 0.0), system[1]
         self._learn(expectation.SYSTEM, system, clock)
         prod = [self._minute(self.groups, pod.group or "", now.at) for pod in _prod(pods)]
         known = [pod for pod in prod if pod is not None]
@@ -100,10 +116,10 @@ class History:
         self.predicted = self.expectation.predict(pods, self._room(seen), clock)
 
     def _room(self, seen: snapshot.Snapshot) -> Mapping[str, float]:
-        """Capacity for pods: the machine's, or less where the Node object says so."""
+        """Capacity for pods: the machine's inside of the tree, or less by the Node object."""
         declared = {**seen.node.allocatable, **seen.node.raw_allocatable}
         memory = self.node.last("", meter.MEMORY_TOTAL)
-        room = {"cpu": float(len(seen.topology.online))}
+        room = {"cpu": float(len(seen.allowed))}
         room |= {} if memory is None else {"memory": memory}
         for name, scale in ((resources.CPU, 1000), (resources.MEMORY, 1)):
             if name in room and name in declared:
@@ -119,7 +135,7 @@ class History:
         where: space.Space, subject: str, at: float, meters: _Pair = _USED
     ) -> tuple[float, float] | None:
         """CPU and memory over a minute; ``None`` while less than half of it is known."""
-        cpu, memory = (where.window(subject, meter, at, 60.0) for meter in meters)
+        cpu, memory = (where.window(subject, meter, at, _MINUTE) for meter in meters)
         return None if cpu is None or memory is None else (cpu.average, memory.average)
 
     def usage(self) -> counters.Usage:

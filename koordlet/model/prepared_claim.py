@@ -8,7 +8,7 @@ gets (``policy.cpu.exclusive_cpus``), preparing (``agent.dra_driver``), objects 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
@@ -54,6 +54,12 @@ class DeviceOffer:
     driver: str
     devices: tuple[OfferedDevice, ...] = ()
 
+    def including(self, claim: PreparedClaim) -> DeviceOffer:
+        """The same with the devices of a prepared claim, where they are offered no more."""
+        names = {device.name for device in self.devices}
+        held = (share.as_device() for share in claim.shares if share.device not in names)
+        return replace(self, devices=(*self.devices, *held))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuShare:
@@ -64,6 +70,13 @@ class CpuShare:
     #: The CPUs of the device.
     within: cpuset.CPUSet
     count: int
+    #: Which share of the device it is, as the scheduler numbers them; empty where it does not.
+    share_id: str = ""
+
+    def as_device(self) -> OfferedDevice:
+        """The device that it is of, as far as the share tells."""
+        capacity = {CPU: OfferedCapacity(value=self.count)}
+        return OfferedDevice(name=self.device, capacity=capacity, cpus=self.within)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +90,14 @@ class CacheShare:
     ways: int = 0
     #: The most of the domain's bandwidth, in percent; 0: no limit.
     percent: int = 0
+    #: As that of ``CpuShare``.
+    share_id: str = ""
+
+    def as_device(self) -> OfferedDevice:
+        """The device that it is of, as far as the share tells."""
+        amounts = {WAYS: self.ways, BANDWIDTH: self.percent}
+        capacity = {name: OfferedCapacity(value=amount) for name, amount in amounts.items()}
+        return OfferedDevice(name=self.device, capacity=capacity, cache=self.cache)
 
 
 Share = CpuShare | CacheShare

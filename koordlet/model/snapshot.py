@@ -195,6 +195,17 @@ class Snapshot:
         """Online CPUs that no workload can have."""
         return self.topology.online - self.allowed
 
+    @property
+    def declared_cpu(self) -> int:
+        """CPU capacity of the Node object, else of the machine, in thousandths of a core."""
+        return self.node.capacity.get(resources.CPU) or 1000 * len(self.topology.online)
+
+    @property
+    def cpu_capacity(self) -> int:
+        """The part of it that workloads can have: CPUs that are ``outside`` are no capacity."""
+        inside = 1000 * len(self.allowed)
+        return min(self.declared_cpu, inside) if self.outside else self.declared_cpu
+
     def children(self) -> Mapping[str, tuple[cgroup.Group, ...]]:
         """The observed groups by parent path, in order. Cost: one walk over all groups."""
         by_parent: dict[str, list[cgroup.Group]] = {}

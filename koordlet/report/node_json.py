@@ -31,7 +31,10 @@ def document(now: view.ReportView, version: str) -> dict[str, object]:
         **documents.fields(seen, "observedAt=wall machine_id boot_id"),
         "cgroup": seen.layout.version.value,
         **documents.fields(seen.node, "labels annotations"),
-        "cpus": documents.fields(seen.topology, "present online"),
+        "cpus": {
+            **documents.fields(seen.topology, "present online"),
+            "outside": str(seen.outside),
+        },
         "pools": plan_json.pools(now.plan),
         "bestEffort": _best_effort(now),
         "banner": list(view.banner(now)),

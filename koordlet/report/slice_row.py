@@ -74,9 +74,9 @@ class SliceRow:
         if (wanted, revisions) == self._sent:
             return True
         names = {body["metadata"]["name"] for body in wanted}
-        return names == there.keys() and all(
-            rows.says(there[body["metadata"]["name"]], body) for body in wanted
-        )
+        if names != there.keys() or not resource_slices.whole(list(there.values())):
+            return False
+        return all(rows.says(there[body["metadata"]["name"]], body) for body in wanted)
 
     async def _write(
         self,

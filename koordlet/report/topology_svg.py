@@ -41,6 +41,7 @@ _OWNERS: Mapping[str, tuple[str, str]] = {
     "ls": ("#f4e07a", "#77681a"),
     "be": ("#a8dba0", "#2f6b31"),
     "free": ("#d6e4f5", "#25405f"),
+    "outside": ("#e4e6ea", "#39404a"),
     "1": ("#c9b3ec", "#5a4390"),
     "2": ("#f0aed4", "#85386a"),
     "3": ("#9fc5f8", "#2b5c99"),

@@ -9,7 +9,8 @@ Rules:
    The kubelet, whose directories may be elsewhere for us, needs no path of ours.
 2. The kubelet finds the socket by itself, also when it starts later, and asks again whenever it
    has restarted.
-3. Each claim of a request has an answer, good or bad; one that fails costs itself.
+3. Each claim of a request has an answer, good or bad; one that fails costs itself. All of them
+   wait at the same time: the kubelet has one deadline for the request.
 4. A kubelet calls the first version of the list that it knows; the messages of both are the same.
 5. Health is sent in full every 10 seconds: a kubelet forgets it after 30.
 """
@@ -51,6 +52,10 @@ class ClaimRef:
     name: str
     uid: str
 
+    def __str__(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
 
 class PluginBackend(Protocol):
     """What the socket asks. ``KoordletError`` says why a claim fails."""
@@ -78,6 +83,8 @@ class DraPlugin:
         self._driver = driver
         self._server: grpc.aio.Server | None = None
         self._stopping = asyncio.Event()
+        #: Of the socket that was made.
+        self._inode: tuple[int, int] | None = None
 
     async def start(self) -> None:
         """Listen; ``HostError`` where it cannot."""
@@ -101,16 +108,22 @@ class DraPlugin:
             await server.stop(None)
             fix = "mount the directory into the agent's container, writable"
             raise errors.HostError("cannot listen", culprit=str(self._path), fix=fix) from error
-        self._server = server
+        self._server, self._inode = server, _inode(self._path)
+
+    def listening(self) -> bool:
+        """Whether the kubelet can find the socket: its path is still the one that was made."""
+        return self._server is not None and _inode(self._path) == self._inode
 
     async def stop(self) -> None:
         """Let running calls end, then close: the kubelet forgets the driver."""
         if self._server is not None:
             self._stopping.set()
             server, self._server = self._server, None
+            ours = _inode(self._path) == self._inode
             await server.stop(_PATIENCE)
-        with contextlib.suppress(OSError):
-            self._path.unlink(missing_ok=True)
+            if ours:
+                with contextlib.suppress(OSError):
+                    self._path.unlink(missing_ok=True)
 
     def _services(self) -> Iterable[tuple[str, dict[str, services.Handler]]]:
         yield (
@@ -153,8 +166,7 @@ class DraPlugin:
         self, request: dra_pb2.NodePrepareResourcesRequest
     ) -> dra_pb2.NodePrepareResourcesResponse:
         answer = dra_pb2.NodePrepareResourcesResponse()
-        for claim in request.claims:
-            shares, why = await _guarded(self._driver.prepare, claim)
+        for claim, shares, why in await _each(self._driver.prepare, request.claims):
             entry = dra_pb2.NodePrepareResourceResponse(
                 devices=map(self._device, shares or ()), error=why
             )
@@ -164,14 +176,18 @@ class DraPlugin:
     def _device(self, share: prepared_claim.Share) -> dra_pb2.Device:
         # Of ``request/subrequest`` the kubelet knows the first half.
         names = [share.request.partition("/")[0]]
-        return dra_pb2.Device(request_names=names, pool_name=self._pool, device_name=share.device)
+        return dra_pb2.Device(
+            request_names=names,
+            pool_name=self._pool,
+            device_name=share.device,
+            share_id=share.share_id or None,
+        )
 
     async def _unprepare(
         self, request: dra_pb2.NodeUnprepareResourcesRequest
     ) -> dra_pb2.NodeUnprepareResourcesResponse:
         answer = dra_pb2.NodeUnprepareResourcesResponse()
-        for claim in request.claims:
-            _, why = await _guarded(self._driver.unprepare, claim)
+        for claim, _, why in await _each(self._driver.unprepare, request.claims):
             entry = dra_pb2.NodeUnprepareResourceResponse(error=why)
             answer.claims[claim.uid].CopyFrom(entry)
         return answer
@@ -193,14 +209,29 @@ class DraPlugin:
                 await asyncio.wait_for(self._stopping.wait(), _HEALTH_SECONDS)
 
 
+def _inode(path: Path) -> tuple[int, int] | None:
+    """The identity of a file; ``None`` where there is none."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+async def _each(
+    call: Callable[[ClaimRef], Awaitable[services.AnswerT]], claims: Iterable[dra_pb2.Claim]
+) -> Sequence[tuple[dra_pb2.Claim, services.AnswerT | None, str]]:
+    """Rule 3: each claim with its answer, and why there is none."""
+    return await asyncio.gather(*(_guarded(call, claim) for claim in claims))
+
+
 async def _guarded(
     call: Callable[[ClaimRef], Awaitable[services.AnswerT]], claim: dra_pb2.Claim
-) -> tuple[services.AnswerT | None, str]:
-    """Rule 3: the answer, and why there is none."""
+) -> tuple[dra_pb2.Claim, services.AnswerT | None, str]:
     try:
-        return await call(ClaimRef(claim.namespace, claim.name, claim.uid)), ""
+        return claim, await call(ClaimRef(claim.namespace, claim.name, claim.uid)), ""
     except errors.KoordletError as error:
-        return None, str(error)
+        return claim, None, str(error)
     except Exception as error:  # noqa: BLE001 -- rule 3
         log.get().error("dra_driver.failed", claim=claim.name, exc_info=error)
-        return None, f"{type(error).__name__}: {error}"
+        return claim, None, f"{type(error).__name__}: {error}"

@@ -39,6 +39,8 @@ class Checkpoints:
         #: What is to be written, by stem, and what the disk refused of what it had.
         self._waiting: dict[str, bytes] = {}
         self._refused: dict[str, OSError] = {}
+        #: The disk's last refusal of each stem that it has not written since.
+        self._refusals: dict[str, OSError] = {}
         ownfiles.directory(directory)
 
     def save(
@@ -82,11 +84,27 @@ class Checkpoints:
             self._waiting.setdefault(stem, self._saved[stem][1])
         return refused
 
+    @property
+    def slow(self) -> bool:
+        """Whether the disk has not answered yet."""
+        return self.disk.out(_ERRAND)
+
+    def unwritten(self, stem: str) -> str:
+        """The reason that the newest state of a stem is not on disk; empty where it is."""
+        error = self._refusals.get(stem)
+        if error is not None and not self.slow:
+            return f"{self._path(stem)}: {error.strerror or error}"
+        if self.slow or stem in self._waiting:
+            return f"the disk of {self.disk.place} does not answer"
+        return ""
+
     def _write(self, files: Mapping[str, bytes]) -> None:
         for stem, data in files.items():
             try:
                 write_atomically(self._path(stem), data)
+                self._refusals.pop(stem, None)
             except OSError as error:
+                self._refusals[stem] = error
                 self._refused = {**self._refused, stem: error}
 
     def load(

@@ -59,21 +59,21 @@ def decode(
                 f"device {result.get('device')} is not offered", culprit=culprit, fix=_AGAIN
             )
         amounts = _consumed(result, device, culprit)
-        request = str(result.get("request"))
+        share = {
+            "request": str(result.get("request")),
+            "device": device.name,
+            "share_id": str(result.get("shareID") or ""),
+        }
         if device.cache is None:
             cpus.append(
                 prepared_claim.CpuShare(
-                    request=request,
-                    device=device.name,
-                    within=device.cpus,
-                    count=amounts[prepared_claim.CPU],
+                    **share, within=device.cpus, count=amounts[prepared_claim.CPU]
                 )
             )
         else:
             caches.append(
                 prepared_claim.CacheShare(
-                    request=request,
-                    device=device.name,
+                    **share,
                     cache=device.cache,
                     ways=amounts.get(prepared_claim.WAYS, 0),
                     percent=amounts.get(prepared_claim.BANDWIDTH, 0),
@@ -106,10 +106,16 @@ def _consumed(
     """Amounts of each capacity: all of it where a scheduler counts none."""
     written = objects.part(result, "consumedCapacity")
     amounts = {name: part.value for name, part in device.capacity.items()}
+    # Zero ways are those of everybody.
+    least = 1 if device.cache is None else 0
     for name, text in written.items():
         try:
-            amounts[name.rpartition("/")[2]] = quantity.units(text)
+            amount = quantity.units(text)
+            why = f"{text} is less than {least}" if amount < least else ""
         except ValueError as error:
-            why = f"consumedCapacity {name} of device {device.name}: {error}"
-            raise ClaimError(why, culprit=culprit) from error
+            amount, why = 0, str(error)
+        if why:
+            what = f"consumedCapacity {name} of device {device.name}"
+            raise ClaimError(f"{what}: {why}", culprit=culprit)
+        amounts[name.rpartition("/")[2]] = amount
     return amounts

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None
     async def body(scene: Scene) -> None:
         scene.sources.say(pods=(LS, using("a", "b")))
         async with scene.agent() as driver:
-            driver._clock = iter([0.0] * 3 + [1e9] * 100).__next__
+            driver._clock = itertools.count(0.0, 5.0).__next__
             await make(scene, status("a", result("numa-0", cpu="3")))
             await make(scene, status("b", result("numa-0", cpu="1")))
             await make(scene, status("lost", result("numa-0", cpu="1"), pods=("uid-q",)))

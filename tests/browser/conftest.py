@@ -35,6 +35,7 @@ from tests.kit import (
     clocks,
     clusters,
     loops,
+    moments,
     quotas,
     recorders,
     reservations,
@@ -185,6 +186,22 @@ def owned(now: view.ReportView, cpus: str) -> view.ReportView:
     )
     made = dataclasses.replace(now.plan, ledger=now.plan.ledger.with_([claim]))
     return dataclasses.replace(now, plan=made, revision=now.revision + 1)
+
+
+def rooted(now: view.ReportView, root: str) -> view.ReportView:
+    """The same node, with a cgroup tree that has these CPUs alone, and pools inside of them."""
+    seen, cpus = now.snapshot, cpuset.CPUSet.parse(root)
+    groups = {**seen.groups, "": moments.group("", root, unified=True)}
+    pools = tuple(
+        dataclasses.replace(pool, cpus=pool.cpus & cpus) for pool in now.plan.ledger.pools
+    )
+    book = dataclasses.replace(now.plan.ledger, pools=pools)
+    return dataclasses.replace(
+        now,
+        snapshot=dataclasses.replace(seen, groups=groups),
+        plan=dataclasses.replace(now.plan, ledger=book),
+        revision=now.revision + 1,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -112,6 +112,19 @@ def test_a_new_owner_is_seen(page: Page, console: conftest.Console) -> None:
     looking.expect_text(page, "#legend", "LSE 1")
 
 
+def test_a_cpu_outside_of_the_cgroup_tree_is_not_free(
+    page: Page, console: conftest.Console
+) -> None:
+    """Another program's partition has it, and the reason is said."""
+    page.locator('[data-cpu="5"]').hover()
+
+    console.show(conftest.rooted(console.now, "0-4,6"))
+
+    page.wait_for_selector('[data-cpu="5"].outside')
+    looking.expect_text(page, "#why", "outside no workload. Why: it is outside of the root")
+    looking.expect_text(page, "#legend", "outside 1")
+
+
 def test_a_cpu_that_goes_away(page: Page, console: conftest.Console) -> None:
     """Another set of CPUs is another map."""
     console.show(conftest.full(16))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
-from koordlet.agent import dra_driver
+from koordlet.agent import claim_record
 from koordlet.cli import plan as plan_command
 from koordlet.model import decision, plan
 from koordlet.policy.framework import saved_state
@@ -207,8 +207,8 @@ def test_commands_hold_the_claims_that_an_agent_has_prepared(ram: Path) -> None:
     site = agents.Site(kit_resctrl.machine(), ram / "state")
     claim = prepared_claims.claim("a", prepared_claims.cpus("0-1", 1))
     with site.agent() as agent:
-        record = dra_driver.DriverRecord(driver="koordlet.cpu", claims=(claim,))
-        agent.checkpoints.save(dra_driver.STEM, 1, record, saved_state.encode)
+        record = claim_record.DriverRecord(driver="koordlet.cpu", claims=(claim,))
+        agent.checkpoints.save("dra_driver", 1, record, saved_state.encode)
     args = argparse.Namespace(state_dir=str(ram / "state"))
     line = site.line()
     held = []

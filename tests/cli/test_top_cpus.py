@@ -33,6 +33,13 @@ def test_each_cpu_has_one_owner() -> None:
     assert owned[1] == ("LSE", "d/db")
 
 
+def test_a_cpu_outside_of_the_cgroup_tree_is_not_others() -> None:
+    """No workload can have it; what is reserved there stays reserved."""
+    owned = top_cpus.owners({**NODE, "cpus": {"online": "0-9", "outside": "0,9"}})
+
+    assert [owned[cpu][1] for cpu in (0, 8, 9)] == ["reserved", "others", "outside"]
+
+
 def test_each_cpu_is_drawn_once_by_socket_and_cache() -> None:
     """A line for a socket, a gap between caches; ``?`` where nobody knows."""
     lines = [line.plain for line in top_cpus.grid(NODE, PLACES, 80, bars=True)]

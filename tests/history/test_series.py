@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import meter, pod, qos, snapshot
-from tests.kit import counting, views
+from tests.kit import counting, moments, views
 
 
 def test_each_reading_goes_to_its_space() -> None:
@@ -22,13 +22,20 @@ def test_each_reading_goes_to_its_space() -> None:
     assert past.usage().node.slots == {}
 
 
-def learned(*pods: pod.Pod, node: snapshot.NodeInfo | None = None) -> series.History:
-    """What is known after four minutes in which each uses a core and 100 bytes, the node four."""
+def learned(
+    *pods: pod.Pod, node: snapshot.NodeInfo | None = None, root: str = "", outside: float = 0.0
+) -> series.History:
+    """What is known after four minutes in which each uses a core and 100 bytes, the node four.
+
+    ``root``: the CPUs of the cgroup tree, where these are not all; beside them so much is used.
+    """
     past, names = series.History(), [str(workload.group) for workload in pods]
     # Then it slept for two days, so that nobody is too young to be judged.
     seen = dataclasses.replace(views.view(pods).snapshot, topology=views.machine(9, 1))
     if node is not None:
         seen = dataclasses.replace(seen, node=node)
+    if root:
+        seen = dataclasses.replace(seen, groups={"": moments.group("", root, unified=True)})
     each = len(pods)
     for at in range(250):
         slept = 0.0 if at < 130 else 48 * 3600.0
@@ -41,9 +48,15 @@ def learned(*pods: pod.Pod, node: snapshot.NodeInfo | None = None) -> series.His
             names=names,
             suspended=slept,
         )
-        total = {meter.CPU: [4.0 * at], meter.WORKING_SET: [500.0], meter.MEMORY_TOTAL: [1e9]}
+        total = {
+            meter.CPU: [(4.0 + outside) * at],
+            meter.WORKING_SET: [500.0],
+            meter.MEMORY_TOTAL: [1e9],
+        }
         node_read = counting.reading(at, total, names=("",), suspended=slept)
-        past.take({"groups": groups, "node": node_read})
+        cpus = {meter.CPU: [outside * at]}
+        cpus_read = counting.reading(at, cpus, names=("7",), suspended=slept)
+        past.take({"groups": groups, "node": node_read, "cpus": cpus_read})
         past.share(groups, pods)
         past.learn(groups, seen)
     return past
@@ -115,3 +128,13 @@ def test_no_more_than_may_be_given_to_pods(
     # Three cores of the system, one of prod, a tenth more; nobody needs the rest of what it asked.
     assert past.predicted.peak["cpu"] == pytest.approx(4.4, rel=0.06)
     assert past.predicted.reclaimable["cpu"] == pytest.approx(cores - 4.4, abs=0.3)
+
+
+@pytest.mark.parametrize("outside", [0.0, 0.9])
+def test_nothing_is_expected_of_cpus_outside_of_the_tree(outside: float) -> None:
+    """Two of eight CPUs are in another program's partition, idle or busy."""
+    asks = dataclasses.replace(views.pods(1)[0], requests={"cpu": 64_000, "memory": 1 << 40})
+    past = learned(asks, root="0-5", outside=outside)
+
+    assert past.predicted.peak["cpu"] == pytest.approx(4.4, rel=0.06)
+    assert past.predicted.reclaimable["cpu"] == pytest.approx(6.0 - 4.4, abs=0.3)

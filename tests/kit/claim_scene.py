@@ -101,6 +101,11 @@ class Scene:
             if self.driver._work is not None:
                 await self.driver._work
 
+    async def minute(self) -> None:
+        """Passes that the driver's clock sees as more than a minute, where it goes on by itself."""
+        for _ in range(3):
+            await self.passes()
+
     async def ask(self, verb: str, *names: str) -> dict[str, str]:
         """The errors of each claim."""
         request = getattr(dra_pb2, f"Node{verb}ResourcesRequest")()
@@ -187,3 +192,12 @@ async def make(scene: Scene, body: dict[str, Any]) -> None:
     ref = objects.ref(kinds.RESOURCE_CLAIMS, made)
     await scene.store.patch(ref, objects.Merge({"status": body["status"]}), subresource="status")
     scene.uids[ref.name] = objects.text(made, "uid")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for what the driver does beside the passes."""
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(holds)

@@ -7,7 +7,7 @@ import dataclasses
 import koordlet
 from koordlet.model import pod, qos
 from koordlet.report import node_json
-from tests.kit import views
+from tests.kit import moments, views
 
 
 def test_unmanaged_containers_are_shown_apart() -> None:
@@ -28,3 +28,21 @@ def test_unmanaged_containers_are_shown_apart() -> None:
         (container["cgroup"], container["qos"], container["runtime"]) for container in unmanaged
     ]
     assert stranger.name not in {workload["name"] for workload in workloads}
+
+
+def test_cpus_outside_of_the_cgroup_tree_are_named() -> None:
+    """Beside those that are present and online; empty where the tree has all."""
+    now = views.view()
+    root = {**now.snapshot.groups, "": moments.group("", "0-5", unified=True)}
+    cut = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, groups=root))
+
+    assert node_json.document(now, "1")["cpus"] == {
+        "present": "0-7",
+        "online": "0-6",
+        "outside": "",
+    }
+    assert node_json.document(cut, "1")["cpus"] == {
+        "present": "0-7",
+        "online": "0-6",
+        "outside": "6",
+    }

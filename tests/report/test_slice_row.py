@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import prepared_claim
 from koordlet.report import slice_row, view
 from tests.kit import clocks
@@ -167,6 +167,36 @@ def test_what_a_server_drops_is_not_written_again(ram: Path) -> None:
             clock.now += MANNERS.resync_seconds
             assert await row.bring(store, offering(3)) == 0
         assert [word for word in store.asked if word != "list"] == ["get", "create"]
+
+    play(ram, body)
+
+
+def test_a_generation_that_a_server_cut_short_is_written_anew(ram: Path) -> None:
+    """The slice whose devices are as before failed: schedulers drop a pool of two generations."""
+
+    class Failing(Counting):
+        """Refuses the second patch as one that met another writer."""
+
+        async def patch(self, *words: Any, **more: Any) -> objects.Object:
+            """Once."""
+            self.asked.append("patch")
+            if self.asked.count("patch") == 2:
+                raise refusals.Conflict("changed meanwhile")
+            return await self.store.patch(*words, **more)
+
+    async def body(counting: Counting) -> None:
+        store, clock = Failing(counting.store), clocks.Clock(1000.0)
+        row = slice_row.SliceRow(MANNERS, clock)
+        await row.bring(store, offering(*[2] * 200))
+        changed = offering(1, *[2] * 199)
+        with pytest.raises(refusals.Conflict):
+            await row.bring(store, changed)
+        clock.now += 20
+        assert await row.bring(store, changed) == 2
+        clock.now += 20
+        assert await row.bring(store, changed) == 0
+        pools = [body["spec"]["pool"] for body in (await slices(store)).values()]
+        assert [pool["generation"] for pool in pools] == [3, 3]
 
     play(ram, body)
 

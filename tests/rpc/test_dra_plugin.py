@@ -6,6 +6,7 @@ import asyncio
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class Backend:
     """Prepares what it knows."""
 
     def __init__(self) -> None:
-        self.known = {"u1": prepared_claims.claim("a", cpus("0-3", 2))}
+        self.known = {"u1": prepared_claims.claim("a", replace(cpus("0-3", 2), share_id="s1"))}
         self.gone: list[str] = []
         self.told: list[str] = []
 
@@ -154,6 +155,7 @@ def test_every_claim_has_an_answer(tmp_path: Path, version: str) -> None:
         [device] = answer.claims["u1"].devices
         assert list(device.request_names) == ["cpus"]
         assert (device.pool_name, device.device_name) == (POOL, "numa-0")
+        assert (device.HasField("share_id"), device.share_id) == (True, "s1")
         assert not device.cdi_device_ids
         assert {uid: entry.error for uid, entry in answer.claims.items()} == {
             "u1": "",

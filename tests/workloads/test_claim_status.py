@@ -51,7 +51,7 @@ def test_amounts_of_each_device() -> None:
     body = status(
         "a",
         result("numa-0", cpu="2"),
-        result("cache-7", "cache/wide", ways="4", groups="1"),
+        {**result("cache-7", "cache/wide", ways="4", groups="1"), "shareID": "s2"},
         {**result("numa-0", cpu="1"), "driver": "gpu.example"},
         {**result("numa-0", cpu="1"), "pool": "n2"},
         {**result("numa-0", "look", cpu="1"), "adminAccess": True},
@@ -62,7 +62,9 @@ def test_amounts_of_each_device() -> None:
         prepared_claim.CpuShare(request="cpus", device="numa-0", within=CPUS, count=2),
     )
     assert claim.caches == (
-        prepared_claim.CacheShare(request="cache/wide", device="cache-7", cache=7, ways=4),
+        prepared_claim.CacheShare(
+            request="cache/wide", device="cache-7", cache=7, ways=4, share_id="s2"
+        ),
     )
     assert (claim.uid, claim.holder, claim.since) == ("claim-a", "claim/t/a", 5.0)
     assert claim_status.users(body) == ("uid-p",)
@@ -80,6 +82,8 @@ def test_a_scheduler_that_counts_nothing_gives_a_whole_device() -> None:
     [
         (status("a", result("numa-9", cpu="1")), "device numa-9 is not offered"),
         (status("a", result("numa-0", cpu="much")), "consumedCapacity cpu of device numa-0"),
+        (status("a", result("numa-0", cpu="0")), "cpu of device numa-0: 0 is less than 1"),
+        (status("a", result("numa-0", cpu="-2")), "cpu of device numa-0: -2 is less than 1"),
         ({"metadata": {"name": "a", "namespace": "t", "uid": "claim-a"}}, "it is not allocated"),
         (
             status(

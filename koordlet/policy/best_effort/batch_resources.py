@@ -247,8 +247,8 @@ def measured(
     use = _use(now, past, of_pod, seconds, scale)
     away, lost = 0.0, 0
     if is_cpu:
-        windows = (past.cpus.window(str(cpu), of_node, now.at, seconds) for cpu in now.outside)
-        away, lost = sum(each.average for each in windows if each), usage.lost(now, capacity)
+        away = past.cpus_average(now.outside, now.at, seconds)
+        lost = capacity - now.cpu_capacity
     node = max(int((whole.average - away) * scale), 0)
     low = (qos.Band.BATCH, qos.Band.FREE)
     high = [pod for pod in now.pods if pod.active and _band(pod) not in low]
@@ -331,11 +331,10 @@ def _used(pod: pods.Pod, amount: int | None, name: str) -> int:
 
 
 def _capacity(now: snapshot.Snapshot, past: series.History, name: str) -> int | None:
-    declared = now.node.capacity.get(name)
-    if declared:
-        return declared
     if name == resources.CPU:
-        return 1000 * len(now.topology.online)
+        return now.declared_cpu
+    if declared := now.node.capacity.get(name):
+        return declared
     total = past.node.last("", meter.MEMORY_TOTAL)
     return None if total is None else int(total)
 

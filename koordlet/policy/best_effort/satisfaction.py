@@ -92,7 +92,7 @@ def _limit(now: snapshot.Snapshot, there: Sequence[best_effort_groups.Place]) ->
     paths = [*(place.group for place in there), *inside]
     groups = [now.groups[path] for path in paths if path in now.groups]
     sets = [cpus for group in groups if (cpus := group.effective() or group.cpus()) is not None]
-    count = min(map(len, sets), default=len(now.topology.online))
+    count = min(map(len, sets), default=len(now.allowed))
     quota = sum(_quota(now.groups[place.group]) for place in there)
     return min(float(_CORE * count), _CORE * quota)
 

@@ -53,14 +53,10 @@ class Use:
 
 def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False) -> Use:
     """Measure the sums at this moment."""
-    declared = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
-    capacity = declared - lost(now, declared)
-    kept = reserved(now, resources.CPU, declared, seed=seed)
+    capacity, kept = now.cpu_capacity, reserved(now, resources.CPU, now.declared_cpu, seed=seed)
     cores = past.node.recent("", meter.CPU, now.at, FRESH_SECONDS)
-    elsewhere = (
-        past.cpus.recent(str(cpu), meter.CPU, now.at, FRESH_SECONDS) for cpu in now.outside
-    )
-    node = None if cores is None else max(int((cores - sum(filter(None, elsewhere))) * 1000), 0)
+    elsewhere = past.cpus_now(now.outside, now.at, FRESH_SECONDS)
+    node = None if cores is None else max(int((cores - elsewhere) * 1000), 0)
     problem = _problem(now, past)
     if problem or node is None:
         problem = problem or "the counters of the node are not known yet"
@@ -100,11 +96,6 @@ def _kinds(pods: tuple[pods.Pod, ...]) -> tuple[list[str], list[str], list[str]]
             beside = pod.kube_qos is None
             kinds[2 if best_effort_groups.is_best_effort(pod) else int(beside)].append(pod.group)
     return kinds
-
-
-def lost(now: snapshot.Snapshot, declared: int) -> int:
-    """The part of the declared CPU that is outside of the cgroup tree (rule 4)."""
-    return max(declared - 1000 * len(now.allowed), 0) if now.outside else 0
 
 
 def reserved(now: snapshot.Snapshot, name: str, capacity: int, *, seed: bool = False) -> int:

@@ -181,13 +181,14 @@ def decide(
 def pool_state(now: snapshot.Snapshot, past: series.History, percent: int) -> Pool:
     """Use of the shared pool against a threshold in percent.
 
-    What the system uses stays in; a pool without any CPU counts as fully used.
+    What the system uses stays in, but for CPUs that no workload can have; a pool without any CPU
+    counts as fully used.
     """
     seen = past.node.window("", meter.CPU, now.at, _WINDOW_SECONDS)
     if seen is None:
         return Pool.UNKNOWN
-    total = len(now.topology.online) * 1000
-    used = seen.average
+    total = len(now.allowed) * 1000
+    used = seen.average - past.cpus_average(now.outside, now.at, _WINDOW_SECONDS)
     for pod in now.pods:
         if pod.raw_qos in (qos.Qos.LSE, qos.Qos.LSR):
             total -= pod.requests.get(resources.CPU, 0)

@@ -8,11 +8,14 @@ Rules:
 1. A device is the CPUs of one NUMA node, L3 domain, socket or core. Claims share it: each takes a
    number of its CPUs, in whole cores.
 2. Reserved CPUs, what others than claims hold alone, and cores of which a part is taken do not
-   count. One core stays for the shared pools: a claim for all CPUs could never be prepared.
+   count. One core stays for the shared pools: a claim for all CPUs could never be prepared. Where
+   ``exclusive_cpus.limits.maxCpus`` is less, devices share it: what claims hold first, then core by
+   core.
 3. Under the kubelet's static policy there is no driver: the kubelet would write its own sets over
    those of the claims. Nor is there one while that policy is unknown.
 
-* Formula: CPUs of a device = whole cores of (its CPUs - reserved - held by others than claims)
+* Formula: CPUs of a device = whole cores of (its CPUs - reserved - held by others than claims),
+  all devices together at most exclusive_cpus.limits.maxCpus
 * Writes: nothing itself: `exclusive_cpus` and `shared_pools` enforce claims, `resctrl` their ways
 * See: `koordlet explain cpu N`, the claims of `/api/v1/node`; ResourceSlices of the node
 * Off: no slices, no driver; prepared claims keep their CPUs until their pods end
@@ -21,10 +24,11 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, plan, prepared_claim, resources, snapshot
+from koordlet.model import cpuset, decision, ledger, plan, prepared_claim, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.model.topology import Cpu
@@ -37,6 +41,8 @@ NUMA, L3, SOCKET, CORE = "numa", "l3", "socket", "core"
 #: Kubernetes' own name of the attribute.
 _NUMA_NODE = "resource.kubernetes.io/numaNode"
 _MILLI = 1000
+#: Owners that ``exclusive_cpus`` counts.
+_EXCLUSIVE = frozenset(ledger.Owner) - {ledger.Owner.RESERVED, ledger.Owner.SYSTEM}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,8 @@ class Settings:
     #: The policies that give a claim's CPUs to its containers are in force.
     enforced: bool = True
     group_by: str = NUMA
+    #: Exclusive CPUs of all workloads together at the most (``exclusive_cpus.limits.maxCpus``).
+    most: int | None = None
     #: Whether ways and bandwidth are offered, and how many ways of a domain, and groups, at most.
     caches: bool = False
     ways: int | None = None
@@ -66,7 +74,7 @@ def decide(
     if why:
         proposal.say("DRADriverRefused", f"resource claims are not served: {why}")
         return proposal.decided(state)
-    devices = tuple(cpu_devices(now, settings.group_by))
+    devices = tuple(cpu_devices(now, settings.group_by, settings.most))
     if settings.caches:
         devices += tuple(cache_devices(now, settings))
     for device in devices:
@@ -93,7 +101,9 @@ def refusal(now: snapshot.Snapshot) -> str:
     return ""
 
 
-def cpu_devices(now: snapshot.Snapshot, group_by: str) -> Iterator[prepared_claim.OfferedDevice]:
+def cpu_devices(
+    now: snapshot.Snapshot, group_by: str, most: int | None = None
+) -> Iterator[prepared_claim.OfferedDevice]:
     """The CPUs of this node as devices."""
     machine = shape.Shape.of(now.topology)
     left = _free(now)
@@ -106,15 +116,19 @@ def cpu_devices(now: snapshot.Snapshot, group_by: str) -> Iterator[prepared_clai
         # Rule 2: the last core.
         last = next(core for core in reversed(machine.cores) if core.bits & free.bits)
         free -= cpuset.CPUSet(last.bits)
+    members_of = {
+        number: cpuset.CPUSet.of(cpu.cpu for cpu in cpus) for number, cpus in groups.items()
+    }
+    amounts = _amounts(now, members_of, free, most)
     for number, cpus in sorted(groups.items()):
-        members = cpuset.CPUSet.of(cpu.cpu for cpu in cpus)
-        if members & free:
+        members = members_of[number]
+        if amounts[number]:
             yield prepared_claim.OfferedDevice(
                 name=f"{group_by}-{number}",
                 attributes=_attributes(cpus, smt=machine.threads > 1),
                 capacity={
                     prepared_claim.CPU: prepared_claim.OfferedCapacity(
-                        value=len(members & free), least=machine.threads, step=machine.threads
+                        value=amounts[number], least=machine.threads, step=machine.threads
                     )
                 },
                 cpus=members,
@@ -137,9 +151,41 @@ def cache_devices(
 
 def _free(now: snapshot.Snapshot) -> cpuset.CPUSet:
     """CPUs that claims hold or may get."""
-    claimed = {claim.uid for claim in now.claims}
-    others = (row.cpus for row in now.ledger.claims if row.uid not in claimed)
-    return now.allowed - cpuset.union(others)
+    return now.allowed - _held(now, ledger.Owner, claimed=False)
+
+
+def _held(
+    now: snapshot.Snapshot, owners: Iterable[ledger.Owner], *, claimed: bool
+) -> cpuset.CPUSet:
+    """CPUs that prepared claims hold, or that others than these do."""
+    uids = {claim.uid for claim in now.claims}
+    counted = frozenset(owners)
+    rows = (row for row in now.ledger.claims if row.owner in counted)
+    return cpuset.union(row.cpus for row in rows if (row.uid in uids) is claimed)
+
+
+def _amounts(
+    now: snapshot.Snapshot,
+    devices: Mapping[int, cpuset.CPUSet],
+    free: cpuset.CPUSet,
+    most: int | None,
+) -> Mapping[int, int]:
+    """CPUs of each device, together no more than may be exclusive (rule 2)."""
+    whole = {number: len(cpus & free) for number, cpus in devices.items()}
+    if most is None:
+        return whole
+    step, ours = shape.Shape.of(now.topology).threads, _held(now, _EXCLUSIVE, claimed=True)
+    amounts = {number: min(len(cpus & ours), whole[number]) for number, cpus in devices.items()}
+    room = most - len(_held(now, _EXCLUSIVE, claimed=False)) - sum(amounts.values())
+    turns = [(amount, number) for number, amount in amounts.items() if amount < whole[number]]
+    heapq.heapify(turns)
+    while turns and room >= step:
+        amount, number = heapq.heappop(turns)
+        amounts[number] = min(amount + step, whole[number])
+        room -= amounts[number] - amount
+        if amounts[number] < whole[number]:
+            heapq.heappush(turns, (amounts[number], number))
+    return amounts
 
 
 def _group(cpu: Cpu, group_by: str) -> int:

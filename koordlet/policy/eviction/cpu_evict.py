@@ -9,7 +9,8 @@ Rules:
 1. Which strategy counts, and that one which cannot be read does not run: ``strategy``.
 2. BECPUEvict takes best-effort pods and counts what they asked for; it needs both percents.
 3. CPUEvict takes consenting pods up to a priority and counts what they use; it needs that bound and
-   a threshold. Use is the average of the window, in whole percents of the capacity, cut.
+   a threshold. Use is the average of the window, in whole percents of the capacity, cut. CPUs that
+   no workload can have count on neither side.
 4. The cool time of twenty seconds first counts from the start.
 
 * Formula: satisfaction = what best-effort work may have / what it asked for; use = mean of the
@@ -158,7 +159,7 @@ def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.S
         return
     lower = force.cpu_evict_lower_percent
     lower = threshold - _STEP if lower is None else lower
-    capacity = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
+    capacity = now.cpu_capacity
     used = _used(now, seen.past, seen.window)
     why = "" if used is not None else "the use of the node is not known"
     if bound is None:
@@ -184,15 +185,20 @@ def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.S
 
 
 def _used(now: snapshot.Snapshot, past: series.History, window: float) -> int | None:
-    """Average CPU use of the node in thousandths of a core."""
+    """Average CPU use of the node in thousandths of a core, where workloads can run."""
     if now.metric is not None and resources.CPU in now.metric.node:
         return now.metric.node[resources.CPU]
     age = past.node.age(meter.CPU, now.at)
     if age is None or age > _FRESH:
         return None
     seen = past.node.window("", meter.CPU, now.at, window) if window > 1 else None
-    cores = past.node.last("", meter.CPU) if seen is None else seen.average
-    return None if cores is None else int(cores * 1000)
+    if seen is not None:
+        cores = seen.average - past.cpus_average(now.outside, now.at, window)
+    elif (newest := past.node.last("", meter.CPU)) is not None:
+        cores = newest - past.cpus_now(now.outside, now.at, _FRESH)
+    else:
+        return None
+    return max(int(cores * 1000), 0)
 
 
 POLICY = declaration.Policy(

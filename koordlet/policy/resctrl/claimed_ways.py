@@ -12,6 +12,7 @@ Rules:
    other from the highest way on, in the order of their preparation. Where one ends, those below it
    move up.
 3. Bandwidth is a cap and no share: it holds the claim to a percentage, and promises nothing.
+4. A thread is in one control group: a container has the cache of the claim that was prepared first.
 """
 
 from __future__ import annotations
@@ -101,12 +102,33 @@ def wanted(claims: tuple[prepared_claim.PreparedClaim, ...]) -> Iterator[Want]:
             )
 
 
+def elsewhere(now: snapshot.Snapshot, claim: prepared_claim.PreparedClaim) -> str:
+    """The reason that a container of a claim is not in its group (rule 4); empty where all are."""
+    for pod in now.pods:
+        for box in pod.containers:
+            if box.claims and claim.of(pod.namespace, box.claims, claim.caches):
+                first = _first(now, pod, box.claims)
+                if first is not None and first.uid != claim.uid:
+                    return (
+                        f"container {box.name} of {pod.key} has the cache of claim"
+                        f" {first.namespace}/{first.name}, and a thread is in one control group;"
+                        " ask for all cache devices in one claim"
+                    )
+    return ""
+
+
 def group(now: snapshot.Snapshot, pod: pods.Pod, container: str) -> str:
     """The group of the first claim of cache that a container uses; empty where it uses none."""
     used = next((box.claims for box in pod.containers if box.name == container), ())
-    claims = (claim for claim in now.claims if claim.of(pod.namespace, used, claim.caches))
-    claim = next(claims, None)
+    claim = _first(now, pod, used)
     return "" if claim is None else claim.control_group
+
+
+def _first(
+    now: snapshot.Snapshot, pod: pods.Pod, used: tuple[str, ...]
+) -> prepared_claim.PreparedClaim | None:
+    claims = (claim for claim in now.claims if claim.of(pod.namespace, used, claim.caches))
+    return next(claims, None)
 
 
 def workloads(now: snapshot.Snapshot) -> tuple[list[pods.Pod], dict[str, str]]:

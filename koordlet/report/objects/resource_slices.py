@@ -51,8 +51,17 @@ def ours(there: objects.Object) -> bool:
 
 def generation(there: Sequence[objects.Object]) -> int:
     """The highest generation of these slices; 0 without any."""
+    return max(_generations(there), default=0)
+
+
+def whole(there: Sequence[objects.Object]) -> bool:
+    """Whether these slices are of one generation: a scheduler takes nothing from another pool."""
+    return len(_generations(there)) <= 1
+
+
+def _generations(there: Sequence[objects.Object]) -> set[int]:
     pools = [objects.part(objects.part(body, "spec"), "pool") for body in there]
-    return max((int(pool.get("generation") or 0) for pool in pools), default=0)
+    return {int(pool.get("generation") or 0) for pool in pools}
 
 
 def _name(name: str) -> str:

@@ -11,6 +11,7 @@ const OWNERS = {
   both: ["S", "LS and BE pool: shared; latency-sensitive work has priority"],
   BE: ["B", "BE pool: best-effort work"],
   nobody: ["–", "in no pool"],
+  outside: ["T", "outside: of the cgroup tree, no workload can have it"],
   offline: ["o", "offline"],
 };
 
@@ -42,6 +43,7 @@ function owners(state) {
       : "neither reserved nor exclusive";
     if (!byCpu.has(cpu)) byCpu.set(cpu, { kind, who: words[kind], why, policy: "shared_pools" });
   }
+  put(state.cpus.outside, { kind: "outside", who: "no workload", why: "it is outside of the root of the cgroup tree", policy: "" });
   return byCpu;
 }
 function ownerOf(cpu) {

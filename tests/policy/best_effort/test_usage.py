@@ -6,46 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from koordlet.history import series
-from koordlet.model import cpuset, ledger, meter, resources, snapshot, strategies
+from koordlet.model import cpuset, resources, strategies
 from koordlet.policy.best_effort import batch_formulas, batch_resources, usage
-from tests.kit import colocation, counting, moments
-from tests.kit.colocation import KubeQos, Qos
-
-#: Eight CPUs in two NUMA nodes, of which another program's partition has the last four.
-EIGHT = moments.machine(2, 4, threads=1)
-LS = colocation.kube("ls", KubeQos.BURSTABLE, Qos.LS)
-BE = colocation.kube("be", KubeQos.BEST_EFFORT, Qos.BE)
-
-
-def moment(root: str, held: str | None = None) -> snapshot.Snapshot:
-    """The root of the tree has some of the CPUs."""
-    claims = None if held is None else {ledger.Owner.RESERVED: held}
-    now = colocation.moment(EIGHT, [LS, BE], layout=colocation.V2, claims=claims)
-    return replace(now, groups={**now.groups, "": moments.group("", root, unified=True)})
-
-
-def past(cpus: dict[str, float]) -> series.History:
-    """The service used 1.5 cores, best-effort work 0.5, the whole node all and half a core more."""
-    use = {"": 2.5 + sum(cpus.values())}
-    groups = {str(LS.group): 1.5, str(BE.group): 0.5}
-    made = series.History()
-    for second in (0, 1):
-        made.take(
-            {
-                kind: counting.reading(
-                    99.0 + second,
-                    {meter.CPU: [50.0 + second * each for each in several.values()]},
-                    names=tuple(several),
-                )
-                for kind, several in (("node", use), ("groups", groups), ("cpus", cpus))
-                if several
-            }
-        )
-    return made
-
-
-PARTITION = {"4": 1.0, "5": 1.0, "6": 0.5, "7": 0.25}
+from tests.kit.partitioned import PARTITION, moment, past
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,32 @@ def test_cpus_of_others_are_not_offered_and_those_of_claims_are() -> None:
 
 
 @pytest.mark.parametrize(
+    ("most", "others", "mine", "expected"),
+    [
+        pytest.param(6, "", "", {"numa-0": 4, "numa-1": 2}, id="more than there is"),
+        pytest.param(4, "", "", {"numa-0": 2, "numa-1": 2}, id="in turns"),
+        pytest.param(5, "", "", {"numa-0": 2, "numa-1": 2}, id="whole cores"),
+        pytest.param(4, "", "3,7", {"numa-0": 2, "numa-1": 2}, id="a claim has its part"),
+        pytest.param(4, "1,5", "3,7", {"numa-1": 2}, id="others have the rest"),
+        pytest.param(2, "1,5", "", {}, id="others have all"),
+        pytest.param(0, "", "", {}, id="none"),
+    ],
+)
+def test_no_more_is_offered_than_may_be_exclusive(
+    most: int, others: str, mine: str, expected: dict[str, int]
+) -> None:
+    """A claim for more would be allocated and refused for ever: no slice would follow."""
+    rows = [held(others, "uid-db")] if others else []
+    rows += [held(mine, "claim-a")] if mine else []
+    now = moments.moment(TWO, held=ledger.Ledger(claims=tuple(rows)))
+    if mine:
+        share = prepared_claims.cpus("2-3,6-7", 2, "numa-1")
+        now = dataclasses.replace(now, claims=(prepared_claims.claim("a", share),))
+
+    assert offered(now, most=most) == expected
+
+
+@pytest.mark.parametrize(
     ("group_by", "expected"),
     [
         ("socket", {"socket-0": 2, "socket-1": 4}),

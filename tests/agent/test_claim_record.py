@@ -1,0 +1,191 @@
+"""What the driver of resource claims tells the kubelet is on disk, be it full or slow.
+
+Covers: what is answered while the record of the claims cannot be written, what is found later.
+Does not cover: kills between changes of the machine (``test_dra_driver``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from koordlet.agent import claim_record
+from koordlet.model import pod
+from koordlet.state import disk
+from tests.kit import needs
+from tests.kit.claim_scene import LS, Scene, make, play, until, using
+from tests.kit.prepared_claims import result, status
+
+
+@pytest.fixture
+def small(ram: Path) -> Iterator[Path]:
+    """The folder of a scene whose agents keep their state on a file system of 1 MB."""
+    state = ram / "state"
+    state.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(state)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        needs.missing(f"no file system can be mounted: {error}")
+    try:
+        yield ram
+    finally:
+        subprocess.run(["umount", state], check=True)
+
+
+def fill(state: Path) -> Path:
+    """Take all room of a file system; the file that has it."""
+    filler = state / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while file.write(b"x" * 4096):
+                pass
+        except OSError:
+            return filler
+    raise AssertionError(state)
+
+
+def on_disk(scene: Scene) -> list[str]:
+    """The claims of the record, as an agent finds it that comes after a kill at this moment."""
+    assert scene.who is not None
+    record, problem = claim_record.revive(scene.who.checkpoints)
+    assert not problem
+    return [claim.name for claim in record.claims]
+
+
+async def two_claims(scene: Scene) -> None:
+    """A pod that uses two claims. It does not run yet: only the record has what is prepared."""
+    scene.sources.say(pods=(LS, replace(using("a", "b"), phase=pod.Phase.PENDING)))
+    await make(scene, status("a", result("numa-1", cpu="2")))
+    await make(scene, status("b", result("numa-0", cpu="1")))
+
+
+def test_a_full_disk_refuses_to_prepare_and_never_to_unprepare(small: Path) -> None:
+    """The kubelet is told the cause, nothing is taken; with room again the next attempt has all."""
+
+    async def body(scene: Scene) -> None:
+        await two_claims(scene)
+        async with scene.agent() as driver:
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            sets, filler = scene.sets(), fill(small / "state")
+            answers = await scene.ask("Prepare", "b")
+            assert "dra_driver.json: No space left on device" in answers["b"]
+            assert (scene.sets(), scene.holds()) == (sets, {"claim/t/a": "4-5"})
+            assert (driver.counted()["claims"], on_disk(scene)) == (1, ["a"])
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+            assert scene.holds() == {}
+            filler.unlink()
+            assert await scene.ask("Prepare", "b") == {"b": ""}
+        async with scene.agent():
+            assert scene.holds() == {"claim/t/b": "1"}
+
+    play(small, body)
+
+
+def test_no_answer_comes_before_the_record_is_on_disk(ram: Path) -> None:
+    """A disk that hangs: both verbs wait for it; a kill right after the answer costs nothing."""
+
+    async def body(scene: Scene) -> None:
+        await two_claims(scene)
+        async with scene.agent():
+            with Slow(scene) as slow:
+                prepares = asyncio.create_task(scene.ask("Prepare", "a"))
+                await slow.asked()
+                assert (prepares.done(), scene.holds(), on_disk(scene)) == (False, {}, [])
+                slow.gate.set()
+                assert await prepares == {"a": ""}
+                assert on_disk(scene) == ["a"]
+        async with scene.agent():
+            assert scene.holds() == {"claim/t/a": "4-5"}
+            with Slow(scene) as slow:
+                unprepares = asyncio.create_task(scene.ask("Unprepare", "a"))
+                await slow.asked()
+                assert (unprepares.done(), on_disk(scene)) == (False, ["a"])
+                slow.gate.set()
+                assert await unprepares == {"a": ""}
+                assert on_disk(scene) == []
+        scene.sources.say(pods=(LS,))
+        async with scene.agent():
+            assert scene.holds() == {}
+
+    play(ram, body)
+
+
+def test_a_disk_that_hangs_for_too_long_refuses_to_prepare(ram: Path) -> None:
+    """Before the kubelet's own deadline, so that the cause is in the pod's events."""
+
+    async def body(scene: Scene) -> None:
+        await two_claims(scene)
+        async with scene.agent() as driver:
+            with Slow(scene):
+                driver._clock = itertools.count(0.0, 10.0).__next__
+                answers = await scene.ask("Prepare", "a")
+                assert "does not answer" in answers["a"]
+                assert (scene.holds(), driver.counted()["claims"]) == ({}, 0)
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+
+    play(ram, body)
+
+
+def test_a_kubelet_that_waits_no_longer_leaves_nothing_in_the_record(ram: Path) -> None:
+    """Its deadline passes while the disk hangs; a pod that shares the claim is served after it."""
+
+    async def body(scene: Scene) -> None:
+        await two_claims(scene)
+        async with scene.agent():
+            with Slow(scene) as slow:
+                gives_up = asyncio.create_task(scene.ask("Prepare", "a"))
+                await slow.asked()
+                shares_it = asyncio.create_task(scene.ask("Prepare", "a"))
+                other = asyncio.create_task(scene.ask("Prepare", "b"))
+                gives_up.cancel()
+                await asyncio.wait([gives_up])
+                slow.gate.set()
+                assert (await shares_it, await other) == ({"a": ""}, {"b": ""})
+            assert scene.holds() == {"claim/t/a": "4-5", "claim/t/b": "1"}
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+            with Slow(scene) as slow:
+                gives_up = asyncio.create_task(scene.ask("Prepare", "a"))
+                await slow.asked()
+                gives_up.cancel()
+                await asyncio.wait([gives_up])
+        async with scene.agent():
+            assert scene.holds() == {"claim/t/b": "1"}
+
+    play(ram, body)
+
+
+class Slow:
+    """The disk of an agent's checkpoints hangs until the gate is opened."""
+
+    def __init__(self, scene: Scene) -> None:
+        assert scene.who is not None
+        self._checkpoints = scene.who.checkpoints
+        self._before = self._checkpoints.disk
+        self._disk = disk.Disk(self._before.place, inline=False)
+        self.gate = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._disk.ask("something else", lambda: self.gate.wait(30.0))
+        self._checkpoints.disk = self._disk
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.gate.set()
+        self._disk.close()
+        self._checkpoints.flush(30.0)
+        self._checkpoints.disk = self._before
+
+    async def asked(self) -> None:
+        """Until the disk is asked to write, and two more of the driver's looks."""
+        await until(lambda: self._disk.out("checkpoints"))
+        await asyncio.sleep(0.1)
