@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ koordlet scheduler --config scheduler.yaml       profiles of a KubeSchedulerConf
 koordlet scheduler --deschedule policy.yaml      moves pods as well, by what agents report
 koordlet scheduler --listen 10.0.0.5:9318 --tls DIR --client '*.nodes.example=report'
 """
+#: Of the collector: objects that may come before it looks for cycles among them.
+_YOUNG = 10_000
 #: That of deploy/agent.
 _AGENTS = "koordlet-system/koordlet"
 _RIGHTS = ("read", "report", "reserve", "admin")
@@ -188,6 +191,8 @@ def run(args: argparse.Namespace) -> int:
             fix="leave it out, and enable the plugins there",
         )
     where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
+    # A pod that comes makes many objects that stay, and hardly a cycle.
+    gc.set_threshold(_YOUNG)
     asyncio.run(
         lifecycle.run(
             lifecycle.Options(

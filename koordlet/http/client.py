@@ -235,8 +235,7 @@ class HttpClient:
         self._kept: list[_Connection] = []
         self._open: set[_Connection] = set()
         self._places = asyncio.Semaphore(self.limits.connections)
-        self._closed = False
-        self._retired = False
+        self._closed = self._retired = False
 
     async def request(
         self, method: str, target: str, headers: Headers = (), body: bytes = b""
@@ -302,11 +301,9 @@ class HttpClient:
         try:
             whole = await connection.whole(request)
             if len(whole.body) > self.limits.body_bytes:
-                text, fix = (
-                    f"exceeds {self.limits.body_bytes >> 20} MiB",
-                    "check the server's address",
-                )
-                raise TransportError(f"the response {text}", culprit=str(self.endpoint), fix=fix)
+                text = f"the response exceeds {self.limits.body_bytes >> 20} MiB"
+                fix = "check the server's address"
+                raise TransportError(text, culprit=str(self.endpoint), fix=fix)
             done = connection.reuse() and not (self._closed or self._retired)
             return whole
         finally:
@@ -337,19 +334,22 @@ class HttpClient:
     async def _connect(self) -> _Connection:
         where = self.endpoint
         self._check_open()
+        opened = None
         try:
             async with asyncio.timeout(self.limits.connect_seconds):
-                reader, writer = await _opened(where)
+                opened = await _opened(where)
         except ssl.SSLError as error:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
             why, fix = f"TLS verification failed: {why}", "check CA and certificates"
             raise CertificateError(why, culprit=str(where), fix=fix) from error.with_traceback(None)
         except TimeoutError:
-            text = f"no connection within {self.limits.connect_seconds:.0f} s"
-            raise TransportError(text, culprit=str(where)) from None
+            pass  # raised below: here the frames would be the error's context
         except OSError as error:
             raise _broken(str(where), error) from error.with_traceback(None)
-        connection = _Connection(reader, writer, self.limits)
+        if opened is None:
+            text = f"no connection within {self.limits.connect_seconds:.0f} s"
+            raise TransportError(text, culprit=str(where))
+        connection = _Connection(*opened, self.limits)
         self._open.add(connection)
         try:
             self._check_open()  # it may have been closed while this one was being opened

@@ -263,3 +263,23 @@ def test_an_error_that_is_kept_keeps_no_handshake() -> None:
         assert cause.__traceback__ is None
 
     assert with_server(reset, body) == 1
+
+
+def test_a_connection_that_times_out_keeps_no_handshake() -> None:
+    """A server that takes each connection and says nothing: the error has no context."""
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(1 << 10):
+            pass
+        writer.close()
+
+    async def body(plain: client.HttpClient) -> None:
+        where = client.HttpEndpoint(
+            plain.endpoint.host, plain.endpoint.port, ssl.create_default_context()
+        )
+        hasty = client.ClientLimits(connect_seconds=0.05)
+        with pytest.raises(client.TransportError, match="no connection within") as caught:
+            await client.HttpClient(where, hasty).request("GET", "/")
+        assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+    assert with_server(silent, body) == 1

@@ -113,20 +113,21 @@ class NodeAnswers:
         rated = rating(self.claims, solution) if self.has_wishes else 0
         return NodeAnswer(solution.why_not, rated, solution)
 
-    def forget(self) -> None:
-        """Drop the answers that have become old."""
+    def forget(self) -> Position:
+        """Drop the answers that have become old; up to where that is known."""
         now = self.position
         if now == self._at:
-            return
+            return now
         changed = self._changed(self._at)
         self._at = now
         if changed is None:
             self._answers.clear()
             self.changes.forget()
-            return
+            return now
         for node in changed:
             self._answers.pop(node, None)
             self.changes.append(node)
+        return now
 
 
 def rating(claims: Sequence[ClaimDemand], solution: allocator.Solution) -> int:

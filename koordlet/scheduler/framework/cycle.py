@@ -70,7 +70,7 @@ class Cycle:
         """The view of a pod (as this class) while the block runs; some pods are hidden from it."""
         if pod_class is None:
             pod_class = self.class_for(pod)
-        hidden = [pod for plugin in self._hiding for pod in plugin.hidden(pod_class)]
+        hidden = self._hidden(pod_class)
         for concealed in hidden:
             self.columns.conceal(concealed)
         try:
@@ -78,6 +78,10 @@ class Cycle:
         finally:
             for concealed in hidden:
                 self.columns.reveal(concealed)
+
+    def _hidden(self, pod_class: PodClass) -> list[Pod]:
+        """Placed pods that a class does not see."""
+        return [pod for plugin in self._hiding for pod in plugin.hidden(pod_class)]
 
     def view(self, pod_class: PodClass) -> View:
         """The view of a class, up to date."""
@@ -97,7 +101,7 @@ class Cycle:
         if not self.columns.rows or self._refused(pod) is not None:
             return -1
         pod_class = self.class_for(pod)
-        if pod_class is pod.pod_class:
+        if pod_class is pod.pod_class or not self._hidden(pod_class):
             return self._best(pod, self.view(pod_class), shunned)
         with self.sight(pod, pod_class) as view:
             return self._best(pod, view, shunned)

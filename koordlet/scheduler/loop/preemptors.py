@@ -113,6 +113,7 @@ class _Room:
 
     def __init__(self, core: Core, node: str) -> None:
         self._core, self._node = core, node
+        self._reserves = bool(core.reservations.by_uid or core.reservations.operating)
         self._row = core.pod_cache.columns.rows.get(node)
         #: By class, priority, and who is nominated for the node: its own nomination is no obstacle.
         self._known: dict[tuple[PodClass, int, str], bool] = {}
@@ -120,7 +121,10 @@ class _Room:
     def too_little(self, pod: Pod) -> bool:
         """Whether a pod, after those that are nominated before it, lacks some amount for sure."""
         core = self._core
-        pod_class = core.cycles[pod.pod_class.scheduler].class_for(pod)
+        pod_class = pod.pod_class
+        if self._reserves or pod.claims or pod_class.extended:
+            # Nothing else makes pods of one class differ: most events ask about many of them.
+            pod_class = core.cycles[pod_class.scheduler].class_for(pod)
         own = pod.key if core.nominated.node(pod) == self._node else ""
         key = pod_class, pod.priority, own
         known = self._known.get(key)

@@ -77,8 +77,9 @@ class ReservationController:
         self._moved.set()
 
     def poke(self) -> None:
-        """Wake the controller: something has changed."""
-        self._moved.set()
+        """Wake the controller, where there are reservations: something has changed."""
+        if self._core.reservations.by_uid or self._core.reservations.rejected:
+            self._moved.set()
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -236,6 +236,7 @@ class Loop:
                 group.create_task(self.quota_controller.run())
                 group.create_task(self.claim_writer.run())
                 group.create_task(self._deciding())
+                group.create_task(self._beating())
         finally:
             self.ready, self.beat = False, None
             if self.election is not None:
@@ -257,11 +258,12 @@ class Loop:
                 tidied = steady()
                 self.core.tidy()
                 self.allocations.tidy(self.core.queue.get)
-            try:
-                async with asyncio.timeout(_BEAT):
-                    await self._moved.wait()
-            except TimeoutError:
-                continue
+            await self._moved.wait()
+
+    async def _beating(self) -> None:
+        while True:
+            await asyncio.sleep(_BEAT)
+            self._moved.set()
 
     def _slice(self) -> bool:
         """Try pods for one slice; whether there may be more to do at once."""

@@ -9,6 +9,7 @@ left out, or no two pods would be equals.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -48,42 +49,49 @@ def spelled(fields: list[Any]) -> bytes:
 
 def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
     """What of a pod may decide, and nothing else."""
-    resized = [
-        list(map(body.get, _STATUS))
-        for key in ("containerStatuses", "initContainerStatuses")
-        for body in wire.bodies(status, key)
-        if body.get("resources") is not None or body.get("allocatedResources") is not None
-    ]
+    resizing = _resizing(spec, status) if status else []
+    init = wire.bodies(spec, "initContainers")
     # A name decides only where a status speaks of it, or a claim's request: a pod that was just
     # bound is of the class that it waited in, and keeps the place that was booked for it.
     containers = [
         [
             list(map(body.get, _CONTAINER)),
             ports(body, spec),
-            (bool(resized) or _is_claiming(body)) and body.get("name"),
+            (bool(resizing) or _is_claiming(body)) and body.get("name"),
         ]
-        for key in ("containers", "initContainers")
-        for body in wire.bodies(spec, key)
+        for body in (*wire.bodies(spec, "containers"), *init)
     ]
     return [
         meta.get("labels"),
         list(map(spec.get, _SPEC)),
-        len(wire.sequence(spec, "initContainers")),
+        len(init),
         containers,
-        resized,
-        bool(resized) and status.get("resize"),
-        # Of the pod as a whole, where it has amounts of its own.
-        [spec.get("resources") and status.get(key) for key in _STATUS[1:]],
-        [
-            condition.get("reason")
-            for condition in wire.bodies(status, "conditions")
-            if "Resize" in str(condition.get("type"))
-        ],
+        resizing,
         volumes(meta, spec),
         meta.get("ownerReferences"),
         notes,
         band(wire.mapping(meta, "labels"), spec),
     ]
+
+
+def _resizing(spec: Body, status: Body) -> list[Any]:
+    """What of a status may count for other amounts than the specification; most have nothing."""
+    containers = [
+        list(map(body.get, _STATUS))
+        for key in ("containerStatuses", "initContainerStatuses")
+        for body in wire.bodies(status, key)
+        if body.get("resources") is not None or body.get("allocatedResources") is not None
+    ]
+    # Of the pod as a whole, where it has amounts of its own.
+    whole = list(map(status.get, _STATUS[1:])) if spec.get("resources") else [None, None]
+    reasons = [
+        condition.get("reason")
+        for condition in wire.bodies(status, "conditions")
+        if "Resize" in str(condition.get("type"))
+    ]
+    if not (containers or reasons) and whole == [None, None]:
+        return []
+    return [containers, bool(containers) and status.get("resize"), whole, reasons]
 
 
 def _is_claiming(container: Body) -> bool:
@@ -95,9 +103,13 @@ def _is_claiming(container: Body) -> bool:
 def band(labels: Mapping[str, str], spec: Body, qos_class: qos.Qos = qos.Qos.LS) -> str:
     """The peers' priority class: the label, else the number, else what a QoS class implies."""
     priority = spec.get("priority")
-    return classes.band_or_default(
-        labels, priority if isinstance(priority, int) else None, qos_class
-    ).label
+    label = str(labels.get(classes.BAND_LABEL) or "")
+    return _band(label, priority if isinstance(priority, int) else None, qos_class)
+
+
+@functools.lru_cache(maxsize=256)
+def _band(label: str, priority: int | None, qos_class: qos.Qos) -> str:
+    return classes.band_or_default({classes.BAND_LABEL: label}, priority, qos_class).label
 
 
 def ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:
@@ -116,7 +128,7 @@ def ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:
 
 def volumes(meta: Body, spec: Body) -> list[Body]:
     """Volumes that may keep a pod off a node."""
-    several = [volume for volume in wire.bodies(spec, "volumes") if not _HARMLESS & volume.keys()]
+    several = [volume for volume in wire.bodies(spec, "volumes") if _HARMLESS.isdisjoint(volume)]
     for volume in several:
         storage.check_inline(volume)
     # One that lives as long as its pod is the claim that is made for it.

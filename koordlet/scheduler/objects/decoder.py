@@ -203,7 +203,7 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
         and status.get("phase") == "Running",
         "draws_on": use.uid if use is not None else "",
         "drawn_name": use.name if use is not None else "",
-        **assigned(notes),
+        **(assigned(notes) if notes else {}),
         **eviction_marks.read(meta, conditions),
         "assigned": _since(conditions, "PodScheduled"),
         "initialized": _since(conditions, "Initialized"),
@@ -215,8 +215,11 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
 
 def _since(conditions: Mapping[str, Body], kind: str) -> float:
     """Since when a condition holds; 0 where nobody says."""
+    condition = conditions.get(kind)
+    if condition is None:
+        return 0.0
     try:
-        return moment.parse(conditions.get(kind, {}).get("lastTransitionTime"))
+        return moment.parse(condition.get("lastTransitionTime"))
     except ValueError:
         return 0.0
 

@@ -112,6 +112,8 @@ class DemandFilter(framework.Filter):
             return ""
         if answers.position != self._position:
             self._take_in(answers)
+        if row >= 0 and row not in self._old:
+            return ""
         rows = [row] if row >= 0 else sorted(self._old)
         old = [each for each in rows if each in self._old and self._concerns(each)]
         if not old:
@@ -127,14 +129,13 @@ class DemandFilter(framework.Filter):
 
     def _take_in(self, answers: node_answers.NodeAnswers) -> None:
         """Note the nodes where something changed."""
-        answers.forget()
-        columns = self._columns
+        self._position, columns = answers.forget(), self._columns
         changed = None if self._at < 0 else answers.changes.since(self._at)
         if changed is None:
             self._old.update(columns.rows.values())
         else:
             self._old.update(columns.rows[name] for name in changed if name in columns.rows)
-        self._position, self._at = answers.position, answers.changes.end
+        self._at = answers.changes.end
 
     def _put(self, rows: list[int], reasons: list[str]) -> None:
         for row, reason in zip(rows, reasons, strict=True):

@@ -1,7 +1,7 @@
 """Writing the bindings of reservations where the store says no, and what the watch says meanwhile.
 
-Covers: a binding that lost, and the object that went or was replaced before it was read again. Does
-not cover: whole lives over a store (``test_reservations``).
+Covers: a binding that lost, and the object that went or was replaced before it was read again; whom
+a change wakes. Does not cover: whole lives over a store (``test_reservations``).
 """
 
 from __future__ import annotations
@@ -127,3 +127,34 @@ def test_a_reservation_that_went_while_its_binding_lost_is_not_tried_again(
     assert [each.pod.uid for each in attempts if isinstance(each, Bind | Hold)] == (
         ["uid-other"] if replaced else []
     )
+
+
+@pytest.mark.parametrize("reserved", [False, True])
+def test_changes_of_a_cluster_without_reservations_wake_nobody(
+    core: Core, *, reserved: bool
+) -> None:
+    """Each of thousands of pods is such a change."""
+    looks: list[float] = []
+
+    def wall() -> float:
+        looks.append(0.0)
+        return looks[-1]
+
+    events = event_messages.EventBuilder("test", wall)
+    store: Any = LosingStore(lambda: RESERVED)
+    if reserved:
+        reservation_events.changed(core, None, RESERVED, 0.0)
+
+    async def body() -> int:
+        controller = reservation_controller.ReservationController(store, core, lambda: 0.0, events)
+        working = asyncio.ensure_future(controller.run())
+        await deadline.comes(lambda: bool(looks))
+        before = len(looks)
+        for _ in range(10):
+            controller.poke()
+            await asyncio.sleep(0)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return len(looks) - before
+
+    assert (asyncio.run(body()) > 0) is reserved

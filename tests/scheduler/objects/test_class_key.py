@@ -65,6 +65,25 @@ def test_a_status_that_names_amounts(field: str) -> None:
     assert decoded.pod_class.requests.real["cpu"] == 3000
 
 
+def test_a_resize_that_a_node_defers_or_finds_infeasible() -> None:
+    """It decides which amounts count, so a condition of that kind is another class, by reason."""
+    pending = {"type": "PodResizePending", "status": "True"}
+    deferred = placed(conditions=[pending | {"reason": "Deferred"}])
+
+    assert not same(waiting(), deferred)
+    assert not same(deferred, placed(conditions=[pending | {"reason": "Infeasible"}]))
+
+
+def test_amounts_of_a_pod_as_a_whole_in_its_status() -> None:
+    """They count where the specification has such amounts, and nowhere else."""
+    status = {"allocatedResources": {"cpu": "3"}}
+    whole = placed()
+    whole["spec"]["resources"] = {"requests": {"cpu": "2"}}
+
+    assert not same(whole, {**whole, "status": {**whole["status"], **status}})
+    assert same(placed(), placed(**status))
+
+
 def test_what_only_a_file_can_hold() -> None:
     """Numbers beyond 64 bits and keys that are no text still make a class, the same one twice."""
     odd = waiting()
