@@ -20,6 +20,8 @@ Rules:
 5. Where the kernel shares real time out by cgroup (v1 with CONFIG_RT_GROUP_SCHED), groups of such
    workloads with threads have equal parts of 0.9 s each second, groups above them the sum. Who
    uses more than 0.8 of its part is ordinary for a minute, too: the kernel would make it wait.
+6. Of a pod it is the containers that serve: neither init containers, nor the sandbox, nor what a
+   person put into the running pod.
 
 * Formula: SCHED_RR, priority 1; `cpu.rt_runtime_us` = 900000 / groups with threads
 * Writes: no file: scheduling classes of threads, sched_setscheduler(2); `cpu.rt_runtime_us` on v1
@@ -47,6 +49,7 @@ _PART = 0.8
 _WINDOW_SECONDS = 5.0
 PAUSE_SECONDS = 60.0
 _CLASSES = frozenset({"LSR", "LS"})
+_SERVING = frozenset({pods.Kind.REGULAR, pods.Kind.SIDECAR})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +74,19 @@ class State:
 
 
 def asking(seen: snapshot.Snapshot) -> Iterator[tuple[pods.Pod, str]]:
-    """Workloads that ask and have a group, with it."""
+    """Workloads that ask, with the group of each container that serves, or their own (rule 6)."""
     for pod in seen.pods:
-        if pod.wishes.real_time and pod.active and pod.group is not None:
+        if not pod.wishes.real_time or not pod.active:
+            continue
+        if not pod.containers and pod.group is not None:
             yield pod, pod.group
+        for box in pod.containers:
+            if box.kind in _SERVING and box.group is not None:
+                yield pod, box.group
 
 
 def groups(seen: snapshot.Snapshot) -> Mapping[str, tuple[str, ...]]:
-    """The group of each workload that asks, to all groups in it: where threads are looked for."""
+    """Each group of those that ask, to all groups in it: where threads are looked for."""
     owners = {group: group for _, group in asking(seen)}
     inside: dict[str, list[str]] = {group: [] for group in owners}
     for path in seen.groups if owners else ():
@@ -96,7 +104,7 @@ def decide(
     refused: dict[str, str] = {}
     fit: dict[str, pods.Pod] = {}
     for pod, group in asking(now):
-        why = _refusal(now, settings, pod, ours=group in state.given)
+        why = _refusal(now, settings, pod, group, ours=group in state.given)
         if why:
             refused[pod.key] = why
         else:
@@ -115,7 +123,9 @@ def decide(
     return proposal.decided(State(given=tuple(sorted(given)), paused=paused))
 
 
-def _refusal(now: snapshot.Snapshot, settings: Settings, pod: pods.Pod, *, ours: bool) -> str:
+def _refusal(
+    now: snapshot.Snapshot, settings: Settings, pod: pods.Pod, group: str, *, ours: bool
+) -> str:
     """Why a workload that asks stays ordinary; empty where it need not (rules 1 to 3)."""
     if pod.slo_class not in _CLASSES:
         return f"only latency-sensitive work may be, and it is {pod.qos.value}"
@@ -123,7 +133,7 @@ def _refusal(now: snapshot.Snapshot, settings: Settings, pod: pods.Pod, *, ours:
     if some is not None and pod.namespace not in some and pod.source != "configuration":
         return f"limits.namespaces lacks {pod.namespace}"
     classes = now.classes
-    threads = classes.of.get(pod.group or "") if classes is not None else None
+    threads = classes.of.get(group) if classes is not None else None
     if classes is None or threads is None:
         return (classes and classes.why) or "its threads have not been read yet"
     return _chosen(threads, ours=ours)

@@ -17,6 +17,9 @@ ASKING = wishes.Wishes(real_time=True)
 WEB = replace(colocation.kube("web", KubeQos.BURSTABLE, Qos.LS), wishes=ASKING)
 API = replace(colocation.kube("api", KubeQos.BURSTABLE, Qos.LS), wishes=ASKING)
 JOB = replace(colocation.kube("job", KubeQos.BEST_EFFORT, Qos.BE), wishes=ASKING)
+SILENT = colocation.kube("silent", KubeQos.BURSTABLE, Qos.LS)
+#: The group of each one's container.
+BOX = {each.name: each.containers[0].group or "" for each in (WEB, API, JOB, SILENT)}
 #: A v1 kernel that does not share real time out.
 PLAIN = replace(
     colocation.V1,
@@ -50,8 +53,8 @@ def decide(
 ) -> decision.Decision[policy.State]:
     """What is decided where each pod used so many CPUs."""
     now = colocation.moment(FOUR, pods, layout=layout, at=at)
-    known = real_time.Classes(of={each.group or "": threads(each) for each in pods})
-    by_group = {each.group or "": (used or {}).get(each.name, 0.1) for each in pods}
+    known = real_time.Classes(of={BOX[each.name]: threads(each) for each in pods})
+    by_group = {BOX[each.name]: (used or {}).get(each.name, 0.1) for each in pods}
     past = colocation.history(0.5, by_group, at=at, seconds=6)
     now = replace(now, classes=known if seen is None else seen)
     return policy.decide(now, past, settings or policy.Settings(), state or policy.State())
@@ -64,12 +67,11 @@ def given(made: decision.Decision[policy.State]) -> list[str]:
 
 def test_services_that_ask_are_real_time() -> None:
     """A service that asks, no other service, and no best-effort work whatever it asks for."""
-    silent = colocation.kube("silent", KubeQos.BURSTABLE, Qos.LS)
-    made = decide(WEB, silent, JOB)
+    made = decide(WEB, SILENT, JOB)
     (deed,) = (each for each in made.actions if isinstance(each, action.SetRealTime))
 
-    assert (deed.group, deed.threads) == (WEB.group, 3)
-    assert deed.target == f"/c/cpu/{WEB.group}/scheduling-class"
+    assert (deed.group, deed.threads) == (BOX["web"], 3)
+    assert deed.target == f"/c/cpu/{BOX['web']}/scheduling-class"
     assert made.explanation[WEB.key] == "runs in the real-time class"
     assert "only latency-sensitive work may be, and it is BE" in made.explanation[JOB.key]
     (condition,) = made.conditions
@@ -87,7 +89,7 @@ def test_services_that_ask_are_real_time() -> None:
 )
 def test_who_stays_as_it_is(seen: real_time.Threads, why: str) -> None:
     """A CPU limit would not hold; who chose a class for a thread has their reasons."""
-    made = decide(WEB, seen=real_time.Classes(of={WEB.group or "": seen}))
+    made = decide(WEB, seen=real_time.Classes(of={BOX[WEB.name]: seen}))
     assert given(made) == []
     assert why in made.explanation[WEB.key]
 
@@ -100,15 +102,28 @@ def test_only_namespaces_that_may_ask() -> None:
     assert made.explanation[WEB.key].endswith("limits.namespaces lacks t")
     shop = replace(WEB, namespace="shop")
     own = replace(API, source="configuration")
-    assert given(decide(shop, own, settings=some)) == sorted([API.group or "", WEB.group or ""])
+    assert given(decide(shop, own, settings=some)) == sorted([BOX[API.name], BOX[WEB.name]])
+
+
+def test_only_containers_that_serve() -> None:
+    """Neither what runs before them, nor what a person put into the pod, nor the sandbox."""
+    (box,) = WEB.containers
+    others = [
+        replace(box, name=kind.value, kind=kind, group=f"{WEB.group}/{kind.value}")
+        for kind in (pod.Kind.INIT, pod.Kind.EPHEMERAL)
+    ]
+    many = replace(WEB, containers=(*others, box))
+    now = colocation.moment(FOUR, (many,))
+    assert list(policy.asking(now)) == [(many, BOX["web"])]
+    assert policy.groups(now) == {BOX["web"]: (BOX["web"],)}
 
 
 def test_what_was_given_is_known_again() -> None:
     """Real-time threads of a workload that koordlet made so are no reason to stop."""
-    state = policy.State(given=(WEB.group or "",))
-    seen = real_time.Classes(of={WEB.group or "": threads(WEB, given=3, ordinary=1)})
+    state = policy.State(given=(BOX[WEB.name],))
+    seen = real_time.Classes(of={BOX[WEB.name]: threads(WEB, given=3, ordinary=1)})
     made = decide(WEB, seen=seen, state=policy.POLICY.revive(policy.POLICY.saved(state)))
-    assert given(made) == [WEB.group]
+    assert given(made) == [BOX["web"]]
 
 
 @pytest.mark.parametrize("why", ["", "the kernel keeps nothing back from it"])
@@ -127,8 +142,8 @@ def test_nobody_is_while_they_use_the_machine_up() -> None:
     calm = decide(WEB, API, state=made.next_state, at=159.0)
     assert given(calm) == []
     after = decide(WEB, API, state=calm.next_state, at=161.0)
-    assert sorted(given(after)) == sorted([API.group or "", WEB.group or ""])
-    assert decide(API, state=made.next_state, at=120.0).next_state.paused.keys() == {API.group}
+    assert sorted(given(after)) == sorted([BOX[API.name], BOX[WEB.name]])
+    assert decide(API, state=made.next_state, at=120.0).next_state.paused.keys() == {BOX["api"]}
 
 
 def shares(made: decision.Decision[policy.State]) -> dict[str, str]:
@@ -150,7 +165,7 @@ def test_real_time_is_shared_out_where_the_kernel_does() -> None:
 def test_who_uses_its_part_up_is_ordinary() -> None:
     """The kernel would let it wait for the rest of the second; the other one has all of it then."""
     made = decide(WEB, API, used={"web": 1.5}, layout=colocation.V1)
-    assert given(made) == [API.group]
+    assert given(made) == [BOX["api"]]
     assert "nearly its part of the real time (1.44)" in made.explanation[WEB.key]
     assert shares(made)[API.containers[0].group or ""] == "900000"
-    assert given(decide(WEB, API, used={"web": 1.5})) == sorted([API.group or "", WEB.group or ""])
+    assert given(decide(WEB, API, used={"web": 1.5})) == sorted([BOX[API.name], BOX[WEB.name]])
