@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from koordlet.cli import scheduler
 from koordlet.scheduler.claims import allocator, demand, devices_in_use, node_answers, pools
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.objects import device_classes, resource_claims, resource_slices
@@ -85,7 +86,10 @@ def _cycle(*, claims: bool) -> Iterator[float]:
     # Whether the collector walks the whole cluster meanwhile is chance, and no pod's cost.
     gc.collect()
     gc.freeze()
+    before = gc.get_threshold()
+    gc.set_threshold(scheduler.YOUNG_OBJECTS)  # as the scheduler's process has it
     tried.run(lambda done, _total: times.update({done: time.process_time()}))
+    gc.set_threshold(*before)
     gc.unfreeze()
     for first in range(_BEFORE, _BEFORE + _MEASURED, _SLICE):
         yield times[first + _SLICE] - times[first]
