@@ -29,7 +29,7 @@ koordlet scheduler --deschedule policy.yaml      moves pods as well, by what age
 koordlet scheduler --listen 10.0.0.5:9318 --tls DIR --client '*.nodes.example=report'
 """
 #: Of the collector: objects that may come before it looks for cycles among them.
-_YOUNG = 10_000
+YOUNG_OBJECTS = 10_000
 #: That of deploy/agent.
 _AGENTS = "koordlet-system/koordlet"
 _RIGHTS = ("read", "report", "reserve", "admin")
@@ -192,7 +192,7 @@ def run(args: argparse.Namespace) -> int:
         )
     where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
     # A pod that comes makes many objects that stay, and hardly a cycle.
-    gc.set_threshold(_YOUNG)
+    gc.set_threshold(YOUNG_OBJECTS)
     asyncio.run(
         lifecycle.run(
             lifecycle.Options(

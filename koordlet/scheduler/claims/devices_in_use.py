@@ -72,7 +72,9 @@ class DevicesInUse:
                 self._consume(device, result.consumed, sign)
 
     def _count_name(self, device: pools.DeviceId, sign: int) -> None:
-        names = self._names.setdefault(device[:2], Counter())
+        names = self._names.get(device[:2])
+        if names is None:
+            names = self._names[device[:2]] = Counter()
         _count(names, device[2], sign)
         if not names:
             del self._names[device[:2]]
@@ -88,6 +90,8 @@ class DevicesInUse:
 
 
 def _count(counter: Counter[_Key], key: _Key, sign: int) -> None:
-    counter[key] += sign
-    if not counter[key]:
+    number = counter.get(key, 0) + sign
+    if number:
+        counter[key] = number
+    else:
         del counter[key]
