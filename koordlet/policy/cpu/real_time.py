@@ -23,7 +23,7 @@ Rules:
 6. Of a pod it is the containers that serve: neither init containers, nor the sandbox, nor what a
    person put into the running pod.
 
-* Formula: SCHED_RR, priority 1; `cpu.rt_runtime_us` = 900000 / groups with threads
+* Formula: SCHED_RR, priority 1; real time of a group = 900000 µs / groups with threads
 * Writes: no file: scheduling classes of threads, sched_setscheduler(2); `cpu.rt_runtime_us` on v1
 * See: `koordlet explain pod NS/NAME`, `koordlet plan`
 * Off: our threads are ordinary again, then the groups' real time is what it was
