@@ -24,6 +24,8 @@ class Overload(NamedTuple):
     takes: tuple[str, ...]
     gives: str
     run: Callable[..., Any]
+    #: What it costs beside reading texts.
+    cost: Callable[..., int] = lambda *_: 0
 
     def accepts(self, kinds: Sequence[str]) -> bool:
         return len(kinds) == len(self.takes) and all(
@@ -48,6 +50,7 @@ def call(fitting: Sequence[Overload], runs: Sequence[Run]) -> Run:
         for overload in fitting:
             if overload.accepts(kinds):
                 cel_values.charge(frame, sum(len(v) // 10 for v in values if type(v) is str))
+                cel_values.charge(frame, overload.cost(*values))
                 outcome = overload.run(*values)
                 if type(outcome) is str or type(outcome) is list:
                     cel_values.charge(frame, len(outcome) // 10)
@@ -158,7 +161,10 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
         _function(("string",), "bool", _is_version),
         _function(("string", "bool"), "bool", _is_version),
     ),
-    "matches": (_function(_TEXTS, "bool", cel_texts.matches),),
+    "matches": tuple(
+        Overload(method, _TEXTS, "bool", cel_texts.matches, cel_texts.steps)
+        for method in (False, True)
+    ),
     **{name: (overload, _OF_SEMVER[name]) for name, overload in _OF_QUANTITY.items()},
     **{
         name: (_method((_SEMVER,), "int", lambda version, place=place: version.numbers[place]),)
