@@ -39,9 +39,11 @@ def run(bench: arms.Bench, arm: arms.Arm, load: Load, seed: int) -> intervals.Bl
         elapsed, best, served = (b - a for a, b in zip(before, _used(bench, arm), strict=True))
         others = (bench.others() - others) / elapsed
         work = 0.0 if beside is None else float(beside.communicate()[0])
-        away = [(begin, end) for _, begin, end in numbers(gaps)]
+        *late, (_, _, watching) = numbers(gaps)
+        away = [(begin, end) for _, begin, end in late]
     requests = [(begin, end) for each in times for begin, end in each]
-    left = elapsed * bench.cpus - served
+    # What marks the gaps has part of the machine, of which nobody could have made use.
+    left = elapsed * bench.cpus - served - watching
     return intervals.Block(
         clean=intervals.clean(requests, away),
         requests=len(requests),

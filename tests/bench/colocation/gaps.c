@@ -4,7 +4,7 @@
  *     gaps SECONDS MILLISECONDS
  *
  * Writes "CPU BEGIN END" (CLOCK_MONOTONIC, seconds) for each wake-up that was so many milliseconds
- * late. It belongs in the root group: on cgroup v1 a child has no real-time budget.
+ * late, and last "-1 0 SECONDS" of CPU that it has used itself. It belongs in the root group: on cgroup v1 a child has no real-time budget.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -18,10 +18,10 @@ static const double STEP = 0.0005;
 static double seconds, limit;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static double now(void)
+static double at(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -37,11 +37,11 @@ static void *watch(void *argument)
         fprintf(stderr, "gaps: SCHED_FIFO is refused\n");
         exit(1);
     }
-    for (double next = now(), end = next + seconds; next < end;) {
+    for (double next = at(CLOCK_MONOTONIC), end = next + seconds; next < end;) {
         next += STEP;
         struct timespec t = {(time_t)next, (long)((next - (double)(time_t)next) * 1e9)};
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
-        double woke = now();
+        double woke = at(CLOCK_MONOTONIC);
         if (woke - next > limit) {
             pthread_mutex_lock(&lock);
             printf("%ld %.6f %.6f\n", cpu, next - STEP, woke);
@@ -65,5 +65,6 @@ int main(int argc, char **argv)
         pthread_create(threads + i, NULL, watch, (void *)i);
     for (long i = 0; i < cpus; i++)
         pthread_join(threads[i], NULL);
+    printf("-1 0 %.6f\n", at(CLOCK_PROCESS_CPUTIME_ID));
     return 0;
 }
