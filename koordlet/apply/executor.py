@@ -325,16 +325,16 @@ class _Run:
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
         wanted = step.action
         inode = intents.inode_of(self.host, kinds.directory(wanted), known=-1)
-        # A cookie is in no group: processes that have one may be left whatever the kernel says.
-        cookie = isinstance(wanted, action.ShareCore)
+        # Of processes only the kernel knows: some may have what others were refused.
+        of_processes = isinstance(wanted, action.ShareCore | action.SetRealTime)
         gone = inode == 0 or (step.undo and self._is_gone(wanted))
-        if error.errno in (errno.ENOENT, errno.ENODEV) and gone and not cookie:
+        if error.errno in (errno.ENOENT, errno.ENODEV) and gone and not of_processes:
             self.book.forget(wanted.target)
             return _result(step, result.Verdict.VANISHED, "", error.errno)
         entry = self.book.entries.get(wanted.target)
         # Never written: nothing to put back, except a group that was made and refused its files.
-        never = entry is not None and entry.original is None and step.was is None and not cookie
-        if never and not (isinstance(wanted, action.MakeDir) and inode):
+        never = entry is not None and entry.original is None and step.was is None
+        if never and not of_processes and not (isinstance(wanted, action.MakeDir) and inode):
             self.book.forget(wanted.target)
         if isinstance(wanted, action.WriteFile):
             self._open.append(wanted)

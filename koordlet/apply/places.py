@@ -12,7 +12,7 @@ forged, is refused where the journal is read: whatever it names, it costs only i
 | SetUnitProperty | such a file of the unit's group on v2, properties of ``apply.units`` |
 | MakeDir, MoveTasks | below a cgroup tree, or below resctrl |
 | Mount | where resctrl belongs |
-| SetRealTime | the name ``scheduling-class`` below a cgroup tree |
+| SetRealTime | the name ``scheduling-class`` in the directory of its group |
 | SetQdisc, ShareCore | names of our own: one side of a link, those who share a core |
 """
 
@@ -134,7 +134,9 @@ _HOLDS: Mapping[str, Callable[[Places, journal.Entry], bool]] = {
     action.Mount.__name__: lambda _, entry: entry.target == resctrl.MOUNT_POINT,
     action.SetQdisc.__name__: lambda _, entry: queueing.of_target(entry.target) is not None,
     action.SetRealTime.__name__: lambda places, entry: (
-        places.is_below(entry.target) and entry.target.endswith(f"/{real_time.NAME}")
+        entry.group != ""
+        and entry.target
+        in {f"{tree.directory(entry.group)}/{real_time.NAME}" for tree in places.layout.hierarchies}
     ),
     action.ShareCore.__name__: lambda _, entry: (
         entry.target.startswith("/cores/") and all(map(_COOKIE.fullmatch, entry.values))

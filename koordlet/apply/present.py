@@ -21,11 +21,8 @@ from koordlet.state import journal
 _MAKE_DIR, _MOUNT = action.MakeDir.__name__, action.Mount.__name__
 _SET_QDISC, _SET_PROPERTY = action.SetQdisc.__name__, action.SetUnitProperty.__name__
 #: Those that are about processes, which are looked at elsewhere.
-_OF_PROCESSES = (
-    action.MoveTasks.__name__,
-    action.ShareCore.__name__,
-    action.SetRealTime.__name__,
-)
+_OF_PROCESSES = (action.MoveTasks.__name__, action.ShareCore.__name__)
+_SET_REAL_TIME = action.SetRealTime.__name__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +160,8 @@ class _Look:
             self._mount(entry.target)
         elif entry.kind == _SET_QDISC:
             self._queueing(entry.target)
+        elif entry.kind == _SET_REAL_TIME:
+            self._inode(entry.target, entry.target.rpartition("/")[0])
         elif entry.kind not in _OF_PROCESSES:
             self._file(entry.target, entry.group, entry.knob)
             if entry.original == "":

@@ -9,6 +9,9 @@ Rules:
    koordlet gives become ordinary again: whoever chose a class keeps it.
 2. A thread that ended is as it should be. One that was forked meanwhile has its parent's class:
    the groups are looked at again until nobody is left.
+3. The journal keeps the entry while a thread is refused: on the way there some may have it, on the
+   way back some have it still. A group that another one has replaced holds no thread of ours.
+4. Whoever moves its own threads into groups of others takes the class along: they are not found.
 """
 
 from __future__ import annotations
@@ -37,31 +40,42 @@ def undo(entry: journal.Entry) -> action.SetRealTime:
 
 
 def carry_out(host: root.HostRoot, wanted: action.SetRealTime) -> tuple[str, str]:
-    """Set the class of all threads; returns it, and what differs."""
+    """Set the class of all threads; returns it, and what differs. One refusal stops no other."""
     scheduler = host.scheduler()
     here, there = real_time.ORDINARY, real_time.GIVEN
     if wanted.back:
         here, there = there, here
-    top = wanted.target.rpartition("/")[0]
     landed = "" if wanted.back else real_time.GIVEN_TEXT
     for _ in range(_ROUNDS):
-        todo = [tid for tid in _threads(host, top) if classes.policy(host, tid) == here]
+        refused: list[OSError] = []
+        groups = _below(host, wanted.target.rpartition("/")[0]) if wanted.back else wanted.groups
+        todo = [
+            tid
+            for directory in groups
+            for tid in classes.threads(host, directory)
+            if classes.policy(scheduler, tid) == here
+        ]
         if not todo:
             return landed, ""
         for tid in todo:
-            with contextlib.suppress(ProcessLookupError):
+            try:
                 scheduler.set_policy(tid, *there)
+            except ProcessLookupError:
+                continue
+            except OSError as error:
+                refused.append(error)
+        if refused:
+            raise refused[0]
     if wanted.back:
         raise root.fail(errno.EAGAIN, wanted.target)
     return landed, "threads are forked faster than they can be set"
 
 
-def _threads(host: root.HostRoot, top: str) -> Iterator[int]:
-    """The threads of a group and of all below, as far as these are there."""
-    # Of another PID namespace they are 0, and that would be ourselves.
-    yield from filter(None, classes.threads(host, top))
+def _below(host: root.HostRoot, top: str) -> Iterator[str]:
+    """A group and all below, as far as these are there."""
+    yield top
     for name in host.silence.answer(lambda: host.list(host.at(top)), list[str]()):
         path = f"{top}/{name}"
         with contextlib.suppress(FileNotFoundError):
             if host.stat(host.at(path), follow=False).kind is root.FileKind.DIRECTORY:
-                yield from _threads(host, path)
+                yield from _below(host, path)

@@ -62,6 +62,13 @@ _NO_CACHE_ALONE = (
 )
 
 
+#: … and of real time that is shared out (kernel/sched/rt.c, __rt_schedulable).
+_NO_REAL_TIME = (
+    "the groups above have less real time left, or those below need more: see cpu.rt_runtime_us of"
+    " each group from the top of the hierarchy on, which all groups in it share"
+)
+
+
 def explain(number: int | None, wanted: action.Action) -> str:
     """Explain a refusal in a sentence."""
     if isinstance(wanted, action.ShareCore) and number in _OF_CORES:
@@ -71,6 +78,8 @@ def explain(number: int | None, wanted: action.Action) -> str:
     if isinstance(wanted, action.Reclaim) and wanted.cache_only and number == errno.EINVAL:
         return _NO_CACHE_ALONE
     row = knob.TABLE.get(wanted.knob) if isinstance(wanted, action.WriteFile) else None
+    if row is knob.CPU_RT_RUNTIME and number == errno.EINVAL:
+        return _NO_REAL_TIME
     of_sets = _OF_SETS if row is not None and row.shape is knob.Shape.SUBSET else {}
     meaning = of_sets.get(number or 0) or _MEANING.get(number or 0, "refused by the kernel")
     return f"{meaning} (wanted {kinds.value(wanted)!r})"

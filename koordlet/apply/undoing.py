@@ -50,11 +50,10 @@ class Left:
 
 
 #: A unit keeps its properties when its group goes: what counts is what systemd says. Who has a
-#: cookie, or is real-time, only the kernel knows.
+#: cookie only the kernel knows.
 _WITHOUT_LOOKING: Mapping[str, Callable[[journal.Entry], action.Action]] = {
     action.SetUnitProperty.__name__: units.undo,
     action.ShareCore.__name__: core_cookies.undo,
-    action.SetRealTime.__name__: real_time.undo,
 }
 #: What a set can be made of now, by knob.
 _CUT: Mapping[str, Callable[[snapshot.Snapshot], cpuset.CPUSet]] = {
@@ -145,6 +144,7 @@ class Undoing:
             action.MakeDir.__name__: self._undo_directory,
             action.Mount.__name__: self._undo_mount,
             action.SetQdisc.__name__: self._undo_queueing,
+            action.SetRealTime.__name__: self._undo_real_time,
         }
         if entry.kind in of_its_kind:
             of_its_kind[entry.kind](entry)
@@ -225,6 +225,12 @@ class Undoing:
         else:
             foreign = current is not None and not queueing.is_free(current)
             self.leave(entry, f"{current or 'no link'} found, not set by koordlet", tell=foreign)
+
+    def _undo_real_time(self, entry: journal.Entry) -> None:
+        if self._same_group(entry):
+            self.actions.append(real_time.undo(entry))
+        else:
+            self.leave(entry, "its cgroup is gone, and its threads with it")
 
     def _undo_mount(self, entry: journal.Entry) -> None:
         if entry.target not in self._there.texts:

@@ -42,5 +42,7 @@ class Classes:
 
     #: Why nobody can be real-time on this machine; empty where somebody can.
     why: str = ""
+    #: Microseconds of each second for all groups together, where the kernel shares it out.
+    usec: int | None = None
     #: By the workload's group.
     of: Mapping[str, Threads] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,44 @@ def test_killed_before_it_remembered(scene: Scene) -> None:
     assert scene.classes(scene.pids["web"]) == [real_time.GIVEN]
     assert not scene.site.restore().failed
     assert scene.classes(scene.pids["web"]) == [real_time.ORDINARY]
+
+
+def test_what_is_refused_is_not_forgotten(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread refuses the class, then the way back: the next restore finds all the same."""
+    late, real = scene.run("web"), scene.host.scheduling.set_policy
+
+    def refuse(*refused: int) -> None:
+        def set_policy(tid: int, policy: int, priority: int) -> None:
+            if tid in refused:
+                raise PermissionError(errno.EPERM, "sched_setscheduler")
+            real(tid, policy, priority)
+
+        monkeypatch.setattr(scene.host.scheduling, "set_policy", set_policy)
+
+    refuse(late)
+    scene.settle()
+    web = scene.pids["web"]
+    assert scene.classes(web, late) == [real_time.GIVEN, real_time.ORDINARY]
+    refuse(web)
+    assert scene.site.restore().failed
+    assert scene.classes(web, late) == [real_time.GIVEN, real_time.ORDINARY]
+    refuse()
+    assert not scene.site.restore().failed
+    assert scene.classes(web, late) == [real_time.ORDINARY] * 2
+
+
+def test_another_group_of_the_same_name(scene: Scene) -> None:
+    """A service that was started anew and chose the class itself keeps it when it asks no more."""
+    scene.settle()
+    group = f"/sys/fs/cgroup/{scene.group('web')}"
+    scene.host.exit(scene.pids["web"])
+    for path in (group, group.rpartition("/")[0]):
+        scene.host.rmdir(scene.host.at(path))
+    scene.pids["web"] = scene.run("web")
+    scene.host.scheduling.classes[scene.pids["web"]] = real_time.GIVEN
+    scene.wish("web", wishes.NONE)
+    scene.settle()
+    assert scene.classes(scene.pids["web"]) == [real_time.GIVEN]
 
 
 def test_in_the_shadow_nothing_is_given(scene: Scene) -> None:

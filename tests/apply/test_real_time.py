@@ -15,7 +15,12 @@ from tests.kit.kernel import KernelHost, Machine
 
 TOP = "/sys/fs/cgroup/web"
 WANTED = action.SetRealTime(
-    target=f"{TOP}/{model.NAME}", policy="p", reason="r", group="web", threads=2
+    target=f"{TOP}/{model.NAME}",
+    policy="p",
+    reason="r",
+    group="web",
+    threads=2,
+    groups=(TOP, f"{TOP}/in"),
 )
 BACK = real_time.undo(
     journal.Entry(kind="SetRealTime", target=WANTED.target, policy="p", original=None, values=())
@@ -79,10 +84,28 @@ def test_a_kernel_that_refuses(host: KernelHost) -> None:
     assert "rt_group_sched=0" in refusals.explain(refusal.value.errno, WANTED)
 
 
+def test_a_refusal_stops_no_other_thread(host: KernelHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All others are set, and set back; the refusal is told."""
+    first, second = host.spawn(TOP), host.spawn(f"{TOP}/in")
+    real = host.scheduling.set_policy
+
+    def set_policy(tid: int, policy: int, priority: int) -> None:
+        if tid == first:
+            raise PermissionError(errno.EPERM, "sched_setscheduler")
+        real(tid, policy, priority)
+
+    monkeypatch.setattr(host.scheduling, "set_policy", set_policy)
+    for wanted, left in ((WANTED, model.GIVEN), (BACK, model.ORDINARY)):
+        host.scheduling.classes[first] = model.GIVEN if wanted.back else model.ORDINARY
+        with pytest.raises(PermissionError):
+            real_time.carry_out(host, wanted)
+        assert host.scheduling.policy(second) == left
+
+
 def test_threads_that_are_never_all_ordinary(
     host: KernelHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who forks faster than we are is told, and stays in the journal."""
+    """Who forks faster than we are is told."""
     host.spawn(TOP)
     real_time.carry_out(host, WANTED)
     monkeypatch.setattr(host.scheduling, "set_policy", lambda *_: None)

@@ -174,7 +174,7 @@ class Node:
         for depth in range(1, len(inside) + 1):
             runtime = top.joinpath(*inside[:depth], "cpu.rt_runtime_us")
             if runtime.exists():
-                runtime.write_text("900000")
+                runtime.write_text("100000")
 
     def _container(self, file: str, identity: str) -> list[str]:
         groups = Path("/sys/fs/cgroup", file.partition(".")[0], self.group)

@@ -33,10 +33,14 @@ class LivingPods:
         self.pids = {name: self.run(name) for name in self.pods}
         self.site = agents.Site(self.host, folder, config)
 
+    def group(self, name: str) -> str:
+        """The group of a pod's container."""
+        return f"{colocation.TREE.pod(self._kinds[name][0], name)}/{'1' * 64}"
+
     def run(self, name: str) -> int:
         """A process in a pod's container."""
         path = _TOP
-        for step in (*colocation.TREE.pod(self._kinds[name][0], name).split("/"), "1" * 64):
+        for step in self.group(name).split("/"):
             self.host.write(
                 self.host.at(f"{path}/cgroup.subtree_control"), b"+cpuset +cpu +memory\n"
             )

@@ -31,6 +31,8 @@ _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
 #: Ticks between two reads of a file that is opened anew each time.
 _SELDOM = 30
+#: … and of what is not of each second.
+_RARE = 5
 #: Bytes of a file that is read: what is small comes from Python's own pools, what is not from
 #: malloc, and most of what is read in a tick are single numbers of at most 20 digits.
 _SIZE, _SIZE_OF_NUMBER = 4096, 64
@@ -57,6 +59,11 @@ class File:
     def kept(self) -> bool:
         """True if a descriptor is worth its page of kernel memory: not for one read in 30 ticks."""
         return self.every < _SELDOM
+
+    @property
+    def rests(self) -> bool:
+        """True if a group that says the same may be asked seldom: not CPU, memory, pressure."""
+        return self.kept and self.every >= _RARE and self.columns is not _pressures
 
     @property
     def short(self) -> bool:

@@ -8,8 +8,9 @@ Rules:
 2. A file that ``follows`` another is read of the groups of which that one moved since. A read of
    ``memory.stat`` costs five others, and says little new of a group that holds as many bytes as
    before. What may move inside, pages that age or are wanted again, is read after ``STILL`` rounds.
-3. A file without descriptor costs ten reads of one that has one. If it said a thing twice it rests:
-   until the ``STILL``-th round, or a read that has to be fresh, its last text stands for it.
+3. A file without descriptor costs ten reads of one that has one. If it ``rests`` and said a thing
+   twice, its last text stands for it until the ``STILL``-th round, or a read that has to be fresh.
+   When a total moves again, what it did meanwhile counts for the turn in which that is read.
 """
 
 from __future__ import annotations
@@ -278,7 +279,7 @@ class ReadLane:
             self._resting.add(slot)
         else:
             self._resting.discard(slot)
-            if self.file.kept and self._room.keeps and len(text) <= _SHORT:
+            if self.file.rests and self._room.keeps and len(text) <= _SHORT:
                 self._plain[slot] = text
         return text
 

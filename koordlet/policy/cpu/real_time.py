@@ -15,11 +15,11 @@ Rules:
    pods only those in `limits.namespaces`, where that is set.
 2. No CPU limit: the kernel holds ordinary threads by it, no real-time ones.
 3. A workload some of whose threads chose a class for themselves stays as it is.
-4. Above `limits.maxPercent` of the machine's CPUs, all of them are ordinary for a minute: ordinary
-   work, and with it the kubelet and threads of the kernel, would live on what is left.
+4. Above `limits.maxPercent` of the CPUs that some of them share, these are ordinary for a minute:
+   ordinary work, also the kubelet and threads of the kernel, would live on what is left.
 5. Where the kernel shares real time out by cgroup (v1 with CONFIG_RT_GROUP_SCHED), groups of such
-   workloads with threads have equal parts of 0.9 s each second, groups above them the sum. Who
-   uses more than 0.8 of its part is ordinary for a minute, too: the kernel would make it wait.
+   workloads with threads have equal parts of 0.9 s each second of each CPU, groups above them the
+   sum. Who uses more than 0.8 of its part is ordinary for a minute: the kernel would make it wait.
 6. Of a pod it is the containers that serve: neither init containers, nor the sandbox, nor what a
    person put into the running pod.
 
@@ -36,14 +36,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 
 from koordlet.history import series
-from koordlet.model import action, cgroup, decision, knob, meter, plan, real_time, snapshot
+from koordlet.model import (
+    action,
+    cgroup,
+    cpuset,
+    decision,
+    knob,
+    meter,
+    plan,
+    real_time,
+    snapshot,
+)
 from koordlet.model import pod as pods
 from koordlet.model.record import dataclass
 from koordlet.policy.framework import declaration, proposals, saved_state
 
 STEM = "real_time"
-#: Microseconds of each second for all groups, of the kernel's own 950 000.
-RUNTIME_USEC = 900_000
 #: Share of its part that a group may use (rule 5).
 _PART = 0.8
 _WINDOW_SECONDS = 5.0
@@ -65,8 +73,8 @@ class Settings:
 class State:
     """Who was real-time, and who is ordinary for a while."""
 
-    #: Groups that koordlet made real-time: what their threads have is ours.
-    given: tuple[str, ...] = ()
+    #: Groups that koordlet made real-time, by inode: what their threads have is ours.
+    given: Mapping[str, int] = field(default_factory=dict)
     #: Group to the moment until which it is ordinary, and why.
     paused: Mapping[str, tuple[float, str]] = field(
         default_factory=dict, metadata=saved_state.UNKEPT
@@ -86,14 +94,18 @@ def asking(seen: snapshot.Snapshot) -> Iterator[tuple[pods.Pod, str]]:
 
 
 def groups(seen: snapshot.Snapshot) -> Mapping[str, tuple[str, ...]]:
-    """Each group of those that ask, to all groups in it: where threads are looked for."""
-    owners = {group: group for _, group in asking(seen)}
-    inside: dict[str, list[str]] = {group: [] for group in owners}
-    for path in seen.groups if owners else ():
-        owner = cgroup.owner(path, owners)
-        if owner is not None:
-            inside[owner].append(path)
-    return {group: tuple(sorted(paths)) for group, paths in inside.items()}
+    """Each group of those that ask, to all groups in it that are of no other workload."""
+    asked = {group: list[str]() for _, group in asking(seen)}
+    owners = dict.fromkeys(asked)
+    for pod in seen.pods if asked else ():
+        several = (pod.group, *(box.group for box in pod.containers))
+        owners |= dict.fromkeys(filter(None, several))
+    names = {owner: owner for owner in owners}
+    for path in seen.groups if asked else ():
+        owner = cgroup.owner(path, names)
+        if owner in asked:
+            asked[owner].append(path)
+    return {group: tuple(sorted(paths)) for group, paths in asked.items()}
 
 
 def decide(
@@ -104,23 +116,39 @@ def decide(
     refused: dict[str, str] = {}
     fit: dict[str, pods.Pod] = {}
     for pod, group in asking(now):
-        why = _refusal(now, settings, pod, group, ours=group in state.given)
+        why = _refusal(now, settings, pod, group, ours=state.given.get(group) == _inode(now, group))
         if why:
             refused[pod.key] = why
         else:
             fit[group] = pod
     paused = _paused(now, past, settings, state, fit)
     given = {group: pod for group, pod in fit.items() if group not in paused}
-    refused |= {fit[group].key: why for group, (_, why) in paused.items()}
-    for pod in given.values():
-        proposal.why[pod.key] = "runs in the real-time class"
+    refused |= {fit[group].key: paused[group][1] for group in paused.keys() & fit.keys()}
+    for group, pod in given.items():
+        proposal.why[pod.key] = _progress(_threads(now, group))
     for key, why in refused.items():
         proposal.why[key] = f"not in the real-time class: {why}"
     if refused:
         proposal.say("RealTimeRefused", _message(refused))
     _share_out(proposal, given)
     proposal.actions += _actions(now, given)
-    return proposal.decided(State(given=tuple(sorted(given)), paused=paused))
+    known = {group: _inode(now, group) for group in fit}
+    return proposal.decided(State(given=known, paused=paused))
+
+
+def _inode(now: snapshot.Snapshot, group: str) -> int:
+    there = now.groups.get(group)
+    return 0 if there is None else there.inode
+
+
+def _threads(now: snapshot.Snapshot, group: str) -> real_time.Threads:
+    return (now.classes or real_time.Classes()).of.get(group, real_time.Threads())
+
+
+def _progress(threads: real_time.Threads) -> str:
+    if threads.given and not threads.ordinary:
+        return f"runs in the real-time class: {threads.given} threads"
+    return f"asks for the real-time class: {threads.given} threads have it, {threads.ordinary} not"
 
 
 def _refusal(
@@ -133,10 +161,9 @@ def _refusal(
     if some is not None and pod.namespace not in some and pod.source != "configuration":
         return f"limits.namespaces lacks {pod.namespace}"
     classes = now.classes
-    threads = classes.of.get(group) if classes is not None else None
-    if classes is None or threads is None:
+    if classes is None or group not in classes.of:
         return (classes and classes.why) or "its threads have not been read yet"
-    return _chosen(threads, ours=ours)
+    return _chosen(classes.of[group], ours=ours)
 
 
 def _chosen(threads: real_time.Threads, *, ours: bool) -> str:
@@ -156,44 +183,58 @@ def _paused(
     fit: Iterable[str],
 ) -> dict[str, tuple[float, str]]:
     """The groups that are ordinary for a while, until when, and why (rules 4 and 5)."""
+    asked = {group for _, group in asking(now)}
+    paused = {
+        group: until
+        for group, until in state.paused.items()
+        if group in asked and now.at < until[0]
+    }
+    running = [group for group in fit if group not in paused]
     used = {}
-    for group in fit:
+    for group in running:
         window = past.groups.window(group, meter.CPU, now.at, _WINDOW_SECONDS)
         used[group] = window.average if window is not None else 0.0
-    cpus = len(now.topology.online - now.outside)
-    paused = {
-        group: until for group, until in state.paused.items() if group in used and now.at < until[0]
-    }
-    running = [group for group in used if group not in paused]
-    total, most = sum(used[group] for group in running), cpus * settings.max_percent / 100
-    part = _PART * cpus * _part(now, running) / 1e6
+    cpus = {group: _cpus(now, group) for group in running}
+    part = _PART * _part(now, running) / 1e6
     for group in running:
-        if total > most:
-            why = f"all of them use {total:.2f} CPUs, above limits.maxPercent ({most:.2f})"
-        elif used[group] > part and now.layout.file(knob.CPU_RT_RUNTIME, group) is not None:
-            why = f"it uses {used[group]:.2f} CPUs, nearly its part of the real time ({part:.2f})"
+        beside = sum(used[other] for other in running if cpus[other] <= cpus[group])
+        most = len(cpus[group]) * settings.max_percent / 100
+        threads = _threads(now, group)
+        room = part * min(len(cpus[group]), threads.ordinary + threads.given)
+        if beside > most:
+            why = f"such work uses {beside:.2f} of CPUs {cpus[group]}, above limits.maxPercent"
+        elif part and used[group] > room:
+            why = f"it uses {used[group]:.2f} CPUs, nearly its part of the real time ({room:.2f})"
         else:
             continue
         paused[group] = now.at + PAUSE_SECONDS, f"ordinary for a minute: {why}"
     return paused
 
 
+def _cpus(now: snapshot.Snapshot, group: str) -> cpuset.CPUSet:
+    """The CPUs that a group may use."""
+    there = now.groups.get(group)
+    own = there.effective() if there is not None else None
+    usable = now.topology.online - now.outside
+    return usable if own is None else own & now.topology.online
+
+
 def _leaves(now: snapshot.Snapshot, groups: Iterable[str]) -> list[str]:
     """The groups with threads in workloads' groups."""
-    of = now.classes.of if now.classes is not None else {}
-    return [leaf for group in groups for leaf in of[group].groups]
+    return [leaf for group in groups for leaf in _threads(now, group).groups]
 
 
 def _part(now: snapshot.Snapshot, groups: Iterable[str]) -> int:
-    """Microseconds of real time each second of each group with threads (rule 5)."""
-    return RUNTIME_USEC // max(1, len(_leaves(now, groups)))
+    """Microseconds of real time of each group with threads (rule 5); 0: it is not shared out."""
+    usec = now.classes.usec if now.classes is not None else None
+    return 0 if usec is None else usec // max(1, len(_leaves(now, groups)))
 
 
 def _share_out(proposal: proposals.Proposal, given: Collection[str]) -> None:
     """Real time for the groups with threads, and those above (rule 5)."""
     part = _part(proposal.now, given)
     shares: dict[str, int] = {}
-    for leaf in _leaves(proposal.now, given):
+    for leaf in _leaves(proposal.now, given) if part else ():
         for path in (leaf, *cgroup.ancestors(leaf)):
             if path:
                 shares[path] = shares.get(path, 0) + part
@@ -204,15 +245,17 @@ def _share_out(proposal: proposals.Proposal, given: Collection[str]) -> None:
 
 def _actions(now: snapshot.Snapshot, given: Mapping[str, pods.Pod]) -> Iterator[action.Action]:
     where = now.layout.holder("cpu") or now.layout.tree
-    if where is None or now.classes is None:
+    if where is None:
         return
+    inside = groups(now)
     for group, pod in sorted(given.items()):
         yield action.SetRealTime(
             target=f"{where.directory(group)}/{real_time.NAME}",
             policy=STEM,
             reason=f"{pod.key} asks for it: its threads run before all that are not real-time",
             group=group,
-            threads=now.classes.of[group].ordinary,
+            threads=_threads(now, group).ordinary,
+            groups=tuple(map(where.directory, inside[group])),
         )
 
 

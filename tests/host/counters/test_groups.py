@@ -278,24 +278,34 @@ def test_descriptors_are_bounded() -> None:
     assert host.open_handles == 0
 
 
-def test_a_file_without_descriptor_that_says_the_same_rests() -> None:
-    """It is read at each fifth turn, at once where groups are compared; a recording's at each."""
+@pytest.mark.parametrize(
+    ("name", "texts", "what", "ticks"),
+    [
+        ("pids.current", ("7\n", "8\n"), meter.PIDS, {1000: 10, 1: 50, 0: 10}),
+        ("memory.current", ("7\n", "8\n"), meter.MEMORY, {1000: 2, 1: 2, 0: 2}),
+        ("cpu.stat", (said("v2", 7), said("v2", 8)), meter.CPU, {1000: 1, 1: 1, 0: 1}),
+    ],
+)
+def test_a_file_without_descriptor_that_says_the_same_rests(
+    name: str, texts: tuple[str, str], what: meter.Meter, ticks: dict[int, int]
+) -> None:
+    """What moves seldom is read at each fifth turn; CPU, memory and recordings are at each."""
 
     def heard(handles: int, *, comparing: bool = False) -> int:
         """After how many ticks a number that was the same for long is heard to be another."""
-        host = counting.machine("v2", "a")
-        pids = "/sys/fs/cgroup/a/pids.current"
-        host.texts = {pids: "7\n"}
+        host = counting.machine("v2", "a", "b")
+        path = f"/sys/fs/cgroup/b/{name}"
+        host.texts = {path: texts[0]}
         look = reader(host, handles=handles)
-        for at in range(101):
+        for at in range(102):
             look.read(at)
-        host.texts = {pids: "8\n"}
-        for ticks in range(1, 100):
-            if values(look.read(100 + ticks, comparing=comparing), meter.PIDS).get("a") == 8:
-                return ticks
+        host.texts = {path: texts[1]}
+        for after in range(1, 100):
+            if values(look.read(101 + after, comparing=comparing), what).get("b") == 8:
+                return after
         raise AssertionError("never heard")
 
-    assert {handles: heard(handles) for handles in (1000, 1, 0)} == {1000: 10, 1: 50, 0: 10}
+    assert {handles: heard(handles) for handles in ticks} == ticks
     assert heard(1, comparing=True) == 1
 
 

@@ -58,6 +58,7 @@ def build(
         "sys/kernel/hostname": "stand-in",
         "sys/kernel/arch": "x86_64",
         "sys/kernel/sched_rt_runtime_us": "950000",
+        "sys/kernel/sched_rt_period_us": "1000000",
         "locks": "",
         "version": f"Linux version {release} (stand-in)",
         "uptime": "86400.00 0.00",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from koordlet.model import action, cgroup, decision, pod, real_time, wishes
+from koordlet.model import action, cgroup, decision, knob, pod, real_time, wishes
 from koordlet.model.qos import KubeQos, Qos
 from koordlet.policy.cpu import real_time as policy
 from tests.kit import colocation, moments
@@ -49,14 +49,20 @@ def decide(
     state: policy.State | None = None,
     settings: policy.Settings | None = None,
     layout: cgroup.Layout = PLAIN,
+    cpus: str = "0-3",
     at: float = 100.0,
 ) -> decision.Decision[policy.State]:
     """What is decided where each pod used so many CPUs."""
     now = colocation.moment(FOUR, pods, layout=layout, at=at)
-    known = real_time.Classes(of={BOX[each.name]: threads(each) for each in pods})
+    shared = 900_000 if layout is colocation.V1 else None
+    known = real_time.Classes(of={BOX[each.name]: threads(each) for each in pods}, usec=shared)
     by_group = {BOX[each.name]: (used or {}).get(each.name, 0.1) for each in pods}
     past = colocation.history(0.5, by_group, at=at, seconds=6)
-    now = replace(now, classes=known if seen is None else seen)
+    inside = {
+        path: replace(there, values={**there.values, knob.CPUSET_EFFECTIVE.name: cpus})
+        for path, there in now.groups.items()
+    }
+    now = replace(now, classes=known if seen is None else seen, groups=inside)
     return policy.decide(now, past, settings or policy.Settings(), state or policy.State())
 
 
@@ -72,7 +78,7 @@ def test_services_that_ask_are_real_time() -> None:
 
     assert (deed.group, deed.threads) == (BOX["web"], 3)
     assert deed.target == f"/c/cpu/{BOX['web']}/scheduling-class"
-    assert made.explanation[WEB.key] == "runs in the real-time class"
+    assert made.explanation[WEB.key] == "asks for the real-time class: 0 threads have it, 3 not"
     assert "only latency-sensitive work may be, and it is BE" in made.explanation[JOB.key]
     (condition,) = made.conditions
     assert (condition.type, JOB.key in condition.message) == ("RealTimeRefused", True)
@@ -120,7 +126,9 @@ def test_only_containers_that_serve() -> None:
 
 def test_what_was_given_is_known_again() -> None:
     """Real-time threads of a workload that koordlet made so are no reason to stop."""
-    state = policy.State(given=(BOX[WEB.name],))
+    state = policy.State(
+        given={BOX["web"]: colocation.moment(FOUR, (WEB,)).groups[BOX["web"]].inode}
+    )
     seen = real_time.Classes(of={BOX[WEB.name]: threads(WEB, given=3, ordinary=1)})
     made = decide(WEB, seen=seen, state=policy.POLICY.revive(policy.POLICY.saved(state)))
     assert given(made) == [BOX["web"]]
@@ -138,12 +146,37 @@ def test_nobody_is_while_they_use_the_machine_up() -> None:
     """Above 80 % of the CPUs all are ordinary for a minute; one that goes is forgotten."""
     made = decide(WEB, API, used={"web": 1.8, "api": 1.8})
     assert given(made) == []
-    assert "all of them use 3.60 CPUs, above limits.maxPercent (3.20)" in made.explanation[WEB.key]
+    assert "such work uses 3.60 of CPUs 0-3, above limits.maxPercent" in made.explanation[WEB.key]
     calm = decide(WEB, API, state=made.next_state, at=159.0)
     assert given(calm) == []
     after = decide(WEB, API, state=calm.next_state, at=161.0)
     assert sorted(given(after)) == sorted([BOX[API.name], BOX[WEB.name]])
     assert decide(API, state=made.next_state, at=120.0).next_state.paused.keys() == {BOX["api"]}
+
+
+def test_cpus_that_some_share_count_by_themselves() -> None:
+    """Two that use up one CPU between them are ordinary, however large the machine is."""
+    made = decide(WEB, API, used={"web": 0.5, "api": 0.4}, cpus="2")
+    assert given(made) == []
+    assert "such work uses 0.90 of CPUs 2" in made.explanation[WEB.key]
+    assert given(decide(WEB, API, used={"web": 0.5, "api": 0.4}, cpus="2-3")) != []
+
+
+def test_one_thread_has_the_time_of_one_cpu() -> None:
+    """The kernel shares real time out on each CPU: a thread cannot have that of all."""
+    one = real_time.Classes(of={BOX["web"]: threads(WEB, ordinary=1)}, usec=900_000)
+    made = decide(WEB, used={"web": 0.8}, seen=one, layout=colocation.V1)
+    assert given(made) == []
+    assert "nearly its part of the real time (0.72)" in made.explanation[WEB.key]
+
+
+def test_a_workload_inside_another_is_not_its_own() -> None:
+    """Only groups whose nearest workload asks; what is declared inside has its own say."""
+    now = colocation.moment(FOUR, (WEB,))
+    inner = replace(SILENT, group=f"{BOX['web']}/inner", containers=())
+    paths = (BOX["web"], f"{BOX['web']}/own", inner.group or "")
+    seen = replace(now, pods=(WEB, inner), groups={p: moments.group(p, "0-3") for p in paths})
+    assert policy.groups(seen) == {BOX["web"]: (BOX["web"], f"{BOX['web']}/own")}
 
 
 def shares(made: decision.Decision[policy.State]) -> dict[str, str]:
@@ -166,6 +199,6 @@ def test_who_uses_its_part_up_is_ordinary() -> None:
     """The kernel would let it wait for the rest of the second; the other one has all of it then."""
     made = decide(WEB, API, used={"web": 1.5}, layout=colocation.V1)
     assert given(made) == [BOX["api"]]
-    assert "nearly its part of the real time (1.44)" in made.explanation[WEB.key]
+    assert "nearly its part of the real time (1.08)" in made.explanation[WEB.key]
     assert shares(made)[API.containers[0].group or ""] == "900000"
     assert given(decide(WEB, API, used={"web": 1.5})) == sorted([BOX[API.name], BOX[WEB.name]])
