@@ -164,8 +164,8 @@ def test_cpus_that_some_share_count_by_themselves() -> None:
 
 def test_one_thread_has_the_time_of_one_cpu() -> None:
     """The kernel shares real time out on each CPU: a thread cannot have that of all."""
-    one = real_time.Classes(of={BOX["web"]: threads(WEB, ordinary=1)}, usec=900_000)
-    made = decide(WEB, used={"web": 0.8}, seen=one, layout=colocation.V1)
+    single = real_time.Classes(of={BOX["web"]: threads(WEB, ordinary=1)}, usec=900_000)
+    made = decide(WEB, used={"web": 0.8}, seen=single, layout=colocation.V1)
     assert given(made) == []
     assert "nearly its part of the real time (0.72)" in made.explanation[WEB.key]
 
