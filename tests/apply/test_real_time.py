@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 
 import pytest
 
-from koordlet.apply import real_time, refusals
-from koordlet.model import action
+from koordlet.apply import ordering, real_time, refusals
+from koordlet.model import action, knob
 from koordlet.model import real_time as model
 from koordlet.state import journal
 from tests.kit.kernel import KernelHost, Machine
@@ -114,3 +115,37 @@ def test_threads_that_are_never_all_ordinary(
     assert refusal.value.errno == errno.EAGAIN
     host.scheduling.classes.clear()
     assert real_time.carry_out(host, WANTED)[1].startswith("threads are forked faster")
+
+
+def runtime(group: str, usec: int) -> action.WriteFile:
+    """A group's real time."""
+    return action.WriteFile(
+        target=f"/c/cpu/{group}/cpu.rt_runtime_us",
+        value=str(usec),
+        policy="p",
+        reason="r",
+        knob=knob.CPU_RT_RUNTIME.name,
+        group=group,
+    )
+
+
+def planned(
+    before: dict[str, int], after: dict[str, int], *others: action.Action
+) -> list[tuple[str, str]]:
+    """Groups and values in the order of their writes."""
+    texts = {runtime(group, usec).target: str(usec) for group, usec in before.items()}
+    writes = [runtime(group, usec) for group, usec in after.items()]
+    ordered = ordering.order([*writes, *others], texts)
+    return [(placed.action.group, getattr(placed.action, "value", "threads")) for placed in ordered]
+
+
+def test_real_time_goes_round_without_a_refusal() -> None:
+    """What a second service takes is given up before; parents first up, children first down."""
+    first = planned({"t": 0, "t/web": 0}, {"t/web": 900, "t": 900})
+    assert first == [("t", "900"), ("t/web", "900")]
+    second = planned({"t/api": 0, "t/web": 900}, {"t/api": 450, "t/web": 450})
+    assert second == [("t/web", "450"), ("t/api", "450")]
+    last = planned(
+        {"t": 900, "t/web": 900}, {"t": 0, "t/web": 0}, dataclasses.replace(BACK, group="web")
+    )
+    assert last == [("web", "threads"), ("t/web", "0"), ("t", "0")]
