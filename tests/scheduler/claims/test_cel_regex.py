@@ -45,12 +45,12 @@ from koordlet.scheduler.claims.cel_values import EvaluationError
         ("(?i)^[\u03c3-\u03c4]$", "\u03c2", "\u03c5"),
         ("(?i)^\xdf$", "\u1e9e", "s"),
         ("(?i)^\u0131$", "\u0131", "I"),
-        ("(?i)^[!-\U0001f000]$", "a", " "),
+        ("(?i)^" + "[!-\U0001f000]" * 10 + "$", "a" * 10, " " * 10),
         ("^a(?i)*$", "aa", "b"),
         ("^a*(?i)*$", "aa", "b"),
         ("^a{01}$", "a{01}", "a"),
         ("^(a{500}){2}$", "a" * 1000, "a" * 999),
-        ("^(a{1000}){0}(?:){1000}b$", "b", "ab"),
+        ("^((a{1000}){0}){1000}b$", "b", "ab"),
         ("^(a|)$", "", "b"),
         ("^(a*)*$", "aa", "ab"),
         ("", "anything", None),
@@ -154,7 +154,7 @@ def test_ranges_that_overlap_are_one() -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(" * 1_000_000, "(?i)" + "[\u0100-\u04bf]" * 1000, "(" + "|" * 999 + "){999}"],
+    ["(" * 1_000_000, "(?i)" + "[\u0100-\U0001f000]" * 9, "(" + "|" * 999 + "){999}"],
 )
 def test_a_pattern_of_too_much_work_is_refused_before_it_is_done(pattern: str) -> None:
     """Too long a text, too many letters, too many ways."""
