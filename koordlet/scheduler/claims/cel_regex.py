@@ -1,9 +1,8 @@
 r"""Regular expressions as RE2 has them, for ``matches``: whether a text has a part that fits.
 
-Covers: literals, classes (Perl's and POSIX's), groups, alternatives, repetition, anchors, word
-bounds, flags. Does not cover: where a part fits. Refused, though RE2 has them: classes of Unicode
-(``\p``), quoted parts (``\Q``), groups more than 200 deep, patterns that come to more than 10,000
-instructions.
+Covers: literals, quoted parts, classes (Perl's and POSIX's), groups, alternatives, repetition,
+anchors, word bounds, flags. Does not cover: where a part fits. Refused, though RE2 has them:
+classes of Unicode (``\p``), groups more than 100 deep, more than 10,000 instructions.
 
 All ways through a pattern are followed at once, so the time is bounded by text times pattern:
 Python's ``re`` may take exponential time, and takes back-references that RE2 refuses. Here it
@@ -22,6 +21,8 @@ from koordlet.scheduler.claims.cel_values import EvaluationError
 
 #: The most of one repetition and of those inside it, multiplied, as in RE2.
 MOST_REPEATS = 1000
+#: Groups in one another: reading and building take up to four calls for each.
+DEEPEST = 100
 _ESCAPES = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 #: Braces that have no such numbers are characters.
@@ -142,7 +143,15 @@ class _Parser:
         if sign == ".":
             line_end = () if "s" in self._flags else ((10, 10),)
             return [program.character(sets.others(line_end))]
-        return [self._escape() if sign == "\\" else self._literal(ord(sign))]
+        if sign == "\\":
+            return self._quoted() if self._taken("Q") else [self._escape()]
+        return [self._literal(ord(sign))]
+
+    def _quoted(self) -> list[program.Part]:
+        r"""Characters as they are, up to ``\E``."""
+        quoted, end, _ = self._pattern[self._at :].partition("\\E")
+        self._at += len(quoted + end)
+        return [self._literal(ord(letter)) for letter in quoted]
 
     def _literal(self, code: int) -> program.Part:
         return program.character(self._cased(((code, code),)))
@@ -162,7 +171,7 @@ class _Parser:
         if self._ahead("?") and not self._name() and not self._flags_end():
             return []
         self._depth += 1
-        if self._depth > 200:
+        if self._depth > DEEPEST:
             raise program.error("expression nests too deeply", self._pattern)
         part = self._alternatives()
         if not self._taken(")"):

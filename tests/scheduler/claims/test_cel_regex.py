@@ -46,6 +46,7 @@ from koordlet.scheduler.claims.cel_values import EvaluationError
         ("(?i)^\xdf$", "\u1e9e", "s"),
         ("(?i)^\u0131$", "\u0131", "I"),
         ("(?i)^" + "[!-\U0001f000]" * 10 + "$", "a" * 10, " " * 10),
+        (r"^\Qa.(\E*\Q|$", "a.((|$", "ab(|"),
         ("^a(?i)*$", "aa", "b"),
         ("^a*(?i)*$", "aa", "b"),
         ("^a{01}$", "a{01}", "a"),
@@ -85,9 +86,10 @@ def test_a_text_fits_where_a_part_of_it_does(pattern: str, fits: str, fails: str
         ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
         (r"(a)\1", r"invalid escape sequence: `\1`"),
         (r"\pL", r"invalid escape sequence: `\p`"),
-        (r"\Qa\E", r"invalid escape sequence: `\Q`"),
+        (r"[\Q]", r"invalid escape sequence: `\Q`"),
+        (r"\Q\E*", "missing argument to repetition operator: `*`"),
         ("a\\", "trailing backslash at end of expression: ``"),
-        ("(" * 300, "expression nests too deeply"),
+        ("(" * 101 + ")" * 101, "expression nests too deeply"),
         ("(a{20}){60}", "invalid repeat count: `{60}`"),
         ("(((){1000}){1000}){8}", "invalid repeat count: `{1000}`"),
         ("(a{1000}){2,}?", "invalid repeat count: `{2,}?`"),
@@ -160,6 +162,19 @@ def test_a_pattern_of_too_much_work_is_refused_before_it_is_done(pattern: str) -
     """Too long a text, too many letters, too many ways."""
     with pytest.raises(EvaluationError, match="expression too large"):
         cel_regex.compile(pattern)
+
+
+def test_the_deepest_pattern_leaves_room_for_the_calls_around_it() -> None:
+    """A selector stands deep in a scheduler: Python allows 1000 calls in one another."""
+
+    def called_within(calls: int) -> bool:
+        if calls:
+            return called_within(calls - 1)
+        deepest = cel_regex.DEEPEST
+        pattern = "(?:" * deepest + "a" + "|b)?c" * deepest
+        return cel_regex.compile(pattern).matches("a" + "c" * deepest)
+
+    assert called_within(400) is True
 
 
 def test_a_refused_pattern_is_read_once() -> None:
