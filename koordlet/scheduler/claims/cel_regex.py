@@ -1,70 +1,72 @@
-"""Regular expressions as RE2 has them, for ``matches``: whether a text has a part that fits.
+r"""Regular expressions as RE2 has them, for ``matches``: whether a text has a part that fits.
 
-Covers: literals, classes (Perl's and POSIX's), groups, alternatives, repetition, anchors, word
-bounds, flags. Does not cover: where a part fits; classes of Unicode and quoted parts (refused).
+Covers: literals, quoted parts, classes (Perl's and POSIX's), groups, alternatives, repetition,
+anchors, word bounds, flags. Does not cover: where a part fits. Refused, though RE2 has them:
+classes of Unicode (``\p``), groups more than 100 deep, more than 10,000 instructions.
 
 All ways through a pattern are followed at once, so the time is bounded by text times pattern:
-Python's ``re`` may take exponential time, and takes back-references that RE2 refuses.
+Python's ``re`` may take exponential time, and takes back-references that RE2 refuses. Here it
+reads signs of the pattern alone.
 """
 
 from __future__ import annotations
 
 import functools
-import string
-from collections.abc import Iterable
+import re
+from typing import NamedTuple
 
 from koordlet.scheduler.claims import cel_regex_program as program
+from koordlet.scheduler.claims import cel_regex_ranges as sets
+from koordlet.scheduler.claims.cel_values import EvaluationError
 
-#: The most of one repetition, as in RE2.
+#: The most of one repetition and of those inside it, multiplied, as in RE2.
 MOST_REPEATS = 1000
-_LAST = 0x10FFFF
-
-
-_PERL = {"d": program.pairs("09"), "w": program.WORD, "s": program.pairs("\t\n\f\r  ")}
-_POSIX = {
-    "alnum": program.pairs("09AZaz"),
-    "alpha": program.pairs("AZaz"),
-    "ascii": program.pairs("\0\x7f"),
-    "blank": program.pairs("\t\t  "),
-    "cntrl": program.pairs("\0\x1f\x7f\x7f"),
-    "digit": program.pairs("09"),
-    "graph": program.pairs("!~"),
-    "lower": program.pairs("az"),
-    "print": program.pairs(" ~"),
-    "punct": program.pairs("!/:@[`{~"),
-    "space": program.pairs("\t\r  "),
-    "upper": program.pairs("AZ"),
-    "word": program.WORD,
-    "xdigit": program.pairs("09AFaf"),
-}
+#: Groups in one another: reading and building take up to four calls for each.
+DEEPEST = 100
 _ESCAPES = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+#: Braces that have no such numbers are characters.
+_REPEAT = re.compile(r"([*+?]|\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\})\??")
+_NAME = re.compile(r"\?P?<[0-9A-Za-z_]+>")
+_FLAGS = re.compile(r"\?([imsU]*)(?:-([imsU]*))?")
+_OCTAL = re.compile(r"[1-7][0-7]{1,2}|0[0-7]{0,2}")
+_HEXADECIMAL = re.compile(r"x(?:\{([0-9A-Fa-f]+)\}|([0-9A-Fa-f]{2}))")
 
 
-@functools.lru_cache(maxsize=1000)
+class Outcome(NamedTuple):
+    """What became of a pattern."""
+
+    #: What making it ready took; a refused pattern takes as much.
+    work: int
+    program: program.Program | None
+    why_not: str = ""
+
+    def steps(self, text: str) -> int:
+        """The most that making it ready and following a text take."""
+        return self.work + len(text) * (self.program.size if self.program else 0)
+
+
+@functools.lru_cache(maxsize=100)
+def outcome(pattern: str) -> Outcome:
+    """A pattern made ready, or why it is none, in Go's words."""
+    parser = _Parser(pattern)
+    try:
+        part = parser.whole()
+    except EvaluationError as error:
+        return Outcome(len(pattern) + parser.folded, None, str(error))
+    try:
+        ready = program.Program(part, pattern)
+    except EvaluationError as error:
+        return Outcome(len(pattern) + program.MOST_INSTRUCTIONS, None, str(error))
+    return Outcome(len(pattern) + parser.folded + ready.size, ready)
+
+
 def compile(pattern: str) -> program.Program:  # noqa: A001 -- re.compile's name, for the same deed
-    """A pattern made ready; ``EvaluationError`` in Go's words where it is none."""
-    return program.Program(_Parser(pattern).whole(), pattern)
-
-
-def _others(ranges: Iterable[tuple[int, int]]) -> program.Ranges:
-    """All characters that are in none of them; never empty, so that it stays a character."""
-    others, begin = [], 0
-    for low, high in sorted(ranges):
-        if low > begin:
-            others.append((begin, low - 1))
-        begin = max(begin, high + 1)
-    return (*others, (begin, _LAST)) if begin <= _LAST else (*others, (_LAST + 1, _LAST + 1))
-
-
-def _folded(ranges: Iterable[tuple[int, int]]) -> program.Ranges:
-    """With the other case of each; wide ranges have the ASCII letters alone."""
-    folded = list(ranges)
-    for low, high in tuple(folded):
-        for code in range(low, min(high, low + 512) + 1):
-            cases = (chr(code).lower(), chr(code).upper())
-            folded += [(ord(other), ord(other)) for other in cases if len(other) == 1]
-    return tuple(folded)
+    """A pattern made ready; ``EvaluationError`` where it is none."""
+    ready = outcome(pattern)
+    if ready.program is None:
+        raise EvaluationError(ready.why_not)
+    return ready.program
 
 
 class _Parser:
@@ -72,8 +74,12 @@ class _Parser:
 
     def __init__(self, pattern: str) -> None:
         self._pattern, self._at, self._flags, self._depth = pattern, 0, frozenset[str](), 0
+        #: Letters whose other cases were looked up.
+        self.folded = 0
 
     def whole(self) -> program.Part:
+        if len(self._pattern) > program.MOST_INSTRUCTIONS:
+            raise program.error("expression too large", self._pattern)
         part = self._alternatives()
         if self._at < len(self._pattern):
             raise program.error("unexpected )", self._pattern)
@@ -100,149 +106,149 @@ class _Parser:
 
     def _concatenation(self) -> program.Part:
         parts: list[program.Part] = []
-        while self._at < len(self._pattern) and not self._ahead("|") and not self._ahead(")"):
-            begin = self._at
-            parts.append(self._repetition(self._atom(), begin))
+        last: re.Match[str] | None = None
+        while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
+            sign = _REPEAT.match(self._pattern, self._at)
+            if sign is None:
+                parts += self._atom()
+            else:
+                self._at = sign.end()
+                self._repeat(parts, sign, last)
+            last = sign
         return program.sequence(parts)
 
-    def _repetition(self, part: program.Part, begin: int) -> program.Part:
-        again = False
-        while (bounds := self._bounds()) is not None:
-            if again:
-                raise program.error(
-                    "invalid nested repetition operator", self._pattern[begin : self._at]
-                )
-            part, begin, again = program.repeated(part, *bounds), self._at - 1, True
-            self._taken("?")
-        return part
+    def _repeat(
+        self, parts: list[program.Part], sign: re.Match[str], last: re.Match[str] | None
+    ) -> None:
+        """The last part, as often as the sign says."""
+        least, most = _bounds(sign)
+        if last is not None:
+            raise program.error("invalid nested repetition operator", last[0] + sign[0])
+        if not parts:
+            raise program.error("missing argument to repetition operator", sign[0])
+        parts[-1] = program.repeated(parts[-1], least, most)
+        if parts[-1].repeats > MOST_REPEATS:
+            raise program.error("invalid repeat count", sign[0])
 
-    def _bounds(self) -> tuple[int, int | None] | None:
-        sign = self._pattern[self._at : self._at + 1]
-        if sign in _REPEATS:
-            self._at += 1
-            return _REPEATS[sign]
-        return self._counted()
-
-    def _counted(self) -> tuple[int, int | None] | None:
-        """``{2}``, ``{2,}`` or ``{2,3}``; other braces are characters."""
-        inside, closed, _ = self._pattern[self._at + 1 :].partition("}")
-        low, comma, high = inside.partition(",")
-        numbers = [each for each in (low, high) if each]
-        if not (self._ahead("{") and closed and low) or not all(
-            each.isascii() and each.isdigit() for each in numbers
-        ):
-            return None
-        least = int(low[:6])
-        most = int(high[:6]) if high else None if comma else least
-        self._at += len(inside) + 2
-        if least > MOST_REPEATS or (most is not None and not least <= most <= MOST_REPEATS):
-            raise program.error("invalid repeat count", f"{{{inside}}}")
-        return least, most
-
-    def _atom(self) -> program.Part:
+    def _atom(self) -> list[program.Part]:
+        """One part; none for flags."""
         sign = self._next()
         if sign == "(":
             return self._group()
         if sign == "[":
-            return self._class()
+            return [self._class()]
         if sign in "^$":
             line = sign if "m" in self._flags else "A" if sign == "^" else "z"
-            return program.assertion(line)
+            return [program.assertion(line)]
         if sign == ".":
-            return program.character(((0, _LAST),) if "s" in self._flags else _others([(10, 10)]))
-        if sign in "*+?":
-            raise program.error("missing argument to repetition operator", sign)
+            line_end = () if "s" in self._flags else ((10, 10),)
+            return [program.character(sets.others(line_end))]
         if sign == "\\":
-            return self._escape()
-        return self._literal(ord(sign))
+            return self._quoted() if self._taken("Q") else [self._escape()]
+        return [self._literal(ord(sign))]
+
+    def _quoted(self) -> list[program.Part]:
+        r"""Characters as they are, up to ``\E``."""
+        quoted, end, _ = self._pattern[self._at :].partition("\\E")
+        self._at += len(quoted + end)
+        return [self._literal(ord(letter)) for letter in quoted]
 
     def _literal(self, code: int) -> program.Part:
-        ranges = ((code, code),)
-        return program.character(_folded(ranges) if "i" in self._flags else ranges)
+        return program.character(self._cased(((code, code),)))
 
-    def _group(self) -> program.Part:
-        self._depth += 1
-        if self._depth > 200:
-            raise program.error("expression nests too deeply", self._pattern)
+    def _cased(self, ranges: sets.Ranges) -> sets.Ranges:
+        """With other cases, where they are to fit."""
+        if "i" not in self._flags:
+            return ranges
+        letters = sets.letters(ranges)
+        self.folded += len(letters)
+        if self.folded > program.MOST_INSTRUCTIONS:
+            raise program.error("expression too large", self._pattern)
+        return sets.with_cases(ranges, letters)
+
+    def _group(self) -> list[program.Part]:
         outer = self._flags
-        if self._taken("?") and not self._name() and not self._flags_end():
-            self._depth -= 1
-            return program.sequence([])
+        if self._ahead("?") and not self._name() and not self._flags_end():
+            return []
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise program.error("expression nests too deeply", self._pattern)
         part = self._alternatives()
         if not self._taken(")"):
             raise program.error("missing closing )", self._pattern)
         self._flags = outer
         self._depth -= 1
-        return part
+        return [part]
 
     def _name(self) -> bool:
-        if not (
-            self._ahead("P<")
-            or (self._ahead("<") and self._pattern[self._at + 1 :][:1] not in "=!")
-        ):
-            return False
-        begin = self._at - 2
-        name, closed, _ = self._pattern[self._pattern.index("<", self._at) + 1 :].partition(">")
-        if (
-            not closed
-            or not name
-            or not set(name) <= set(string.ascii_letters + string.digits + "_")
-        ):
-            raise program.error("invalid named capture", self._pattern[begin:])
-        self._at = self._pattern.index(">", self._at) + 1
-        return True
+        named = _NAME.match(self._pattern, self._at)
+        if named:
+            self._at = named.end()
+        elif self._ahead("?<") or self._ahead("?P<"):
+            end = self._pattern.find(">", self._at) + 1
+            raise program.error("invalid named capture", self._pattern[self._at - 1 : end or None])
+        return named is not None
 
     def _flags_end(self) -> bool:
         """Flags of a group, or of what follows in the group around; whether it is a group."""
-        begin, sign, flags = self._at - 2, True, set(self._flags)
-        while self._at < len(self._pattern):
-            letter = self._next()
-            if letter in ":)":
-                self._flags = frozenset(flags)
-                return letter == ":"
-            if letter == "-" and sign:
-                sign = False
-            elif letter in "imsU":
-                (flags.add if sign else flags.discard)(letter)
-            else:
-                break
-        raise program.error("invalid or unsupported Perl syntax", self._pattern[begin : self._at])
+        begin, flags = self._at - 1, _FLAGS.match(self._pattern, self._at)
+        self._at = (flags.end() if flags else self._at) + 1
+        end = self._pattern[self._at - 1 : self._at]
+        if flags is None or flags[2] == "" or end not in (":", ")"):
+            why = "invalid or unsupported Perl syntax"
+            raise program.error(why, self._pattern[begin : self._at])
+        self._flags = (self._flags | set(flags[1])) - set(flags[2] or "")
+        return end == ":"
 
     def _class(self) -> program.Part:
         begin, negated = self._at - 1, self._taken("^")
-        ranges: list[tuple[int, int]] = []
+        plain: list[tuple[int, int]] = []
+        groups: list[tuple[int, int]] = []
         first = True
         while first or not self._ahead("]"):
             first = False
-            if self._at >= len(self._pattern):
-                raise program.error("missing closing ]", self._pattern[begin:])
-            ranges += self._member(begin)
+            group = self._posix() or self._perl()
+            groups += group
+            if not group:
+                plain.append(self._range(begin))
         self._at += 1
-        if "i" in self._flags:
-            ranges = list(_folded(ranges))
-        return program.character(_others(ranges) if negated else tuple(ranges))
+        ranges = sets.merged([*self._cased(sets.merged(plain)), *groups])
+        return program.character(sets.others(ranges) if negated else ranges)
 
-    def _member(self, begin: int) -> program.Ranges:
-        if self._taken("[:"):
-            name, closed, _ = self._pattern[self._at :].partition(":]")
-            self._at += len(name) + 2
-            known = _POSIX.get(name.removeprefix("^"))
-            if not closed or known is None:
-                raise program.error("invalid character class range", f"[:{name}:]")
-            return _others(known) if name.startswith("^") else known
-        at = self._at
-        low = self._bound(begin)
-        if not isinstance(low, int):
-            return low
+    def _posix(self) -> sets.Ranges:
+        """A class such as ``[:alpha:]``, if there is one."""
+        end = self._pattern.find(":]", self._at + 2) if self._ahead("[:") else -1
+        if end < 0:
+            return ()
+        begin, self._at = self._at, end + 2
+        name = self._pattern[begin + 2 : end]
+        known = sets.POSIX.get(name.removeprefix("^"))
+        if known is None:
+            raise program.error("invalid character class range", self._pattern[begin : self._at])
+        ranges = self._cased(known)
+        return sets.others(ranges) if name.startswith("^") else ranges
+
+    def _perl(self) -> sets.Ranges:
+        r"""A class such as ``\d``, if there is one."""
+        letter = self._pattern[self._at + 1 : self._at + 2] if self._ahead("\\") else ""
+        known = sets.PERL.get(letter.lower())
+        if known is None:
+            return ()
+        self._at += 2
+        ranges = self._cased(known)
+        return sets.others(ranges) if letter.isupper() else ranges
+
+    def _range(self, begin: int) -> tuple[int, int]:
+        at, low = self._at, self._bound(begin)
         if not self._ahead("-") or self._pattern[self._at + 1 : self._at + 2] in ("", "]"):
-            return ((low, low),)
+            return low, low
         self._at += 1
         high = self._bound(begin)
-        if not isinstance(high, int) or high < low:
+        if high < low:
             raise program.error("invalid character class range", self._pattern[at : self._at])
-        return ((low, high),)
+        return low, high
 
-    def _bound(self, begin: int) -> int | program.Ranges:
+    def _bound(self, begin: int) -> int:
         if self._at >= len(self._pattern):
             raise program.error("missing closing ]", self._pattern[begin:])
         letter = self._next()
@@ -253,19 +259,20 @@ class _Parser:
         if letter and letter in "AzbB":
             self._at += 1
             return program.assertion(letter)
-        meaning = self._escaped()
-        if isinstance(meaning, int):
-            return self._literal(meaning)
-        return program.character(meaning)
+        self._at -= 1
+        if ranges := self._perl():
+            return program.character(ranges)
+        self._at += 1
+        return self._literal(self._escaped())
 
-    def _escaped(self) -> int | program.Ranges:
-        """What follows a backslash: a character, or a class of Perl's."""
+    def _escaped(self) -> int:
+        """The character that is meant by what follows a backslash."""
         if self._at >= len(self._pattern):
             raise program.error("trailing backslash at end of expression", "")
+        if octal := _OCTAL.match(self._pattern, self._at):
+            self._at = octal.end()
+            return int(octal[0], 8)
         letter = self._next()
-        if letter.lower() in _PERL:
-            known = _PERL[letter.lower()]
-            return known if letter.islower() else _others(known)
         if letter in _ESCAPES:
             return _ESCAPES[letter]
         if letter == "x":
@@ -275,11 +282,21 @@ class _Parser:
         return ord(letter)
 
     def _hexadecimal(self) -> int:
-        rest = self._pattern[self._at :]
-        braced = rest.startswith("{")
-        digits = rest[1:].partition("}")[0] if braced else rest[:2]
-        is_number = 0 < len(digits) <= 6 and set(digits) <= set(string.hexdigits)
-        if not is_number or (not braced and len(digits) < 2) or int(digits, 16) > _LAST:
-            raise program.error("invalid escape sequence", f"\\x{rest[:2]}")
-        self._at += len(digits) + (2 if braced else 0)
-        return int(digits, 16)
+        digits = _HEXADECIMAL.match(self._pattern, self._at - 1)
+        code = int(digits[1] or digits[2], 16) if digits else sets.LAST + 1
+        if digits is None or code > sets.LAST:
+            after = self._pattern[self._at : self._at + 2]
+            raise program.error("invalid escape sequence", f"\\x{after}")
+        self._at = digits.end()
+        return code
+
+
+def _bounds(sign: re.Match[str]) -> tuple[int, int | None]:
+    r"""How often at least and at most: ``*``, ``{2}``, ``{2,}``, ``{2,3}``."""
+    if sign[1] in _REPEATS:
+        return _REPEATS[sign[1]]
+    least = int(sign[2][:6])
+    most = int(sign[4][:6]) if sign[4] else None if sign[3] else least
+    if least > MOST_REPEATS or (most is not None and not least <= most <= MOST_REPEATS):
+        raise program.error("invalid repeat count", sign[1])
+    return least, most

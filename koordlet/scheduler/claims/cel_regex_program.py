@@ -9,19 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from koordlet.scheduler.claims.cel_regex_ranges import WORD, Ranges
 from koordlet.scheduler.claims.cel_values import EvaluationError
 
-#: Instructions of one pattern.
+#: The most work of one pattern for one character.
 MOST_INSTRUCTIONS = 10_000
-Ranges = tuple[tuple[int, int], ...]
-
-
-def pairs(text: str) -> Ranges:
-    """``azAZ``: a to z and A to Z."""
-    return tuple((ord(low), ord(high)) for low, high in zip(text[::2], text[1::2], strict=True))
-
-
-WORD = pairs("09AZ__az")
 
 
 class Instruction(NamedTuple):
@@ -34,8 +26,13 @@ class Instruction(NamedTuple):
     then: tuple[int, ...] = ()
 
 
-#: Builds a part in front of the instruction that follows; gives where it begins.
-Part = Callable[["Program", int], int]
+class Part(NamedTuple):
+    """A piece of a pattern."""
+
+    #: Builds it in front of the instruction that follows; gives where it begins.
+    build: Callable[[Program, int], int]
+    #: How many times its innermost repetition is repeated, counts alone.
+    repeats: int = 1
 
 
 class Program:
@@ -44,23 +41,24 @@ class Program:
     def __init__(self, part: Part, pattern: str) -> None:
         self._steps: list[Instruction] = [Instruction()]
         self._pattern = pattern
-        self._begin = part(self, 0)
-
-    @property
-    def size(self) -> int:
-        """How many instructions it has."""
-        return len(self._steps)
+        #: The most work for one character: instructions, their ranges and ways.
+        self.size = 1
+        self._begin = part.build(self, 0)
 
     def add(self, instruction: Instruction) -> int:
         """Its number."""
-        if len(self._steps) >= MOST_INSTRUCTIONS:
+        self.size += max(1, len(instruction.ranges), len(instruction.then))
+        if self.size > MOST_INSTRUCTIONS:
             raise error("expression too large", self._pattern)
         self._steps.append(instruction)
         return len(self._steps) - 1
 
-    def fork(self, place: int, *then: int) -> None:
-        """Name the ways of an instruction that was added as a fork, for a loop."""
-        self._steps[place] = Instruction(then=then)
+    def loop(self, part: Part, after: int) -> tuple[int, int]:
+        """A fork to a part that leads back to it, or on; where that part begins."""
+        fork = self.add(Instruction(then=(after, after)))
+        begin = part.build(self, fork)
+        self._steps[fork] = Instruction(then=(begin, after))
+        return fork, begin
 
     def matches(self, text: str) -> bool:
         """Whether a part of the text fits."""
@@ -112,48 +110,60 @@ def error(why: str, part: str) -> EvaluationError:
     return EvaluationError(f"error parsing regexp: {why}: `{part}`")
 
 
+def _nothing(_program: Program, after: int) -> int:
+    return after
+
+
+def _deepest(parts: list[Part]) -> int:
+    return max((part.repeats for part in parts), default=1)
+
+
 def sequence(parts: list[Part]) -> Part:
-    """One after the other."""
+    """One after the other; what fits the empty text alone is left out, so that all builds add."""
+    builds = [part.build for part in reversed(parts) if part.build is not _nothing]
 
     def build(program: Program, after: int) -> int:
-        for part in reversed(parts):
-            after = part(program, after)
+        for each in builds:
+            after = each(program, after)
         return after
 
-    return build
+    return Part(build if len(builds) > 1 else (*builds, _nothing)[0], _deepest(parts))
 
 
 def any_of(parts: list[Part]) -> Part:
     """Alternatives."""
 
     def build(program: Program, after: int) -> int:
-        return program.add(Instruction(then=tuple(part(program, after) for part in parts)))
+        return program.add(Instruction(then=tuple(part.build(program, after) for part in parts)))
 
-    return parts[0] if len(parts) == 1 else build
+    return parts[0] if len(parts) == 1 else Part(build, _deepest(parts))
 
 
 def repeated(part: Part, least: int, most: int | None) -> Part:
     """So many times; ``None``: without bound."""
 
     def build(program: Program, after: int) -> int:
-        begin = after
+        begin, left = after, least
         if most is None:
-            begin = program.add(Instruction())
-            program.fork(begin, part(program, begin), after)
+            fork, inside = program.loop(part, after)
+            begin, left = (inside, least - 1) if least else (fork, 0)
         for _ in range((most or least) - least):
-            begin = program.add(Instruction(then=(part(program, begin), after)))
-        for _ in range(least):
-            begin = part(program, begin)
+            begin = program.add(Instruction(then=(part.build(program, begin), after)))
+        for _ in range(left):
+            begin = part.build(program, begin)
         return begin
 
-    return build
+    if most == 0:
+        return Part(_nothing)
+    times = max(1, least if most is None else most)
+    return Part(_nothing if part.build is _nothing else build, part.repeats * times)
 
 
 def character(ranges: Ranges) -> Part:
     """One character of some ranges."""
-    return lambda program, after: program.add(Instruction(ranges=ranges, then=(after,)))
+    return Part(lambda program, after: program.add(Instruction(ranges=ranges, then=(after,))))
 
 
 def assertion(kind: str) -> Part:
     """No character, but a place."""
-    return lambda program, after: program.add(Instruction(assertion=kind, then=(after,)))
+    return Part(lambda program, after: program.add(Instruction(assertion=kind, then=(after,))))

@@ -36,6 +36,22 @@ from koordlet.scheduler.claims.cel_values import EvaluationError
         (r"^[]a]$", "]", "b"),
         (r"^[[:upper:][:^word:]]$", "-", "a"),
         (r"^[^\s]$", "a", " "),
+        (r"^[[:a]$", ":", "b"),
+        (r"^\012\x{00000041}$", "\nA", "A"),
+        (r"(?i)^[\W]$", "-", "S"),
+        (r"(?i)^[^\W]$", "s", "-"),
+        (r"(?i)^\w$", "\u212a", "-"),
+        ("(?i)^k$", "\u212a", "\u03ba"),
+        ("(?i)^[\u03c3-\u03c4]$", "\u03c2", "\u03c5"),
+        ("(?i)^\xdf$", "\u1e9e", "s"),
+        ("(?i)^\u0131$", "\u0131", "I"),
+        ("(?i)^" + "[!-\U0001f000]" * 10 + "$", "a" * 10, " " * 10),
+        (r"^\Qa.(\E*\Q|$", "a.((|$", "ab(|"),
+        ("^a(?i)*$", "aa", "b"),
+        ("^a*(?i)*$", "aa", "b"),
+        ("^a{01}$", "a{01}", "a"),
+        ("^(a{500}){2}$", "a" * 1000, "a" * 999),
+        ("^((a{1000}){0}){1000}b$", "b", "ab"),
         ("^(a|)$", "", "b"),
         ("^(a*)*$", "aa", "ab"),
         ("", "anything", None),
@@ -60,13 +76,24 @@ def test_a_text_fits_where_a_part_of_it_does(pattern: str, fits: str, fails: str
         ("[[:no:]]", "invalid character class range: `[:no:]`"),
         ("a{1001}", "invalid repeat count: `{1001}`"),
         ("a{3,2}", "invalid repeat count: `{3,2}`"),
+        ("{2}", "missing argument to repetition operator: `{2}`"),
+        ("a|{2}?", "missing argument to repetition operator: `{2}?`"),
+        ("({2})", "missing argument to repetition operator: `{2}`"),
+        ("(?i)+", "missing argument to repetition operator: `+`"),
+        ("(?i-)a", "invalid or unsupported Perl syntax: `(?i-)`"),
+        ("(?<a-b>a)b", "invalid named capture: `(?<a-b>`"),
+        ("(?<=a)b", "invalid named capture: `(?<=a)b`"),
         ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
         (r"(a)\1", r"invalid escape sequence: `\1`"),
         (r"\pL", r"invalid escape sequence: `\p`"),
-        (r"\Qa\E", r"invalid escape sequence: `\Q`"),
+        (r"[\Q]", r"invalid escape sequence: `\Q`"),
+        (r"\Q\E*", "missing argument to repetition operator: `*`"),
         ("a\\", "trailing backslash at end of expression: ``"),
-        ("(" * 300, "expression nests too deeply"),
-        ("((a{100}){100}){100}", "expression too large"),
+        ("(" * 101 + ")" * 101, "expression nests too deeply"),
+        ("(a{20}){60}", "invalid repeat count: `{60}`"),
+        ("(((){1000}){1000}){8}", "invalid repeat count: `{1000}`"),
+        ("(a{1000}){2,}?", "invalid repeat count: `{2,}?`"),
+        ("(abcdefghijk){1000}", "expression too large"),
     ],
 )
 def test_what_is_no_pattern_is_refused(pattern: str, message: str) -> None:
@@ -103,3 +130,57 @@ def test_a_pattern_with_exponentially_many_ways_is_followed_once() -> None:
     program = cel_regex.compile("^(a+)+$")
     assert program.matches("a" * 60 + "b") is False
     assert program.size <= 10
+
+
+@pytest.mark.parametrize(
+    ("pattern", "least"),
+    [
+        ("[acegi]{100}", 500),
+        ("(||||){100}", 500),
+        ("(?i)[\u0100-\u0180]", 100),
+        ("[[:nothing:]]", 13),
+        ("(abcdefghijk){1000}", 10_000),
+    ],
+)
+def test_work_counts_ranges_ways_letters_and_what_fails(pattern: str, least: int) -> None:
+    """What is looked at for each character, and what was done before a pattern was refused."""
+    assert least <= cel_regex.outcome(pattern).work < least * 2
+
+
+def test_ranges_that_overlap_are_one() -> None:
+    """Also with their other cases: else each place of a text would cost as often as it is said."""
+    assert cel_regex.compile("[a-fc-zd]").size == cel_regex.compile("a").size
+    often, once = (f"(?i)[{part}]" for part in ("\u0100-\u04bf" * 200, "\u0100-\u04bf"))
+    assert cel_regex.compile(often).size == cel_regex.compile(once).size
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(" * 1_000_000, "(?i)" + "[\u0100-\U0001f000]" * 9, "(" + "|" * 999 + "){999}"],
+)
+def test_a_pattern_of_too_much_work_is_refused_before_it_is_done(pattern: str) -> None:
+    """Too long a text, too many letters, too many ways."""
+    with pytest.raises(EvaluationError, match="expression too large"):
+        cel_regex.compile(pattern)
+
+
+def test_the_deepest_pattern_leaves_room_for_the_calls_around_it() -> None:
+    """A selector stands deep in a scheduler: Python allows 1000 calls in one another."""
+
+    def called_within(calls: int) -> bool:
+        if calls:
+            return called_within(calls - 1)
+        deepest = cel_regex.DEEPEST
+        pattern = "(?:" * deepest + "a" + "|b)?c" * deepest
+        return cel_regex.compile(pattern).matches("a" + "c" * deepest)
+
+    assert called_within(400) is True
+
+
+def test_a_refused_pattern_is_read_once() -> None:
+    """Its error is kept, and raised anew each time: a raised one would grow."""
+    before = cel_regex.outcome.cache_info().misses
+    for _ in range(3):
+        with pytest.raises(EvaluationError, match="missing closing"):
+            cel_regex.compile("(refused once")
+    assert cel_regex.outcome.cache_info().misses == before + 1
