@@ -86,6 +86,8 @@ def test_a_full_disk_refuses_to_prepare_and_never_to_unprepare(small: Path) -> N
             filler.unlink()
             assert await scene.ask("Prepare", "b") == {"b": ""}
         async with scene.agent():
+            fill(small / "state")
+            assert await scene.ask("Prepare", "b") == {"b": ""}
             assert scene.holds() == {"claim/t/b": "1"}
 
     play(small, body)
@@ -192,24 +194,28 @@ def test_a_disk_stuck_with_another_errand_keeps_a_claim_waiting(ram: Path) -> No
 
 
 def test_a_claim_that_is_held_again_is_answered_once_it_is_on_disk(ram: Path) -> None:
-    """No record had it, its pod runs, and the disk refused it when the server was asked."""
+    """No record has it, its pod runs, and the disk refuses; so it is when it was there before."""
 
     async def body(scene: Scene) -> None:
         async with scene.agent() as driver:
             assert scene.who is not None
             in_the_way = scene.who.checkpoints.directory / "dra_driver.json"
-            in_the_way.mkdir()
             scene.sources.say(pods=(LS, using("a")))
             await make(scene, status("a", result("numa-1", cpu="2")))
-            driver.registered("")
-            await scene.passes()
-            assert scene.holds() == {"claim/t/a": "4-5"}
-            answers = await scene.ask("Prepare", "a")
-            assert "Is a directory" in answers["a"]
-            assert scene.holds() == {"claim/t/a": "4-5"}
-            in_the_way.rmdir()
-            assert await scene.ask("Prepare", "a") == {"a": ""}
-            assert on_disk(scene) == ["a"]
+            for _ in range(2):
+                in_the_way.unlink(missing_ok=True)
+                in_the_way.mkdir()
+                assert await scene.ask("Unprepare", "a") == {"a": ""}
+                assert scene.holds() == {}
+                driver.registered("")
+                await scene.passes()
+                assert scene.holds() == {"claim/t/a": "4-5"}
+                answers = await scene.ask("Prepare", "a")
+                assert "Is a directory" in answers["a"]
+                assert scene.holds() == {"claim/t/a": "4-5"}
+                in_the_way.rmdir()
+                assert await scene.ask("Prepare", "a") == {"a": ""}
+                assert on_disk(scene) == ["a"]
 
     play(ram, body)
 
