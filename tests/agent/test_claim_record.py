@@ -22,7 +22,7 @@ from koordlet.model import pod
 from koordlet.state import disk
 from tests.kit import needs
 from tests.kit.claim_scene import LS, Scene, make, play, until, using
-from tests.kit.prepared_claims import result, status
+from tests.kit.prepared_claims import claim, result, status
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def on_disk(scene: Scene) -> list[str]:
     assert scene.who is not None
     record, problem = claim_record.revive(scene.who.checkpoints)
     assert not problem
-    return [claim.name for claim in record.claims]
+    return [kept.name for kept in record.claims]
 
 
 async def two_claims(scene: Scene) -> None:
@@ -216,6 +216,25 @@ def test_a_claim_that_is_held_again_is_answered_once_it_is_on_disk(ram: Path) ->
                 in_the_way.rmdir()
                 assert await scene.ask("Prepare", "a") == {"a": ""}
                 assert on_disk(scene) == ["a"]
+
+    play(ram, body)
+
+
+def test_a_claim_is_known_to_be_on_disk_until_a_record_lacks_it(ram: Path) -> None:
+    """Which of the later records the disk has written is not known before it says so."""
+
+    async def body(scene: Scene) -> None:
+        async with scene.agent():
+            assert scene.who is not None
+            record, kept = claim_record.ClaimRecord(scene.who, ()), claim("a")
+            known = []
+            for claims in ((kept,), (kept, claim("b")), (), (kept,)):
+                record.save("d", claims)
+                known.append(record.has(kept))
+                if claims == (kept,):
+                    assert await record.written(lambda: 0.0, 1.0) == ""
+                    assert record.has(kept)
+            assert known == [False, True, False, False]
 
     play(ram, body)
 
