@@ -1,12 +1,14 @@
 """What the last pass granted to a prepared claim, and what it lacks. Pure.
 
-Covers: CPUs, control group, whether the kernel holds its containers to the CPUs.
+Covers: CPUs, control group, whether the kernel holds its containers to the CPUs; what follows for
+the health of devices.
 Does not cover: choosing them (``policy.cpu.claimed_cpus``), what follows (``dra_driver``).
 """
 
 from __future__ import annotations
 
 import typing
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from koordlet.model import cpuset, prepared_claim
@@ -41,3 +43,18 @@ def lacks(view: views.ReportView | None, claim: prepared_claim.PreparedClaim) ->
     if why := claimed_ways.elsewhere(view.snapshot, claim):
         return why
     return claimed_cpus.unconfined(replace(view.snapshot, ledger=view.plan.ledger), claim)
+
+
+def health(
+    view: views.ReportView | None,
+    offer: prepared_claim.DeviceOffer | None,
+    claims: Iterable[prepared_claim.PreparedClaim],
+) -> Mapping[str, str]:
+    """Map each device that is offered or held to what is wrong with a claim of it."""
+    wrong = {} if offer is None else {device.name: "" for device in offer.devices}
+    for claim in claims:
+        why = lacks(view, claim)
+        why = why and f"claim {claim.namespace}/{claim.name}: {why}"
+        for share in claim.shares:
+            wrong[share.device] = wrong.get(share.device) or why
+    return wrong

@@ -49,12 +49,23 @@ def revive(checkpoints: checkpoint.Checkpoints) -> tuple[DriverRecord, str]:
 class ClaimRecord:
     """The record of one agent."""
 
-    def __init__(self, agent: lifecycle.Agent) -> None:
+    def __init__(
+        self, agent: lifecycle.Agent, revived: tuple[prepared_claim.PreparedClaim, ...]
+    ) -> None:
         self._agent = agent
+        self._saved = revived
+        #: Those that are on disk, whichever of the later writes the disk does.
+        self._kept = revived
+
+    def has(self, claim: prepared_claim.PreparedClaim) -> bool:
+        """Whether a claim is on disk, and stays there."""
+        return claim in self._kept
 
     def save(self, driver: str, claims: Iterable[prepared_claim.PreparedClaim]) -> None:
         """Have the disk write these claims; nobody waits long."""
-        record = DriverRecord(driver=driver, claims=tuple(claims))
+        self._saved = tuple(claims)
+        self._kept = tuple(claim for claim in self._kept if claim in self._saved)
+        record = DriverRecord(driver=driver, claims=self._saved)
         self._agent.checkpoints.save(_STEM, _SCHEMA, record, saved_state.encode)
         self._agent.tick.flush_checkpoints(self._agent, disk.PATIENCE)
 
@@ -66,4 +77,5 @@ class ClaimRecord:
                 return f"the record of prepared claims is not on disk: {why}"
             await asyncio.sleep(_LOOK)
             self._agent.tick.flush_checkpoints(self._agent)
+        self._kept = self._saved
         return ""

@@ -18,7 +18,8 @@ Rules:
    the disk too, and is never refused: the pod could not end.
 4. After a start, and after each start of the kubelet, the claims of that moment are compared with
    the API server; those that no pod of this node uses, once a minute. Nothing is given up while the
-   server does not answer, and nothing that was prepared or unprepared while it did.
+   server does not answer or the kubelet has not listed its pods since the start, and nothing that
+   was prepared or unprepared while it did.
 5. While a claim is held the socket stays, whatever the policy says: the kubelet could not end its
    pod otherwise. New claims are refused then; one that is prepared stays so.
 """
@@ -78,8 +79,8 @@ class DraDriver:
         self._directory = Path(directory)
         self._clock = clock
         self._run_pass: Callable[[], bool] = lambda: False
-        self._record = claim_record.ClaimRecord(agent)
         kept, problem = claim_record.revive(agent.checkpoints)
+        self._record = claim_record.ClaimRecord(agent, kept.claims)
         agent.publisher.warn_discarded(dra_driver.STEM, problem)
         self._driver = kept.driver
         #: By UID.
@@ -91,6 +92,8 @@ class DraDriver:
         self._lock = asyncio.Lock()
         #: Claims by namespace and name that are to be compared with the API server.
         self._doubtful: frozenset[claim_comparison.Key] = frozenset()
+        #: UIDs that were unprepared meanwhile: the server may still say that their pods use them.
+        self._ended: frozenset[str] = frozenset()
         self._compared_at = float("-inf")
         #: How often what is held has changed.
         self._changes = 0
@@ -119,7 +122,7 @@ class DraDriver:
         # Whoever empties the kubelet's directory takes the socket along.
         if name != serving or (plugin is not None and not plugin.listening()):
             self._work = asyncio.create_task(self._guard(self._serve(name)))
-        elif name and self._doubtful:
+        elif name and self._doubtful and self._sources.newest.kubelet_listed:
             self._work = asyncio.create_task(self._guard(self._reconcile()))
 
     async def _guard(self, work: Awaitable[None]) -> None:
@@ -207,14 +210,8 @@ class DraDriver:
 
     def health(self) -> Mapping[str, str]:
         """Map each device that is offered or held to what is wrong with a claim of it."""
-        offer = self._served()
-        wrong = {} if offer is None else dict.fromkeys((d.name for d in offer.devices), "")
-        for claim in self._claims.values():
-            why = claim_grant.lacks(self._agent.publisher.view, claim)
-            why = why and f"claim {claim.namespace}/{claim.name}: {why}"
-            for share in claim.shares:
-                wrong[share.device] = wrong.get(share.device) or why
-        return wrong
+        view = self._agent.publisher.view
+        return claim_grant.health(view, self._served(), self._claims.values())
 
     # Claims ---------------------------------------------------------------------------------------
 
@@ -254,7 +251,7 @@ class DraDriver:
         # Whoever had the name before is gone from the server, whether or not the kubelet says so.
         held = claim_comparison.without(before, (ref.namespace, ref.name), but=claim.uid)
         held[claim.uid] = claim
-        if why := await self._recorded(held, until):
+        if why := await self._recorded(held, claim, until):
             fix = f"{disk.FIX}; {_RETRY}"
         else:
             self._hold(held)
@@ -264,18 +261,18 @@ class DraDriver:
             raise claim_status.ClaimError(why, culprit=f"claim {ref}", fix=fix)
         if known is not claim:
             self._prepared += 1
-            log, cpus = (
-                self._agent.publisher.log,
-                claim_grant.cpus(self._agent.publisher.view, claim),
-            )
-            log.info("dra_driver.prepared", claim=str(ref), cpus=str(cpus))
+            cpus = str(claim_grant.cpus(self._agent.publisher.view, claim))
+            self._agent.publisher.log.info("dra_driver.prepared", claim=str(ref), cpus=cpus)
         return claim
 
     async def _recorded(
-        self, held: Mapping[str, prepared_claim.PreparedClaim], until: float
+        self,
+        held: Mapping[str, prepared_claim.PreparedClaim],
+        claim: prepared_claim.PreparedClaim,
+        until: float,
     ) -> str:
-        """Have claims on disk before anything is given to them; why they are not (rule 3)."""
-        if held == self._claims:
+        """Have claims on disk before one of them is answered; why they are not (rule 3)."""
+        if held == self._claims and self._record.has(claim):
             return ""
         self._record.save(self._driver, held.values())
         try:
@@ -289,8 +286,8 @@ class DraDriver:
         """Give back what a claim has; nothing where it has nothing."""
         until = self._clock() + _ANSWER
         async with self._lock:
-            # The server may still say that its pod uses it.
-            self._doubtful -= {(ref.namespace, ref.name)}
+            if self._doubtful:
+                self._ended |= {ref.uid}
             if ref.uid in self._claims:
                 self._hold({uid: kept for uid, kept in self._claims.items() if uid != ref.uid})
                 self._unprepared += 1
@@ -373,6 +370,8 @@ class DraDriver:
                 if key in self._doubtful and changes == self._changes:
                     self._doubtful -= {key}
                     self._compare(key, body)
+        if not self._doubtful:
+            self._ended = frozenset()
 
     def _compare(self, key: claim_comparison.Key, body: objects.Object | None) -> None:
         """Hold or give up the claims of a name, as the API server has it; ``None``: not at all."""
@@ -381,7 +380,8 @@ class DraDriver:
         if body is not None and offer is not None and claim_comparison.used(body):
             uid = objects.text(body, "uid")
             try:
-                lost = None if uid in claims else self._decoded(body, uid, offer)
+                there = uid in claims or uid in self._ended
+                lost = None if there else self._decoded(body, uid, offer)
             except claim_status.ClaimError as error:
                 self._unknown(key, error)
                 lost = None

@@ -17,6 +17,8 @@ class Observed:
     """Immutable: a source that says something new makes a new one."""
 
     pods: tuple[pod.Pod, ...] = ()
+    #: Whether the kubelet has listed its pods: those that no API server has any more are there.
+    kubelet_listed: bool = False
     #: ``None``: nobody said it; the configuration file's node counts.
     node: snapshot.NodeInfo | None = None
     slo: nodeslo.NodeSlo | None = None

@@ -41,6 +41,8 @@ class Checkpoints:
         self._refused: dict[str, OSError] = {}
         #: The disk's last refusal of each stem that it has not written since.
         self._refusals: dict[str, OSError] = {}
+        #: Whether the disk is stuck with somebody else's errand, and took none at the last flush.
+        self._turned_away = False
         ownfiles.directory(directory)
 
     def save(
@@ -68,10 +70,11 @@ class Checkpoints:
 
     def flush(self, patience: float = 0.0) -> bool:
         """Write what was saved; whether the disk did it within so many seconds."""
-        free = self.disk.wait(_ERRAND, patience) and self._waiting
-        # A disk that is stuck with somebody else's errand takes none.
-        if free and self.disk.ask(_ERRAND, functools.partial(self._write, self._waiting)):
-            self._waiting = {}
+        if self.disk.wait(_ERRAND, patience) and self._waiting:
+            work = functools.partial(self._write, self._waiting)
+            self._turned_away = not self.disk.ask(_ERRAND, work)
+            if not self._turned_away:
+                self._waiting = {}
         return self.disk.wait(_ERRAND, patience) and not self._waiting
 
     def refused(self) -> Mapping[str, OSError]:
@@ -86,8 +89,8 @@ class Checkpoints:
 
     @property
     def slow(self) -> bool:
-        """Whether the disk has not answered yet."""
-        return self.disk.out(_ERRAND)
+        """Whether the disk has not answered yet, or is stuck with somebody else's errand."""
+        return self._turned_away or self.disk.out(_ERRAND)
 
     def unwritten(self, stem: str) -> str:
         """The reason that the newest state of a stem is not on disk; empty where it is."""

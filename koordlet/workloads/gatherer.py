@@ -288,6 +288,7 @@ class Gatherer:
                 self._repeats.say(say, "pod.problem", (workload.uid, why), pod=key, detail=why)
         self.newest = observed.Observed(
             pods=pods,
+            kubelet_listed=self._kubelet is not None and self._kubelet.listed(),
             node=node,
             slo=slo,
             kubelet=self._kubelet.said() if self._kubelet is not None else None,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from koordlet.kubeapi import kinds, objects, refusals
-from koordlet.model import kubelet, pod
+from koordlet.model import kubelet, observed, pod
 from koordlet.policy.cpu import dra_driver
 from koordlet.rpc import dra_plugin
 from koordlet.scheduler.store import adapter
@@ -129,6 +129,61 @@ def test_a_claim_that_was_made_anew_has_nothing_of_the_one_before(ram: Path) -> 
             assert scene.sets()["p/" + "a" * 64] == "1"
             await driver.unprepare(first)
             assert scene.holds() == {"claim/t/a": "1"}
+
+    play(ram, body)
+
+
+def test_the_end_of_one_claim_is_no_word_on_the_next_of_that_name(ram: Path) -> None:
+    """Made anew, its pod runs, no record has it: held again, unless it is unprepared itself."""
+
+    async def body(scene: Scene) -> None:
+        async with scene.agent() as driver:
+            scene.sources.say(pods=(LS, waiting("a")))
+            await make(scene, status("a", result("numa-1", cpu="2")))
+            await scene.ask("Prepare", "a")
+            first = dra_plugin.ClaimRef("t", "a", scene.uids["a"])
+            await scene.store.delete(objects.Ref(kinds.RESOURCE_CLAIMS, "a", "t"))
+            await make(scene, status("a", result("numa-0", cpu="1")))
+            scene.sources.say(pods=(LS, using("a")))
+            driver.registered("")
+            await driver.unprepare(first)
+            await scene.passes()
+            assert scene.holds() == {"claim/t/a": "1"}
+            driver.registered("")
+            await driver.unprepare(dra_plugin.ClaimRef("t", "a", scene.uids["a"]))
+            await scene.passes()
+            assert scene.holds() == {}
+            driver.registered("")
+            await scene.passes()
+            assert scene.holds() == {"claim/t/a": "1"}
+
+    play(ram, body)
+
+
+def test_no_claim_is_given_up_before_the_kubelet_has_listed_its_pods(ram: Path) -> None:
+    """An agent starts while the kubelet is away; a pod that was deleted by force still runs."""
+
+    async def body(scene: Scene) -> None:
+        scene.sources.say(pods=(LS, using("a")))
+        await make(scene, status("a", result("numa-1", cpu="2")))
+        async with scene.agent():
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+        await scene.store.delete(objects.Ref(kinds.RESOURCE_CLAIMS, "a", "t"))
+        kubelet_said, scene.sources.newest = scene.sources.newest, observed.NOTHING
+        async with scene.agent() as driver:
+            driver._clock = itertools.count(driver._clock(), 10.0).__next__
+            await scene.minute()
+            assert scene.holds() == {"claim/t/a": "4-5"}
+            # The API server's list alone.
+            scene.sources.say(pods=(LS,), node=kubelet_said.node)
+            await scene.minute()
+            assert scene.holds() == {"claim/t/a": "4-5"}
+            scene.sources.newest = kubelet_said
+            await scene.minute()
+            assert scene.holds() == {"claim/t/a": "4-5"}
+            scene.sources.say(pods=(LS,))
+            await scene.minute()
+            assert scene.holds() == {}
 
     play(ram, body)
 

@@ -22,7 +22,7 @@ from koordlet.model import pod
 from koordlet.state import disk
 from tests.kit import needs
 from tests.kit.claim_scene import LS, Scene, make, play, until, using
-from tests.kit.prepared_claims import result, status
+from tests.kit.prepared_claims import claim, result, status
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def on_disk(scene: Scene) -> list[str]:
     assert scene.who is not None
     record, problem = claim_record.revive(scene.who.checkpoints)
     assert not problem
-    return [claim.name for claim in record.claims]
+    return [kept.name for kept in record.claims]
 
 
 async def two_claims(scene: Scene) -> None:
@@ -86,6 +86,8 @@ def test_a_full_disk_refuses_to_prepare_and_never_to_unprepare(small: Path) -> N
             filler.unlink()
             assert await scene.ask("Prepare", "b") == {"b": ""}
         async with scene.agent():
+            fill(small / "state")
+            assert await scene.ask("Prepare", "b") == {"b": ""}
             assert scene.holds() == {"claim/t/b": "1"}
 
     play(small, body)
@@ -99,7 +101,7 @@ def test_no_answer_comes_before_the_record_is_on_disk(ram: Path) -> None:
         async with scene.agent():
             with Slow(scene) as slow:
                 prepares = asyncio.create_task(scene.ask("Prepare", "a"))
-                await slow.asked()
+                await slow.looked()
                 assert (prepares.done(), scene.holds(), on_disk(scene)) == (False, {}, [])
                 slow.gate.set()
                 assert await prepares == {"a": ""}
@@ -108,7 +110,7 @@ def test_no_answer_comes_before_the_record_is_on_disk(ram: Path) -> None:
             assert scene.holds() == {"claim/t/a": "4-5"}
             with Slow(scene) as slow:
                 unprepares = asyncio.create_task(scene.ask("Unprepare", "a"))
-                await slow.asked()
+                await slow.looked()
                 assert (unprepares.done(), on_disk(scene)) == (False, ["a"])
                 slow.gate.set()
                 assert await unprepares == {"a": ""}
@@ -144,7 +146,7 @@ def test_a_kubelet_that_waits_no_longer_leaves_nothing_in_the_record(ram: Path) 
         async with scene.agent():
             with Slow(scene) as slow:
                 gives_up = asyncio.create_task(scene.ask("Prepare", "a"))
-                await slow.asked()
+                await slow.looked()
                 shares_it = asyncio.create_task(scene.ask("Prepare", "a"))
                 other = asyncio.create_task(scene.ask("Prepare", "b"))
                 gives_up.cancel()
@@ -155,7 +157,7 @@ def test_a_kubelet_that_waits_no_longer_leaves_nothing_in_the_record(ram: Path) 
             assert await scene.ask("Unprepare", "a") == {"a": ""}
             with Slow(scene) as slow:
                 gives_up = asyncio.create_task(scene.ask("Prepare", "a"))
-                await slow.asked()
+                await slow.looked()
                 gives_up.cancel()
                 await asyncio.wait([gives_up])
         async with scene.agent():
@@ -164,28 +166,123 @@ def test_a_kubelet_that_waits_no_longer_leaves_nothing_in_the_record(ram: Path) 
     play(ram, body)
 
 
-class Slow:
-    """The disk of an agent's checkpoints hangs until the gate is opened."""
+def test_a_disk_stuck_with_another_errand_keeps_a_claim_waiting(ram: Path) -> None:
+    """For as long as one that hangs, and what it refused once is not told as the cause."""
 
-    def __init__(self, scene: Scene) -> None:
+    async def body(scene: Scene) -> None:
+        await two_claims(scene)
+        async with scene.agent() as driver:
+            assert scene.who is not None
+            in_the_way = scene.who.checkpoints.directory / "dra_driver.json"
+            in_the_way.mkdir()
+            answers = await scene.ask("Prepare", "a")
+            assert "Is a directory" in answers["a"]
+            in_the_way.rmdir()
+            with Slow(scene, stuck=True) as slow:
+                prepares = asyncio.create_task(scene.ask("Prepare", "a"))
+                await slow.looked()
+                slow.gate.set()
+                assert await prepares == {"a": ""}
+                assert on_disk(scene) == ["a"]
+            with Slow(scene, stuck=True):
+                driver._clock = itertools.count(0.0, 10.0).__next__
+                answers = await scene.ask("Prepare", "b")
+                assert "does not answer" in answers["b"]
+                assert scene.holds() == {"claim/t/a": "4-5"}
+
+    play(ram, body)
+
+
+def test_a_claim_that_is_held_again_is_answered_once_it_is_on_disk(ram: Path) -> None:
+    """No record has it, its pod runs, and the disk refuses; so it is when it was there before."""
+
+    async def body(scene: Scene) -> None:
+        async with scene.agent() as driver:
+            assert scene.who is not None
+            in_the_way = scene.who.checkpoints.directory / "dra_driver.json"
+            scene.sources.say(pods=(LS, using("a")))
+            await make(scene, status("a", result("numa-1", cpu="2")))
+            for _ in range(2):
+                in_the_way.unlink(missing_ok=True)
+                in_the_way.mkdir()
+                assert await scene.ask("Unprepare", "a") == {"a": ""}
+                assert scene.holds() == {}
+                driver.registered("")
+                await scene.passes()
+                assert scene.holds() == {"claim/t/a": "4-5"}
+                answers = await scene.ask("Prepare", "a")
+                assert "Is a directory" in answers["a"]
+                assert scene.holds() == {"claim/t/a": "4-5"}
+                in_the_way.rmdir()
+                assert await scene.ask("Prepare", "a") == {"a": ""}
+                assert on_disk(scene) == ["a"]
+
+    play(ram, body)
+
+
+def test_a_claim_is_known_to_be_on_disk_until_a_record_lacks_it(ram: Path) -> None:
+    """Which of the later records the disk has written is not known before it says so."""
+
+    async def body(scene: Scene) -> None:
+        async with scene.agent():
+            assert scene.who is not None
+            record, kept = claim_record.ClaimRecord(scene.who, ()), claim("a")
+            known = []
+            for claims in ((kept,), (kept, claim("b")), (), (kept,)):
+                record.save("d", claims)
+                known.append(record.has(kept))
+                if claims == (kept,):
+                    assert await record.written(lambda: 0.0, 1.0) == ""
+                    assert record.has(kept)
+            assert known == [False, True, False, False]
+
+    play(ram, body)
+
+
+class CountedDisk(disk.Disk):
+    """A disk that knows how often somebody looked whether it has written checkpoints."""
+
+    looks = 0
+
+    def wait(self, what: str, patience: float = disk.OPENING) -> bool:
+        """Count, and wait."""
+        self.looks += what == "checkpoints"
+        return super().wait(what, patience)
+
+
+class Slow:
+    """The disk of an agent's checkpoints hangs until the gate is opened.
+
+    ``stuck``: with another errand, for so long that it takes no more.
+    """
+
+    def __init__(self, scene: Scene, *, stuck: bool = False) -> None:
         assert scene.who is not None
         self._checkpoints = scene.who.checkpoints
         self._before = self._checkpoints.disk
-        self._disk = disk.Disk(self._before.place, inline=False)
+        self._now, self._stuck = 0.0, stuck
+        self._disk = CountedDisk(self._before.place, inline=False, clock=lambda: self._now)
         self.gate = threading.Event()
 
     def __enter__(self) -> Self:
+        began = threading.Event()
+        self._disk.ask("an errand", began.set)
         self._disk.ask("something else", lambda: self.gate.wait(30.0))
+        assert began.wait(30.0)
+        self._now += 60.0 * self._stuck
         self._checkpoints.disk = self._disk
         return self
 
     def __exit__(self, *_: object) -> None:
         self.gate.set()
-        self._disk.close()
+        self._disk.settle(30.0)
         self._checkpoints.flush(30.0)
+        self._disk.close()
         self._checkpoints.disk = self._before
 
-    async def asked(self) -> None:
-        """Until the disk is asked to write, and two more of the driver's looks."""
-        await until(lambda: self._disk.out("checkpoints"))
-        await asyncio.sleep(0.1)
+    async def looked(self) -> None:
+        """Until the driver has saved its record, and looked in vain twice more for an answer."""
+        await until(lambda: self._disk.looks > 0)
+        # A flush waits twice.
+        enough = self._disk.looks + 4
+        await until(lambda: self._disk.looks >= enough)

@@ -33,7 +33,9 @@ policies:
   reserved_cpus: {cpus: '0'}
 """
 SAID = observed.Observed(
-    node=snapshot.NodeInfo(name=prepared_claims.NODE), kubelet=prepared_claims.KUBELET
+    kubelet_listed=True,
+    node=snapshot.NodeInfo(name=prepared_claims.NODE),
+    kubelet=prepared_claims.KUBELET,
 )
 
 

@@ -133,3 +133,28 @@ def test_a_disk_that_hangs_keeps_nobody_waiting(ram: Path) -> None:
     assert book.flush(20.0)
     assert opened(ram).load("a", 1) == ({"valid": "2", "more": {}}, "")
     hung.close()
+
+
+def test_a_disk_stuck_with_somebody_else_s_errand_is_slow_and_refuses_nothing(ram: Path) -> None:
+    """It takes no errand: what it refused before is not the cause."""
+    began, gate, now = threading.Event(), threading.Event(), [0.0]
+    hung = disk.Disk(ram, inline=False, clock=lambda: now[0])
+    book = checkpoint.Checkpoints(ram / "checkpoint", machine_id="m", boot_id="b", on=hung)
+    (ram / "checkpoint" / "a.json").mkdir()
+    book.save("a", 1, State())
+    book.flush(20.0)
+    assert (book.slow, "Is a directory" in book.unwritten("a")) == (False, True)
+    hung.ask("something else", began.set)
+    hung.ask("one more thing", lambda: gate.wait(20.0))
+    assert began.wait(20.0)
+    now[0] += 60.0
+    book.save("a", 1, State("2"))
+    assert not book.flush()
+    assert (book.slow, "does not answer" in book.unwritten("a")) == (True, True)
+    gate.set()
+    hung.settle(20.0)
+    (ram / "checkpoint" / "a.json").rmdir()
+
+    assert book.flush(20.0)
+    assert (book.slow, book.unwritten("a")) == (False, "")
+    hung.close()

@@ -226,7 +226,10 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
 
 
 def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(tmp_path: Path) -> None:
-    """The API server says first that it runs; it is stale once a later answer lacks it."""
+    """The API server says first that it runs; it is stale once a later answer lacks it.
+
+    Before its first answer the kubelet has listed nothing; what it listed counts while it is away.
+    """
 
     async def use(kubelet: server.Kubelet) -> None:
         store = adapter.Store(tmp_path / "objects.db")
@@ -237,10 +240,14 @@ def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(tmp_path
         await store.create(kinds.PODS, body)
         kubelet.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
         clock = clocks.Clock(100.0)
+        kubelet.manner = server.Manner.HTML
         gatherer = Watched(clock, kubelet=asked(kubelet), store=store, node="n1")
         try:
             await gatherer.all.start(20.0)
-            await gatherer.until(lambda now: [each.name for each in now.pods] == ["web-1"])
+            first = gatherer.all.take()
+            assert ([each.name for each in first.pods], first.kubelet_listed) == (["web-1"], False)
+            kubelet.manner = server.Manner.WELL
+            await gatherer.until(lambda now: now.kubelet_listed)
             kubelet.manner = server.Manner.HTML
             await gatherer.until(lambda now: not now.sources[0].ok)
             clock.now += 1
@@ -252,6 +259,7 @@ def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(tmp_path
                 lambda now: [each.phase for each in now.pods] != [pod.Phase.PENDING]
             )
             assert [each.phase for each in newest.pods] == [pod.Phase.RUNNING]
+            assert newest.kubelet_listed
             clock.now += 1
             kubelet.manner = server.Manner.WELL
             await gatherer.until(lambda now: [each.stale for each in now.pods] == [True])

@@ -51,6 +51,10 @@ class KubeletSources:
         every = (getattr(self, name) for name in ("pods", *_ANSWERS))
         return tuple(workload_source for workload_source in every if workload_source is not None)
 
+    def listed(self) -> bool:
+        """Whether it has listed its pods."""
+        return self.pods is not None and self.pods.value is not None
+
     def said(self) -> kubelet.Kubelet:
         """Last answers of the sources other than pods."""
         asked = {name: getattr(self, name) for name in _ANSWERS}

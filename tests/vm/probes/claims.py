@@ -98,6 +98,7 @@ class Sources:
         node=snapshot.NodeInfo(name=NODE),
         kubelet=kubelet.Kubelet(configuration=kubelet.Configuration()),
         pods=tuple(map(listed, PODS)),
+        kubelet_listed=True,
     )
 
     def take(self) -> observed.Observed:
