@@ -77,7 +77,7 @@ class _Parser:
         #: Letters whose other cases were looked up.
         self.folded = 0
 
-    def whole(self) -> program.Part:
+    def whole(self) -> program.Fragment:
         if len(self._pattern) > program.MOST_INSTRUCTIONS:
             raise program.error("expression too large", self._pattern)
         part = self._alternatives()
@@ -98,14 +98,14 @@ class _Parser:
         self._at += 1
         return self._pattern[self._at - 1]
 
-    def _alternatives(self) -> program.Part:
+    def _alternatives(self) -> program.Fragment:
         parts = [self._concatenation()]
         while self._taken("|"):
             parts.append(self._concatenation())
         return program.any_of(parts)
 
-    def _concatenation(self) -> program.Part:
-        parts: list[program.Part] = []
+    def _concatenation(self) -> program.Fragment:
+        parts: list[program.Fragment] = []
         last: re.Match[str] | None = None
         while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
             sign = _REPEAT.match(self._pattern, self._at)
@@ -118,7 +118,7 @@ class _Parser:
         return program.sequence(parts)
 
     def _repeat(
-        self, parts: list[program.Part], sign: re.Match[str], last: re.Match[str] | None
+        self, parts: list[program.Fragment], sign: re.Match[str], last: re.Match[str] | None
     ) -> None:
         """The last part, as often as the sign says."""
         least, most = _bounds(sign)
@@ -130,7 +130,7 @@ class _Parser:
         if parts[-1].repeats > MOST_REPEATS:
             raise program.error("invalid repeat count", sign[0])
 
-    def _atom(self) -> list[program.Part]:
+    def _atom(self) -> list[program.Fragment]:
         """One part; none for flags."""
         sign = self._next()
         if sign == "(":
@@ -147,13 +147,13 @@ class _Parser:
             return self._quoted() if self._taken("Q") else [self._escape()]
         return [self._literal(ord(sign))]
 
-    def _quoted(self) -> list[program.Part]:
+    def _quoted(self) -> list[program.Fragment]:
         r"""Characters as they are, up to ``\E``."""
         quoted, end, _ = self._pattern[self._at :].partition("\\E")
         self._at += len(quoted + end)
         return [self._literal(ord(letter)) for letter in quoted]
 
-    def _literal(self, code: int) -> program.Part:
+    def _literal(self, code: int) -> program.Fragment:
         return program.character(self._cased(((code, code),)))
 
     def _cased(self, ranges: sets.Ranges) -> sets.Ranges:
@@ -166,7 +166,7 @@ class _Parser:
             raise program.error("expression too large", self._pattern)
         return sets.with_cases(ranges, letters)
 
-    def _group(self) -> list[program.Part]:
+    def _group(self) -> list[program.Fragment]:
         outer = self._flags
         if self._ahead("?") and not self._name() and not self._flags_end():
             return []
@@ -200,7 +200,7 @@ class _Parser:
         self._flags = (self._flags | set(flags[1])) - set(flags[2] or "")
         return end == ":"
 
-    def _class(self) -> program.Part:
+    def _class(self) -> program.Fragment:
         begin, negated = self._at - 1, self._taken("^")
         plain: list[tuple[int, int]] = []
         groups: list[tuple[int, int]] = []
@@ -254,7 +254,7 @@ class _Parser:
         letter = self._next()
         return self._escaped() if letter == "\\" else ord(letter)
 
-    def _escape(self) -> program.Part:
+    def _escape(self) -> program.Fragment:
         letter = self._pattern[self._at : self._at + 1]
         if letter and letter in "AzbB":
             self._at += 1

@@ -26,7 +26,7 @@ class Instruction(NamedTuple):
     then: tuple[int, ...] = ()
 
 
-class Part(NamedTuple):
+class Fragment(NamedTuple):
     """A piece of a pattern."""
 
     #: Builds it in front of the instruction that follows; gives where it begins.
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 class Program:
     """A compiled pattern. Instruction 0 is the end."""
 
-    def __init__(self, part: Part, pattern: str) -> None:
+    def __init__(self, part: Fragment, pattern: str) -> None:
         self._steps: list[Instruction] = [Instruction()]
         self._pattern = pattern
         #: The most work for one character: instructions, their ranges and ways.
@@ -53,7 +53,7 @@ class Program:
         self._steps.append(instruction)
         return len(self._steps) - 1
 
-    def loop(self, part: Part, after: int) -> tuple[int, int]:
+    def loop(self, part: Fragment, after: int) -> tuple[int, int]:
         """A fork to a part that leads back to it, or on; where that part begins."""
         fork = self.add(Instruction(then=(after, after)))
         begin = part.build(self, fork)
@@ -114,11 +114,11 @@ def _nothing(_program: Program, after: int) -> int:
     return after
 
 
-def _deepest(parts: list[Part]) -> int:
+def _deepest(parts: list[Fragment]) -> int:
     return max((part.repeats for part in parts), default=1)
 
 
-def sequence(parts: list[Part]) -> Part:
+def sequence(parts: list[Fragment]) -> Fragment:
     """One after the other; what fits the empty text alone is left out, so that all builds add."""
     builds = [part.build for part in reversed(parts) if part.build is not _nothing]
 
@@ -127,19 +127,19 @@ def sequence(parts: list[Part]) -> Part:
             after = each(program, after)
         return after
 
-    return Part(build if len(builds) > 1 else (*builds, _nothing)[0], _deepest(parts))
+    return Fragment(build if len(builds) > 1 else (*builds, _nothing)[0], _deepest(parts))
 
 
-def any_of(parts: list[Part]) -> Part:
+def any_of(parts: list[Fragment]) -> Fragment:
     """Alternatives."""
 
     def build(program: Program, after: int) -> int:
         return program.add(Instruction(then=tuple(part.build(program, after) for part in parts)))
 
-    return parts[0] if len(parts) == 1 else Part(build, _deepest(parts))
+    return parts[0] if len(parts) == 1 else Fragment(build, _deepest(parts))
 
 
-def repeated(part: Part, least: int, most: int | None) -> Part:
+def repeated(part: Fragment, least: int, most: int | None) -> Fragment:
     """So many times; ``None``: without bound."""
 
     def build(program: Program, after: int) -> int:
@@ -154,16 +154,16 @@ def repeated(part: Part, least: int, most: int | None) -> Part:
         return begin
 
     if most == 0:
-        return Part(_nothing)
+        return Fragment(_nothing)
     times = max(1, least if most is None else most)
-    return Part(_nothing if part.build is _nothing else build, part.repeats * times)
+    return Fragment(_nothing if part.build is _nothing else build, part.repeats * times)
 
 
-def character(ranges: Ranges) -> Part:
+def character(ranges: Ranges) -> Fragment:
     """One character of some ranges."""
-    return Part(lambda program, after: program.add(Instruction(ranges=ranges, then=(after,))))
+    return Fragment(lambda program, after: program.add(Instruction(ranges=ranges, then=(after,))))
 
 
-def assertion(kind: str) -> Part:
+def assertion(kind: str) -> Fragment:
     """No character, but a place."""
-    return Part(lambda program, after: program.add(Instruction(assertion=kind, then=(after,))))
+    return Fragment(lambda program, after: program.add(Instruction(assertion=kind, then=(after,))))
