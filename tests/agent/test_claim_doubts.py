@@ -19,7 +19,8 @@ from koordlet.model import kubelet, observed, pod
 from koordlet.policy.cpu import dra_driver
 from koordlet.rpc import dra_plugin
 from koordlet.scheduler.store import adapter
-from tests.kit.claim_scene import LS, Scene, make, play, until, using
+from tests.kit import deadline
+from tests.kit.claim_scene import LS, Scene, make, play, using
 from tests.kit.prepared_claims import result, status
 
 STATIC = kubelet.Kubelet(configuration=kubelet.Configuration(cpu_manager_policy="static"))
@@ -320,7 +321,7 @@ def test_claims_of_one_request_wait_at_the_same_time(ram: Path) -> None:
                 await make(scene, status(name, result("numa-1", cpu="1"), pods=(f"uid-{name}",)))
             scene.sources.say(pods=(LS, replace(waiting(*names), uid="uid-c", name="c")))
             asked = asyncio.create_task(scene.ask("Prepare", *names))
-            await until(lambda: scene.holds() == {"claim/t/c": "4"})
+            await deadline.comes(lambda: scene.holds() == {"claim/t/c": "4"})
             asked.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await asked

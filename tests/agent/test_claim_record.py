@@ -20,8 +20,8 @@ import pytest
 from koordlet.agent import claim_record
 from koordlet.model import pod
 from koordlet.state import disk
-from tests.kit import needs
-from tests.kit.claim_scene import LS, Scene, make, play, until, using
+from tests.kit import deadline, needs
+from tests.kit.claim_scene import LS, Scene, make, play, using
 from tests.kit.prepared_claims import claim, result, status
 
 
@@ -282,7 +282,7 @@ class Slow:
 
     async def looked(self) -> None:
         """Until the driver has saved its record, and looked in vain twice more for an answer."""
-        await until(lambda: self._disk.looks > 0)
+        await deadline.comes(lambda: self._disk.looks > 0)
         # A flush waits twice.
         enough = self._disk.looks + 4
-        await until(lambda: self._disk.looks >= enough)
+        await deadline.comes(lambda: self._disk.looks >= enough)

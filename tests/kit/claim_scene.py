@@ -194,12 +194,3 @@ async def make(scene: Scene, body: dict[str, Any]) -> None:
     ref = objects.ref(kinds.RESOURCE_CLAIMS, made)
     await scene.store.patch(ref, objects.Merge({"status": body["status"]}), subresource="status")
     scene.uids[ref.name] = objects.text(made, "uid")
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait for what the driver does beside the passes."""
-    for _ in range(1000):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(holds)
