@@ -32,6 +32,7 @@ Rules:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 
@@ -200,7 +201,9 @@ def _paused(
         beside = sum(used[other] for other in running if cpus[other] <= cpus[group])
         most = len(cpus[group]) * settings.max_percent / 100
         threads = _threads(now, group)
-        room = part * min(len(cpus[group]), threads.ordinary + threads.given)
+        # More than its threads can use is of those before them: it was started anew.
+        several = max(threads.ordinary + threads.given, math.ceil(used[group]))
+        room = part * min(len(cpus[group]), several)
         if beside > most:
             why = f"such work uses {beside:.2f} of CPUs {cpus[group]}, above limits.maxPercent"
         elif part and used[group] > room:

@@ -170,6 +170,14 @@ def test_one_thread_has_the_time_of_one_cpu() -> None:
     assert "nearly its part of the real time (0.72)" in made.explanation[WEB.key]
 
 
+@pytest.mark.parametrize("now_there", [0, 1])
+def test_a_service_that_starts_anew_is_not_paused(now_there: int) -> None:
+    """Its use is that of the threads before: it has none, or not yet all of them."""
+    few = real_time.Classes(of={BOX["web"]: threads(WEB, ordinary=now_there)}, usec=900_000)
+    made = decide(WEB, used={"web": 1.2}, seen=few, layout=colocation.V1)
+    assert (given(made), made.next_state.paused) == ([BOX["web"]], {})
+
+
 def test_a_workload_inside_another_is_not_its_own() -> None:
     """Only groups whose nearest workload asks; what is declared inside has its own say."""
     now = colocation.moment(FOUR, (WEB,))
