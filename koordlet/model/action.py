@@ -146,7 +146,7 @@ class SetRealTime:
     group: str = ""
     #: How many are ordinary now.
     threads: int = 0
-    #: The directories of its groups; with ``back`` all that are there then.
+    #: The directories of its groups that have threads; with ``back`` all that are there then.
     groups: tuple[str, ...] = ()
     back: bool = False
 

@@ -31,6 +31,13 @@ def waiting(*claims: str) -> pod.Pod:
     return replace(using(*claims), phase=pod.Phase.PENDING)
 
 
+async def prepared(scene: Scene, user: pod.Pod) -> None:
+    """The claim of a pod is made, and prepared."""
+    scene.sources.say(pods=(LS, user))
+    await make(scene, status("a", result("numa-1", cpu="2")))
+    assert await scene.ask("Prepare", "a") == {"a": ""}
+
+
 class Server:
     """The API server, which may be away, or take its time."""
 
@@ -73,9 +80,7 @@ def test_a_claim_that_no_pod_uses_is_compared_each_minute(ram: Path) -> None:
         scene.store = cast("adapter.Store", server)
         async with scene.agent() as driver:
             driver._clock = itertools.count(driver._clock(), 10.0).__next__
-            scene.sources.say(pods=(LS, waiting("a")))
-            await make(scene, status("a", result("numa-1", cpu="2")))
-            assert await scene.ask("Prepare", "a") == {"a": ""}
+            await prepared(scene, waiting("a"))
             await free(scene, "a")
             await scene.minute()
             assert scene.holds() == {"claim/t/a": "4-5"}
@@ -97,9 +102,7 @@ def test_a_server_that_is_silent_holds_up_nothing(ram: Path) -> None:
         server = Server(scene.store)
         scene.store = cast("adapter.Store", server)
         async with scene.agent() as driver:
-            scene.sources.say(pods=(LS, using("a")))
-            await make(scene, status("a", result("numa-1", cpu="2")))
-            assert await scene.ask("Prepare", "a") == {"a": ""}
+            await prepared(scene, using("a"))
             server.asked.clear()
             server.may_answer.clear()
             driver.registered("")
@@ -119,9 +122,7 @@ def test_a_claim_that_was_made_anew_has_nothing_of_the_one_before(ram: Path) -> 
 
     async def body(scene: Scene) -> None:
         async with scene.agent() as driver:
-            scene.sources.say(pods=(LS, waiting("a")))
-            await make(scene, status("a", result("numa-1", cpu="2")))
-            await scene.ask("Prepare", "a")
+            await prepared(scene, waiting("a"))
             first = dra_plugin.ClaimRef("t", "a", scene.uids["a"])
             await scene.store.delete(objects.Ref(kinds.RESOURCE_CLAIMS, "a", "t"))
             await make(scene, status("a", result("numa-0", cpu="1")))
@@ -139,9 +140,7 @@ def test_the_end_of_one_claim_is_no_word_on_the_next_of_that_name(ram: Path) -> 
 
     async def body(scene: Scene) -> None:
         async with scene.agent() as driver:
-            scene.sources.say(pods=(LS, waiting("a")))
-            await make(scene, status("a", result("numa-1", cpu="2")))
-            await scene.ask("Prepare", "a")
+            await prepared(scene, waiting("a"))
             first = dra_plugin.ClaimRef("t", "a", scene.uids["a"])
             await scene.store.delete(objects.Ref(kinds.RESOURCE_CLAIMS, "a", "t"))
             await make(scene, status("a", result("numa-0", cpu="1")))
@@ -194,9 +193,7 @@ def test_what_is_prepared_stays_so_whatever_is_offered_now(ram: Path) -> None:
 
     async def body(scene: Scene) -> None:
         async with scene.agent() as driver:
-            scene.sources.say(pods=(LS, waiting("a")))
-            await make(scene, status("a", result("numa-1", cpu="2")))
-            await scene.ask("Prepare", "a")
+            await prepared(scene, waiting("a"))
             before = scene.sources.newest.kubelet
             scene.sources.say(kubelet=STATIC)
             await scene.passes()
@@ -218,9 +215,7 @@ def test_a_new_name_is_offered_once_the_claims_of_the_old_one_are_gone(ram: Path
 
     async def body(scene: Scene) -> None:
         async with scene.agent() as driver:
-            scene.sources.say(pods=(LS, waiting("a")))
-            await make(scene, status("a", result("numa-1", cpu="2")))
-            await scene.ask("Prepare", "a")
+            await prepared(scene, waiting("a"))
             driver.registered("")
             assert driver.counted()["registration"] == 1
             assert scene.who is not None
@@ -281,9 +276,7 @@ def test_an_allocation_that_grew_and_is_refused_costs_nothing(ram: Path) -> None
 
     async def body(scene: Scene) -> None:
         async with scene.agent() as driver:
-            scene.sources.say(pods=(LS, waiting("a")))
-            await make(scene, status("a", result("numa-1", cpu="2")))
-            await scene.ask("Prepare", "a")
+            await prepared(scene, waiting("a"))
             more = objects.Merge({"status": status("a", result("numa-1", cpu="7"))["status"]})
             ref = objects.Ref(kinds.RESOURCE_CLAIMS, "a", "t")
             await scene.store.patch(ref, more, subresource="status")

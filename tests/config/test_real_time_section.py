@@ -46,6 +46,6 @@ def test_a_workload_asks() -> None:
 )
 def test_the_annotation(text: str, *, asks: bool | None, problems: int) -> None:
     """A word that is neither costs only itself, and is told."""
-    told: list[str] = []
-    wishes = registry.decode({}, {registry.REAL_TIME: text}, told)
-    assert (bool(wishes.real_time), len(told)) == (bool(asks), problems)
+    complaints: list[str] = []
+    wishes = registry.decode({}, {registry.REAL_TIME: text}, complaints)
+    assert (bool(wishes.real_time), len(complaints)) == (bool(asks), problems)

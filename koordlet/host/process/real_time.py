@@ -23,7 +23,7 @@ from koordlet.model import cgroup, knob, real_time
 #: waits with ordinary threads until it is seen.
 _EVERY = 1.0
 _RUNTIME, _PERIOD = "sched_rt_runtime_us", "sched_rt_period_us"
-#: Microseconds that the groups of one second get of the kernel's usual 950 000.
+#: Microseconds of each second for all groups, of the kernel's usual 950 000.
 _MOST_USEC = 900_000
 
 

@@ -6,7 +6,7 @@ Does not cover: setting classes (``apply.real_time``), limits of best-effort wor
 
 A fair scheduler shares: a service that wakes up waits for its turn behind best-effort work, and its
 threads queue behind each other on one CPU while another runs best-effort work alone. A real-time
-thread runs at once, and looks for a CPU without real-time work: p99 is 0.66 to 0.86 of what it is
+thread runs at once, and looks for a CPU without real-time work: p99 is 0.68 to 0.87 of what it is
 without best-effort work, which gets as much as before (docs/colocation.md).
 
 Rules:
@@ -23,7 +23,7 @@ Rules:
 6. Of a pod it is the containers that serve: neither init containers, nor the sandbox, nor what a
    person put into the running pod.
 
-* Formula: SCHED_RR, priority 1; real time of a group = 900000 µs / groups with threads
+* Formula: SCHED_RR, priority 1; real time of a group = 18/19 of the top's / groups with threads
 * Writes: no file: scheduling classes of threads, sched_setscheduler(2); `cpu.rt_runtime_us` on v1
 * See: `koordlet explain pod NS/NAME`, `koordlet plan`
 * Off: our threads are ordinary again, then the groups' real time is what it was
@@ -97,13 +97,12 @@ def asking(seen: snapshot.Snapshot) -> Iterator[tuple[pods.Pod, str]]:
 def groups(seen: snapshot.Snapshot) -> Mapping[str, tuple[str, ...]]:
     """Each group of those that ask, to all groups in it that are of no other workload."""
     asked = {group: list[str]() for _, group in asking(seen)}
-    owners = dict.fromkeys(asked)
+    owners = {group: group for group in asked}
     for pod in seen.pods if asked else ():
         several = (pod.group, *(box.group for box in pod.containers))
-        owners |= dict.fromkeys(filter(None, several))
-    names = {owner: owner for owner in owners}
+        owners |= {group: group for group in several if group}
     for path in seen.groups if asked else ():
-        owner = cgroup.owner(path, names)
+        owner = cgroup.owner(path, owners)
         if owner in asked:
             asked[owner].append(path)
     return {group: tuple(sorted(paths)) for group, paths in asked.items()}
@@ -250,15 +249,15 @@ def _actions(now: snapshot.Snapshot, given: Mapping[str, pods.Pod]) -> Iterator[
     where = now.layout.holder("cpu") or now.layout.tree
     if where is None:
         return
-    inside = groups(now)
     for group, pod in sorted(given.items()):
+        threads = _threads(now, group)
         yield action.SetRealTime(
             target=f"{where.directory(group)}/{real_time.NAME}",
             policy=STEM,
             reason=f"{pod.key} asks for it: its threads run before all that are not real-time",
             group=group,
-            threads=_threads(now, group).ordinary,
-            groups=tuple(map(where.directory, inside[group])),
+            threads=threads.ordinary,
+            groups=tuple(map(where.directory, threads.groups)),
         )
 
 

@@ -67,7 +67,7 @@ def _quantity(text: str) -> cel_values.Amount:
         raise EvaluationError(f"quantities must match the regular expression: {error}") from error
 
 
-def _is_version(text: str, normalise: bool = False) -> bool:  # noqa: FBT001, FBT002 -- CEL's own argument
+def _is_version(text: str, *, normalise: bool = False) -> bool:
     try:
         cel_values.version(text, normalise=normalise)
     except EvaluationError:
@@ -159,7 +159,11 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     ),
     "isSemver": (
         _function(("string",), "bool", _is_version),
-        _function(("string", "bool"), "bool", _is_version),
+        _function(
+            ("string", "bool"),
+            "bool",
+            lambda text, normalise: _is_version(text, normalise=normalise),
+        ),
     ),
     "matches": tuple(
         Overload(method, _TEXTS, "bool", cel_texts.matches, cel_texts.steps)

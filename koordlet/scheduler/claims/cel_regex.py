@@ -61,7 +61,7 @@ def outcome(pattern: str) -> Outcome:
     return Outcome(len(pattern) + parser.folded + ready.size, ready)
 
 
-def compile(pattern: str) -> program.Program:  # noqa: A001 -- re.compile's name, for the same deed
+def compiled(pattern: str) -> program.Program:
     """A pattern made ready; ``EvaluationError`` where it is none."""
     ready = outcome(pattern)
     if ready.program is None:

@@ -91,8 +91,9 @@ class SimulatedClaims:
     async def bind(self, pod: Pod, patience: float) -> None:
         """Nothing: ``settle`` does it."""
 
-    def waiting(self, pod: Pod, patience: float) -> float:  # noqa: ARG002 -- time stands still
+    def waiting(self, pod: Pod, patience: float) -> float:
         """Devices are ready at once."""
+        del pod, patience  # time stands still
         return 0.0
 
     def release(self, pod: Pod, claim: ResourceClaim) -> None:

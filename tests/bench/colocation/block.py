@@ -31,7 +31,7 @@ def run(bench: arms.Bench, arm: arms.Arm, load: Load, seed: int) -> intervals.Bl
         services = [
             service(bench, arm, load, 100 * seed + number) for number in range(level.services)
         ]
-        time.sleep(load.settle)
+        time.sleep(load.settle)  # the quiet is part of the load: every arm has as much
         watched = str(seconds + 0.3)
         gaps = bench.start("", str(bench.place / "gaps"), watched, str(settings.LATE_MS))
         before, others = _used(bench, arm), bench.others()

@@ -52,8 +52,8 @@ def test_a_class_that_the_old_annotation_names_is_the_class() -> None:
 
     waits, without = of(claim("c", kind="gone"), "local"), of(claim("c", kind="local"), "")
     assert clusters.places(*world, waits, pod("p", **mounts("c"))) == {"p": "b"}
-    told = clusters.message("p", *world, without, pod("p", **mounts("c")))
-    assert told.endswith("pod has unbound immediate PersistentVolumeClaims.")
+    message = clusters.message("p", *world, without, pod("p", **mounts("c")))
+    assert message.endswith("pod has unbound immediate PersistentVolumeClaims.")
 
 
 def test_two_pods_never_get_the_same_volume() -> None:
