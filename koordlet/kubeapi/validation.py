@@ -1,9 +1,9 @@
 """What an API server would refuse of an object, for those that come from nowhere else.
 
-Covers: labels; of pods host ports, tolerations, the preemption policy, selectors and terms; taints
-of nodes; preemption policies of priority classes; devices and claims
-(``resource_validation``). Does not cover: fields of another shape than
-they must have, amounts (who decodes them says so), defaults, custom resources.
+Covers: labels, annotations; of pods host ports, tolerations, the preemption policy, selectors and
+terms; taints of nodes; preemption policies of priority classes; devices and claims
+(``resource_validation``). Does not cover: fields of another shape than they must have, amounts (who
+decodes them says so), defaults, custom resources.
 
 Who has a UID has passed an API server, perhaps one with other gates: nothing is checked of it.
 """
@@ -21,6 +21,8 @@ _POLICIES = ("PreemptLowerPriority", "Never")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _LAST_PORT = 65535
+#: Bytes of all annotations of one object together.
+_ANNOTATIONS = 256 << 10
 _NEEDS = "requiredDuringSchedulingIgnoredDuringExecution"
 _WISHES = "preferredDuringSchedulingIgnoredDuringExecution"
 #: Operators of a toleration to whether they compare a value.
@@ -43,7 +45,17 @@ def faults(body: Body) -> list[str]:
         return []
     check = _CHECKS.get(str(body.get("kind")))
     own = () if check is None else check(body)
-    return [*_labels(meta, "labels", "metadata.labels"), *own]
+    return [*_labels(meta, "labels", "metadata.labels"), *_annotations(meta), *own]
+
+
+def _annotations(meta: Body) -> Iterator[str]:
+    notes = objects.part(meta, "annotations")
+    for key in notes:
+        if fault := labels.key_fault(str(key).lower()):
+            yield f"metadata.annotations: {fault}"
+    size = sum(len(str(word).encode()) for note in notes.items() for word in note)
+    if size > _ANNOTATIONS:
+        yield f"metadata.annotations: {size} bytes, and {_ANNOTATIONS} are the most"
 
 
 def _pod(body: Body) -> Iterator[str]:

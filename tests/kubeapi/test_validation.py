@@ -105,14 +105,16 @@ def test_each_fault_of_a_pod_is_named_by_its_path(spec: Body, fault: str) -> Non
 
 
 def test_other_kinds_have_their_own_rules() -> None:
-    """Labels of all, taints of nodes, policies of priority classes; a stored object has passed."""
+    """Labels and annotations, taints of nodes, policies of classes; a stored object has passed."""
     taints = [{"key": "k", "effect": "Perhaps"}]
     bodies: list[Body] = [
         {"kind": "Service", "metadata": {"labels": {"-": "x"}}},
+        {"kind": "Service", "metadata": {"annotations": {"a b": "x", "A.b/C": "any thing"}}},
+        {"kind": "Service", "metadata": {"annotations": {"a": "é" * (128 << 10)}}},
         {"kind": "Node", "metadata": {}, "spec": {"taints": taints}},
         {"kind": "PriorityClass", "metadata": {}, "preemptionPolicy": "Perhaps"},
     ]
 
-    assert [len(validation.faults(body)) for body in bodies] == [1, 1, 1]
+    assert [len(validation.faults(body)) for body in bodies] == [1] * 5
     taken = [{**body, "metadata": {**body["metadata"], "uid": "u"}} for body in bodies]
-    assert [validation.faults(body) for body in taken] == [[], [], []]
+    assert [validation.faults(body) for body in taken] == [[]] * 5
