@@ -354,6 +354,9 @@ class GangScheduler:
                     roused = True
             elif self.serves(waiting.pod):
                 if why:
+                    # What was promised to it would be nobody's: it is not tried.
+                    self._core.nominated.drop(pod.key)
+                    waiting.pod.nominated = ""
                     queue.gate(waiting.pod, why, now)
                     self._gated[pod.key] = None
                 else:
