@@ -1,9 +1,9 @@
 """What an API server would refuse of an object, for those that come from nowhere else.
 
 Covers: labels, annotations; of pods host ports, tolerations, the preemption policy, selectors and
-terms; taints of nodes; preemption policies of priority classes; devices and claims
-(``resource_validation``). Does not cover: fields of another shape than they must have, amounts (who
-decodes them says so), defaults, custom resources.
+terms, other words, numbers and names (``pod_validation``); taints of nodes; preemption policies of
+priority classes; devices and claims (``resource_validation``). Does not cover: fields of another
+shape than they must have, amounts (who decodes them says so), defaults, custom resources.
 
 Who has a UID has passed an API server, perhaps one with other gates: nothing is checked of it.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from koordlet.kubeapi import labels, objects, resource_validation, selectors
+from koordlet.kubeapi import labels, objects, pod_validation, resource_validation, selectors
 
 Body = Mapping[str, Any]
 
@@ -60,6 +60,7 @@ def _annotations(meta: Body) -> Iterator[str]:
 
 def _pod(body: Body) -> Iterator[str]:
     spec = objects.part(body, "spec")
+    yield from pod_validation.faults(spec)
     yield from _policy(spec, "spec.preemptionPolicy")
     yield from _labels(spec, "nodeSelector", "spec.nodeSelector")
     for path, toleration in objects.each(spec, "spec.tolerations"):
@@ -71,7 +72,7 @@ def _pod(body: Body) -> Iterator[str]:
         yield from _pod_affinity(objects.part(affinity, kind), f"spec.affinity.{kind}")
     for path, constraint in objects.each(spec, "spec.topologySpreadConstraints"):
         yield from _topology(constraint, path)
-        if constraint.get("minDomains") and constraint.get("whenUnsatisfiable") != "DoNotSchedule":
+        if constraint.get("minDomains") and constraint.get("whenUnsatisfiable") == "ScheduleAnyway":
             yield f"{path}.minDomains: only with whenUnsatisfiable DoNotSchedule"
 
 
