@@ -98,6 +98,9 @@ class GangScheduler:
     def drop(self, pod: Pod) -> None:
         """A pod has gone."""
         self.book.drop(pod)
+        member = self.held.get(pod.key)
+        if member is not None and member.bind.pod.uid == pod.uid:
+            self.held.drop(pod.key)
 
     def put_pod_group(self, pod_group: PodGroup) -> None:
         """Take in a PodGroup of either kind."""
