@@ -7,7 +7,8 @@ Rules:
 1. An object that cannot be read as a quota has ``errors``, and no such version is ever in force.
    What is merely passed over has a ``problem``.
 2. Amounts are those of ``model.resources``, with any sign: a negative one is for the validation.
-3. A shared weight that is missing, unreadable or zero throughout is the maximum.
+3. A shared weight that is missing, unreadable or zero throughout is the maximum; of a name that it
+   leaves out, the maximum of that name.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def elastic_quota(body: Mapping[str, Any], kind: kinds.Kind = kinds.ELASTIC_QUOT
         profile=labels.get(PROFILE, ""),
         min=least,
         max=most,
-        weight=weight if any(weight.values()) else most,
+        weight={**most, **weight} if any(weight.values()) else most,
         admission=_noted(notes, ADMISSION, _amounts, problems) or _NONE,
         namespaces=_noted(notes, NAMESPACES, _names, problems) or (),
         total=total,
@@ -206,7 +207,7 @@ def elastic_quota_profile(body: Mapping[str, Any]) -> ElasticQuotaProfile:
         errors.append(f"spec.nodeSelector: {error}")
     ratio, spelled = Fraction(1), spec.get("resourceRatio")
     try:
-        ratio = quantity.exact(str(spelled)) if spelled not in {None, ""} else ratio
+        ratio = ratio if spelled is None or spelled == "" else quantity.exact(str(spelled))
     except ValueError as error:
         errors.append(f"spec.resourceRatio: {error}")
     if not 0 < ratio <= 1:

@@ -20,6 +20,11 @@ def is_subdomain(name: str) -> bool:
     return len(name) <= _LONGEST_PREFIX and bool(_SUBDOMAIN.match(name))
 
 
+def is_dns_label(name: str) -> bool:
+    """Whether a name is one label of DNS (RFC 1123), as names of containers are."""
+    return len(name) <= _LONGEST and "." not in name and bool(_SUBDOMAIN.match(name))
+
+
 def key_fault(key: str) -> str:
     """What is wrong with a key; empty: nothing."""
     prefix, slash, name = key.rpartition("/")

@@ -1,9 +1,9 @@
 """What an API server would refuse of an object, for those that come from nowhere else.
 
-Covers: labels; of pods host ports, tolerations, the preemption policy, selectors and terms; taints
-of nodes; preemption policies of priority classes; devices and claims
-(``resource_validation``). Does not cover: fields of another shape than
-they must have, amounts (who decodes them says so), defaults, custom resources.
+Covers: labels, annotations; of pods host ports, tolerations, the preemption policy, selectors and
+terms, other words, numbers and names (``pod_validation``); taints of nodes; preemption policies of
+priority classes; devices and claims (``resource_validation``). Does not cover: fields of another
+shape than they must have, amounts (who decodes them says so), defaults, custom resources.
 
 Who has a UID has passed an API server, perhaps one with other gates: nothing is checked of it.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from koordlet.kubeapi import labels, objects, resource_validation, selectors
+from koordlet.kubeapi import labels, objects, pod_validation, resource_validation, selectors
 
 Body = Mapping[str, Any]
 
@@ -21,6 +21,8 @@ _POLICIES = ("PreemptLowerPriority", "Never")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _LAST_PORT = 65535
+#: Bytes of all annotations of one object together.
+_ANNOTATIONS = 256 << 10
 _NEEDS = "requiredDuringSchedulingIgnoredDuringExecution"
 _WISHES = "preferredDuringSchedulingIgnoredDuringExecution"
 #: Operators of a toleration to whether they compare a value.
@@ -43,11 +45,22 @@ def faults(body: Body) -> list[str]:
         return []
     check = _CHECKS.get(str(body.get("kind")))
     own = () if check is None else check(body)
-    return [*_labels(meta, "labels", "metadata.labels"), *own]
+    return [*_labels(meta, "labels", "metadata.labels"), *_annotations(meta), *own]
+
+
+def _annotations(meta: Body) -> Iterator[str]:
+    notes = objects.part(meta, "annotations")
+    for key in notes:
+        if fault := labels.key_fault(str(key).lower()):
+            yield f"metadata.annotations: {fault}"
+    size = sum(len(str(word).encode()) for note in notes.items() for word in note)
+    if size > _ANNOTATIONS:
+        yield f"metadata.annotations: {size} bytes, and {_ANNOTATIONS} are the most"
 
 
 def _pod(body: Body) -> Iterator[str]:
     spec = objects.part(body, "spec")
+    yield from pod_validation.faults(spec)
     yield from _policy(spec, "spec.preemptionPolicy")
     yield from _labels(spec, "nodeSelector", "spec.nodeSelector")
     for path, toleration in objects.each(spec, "spec.tolerations"):
@@ -59,7 +72,7 @@ def _pod(body: Body) -> Iterator[str]:
         yield from _pod_affinity(objects.part(affinity, kind), f"spec.affinity.{kind}")
     for path, constraint in objects.each(spec, "spec.topologySpreadConstraints"):
         yield from _topology(constraint, path)
-        if constraint.get("minDomains") and constraint.get("whenUnsatisfiable") != "DoNotSchedule":
+        if constraint.get("minDomains") and constraint.get("whenUnsatisfiable") == "ScheduleAnyway":
             yield f"{path}.minDomains: only with whenUnsatisfiable DoNotSchedule"
 
 

@@ -36,6 +36,13 @@ def test_a_weight_that_says_nothing_is_the_maximum(spelled: str) -> None:
     assert bool(quota.problems) == (spelled not in {"", '{"cpu":"0"}'})
 
 
+def test_a_weight_that_leaves_out_a_name_has_the_maximum_of_it() -> None:
+    """Else the quota would have no part of what is left of that name; a zero that is written is."""
+    most = {"cpu": 2, "memory": "1Gi", "pods": 9}
+    quota = quotas.spec("q", {}, most, weight={"cpu": "5", "pods": "0"})
+    assert quota.weight == {"cpu": 5000, "memory": 1 << 30, "pods": 0}
+
+
 def test_amounts_that_are_no_quantities_are_errors_and_negative_ones_are_kept() -> None:
     """What cannot be read names its field; a sign is for the validation."""
     quota = quotas.spec("q", {"cpu": -3}, {"cpu": "much", "memory": True})
@@ -88,8 +95,8 @@ def test_a_profile_is_read_with_its_defaults() -> None:
     assert profile.errors == ()
 
 
-@pytest.mark.parametrize("ratio", ["0", "1.1", "-1", "x", "nan"])
-def test_a_ratio_outside_of_its_bounds_is_an_error(ratio: str) -> None:
+@pytest.mark.parametrize("ratio", ["0", "1.1", "-1", "x", "nan", {}, [1]])
+def test_a_ratio_outside_of_its_bounds_is_an_error(ratio: object) -> None:
     """More than the nodes have, nothing, or no number: the profile is not in force."""
     spec = {"quotaName": "r", "resourceRatio": ratio}
     profile = elastic_quotas.elastic_quota_profile({"metadata": {"name": "p"}, "spec": spec})

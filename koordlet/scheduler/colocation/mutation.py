@@ -13,7 +13,7 @@ Rules:
 3. Then a pod of the band batch or mid asks for what its node offers to that band: CPU in
    thousandths, memory as it is; a request that is missing is the limit. A pod that no profile
    changed keeps what it asks for. No server takes those amounts for a pod as a whole
-   (``spec.resources``): where it asks for CPU or memory so, rule 2 holds.
+   (``spec.resources``), nor huge pages without CPU or memory: where it asks so, rule 2 holds.
 4. A patch changes labels, annotations and the spec of a pod; neither its name nor its status. A
    priority class that it names brings its value, as ``priorityClassName`` does: API servers refuse
    a value that is not that of the class.
@@ -54,6 +54,7 @@ _OFFERED = {
     qos.Band.MID: {resources.CPU: resources.MID_CPU, resources.MEMORY: resources.MID_MEMORY},
 }
 _BATCH = _OFFERED[qos.Band.BATCH].values()
+_HUGE_PAGES = "hugepages-"
 _MARKS = ("labels", "annotations")
 _CLASS, _OF_CLASS = "priorityClassName", ("priority", "preemptionPolicy")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
@@ -87,7 +88,7 @@ def colocated(
             try:
                 changed = _applied(body, profile, priority_classes, own)
                 if not any(each.keeps_resources for each in (*applied, profile)):
-                    _check_whole_pod(changed)
+                    _check_offered(changed)
             except (ValueError, RecursionError) as error:
                 faults.append(_left_out(profile, str(error)))
             else:
@@ -174,6 +175,8 @@ def _patched(pod: Body, patch: Body, priority_classes: PriorityClasses) -> Body:
             spec = {**spec, **_priority(name, priority_classes)}
         elif any(spec.get(key) != before.get(key) for key in (_CLASS, *_OF_CLASS)):
             raise ValueError("spec.patch: a priority comes with a priorityClassName")
+        if spec.get("overhead") != before.get("overhead"):
+            raise ValueError("spec.patch: overhead is that of the RuntimeClass")
     return {**pod, "metadata": {**free, **fixed}, "spec": spec}
 
 
@@ -213,12 +216,31 @@ def _offered(pod: Body) -> Mapping[str, str]:
     return _OFFERED.get(classes.band_or_default(marks, number, qos_class), {})
 
 
-def _check_whole_pod(pod: Body) -> None:
-    """``ValueError`` where a pod of such a band asks for CPU or memory beside its containers."""
-    own = objects.part(objects.part(pod, "spec"), "resources")
-    for name in _offered(pod):
+def _check_offered(pod: Body) -> None:
+    """``ValueError`` where a pod of such a band could not ask for what its nodes offer (rule 3)."""
+    spec, offered = objects.part(pod, "spec"), _offered(pod)
+    own = objects.part(spec, "resources")
+    for name in offered:
         if any(name in objects.part(own, key) for key in ("requests", "limits")):
             raise ValueError(f"spec.resources: {name} of a whole pod cannot be batch or mid")
+    for kind in ("initContainers", "containers") if offered else ():
+        for box in objects.parts(spec, kind):
+            if why := _unoffered(box, offered):
+                raise ValueError(f"{str(box.get('name'))[:253]}.resources: {why}")
+
+
+def _unoffered(container: Body, offered: Mapping[str, str]) -> str:
+    """Why a container cannot ask for what is offered; empty: it can."""
+    own = objects.part(_translated(container, offered), "resources")
+    requests, limits = (objects.part(own, key) for key in ("requests", "limits"))
+    if any(name.startswith(_HUGE_PAGES) for name in (*requests, *limits)):
+        return "huge pages need CPU or memory, of which a batch or mid pod asks for none"
+    for name in offered.values():
+        if name in requests and name in limits:
+            asked, most = (resources.amount(name, each[name]) for each in (requests, limits))
+            if asked > most:
+                return f"{name} {requests[name]} is above its limit {limits[name]}"
+    return ""
 
 
 def _with_offered_resources(pod: Body) -> Body:

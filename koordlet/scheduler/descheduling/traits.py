@@ -207,10 +207,12 @@ def _time(spelled: object) -> float:
 
 
 def _cost(spelled: object) -> int:
-    """A cost: a 32-bit integer in its shortest spelling."""
+    """A cost: a 32-bit integer without a plus or a leading zero, as controllers read it."""
     text = str(spelled) if isinstance(spelled, str) else ""
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 10:
+        return 0
+    if len(text) > 1 and text.startswith("0"):
         return 0
     value = int(text)
     return value if -(2**31) <= value < 2**31 else 0

@@ -169,7 +169,7 @@ class GangBook:
             return
         entry = self._entry(pod.gang.key)
         self._gang_of[pod.key] = entry.key
-        first, alone = pod.key not in entry.members, not entry.members
+        before, alone = entry.members.get(pod.key), not entry.members
         entry.members[pod.key] = pod
         if pod.terminating or pod.gates:
             self._uncount(entry, pod.key)
@@ -179,7 +179,7 @@ class GangBook:
                 entry.bound.add(pod.key)
             else:
                 entry.bound.discard(pod.key)
-        if first:
+        if before is None or before.gang != pod.gang:
             self._joined(entry, pod, pod.gang)
         if alone and entry.pod_group is not None:
             # An event needs a pod, and the PodGroup came before its first one.
@@ -341,7 +341,7 @@ class GangBook:
             self._start_anew(group)
 
     def _joined(self, entry: GangEntry, pod: Pod, membership: Membership) -> None:
-        """Let a new member configure its gang, or say that it does not."""
+        """Let a member that is new, or has changed, configure its gang, or say that it does not."""
         if membership.ignored:
             others = ", ".join(form.value for form in membership.ignored)
             form = membership.form.value

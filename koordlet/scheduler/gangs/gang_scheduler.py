@@ -98,6 +98,9 @@ class GangScheduler:
     def drop(self, pod: Pod) -> None:
         """A pod has gone."""
         self.book.drop(pod)
+        member = self.held.get(pod.key)
+        if member is not None and member.bind.pod.uid == pod.uid:
+            self.held.drop(pod.key)
 
     def put_pod_group(self, pod_group: PodGroup) -> None:
         """Take in a PodGroup of either kind."""
@@ -354,6 +357,9 @@ class GangScheduler:
                     roused = True
             elif self.serves(waiting.pod):
                 if why:
+                    # What was promised to it would be nobody's: it is not tried.
+                    self._core.nominated.drop(pod.key)
+                    waiting.pod.nominated = ""
                     queue.gate(waiting.pod, why, now)
                     self._gated[pod.key] = None
                 else:

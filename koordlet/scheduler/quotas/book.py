@@ -170,7 +170,10 @@ class QuotaBook(QuotaRegistry):
         """Note which namespaces the version in force lists, in place of an older one."""
         now = self.spec(spec.name)
         for namespace in spec.namespaces:
-            self._listing.get(namespace, {}).pop(spec.name, None)
+            listing = self._listing.get(namespace, {})
+            listing.pop(spec.name, None)
+            if not listing:
+                self._listing.pop(namespace, None)
         for namespace in now.namespaces if now is not None else ():
             listing = self._listing.setdefault(namespace, {})
             listing[spec.name] = now.created if now is not None else ""

@@ -16,6 +16,8 @@ from koordlet.kubeapi import refusals
 Keys = Mapping[str, tuple[str, ...]]
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
+#: In the place of an element that a patch deletes.
+_GONE = object()
 
 
 def merge(target: Any, patch: Any) -> Any:
@@ -80,17 +82,21 @@ def _elements(target: Any, patch: Sequence[Any], names: tuple[str, ...], keys: K
     if "replace" in directives:
         return [item for item in patch if not (isinstance(item, Mapping) and "$patch" in item)]
     result: list[Any] = list(target) if isinstance(target, list) else []
+    places: dict[tuple[Any, ...], int] = {}
+    for place, element in enumerate(result):
+        places.setdefault(identity(element, names), place)
     for element, directive in zip(patch, directives, strict=True):
         wanted = identity(element, names)
-        place = next((at for at, it in enumerate(result) if identity(it, names) == wanted), None)
+        known = places.get(wanted)
         if directive == "delete":
-            if place is not None:
-                del result[place]
-        elif place is None:
+            if known is not None:
+                result[places.pop(wanted)] = _GONE
+        elif known is None:
+            places[wanted] = len(result)
             result.append(strategic({}, element, keys))
         else:
-            result[place] = strategic(result[place], element, keys)
-    return result
+            result[known] = strategic(result[known], element, keys)
+    return [element for element in result if element is not _GONE]
 
 
 def identity(element: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -99,6 +105,6 @@ def identity(element: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
         raise refusals.Malformed(f"an element of a list with the key {names[0]!r} is not an object")
     # A protocol that nobody wrote is TCP, the only key with a default.
     values = tuple(element.get(name, "TCP" if name == "protocol" else None) for name in names)
-    if values[0] is None:
+    if values[0] is None or any(isinstance(value, Mapping | list) for value in values):
         raise refusals.Malformed(f"an element of a list lacks its key {names[0]!r}")
     return values

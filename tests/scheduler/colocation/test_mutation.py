@@ -99,6 +99,8 @@ def test_a_patch_changes_the_container_of_its_name() -> None:
         ({"labelSuffixes": {"a": "x" * 63}}, "metadata.labels"),
         ({"patch": {"spec": {"priority": 9}}}, "spec.patch: a priority comes with a"),
         ({"patch": {"spec": {"priorityClassName": "gone"}}}, "no PriorityClass is named 'gone'"),
+        ({"patch": {"spec": {"overhead": {"cpu": "1"}}}}, "spec.patch: overhead is that of the"),
+        ({NOTES: {"k": "x" * (256 << 10)}}, "metadata.annotations: 262145 bytes"),
     ],
 )
 def test_a_profile_that_would_cost_the_pod_is_left_out_whole_and_the_rest_applies(
@@ -209,6 +211,27 @@ def test_what_a_pod_asks_for_as_a_whole_keeps_it_out_of_batch_and_mid(key: str) 
     assert made(before, {"qosClass": "BE"}, {}, notes=keeps).profiles == ("p0", "p1")
     del before["spec"]["resources"][key]["cpu"]
     assert made(before, {"qosClass": "BE"}).profiles == ("p0",)
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+def test_huge_pages_keep_a_pod_out_of_batch_and_mid(kind: str) -> None:
+    """Servers take them beside CPU or memory only, of which such a pod asks for none."""
+    box = {"name": "b", "image": "i", "resources": {"limits": {"cpu": "1", "hugepages-2Mi": "2Mi"}}}
+    before = pod(requests={"cpu": "1"})
+    before["spec"][kind] = [*before["spec"].get(kind, []), box]
+    after = made(before, {"priorityClassName": "koord-mid"}, {"labels": {"a": "b"}})
+    assert after.profiles == ("p1",)
+    assert "b.resources: huge pages need CPU or memory" in after.faults[0]
+    assert after.body["spec"] == before["spec"]
+
+
+def test_amounts_that_would_exceed_a_limit_of_the_pod_keep_it_out_of_batch() -> None:
+    """A pod that limits what is offered, and CPU, asks for both as one."""
+    own = {"requests": {"cpu": "500m"}, "limits": {"cpu": "1", BATCH_CPU: "100"}}
+    assert made(pod(**own), {"qosClass": "BE"}).profiles == ("p0",)
+    del own["limits"]["cpu"]
+    [left_out] = made(pod(**own), {"qosClass": "BE"}).faults
+    assert f"main.resources: {BATCH_CPU} 500 is above its limit 100" in left_out
 
 
 def test_a_profile_may_leave_amounts_alone() -> None:

@@ -39,7 +39,7 @@ def test_states_volumes_and_annotations_are_read() -> None:
     assert (main.kind, main.waiting, main.exit_code) == ("", "CrashLoopBackOff", None)
 
 
-@pytest.mark.parametrize("cost", ["+5", "05x", "", "99999999999", 5, None])
+@pytest.mark.parametrize("cost", ["+5", "05", "05x", "", "99999999999", 5, None])
 def test_a_cost_that_is_none_is_zero(cost: object) -> None:
     """A typing error neither protects a pod nor gives it up."""
     body = pod("p", "n1", annotations={"scheduling.koordinator.sh/eviction-cost": cost})

@@ -103,6 +103,29 @@ def test_the_first_readable_pod_configures_the_gang_and_others_change_nothing() 
     assert gang.min == 2
 
 
+def test_a_pod_whose_annotation_is_repaired_configures_the_gang_that_had_no_configuration() -> None:
+    """Whoever mends the minimum in place needs no further pod."""
+    book = GangBook()
+    put(book, gangs.member("a", "g", "two"), gangs.member("b", "g", "two"))
+    assert entry(book, "d/g").lack is Lack.DEFINITION
+    put(book, gangs.member("b", "g", 2))
+    gang = entry(book, "d/g").gang
+    assert gang is not None
+    assert gang.min == 2
+    assert entry(book, "d/g").lack is Lack.NOTHING
+
+
+def test_a_member_whose_annotation_changes_hears_that_the_first_configuration_counts() -> None:
+    """The minimum of a gang without an object is not changed by its pods, and that is said once."""
+    book = GangBook()
+    put(book, gangs.member("a", "g", 3))
+    put(book, gangs.member("a", "g", 2), gangs.member("a", "g", 2))
+    gang = entry(book, "d/g").gang
+    assert gang is not None
+    assert gang.min == 3
+    assert [notice.reason for notice in book.take_notices()] == ["GangConfigurationIgnored"]
+
+
 def test_satisfied_once_from_the_first_bound_child_to_the_last_child_of_any_gang() -> None:
     """A replacement passes alone; a job that starts anew does not."""
     book = GangBook()

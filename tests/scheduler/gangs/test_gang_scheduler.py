@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from koordlet.kubeapi import pod_groups
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop.core import Core
@@ -86,3 +88,29 @@ def test_gathering_that_the_configuration_ignores_places_members_as_if_nothing_w
     assert isinstance(core.step(1.0), Bind)
     (notice,) = core.gangs.book.take_notices()
     assert notice.message == "gang d/g: awareNetworkTopology is false: its members are not gathered"
+
+
+@pytest.mark.parametrize("change", ["deleted", "raised", "smaller"])
+def test_a_gang_that_may_not_be_tried_any_more_gives_up_the_room_that_was_promised_to_it(
+    change: str,
+) -> None:
+    """Its victims have left, and nobody would ever use what they left."""
+    victims = [clusters.pod(name, cpu="1", priority=5) for name in "xyz"]
+    scene = Scene(clusters.node("n", cpu="3"), *victims)
+    scene.decided()
+    scene.confirm()
+    members = [gangs.labelled(name, "g", cpu="1", priority=10) for name in "abc"]
+    scene.put(gangs.pod_group("g", 3), *members)
+    scene.decided()
+    assert sorted(scene.core.nominated.on("n")) == ["d/a", "d/b", "d/c"]
+    if change == "deleted":
+        scene.core.gangs.drop_pod_group("d/g")
+    elif change == "raised":
+        scene.put(gangs.pod_group("g", 4))
+    else:
+        scene.drop("a")
+    scene.decided(1.0)
+    for name in "xyz":
+        scene.drop(name)
+    scene.put(clusters.pod("plain", cpu="3"))
+    assert scene.decided(20.0) == {"plain": "n"}

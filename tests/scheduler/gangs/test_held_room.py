@@ -161,6 +161,18 @@ def test_a_member_that_ends_gives_its_room_back_at_once() -> None:
     assert stage.messages["g1"] == "it is no waiting member of its gang any more"
 
 
+def test_a_member_that_is_deleted_holds_nothing_for_another_pod_of_its_name() -> None:
+    """Made again in another gang, it waits as others do, and is tried when there is room."""
+    stage = scene(*gang())
+    stage.decided()
+    stage.drop("g1")
+    assert "d/g1" not in stage.core.gangs.held
+    stage.put(member("g1", "n3", 1, "other", meta={"uid": "another"}))
+    assert stage.decided(1.0)["g1"] == ""
+    stage.drop("full")
+    assert stage.decided(20.0)["g1"] == "n3"
+
+
 def test_a_lower_minimum_releases_those_that_wait() -> None:
     """The PodGroup asks for two now: both are bound, and nobody has to be woken for that."""
     pods = [

@@ -343,3 +343,13 @@ def test_used_is_what_pods_on_nodes_ask_for_at_every_moment(seed: int) -> None:
 def test_used_is_what_pods_on_nodes_ask_for_in_a_long_life(seed: int) -> None:
     """The same for 100 000 steps."""
     _live(100 + seed, 10_000)
+
+
+def test_a_namespace_that_a_quota_lists_no_more_is_free_for_others() -> None:
+    """The first one gave it up: another that asks for it hears of no owner."""
+    book = _book()
+    for listed in ("x", "y"):
+        book.put_quota(spec("a", {}, {"cpu": 4}, annotations={f"{KEY}namespaces": f'["{listed}"]'}))
+        book.settle()
+    later = {"created": "2026-02-01T00:00:00Z", "annotations": {f"{KEY}namespaces": '["x", "y"]'}}
+    assert book.listed_elsewhere(spec("b", {}, {"cpu": 4}, **later)) == {"y": "a"}
