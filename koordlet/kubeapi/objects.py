@@ -236,6 +236,15 @@ def revision(body: Object) -> str:
     return text(body, "resourceVersion")
 
 
+def older(revision: str, other: str) -> bool:
+    """Whether a revision is from before another; where nobody can say, it is not.
+
+    Kubernetes lets clients compare revisions as numbers (resourceVersion, since 1.35).
+    """
+    numbers = all(each.isascii() and each.isdecimal() for each in (revision, other))
+    return numbers and int(revision) < int(other)
+
+
 def key(body: Object) -> tuple[str, str]:
     """Namespace and name: unique within a kind at any one time."""
     return text(body, "namespace"), text(body, "name")
