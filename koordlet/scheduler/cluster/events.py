@@ -39,6 +39,8 @@ class ActionType(enum.Flag):
     DEVICES = enum.auto()
     #: Classes of devices alone: what serves an extended resource.
     DEVICE_CLASSES = enum.auto()
+    #: Labels of a namespace.
+    NAMESPACE = enum.auto()
 
     NODE = NODE_NEW | NODE_ROOM | NODE_LABELS | NODE_TAINTS
     EVERYTHING = (

@@ -166,8 +166,9 @@ class ReservationCache:
         known, uid = self._by_name.get(name), objects.text(body, "uid")
         if known is not None and known.spec.uid == uid:
             # A broken edit must not free the room that pods rely on.
-            known.stored = stored
+            known.stored, known.revision = stored, objects.revision(body)
             self.messages[uid] = error
+            self.touched.add(uid)
             return
         self.rejected[name] = RejectedReservation(name, uid, error, stored)
 
