@@ -30,6 +30,7 @@ class InterPodAffinity(framework.Plugin):
     name = "InterPodAffinity"
     listens = (
         ActionType.NODE_NEW
+        | ActionType.NODE_GONE
         | ActionType.NODE_LABELS
         | ActionType.POD_NEW
         | ActionType.POD_GONE

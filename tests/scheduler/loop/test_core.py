@@ -356,21 +356,6 @@ def test_a_preemptor_is_tried_again_when_its_victim_could_not_be_deleted() -> No
     assert [each.name for each in again.victims] == ["low"]
 
 
-def test_a_pod_that_begins_to_end_wakes_whom_only_its_being_counted_kept_away() -> None:
-    """Spreading counts no pod that ends, however long that takes."""
-    scene = Scene()
-    scene.core.node(None, nodes.decode(clusters.node("m", spec={"unschedulable": True})), 0.0)
-    web: Body = {"labels": {"app": "web"}}
-    there = scene.pod(name="a", on="n", **web)
-    apart = clusters.spread(clusters.HOST, nodeTaintsPolicy="Ignore")
-    scene.pod(name="waits", topologySpreadConstraints=[apart], **web)
-    assert "1 node(s) didn't match pod topology spread constraints" in scene.refused().message
-    assert scene.core.step(scene.now + 20.0) is None
-    scene.pod(there, name="a", on="n", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}, **web)
-
-    assert scene.bound().name == "waits"
-
-
 def test_absurd_amounts_on_a_node_cost_nobody_the_scheduler() -> None:
     """So many that they cannot be added: what was there has its place again, in any order."""
     scene = Scene()
