@@ -6,7 +6,7 @@ Does not cover: keeping a kind of objects up to date here (``informer``), the er
 Rules, each with a test in ``tests/conformance`` that every adapter passes:
 1. An object is a plain mapping as decoded from JSON. What we do not know in it is kept: nothing is
    ever written back whole, only patched.
-2. A revision is opaque: compared for equality, handed back, nothing else.
+2. A revision is opaque: compared for equality, handed back; ``older`` compares two of one kind.
 3. A list is one state of the store. A watch from its revision tells every change since, once, in
    order; a change that ends the match of a selector is told as ``DELETED``.
 4. A watch that ends without an error is no news: go on from the last revision. ``Gone`` means that
@@ -234,6 +234,15 @@ def text(body: Object, key: str) -> str:
 def revision(body: Object) -> str:
     """The revision at which the object was last written."""
     return text(body, "resourceVersion")
+
+
+def older(revision: str, other: str) -> bool:
+    """Whether a revision is from before another; where nobody can say, it is not.
+
+    Kubernetes lets clients compare revisions as numbers (resourceVersion, since 1.35).
+    """
+    numbers = all(each.isascii() and each.isdecimal() for each in (revision, other))
+    return numbers and int(revision) < int(other)
 
 
 def key(body: Object) -> tuple[str, str]:

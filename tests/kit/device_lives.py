@@ -124,7 +124,8 @@ class Scheduler:
             self.seen(body)
         for body in truth.reservations.values():
             self.reservations.put(body)
-        self.reservations.advance(truth.now)
+        for info in self.reservations.by_uid.values():
+            self.reservations.step(info, truth.now)
 
     def seen(self, body: Body) -> None:
         """A pod is on a node."""

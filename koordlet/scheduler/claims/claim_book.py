@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
+from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler.claims import devices_in_use
 from koordlet.scheduler.objects.resource_claims import ClaimAllocation, ResourceClaim
@@ -171,13 +172,6 @@ class ClaimBook:
 
 
 def _is_older(claim: ResourceClaim, other: ResourceClaim) -> bool:
-    """Whether a value of a claim is from before another; where nobody can say, it is not.
-
-    Kubernetes lets clients compare revisions as numbers (resourceVersion, since 1.35).
-    """
-    if claim.uid != other.uid:
-        return False
-    revisions = claim.resource_version, other.resource_version
-    if not all(revision.isascii() and revision.isdecimal() for revision in revisions):
-        return False
-    return int(revisions[0]) < int(revisions[1])
+    """Whether a value of a claim is from before another value of the same claim."""
+    before = objects.older(claim.resource_version, other.resource_version)
+    return before and claim.uid == other.uid

@@ -232,9 +232,11 @@ class Columns:
     def place(self, pod: Pod, row: int) -> None:
         """Place a pod on a node; ``BadObjectError`` where the amounts would exceed 64 bits."""
         real, nonzero = self.vectors(pod.pod_class)
-        if np.maximum.reduce(self.requested[:, row]) > _MOST - requests.MOST_REQUEST:
+        # The sum with it, so that whoever was there has his place again in whatever order.
+        summed = self.requested[: real.size, row] + real
+        if np.maximum.reduce(summed) > _MOST:
             raise BadObjectError("the amounts on its node would exceed 64 bits")
-        self.requested[: real.size, row] += real
+        self.requested[: real.size, row] = summed
         self.nonzero[:, row] += nonzero
         self.pods[row][pod.key] = pod
         node = self.nodes[row]

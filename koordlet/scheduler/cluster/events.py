@@ -7,6 +7,7 @@ Covers: the events that plugins listen to. Does not cover: who listens
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.objects.nodes import Node
@@ -30,12 +31,16 @@ class ActionType(enum.Flag):
     POD_NEW = enum.auto()
     #: A pod gave its place back.
     POD_GONE = enum.auto()
+    #: A pod has begun to end, and still has its place.
+    POD_ENDING = enum.auto()
     #: Claims, volumes, storage classes, attach limits.
     STORAGE = enum.auto()
     #: Slices of devices, their classes, and devices that claims gave back.
     DEVICES = enum.auto()
     #: Classes of devices alone: what serves an extended resource.
     DEVICE_CLASSES = enum.auto()
+    #: Labels of a namespace.
+    NAMESPACE = enum.auto()
 
     NODE = NODE_NEW | NODE_ROOM | NODE_LABELS | NODE_TAINTS
     EVERYTHING = (
@@ -65,3 +70,17 @@ def difference(old: Node, new: Node) -> ActionType | None:
     if labels != (new.labels, new.annotations, new.images, new.features):
         what |= ActionType.NODE_LABELS
     return what
+
+
+def changes(known: Pod | None, new: Pod, *, moved: bool) -> Iterator[ClusterEvent]:
+    """The events of a pod on its node, from what was known; ``moved``: it was assumed elsewhere."""
+    if known is not None:
+        if moved or known.pod_class is not new.pod_class:
+            # It left where it was assumed, or was made smaller, or terms mean it no longer.
+            yield ClusterEvent(ActionType.POD_GONE, pod=known)
+        if new.terminating and not known.terminating:
+            yield ClusterEvent(ActionType.POD_ENDING, pod=new)
+        same = known.pod_class.labels == new.pod_class.labels
+        if same and known.operates == new.operates:
+            return
+    yield ClusterEvent(ActionType.POD_NEW, pod=new)

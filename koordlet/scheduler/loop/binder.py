@@ -151,8 +151,9 @@ class Binder:
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST)
         else:
-            if self._core.queue.get(pod.key) is not None:
-                return  # it was taken back, and is decided anew
+            known = self._core.pod_cache.get(pod.key)
+            if known is None or (known.uid, known.node) != (pod.uid, bind.node):
+                return  # it is gone, bound elsewhere, or was taken back and is decided anew
         self._core.bound(pod, self._clock())
         self._on_bound(bind, None)
 

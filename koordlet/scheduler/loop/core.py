@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from koordlet.scheduler import framework
-from koordlet.scheduler.cluster.events import ActionType, ClusterEvent, difference
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent, changes, difference
 from koordlet.scheduler.framework import dryrun, messages, preemption, profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
@@ -157,16 +157,8 @@ class Core:
         if known is None or assumed is not None:
             self.nominated.drop(new.key, new.node)
             self._placed(new, now)
-        after = new.pod_class
-        if known is not None and (stray or known.pod_class is not after):
-            # It left where it was assumed, or was made smaller, or terms mean it no longer.
-            self.wake(ClusterEvent(ActionType.POD_GONE, pod=known), now)
-        if (
-            known is None
-            or known.pod_class.labels != after.labels
-            or known.operates != new.operates
-        ):
-            self.wake(ClusterEvent(ActionType.POD_NEW, pod=new), now)
+        for event in changes(known, new, moved=stray):
+            self.wake(event, now)
 
     def _seen_waiting(self, new: Pod, now: float) -> None:
         known = self.pod_cache.get(new.key)
@@ -182,7 +174,7 @@ class Core:
         if new.pod_class.scheduler not in self.cycles:
             return
         entry = self.queue.get(new.key)
-        self.nominated.put(new, new.nominated)
+        self.nominated.renew(new, None if entry is None else entry.pod)
         if entry is None or _decisive(entry.pod) != _decisive(new):
             self.enqueue(new, now)
         else:
@@ -202,10 +194,15 @@ class Core:
             self.queue.add(pod, now)
             self.measures.incoming("active", "PodAdd")
 
-    def wake(self, event: ClusterEvent, now: float) -> None:
-        """Wake the pods that an event may help."""
+    def wake(
+        self, event: ClusterEvent, now: float, waits: Callable[[Pod], bool] | None = None
+    ) -> None:
+        """Wake the pods that an event may help.
+
+        ``waits``: those that it gives too little room; unless given, preemptors with victims left.
+        """
         self.quotas.changed(event)
-        waits = preemptors.waits(self, event)
+        waits = waits or preemptors.waits(self, event)
         for name in self.queue.rejectors():
             plugin = self._plugins.get(name)
             if plugin is None:
@@ -393,6 +390,8 @@ class Core:
         """Spare a victim that could not be deleted."""
         if self.victims.spare(victim):
             self.wake(ClusterEvent(ActionType.POD_NEW, pod=self.pod_cache.get(victim.key)), now)
+            # Its room is not to be had: others must go, or other nodes are looked at.
+            preemptors.node_changed(self, victim.node, now)
 
 
 def _decisive(pod: Pod) -> tuple[object, ...]:

@@ -281,11 +281,15 @@ class EventHandlers:
             known.pop(key[1], None)
         else:
             known[key[1]] = new[1]
-        classes = self._core.pod_cache.columns.classes()
         self._core.quotas.name_namespace(key[1], "" if new is None else new[2])
-        if old != new and any(pod_class.namespace == key[1] for pod_class in classes):
-            # Terms select namespaces by labels: who is meant by whom is counted anew.
+        if old == new:
+            return
+        # Terms select namespaces by labels: who is meant by whom is counted anew.
+        if any(each.namespace == key[1] for each in self._core.pod_cache.columns.classes()):
             self._core.rebuild()
+        else:
+            self._core.forget_views(lambda pod_class: pod_class.namespace == key[1])
+        self._core.wake(ClusterEvent(ActionType.NAMESPACE), self._clock())
 
     def _priority(self, key: informer.Key, _old: Any, new: Any) -> None:
         if new is None:
@@ -360,10 +364,8 @@ class EventHandlers:
         columns.furnish(key[1], None if new is None else new[1])
         row = columns.rows.get(key[1])
         if row is not None:
-            event = ClusterEvent(
-                ActionType.NODE_FEED | ActionType.NODE_ROOM, node=columns.nodes[row]
-            )
-            self._core.wake(event, self._clock())
+            what = ActionType.NODE_FEED | ActionType.NODE_ROOM
+            self._core.wake(ClusterEvent(what, node=columns.nodes[row]), self._clock())
 
     def _templates(self, key: informer.Key, old: Any, new: Any) -> None:
         if old == new:

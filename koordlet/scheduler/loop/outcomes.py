@@ -68,8 +68,8 @@ class Nominations:
         self._held = held
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._by_pod: dict[str, str] = {}
-        #: Nodes with room that was promised and is anybody's now.
-        self.withdrawn: set[str] = set()
+        #: Nodes with room that was promised and is anybody's now, and whose it was to be.
+        self.withdrawn: dict[str, list[Pod]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_pod)
@@ -83,15 +83,24 @@ class Nominations:
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
             self._by_pod[pod.key] = node
-            self.withdrawn.discard(node)
+
+    def renew(self, pod: Pod, before: Pod | None) -> None:
+        """Nominate a waiting pod as the store says; ``before``: the pod as it was.
+
+        Where the store says what it said before, what was decided since is on its way to it.
+        """
+        if before is not None and before.uid == pod.uid:
+            heard = before.stored_condition[2] == pod.nominated
+            pod.nominated = self.node(before) if heard else pod.nominated
+        self.put(pod, pod.nominated)
 
     def drop(self, key: str, place: str = "") -> None:
         """Drop the nomination of a pod; ``place``: the node that it takes or keeps."""
         node = self._by_pod.pop(key, None)
         if node is not None:
+            pod = self._by_node[node].pop(key)
             if node != place:
-                self.withdrawn.add(node)
-            del self._by_node[node][key]
+                self.withdrawn.setdefault(node, []).append(pod)
             if not self._by_node[node]:
                 del self._by_node[node]
 

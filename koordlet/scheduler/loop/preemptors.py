@@ -34,7 +34,6 @@ from koordlet.scheduler.loop.pod_cache import PodCache
 from koordlet.scheduler.loop.quota_scheduler import QuotaScheduler
 from koordlet.scheduler.loop.victims import Victims
 from koordlet.scheduler.objects.pods import Pod, PodClass
-from koordlet.scheduler.plugins.resources import NodeResourcesFit
 from koordlet.scheduler.reservation.cache import ReservationCache
 
 AWAITED = "preemption: not eligible due to a terminating pod on the nominated node."
@@ -53,6 +52,11 @@ class Core(Protocol):
     fair: FairPreemption | None
     reservations: ReservationCache
     measures: SchedulerMetrics
+
+    def wake(
+        self, event: ClusterEvent, now: float, waits: Callable[[Pod], bool] | None = None
+    ) -> None:
+        """Wake the pods that an event may help."""
 
 
 def awaited(core: Core, cycle: Cycle, pod: Pod, failure: Failure) -> bool:
@@ -80,8 +84,10 @@ def waits(core: Core, event: ClusterEvent) -> Callable[[Pod], bool] | None:
 def wake_by_withdrawn(core: Core, now: float) -> None:
     """Wake those for whom there is room where a nomination was withdrawn."""
     while core.nominated.withdrawn:
-        room = _Room(core, core.nominated.withdrawn.pop())
-        core.queue.wake_by(NodeResourcesFit.name, lambda _: True, now, room.too_little)
+        node, pods = core.nominated.withdrawn.popitem()
+        room = _Room(core, node)
+        for pod in pods:
+            core.wake(ClusterEvent(ActionType.POD_GONE, pod=pod), now, room.too_little)
 
 
 def nominate(
@@ -92,6 +98,8 @@ def nominate(
     core.measures.victims.observe(len(candidate.victims))
     waited = core.victims.leaving(node.name)
     fresh = core.victims.take(candidate.victims, now)
+    for victim in fresh:
+        core.wake(ClusterEvent(ActionType.POD_ENDING, pod=victim), now)
     for other in core.nominated.behind(pod, node.name):
         core.nominated.drop(other.key)
         other.nominated = ""

@@ -7,7 +7,8 @@ Does not cover: what the status should be (``scheduler.reservation.lifecycle``),
 Rules:
 1. A binding is written against the revision that was decided on. Of two schedulers one loses, and
    takes its decision back.
-2. Every other status is derived, and written when it differs from the stored one; a failed write is
+2. Every other status is derived, and written when it differs from the stored one, against the
+   revision that it was derived from: another object may have the name by now. A failed write is
    derived and written again. So restarts and lost answers repair themselves.
 3. A pre-allocation first writes its annotation that names the adopted pods, then annotates the
    pods, then is bound: whichever write is lost, no room is promised twice. CPUs by number are
@@ -137,7 +138,7 @@ class ReservationController:
     async def _write(self, info: ReservationInfo, status: ReservationStatus) -> None:
         try:
             await self._converted(info, status)
-            body = await self._patch(info.spec.name, info.stored, status)
+            body = await self._patch(info.spec.name, info.stored, status, info.revision)
         except refusals.NotFound:
             return  # the watch says so as well
         except refusals.ObjectsError as error:
@@ -154,7 +155,8 @@ class ReservationController:
         note = conversion.marks(info) if status.phase is Phase.AVAILABLE else {}
         if info.stored.phase is Phase.WAITING and note:
             ref = objects.Ref(kinds.RESERVATIONS, info.spec.name)
-            await self._store.patch(ref, objects.Merge({"metadata": {"annotations": note}}))
+            patch = objects.Merge({"metadata": {"annotations": note}}, info.revision)
+            info.revision = objects.revision(await self._store.patch(ref, patch))
 
     async def _reject(self, name: str, rejection: Any, status: ReservationStatus) -> None:
         try:

@@ -123,6 +123,7 @@ def changed(core: Core, old: objects.Object | None, new: objects.Object | None, 
         known = None
     held_before = known is not None and known.row >= 0
     waiting = known.reserve_pod if known is not None and not held_before else None
+    before = known.spec if known is not None else None
     reserve_pod = core.reservations.put(new)
     _count(core, core.reservations.named(objects.text(new, "name")))
     if reserve_pod is None:
@@ -135,18 +136,23 @@ def changed(core: Core, old: objects.Object | None, new: objects.Object | None, 
             # Another scheduler has bound it: it is room for its owners from now on.
             core.wake(ClusterEvent(ActionType.POD_NEW, pod=info.reserve_pod), now)
         return
-    _wait(core, reserve_pod, waiting, now)
+    info = core.reservations.of(reserve_pod)
+    _wait(core, reserve_pod, now, edited=info is None or info.spec != before)
 
 
-def _wait(core: Core, reserve_pod: Pod, before: Pod | None, now: float) -> None:
-    """Let a reserve pod wait for its node; ``before``: the one that it replaces."""
+def _wait(core: Core, reserve_pod: Pod, now: float, *, edited: bool) -> None:
+    """Let a reserve pod wait for its node; ``edited``: it is tried again at once."""
     cycle = core.cycles.get(reserve_pod.pod_class.scheduler)
     if cycle is None:
+        # No scheduler of ours any more.
+        core.queue.forget(reserve_pod)
+        core.nominated.drop(reserve_pod.key)
         return
     plugin = cycle.profile.find(Reservation)
     reserve_pod.preempts = plugin is not None and plugin.arguments.preempts
-    known = core.queue.get(reserve_pod.key) if before is not None else None
-    if known and before and before.pod_class.requests == reserve_pod.pod_class.requests:
+    reserve_pod.nominated = core.nominated.node(reserve_pod)
+    core.nominated.put(reserve_pod, reserve_pod.nominated)
+    if not edited and core.queue.get(reserve_pod.key) is not None:
         core.queue.renew(reserve_pod)
     elif reserve_pod.gang is None:
         core.queue.add(reserve_pod, now)

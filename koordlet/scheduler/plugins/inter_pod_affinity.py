@@ -29,7 +29,12 @@ class InterPodAffinity(framework.Plugin):
 
     name = "InterPodAffinity"
     listens = (
-        ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.POD_NEW | ActionType.POD_GONE
+        ActionType.NODE_NEW
+        | ActionType.NODE_GONE
+        | ActionType.NODE_LABELS
+        | ActionType.POD_NEW
+        | ActionType.POD_GONE
+        | ActionType.NAMESPACE
     )
 
     def __init__(self, args: Mapping[str, Any]) -> None:

@@ -42,7 +42,14 @@ class PodTopologySpread(framework.Plugin):
     """The pod's own constraints; without any, the profile's with the selector of its owners."""
 
     name = "PodTopologySpread"
-    listens = ActionType.NODE | ActionType.NODE_GONE | ActionType.POD_NEW | ActionType.POD_GONE
+    #: A pod that ends is not counted any more.
+    listens = (
+        ActionType.NODE
+        | ActionType.NODE_GONE
+        | ActionType.POD_NEW
+        | ActionType.POD_GONE
+        | ActionType.POD_ENDING
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -75,7 +82,7 @@ class PodTopologySpread(framework.Plugin):
         return Hard(pod_class, columns, constraints) if constraints else None
 
     def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
-        """A pod that comes or goes helps only where a constraint counts it."""
+        """A pod that comes, ends or goes helps only where a constraint counts it."""
         return event.pod is None or any(
             _meant(pod_class.namespace, constraint.selector, event.pod.pod_class)
             for constraint in self._constraints(pod_class, hard=True)

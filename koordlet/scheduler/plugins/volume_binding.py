@@ -24,7 +24,7 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -72,7 +72,9 @@ class VolumeBinding(WithStorage):
     """Where the claims of a pod have volumes, or get them."""
 
     name = "VolumeBinding"
-    listens = ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.STORAGE
+    listens = (
+        ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.STORAGE | ActionType.POD_GONE
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -88,6 +90,10 @@ class VolumeBinding(WithStorage):
         if not self._shaped:
             return ()
         return (f"{self.name}: shape has no effect: storage capacity is not scored",)
+
+    def concerned(self, event: ClusterEvent) -> bool:
+        # A pod that was not bound gives back what it was promised.
+        return event.pod is None or bool(event.pod.pod_class.volumes)
 
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         self._columns = columns

@@ -77,7 +77,7 @@ class ReservationCache:
             self._add(info)
             row = columns.rows.get(info.node, -1) if info.phase.holds else -1
             if row >= 0 and info.reserve_pod is not None:
-                self._bind(info, info.reserve_pod, row, info.phase)
+                self._bind_again(info, info.reserve_pod, row, info.phase)
 
     # Lookups.
 
@@ -130,7 +130,7 @@ class ReservationCache:
             return None
         self.rejected.pop(name, None)
         if known is not None:
-            if known.row >= 0 and _older(revision, known.revision):
+            if known.row >= 0 and objects.older(revision, known.revision):
                 return None  # sent before our own last write, which follows
             known.revision = revision
             self.touched.add(spec.uid)
@@ -156,8 +156,7 @@ class ReservationCache:
         info.reserve_pod = reserve_pod
         if info.spec.fault:
             self.messages[info.spec.uid] = info.spec.fault
-            return None
-        return reserve_pod
+        return None if info.spec.fault or info.spec.deleting else reserve_pod
 
     def _reject(self, name: str, body: Body, error: str) -> None:
         try:
@@ -167,8 +166,9 @@ class ReservationCache:
         known, uid = self._by_name.get(name), objects.text(body, "uid")
         if known is not None and known.spec.uid == uid:
             # A broken edit must not free the room that pods rely on.
-            known.stored = stored
+            known.stored, known.revision = stored, objects.revision(body)
             self.messages[uid] = error
+            self.touched.add(uid)
             return
         self.rejected[name] = RejectedReservation(name, uid, error, stored)
 
@@ -180,7 +180,14 @@ class ReservationCache:
             info.orphaned = True
             return
         info.adopted, info.pledged = preallocation.remembered(info.spec)
-        self._bind(info, reserve_pod, row, info.stored.phase)
+        self._bind_again(info, reserve_pod, row, info.stored.phase)
+
+    def _bind_again(self, info: ReservationInfo, reserve_pod: Pod, row: int, phase: Phase) -> None:
+        """Hold what was held before; where absurd amounts leave no room, ``node_came`` is next."""
+        try:
+            self._bind(info, reserve_pod, row, phase)
+        except BadObjectError:
+            info.reserve_pod, info.phase = reserve_pod, phase
 
     def _change(
         self, info: ReservationInfo, spec: ReservationSpec, stored: Status, reserve_pod: Pod
@@ -203,7 +210,7 @@ class ReservationCache:
             row = info.row
             self._release(info)
             info.spec = spec
-            self._bind(info, reserve_pod, row, info.phase)
+            self._bind_again(info, reserve_pod, row, info.phase)
         return None
 
     def drop(self, name: str) -> ReservationInfo | None:
@@ -254,10 +261,6 @@ class ReservationCache:
         """Let a pod that is about to be placed draw on a reservation, or on none."""
         pod.draws_on = info.spec.uid if info is not None else ""
         pod.drawn_name = info.spec.name if info is not None else ""
-
-    def advance(self, now: float) -> list[ReservationInfo]:
-        """Bring every phase to where it should be; the reservations that changed."""
-        return [info for info in self.by_uid.values() if self.step(info, now)]
 
     def step(self, info: ReservationInfo, now: float) -> bool:
         """Bring one phase to where it should be; whether it changed."""
@@ -392,9 +395,3 @@ class ReservationCache:
         self._on_row.get(info.row, {}).pop(info.spec.uid, None)
         self.claims.remove(info)
         info.row, info.orphaned = -1, True
-
-
-def _older(revision: str, other: str) -> bool:
-    """Whether a revision is from before another; no where they are no numbers."""
-    numbers = revision.isascii() and revision.isdigit() and other.isascii() and other.isdigit()
-    return numbers and int(revision) < int(other)

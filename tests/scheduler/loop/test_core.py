@@ -315,3 +315,63 @@ def test_a_pod_that_was_bound_elsewhere_wakes_who_waits_for_the_room_that_it_was
 
     scene.pod(pod, name="p", cpu="4", on="m")
     assert scene.bound().name == "waits"
+
+
+@pytest.mark.parametrize("edit", [{"meta": {"annotations": {"a": "b"}}}, {"labels": {"a": "b"}}])
+def test_a_preemptor_that_is_edited_keeps_what_the_store_has_yet_to_hear(edit: Body) -> None:
+    """The edit was written before the nomination: it says nothing about it."""
+    scene = Scene()
+    scene.pod(name="low", on="n", cpu="4")
+    high = scene.pod(name="high", cpu="4", priority=9)
+    assert scene.refused().node == "n"
+    scene.pod(high, name="high", cpu="4", priority=9, **edit)
+    scene.pod(name="small", cpu="1")
+
+    assert scene.refused().message.endswith(WAITS)
+    assert scene.core.nominated.on("n") == ("d/high",)
+
+
+def test_a_nomination_that_the_store_has_heard_of_goes_when_the_store_says_so() -> None:
+    """Somebody took it from the pod's status."""
+    scene = Scene()
+    scene.pod(name="low", on="n", cpu="4")
+    high = scene.pod(name="high", cpu="4", priority=9, status={"nominatedNodeName": "n"})
+    assert scene.core.nominated.on("n") == ("d/high",)
+    scene.pod(high, name="high", cpu="4", priority=9)
+
+    assert scene.core.nominated.on("n") == ()
+
+
+def test_a_preemptor_is_tried_again_when_its_victim_could_not_be_deleted() -> None:
+    """Not only after the minutes after which everybody is."""
+    scene = Scene()
+    scene.pod(name="low", on="n", cpu="4")
+    scene.pod(name="high", cpu="4", priority=9)
+    [victim] = scene.refused().victims
+    assert scene.core.step(scene.now + 20.0) is None
+    scene.core.spared(victim, scene.now)
+
+    again = scene.core.step(scene.now + 20.0)
+    assert isinstance(again, Refusal)
+    assert [each.name for each in again.victims] == ["low"]
+
+
+def test_absurd_amounts_on_a_node_cost_nobody_the_scheduler() -> None:
+    """So many that they cannot be added: what was there has its place again, in any order."""
+    scene = Scene()
+    small = scene.pod(name="small", on="n", cpu="1")
+    for number in range(70):
+        scene.pod(name=f"huge-{number}", on="n", memory="64Pi")
+    scene.core.victims.take((small,), 0.0)
+    assert small.terminating
+    body = reservations.reservation("r", cpu="1", memory="1Gi", on="n")
+    reservation_events.changed(scene.core, None, body, 0.0)
+    info = scene.core.reservations.named("r")
+    assert info is not None
+    assert info.row == -1
+
+    for number in range(70):
+        scene.core.pod(scene.core.pod_cache.get(f"d/huge-{number}"), None, 1.0)
+    reservation_events.step(scene.core, info, 1.0, 1.0)
+    assert info.row == 0
+    assert scene.core.pod_cache.columns.requested[0, 0] == 2000

@@ -199,3 +199,49 @@ def test_nobody_else_is_chosen_than_if_everybody_were_tried_each_time(
     monkeypatch.setattr(preemptors, "waits", lambda _core, _event: None)
 
     assert [_life(seed) for seed in range(40)] == lives
+
+
+def test_a_nomination_that_is_withdrawn_wakes_whom_its_port_kept_away() -> None:
+    """Not only those who lacked an amount."""
+    cluster = Cluster()
+    cluster.node("n")
+    port = {"ports": [{"hostPort": 80, "containerPort": 80}]}
+    cluster.pod("low", on="n", container=port)
+    cluster.pod("high", container=port, priority=9)
+    cluster.settle()
+    cluster.gone("low")
+    cluster.pod("equal", container=port, priority=9)
+    equal = cluster.core.queue.take("d/equal")
+    assert equal is not None
+    refused = cluster.core.attempt(equal, cluster.now)
+    assert isinstance(refused, Refusal)
+    assert "free ports" in refused.message
+    cluster.gone("high")
+    cluster.now += 20.0
+
+    outcome = cluster.core.step(cluster.now)
+    assert isinstance(outcome, Bind)
+    assert outcome.pod.name == "equal"
+
+
+def test_room_that_a_smaller_pod_was_promised_in_place_of_a_larger_is_tried_for() -> None:
+    """The one is deleted, and before anybody is tried the store shows the other again."""
+    cluster = Cluster()
+    cluster.node("n")
+    nominated: dict[str, Any] = {
+        "status": {"nominatedNodeName": "n"},
+        "schedulingGates": [{"name": "g"}],
+        "priority": 9,
+    }
+    cluster.pod("large", cpu="3", **nominated)
+    cluster.pod("small", cpu="1", **nominated)
+    cluster.pod("waits", cpu="2")
+    cluster.now += 20.0
+    assert isinstance(cluster.core.step(cluster.now), Refusal)
+    cluster.gone("large")
+    cluster.pod("small", cpu="1", **nominated)
+    cluster.now += 20.0
+
+    outcome = cluster.core.step(cluster.now)
+    assert isinstance(outcome, Bind)
+    assert outcome.pod.name == "waits"

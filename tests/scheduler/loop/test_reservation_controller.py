@@ -158,3 +158,50 @@ def test_changes_of_a_cluster_without_reservations_wake_nobody(
         return len(looks) - before
 
     assert (asyncio.run(body()) > 0) is reserved
+
+
+class ReplacedStore:
+    """A store in which another object has the name of a reservation by now, at revision 9."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.taken: list[objects.Object] = []
+
+    async def patch(self, _ref: objects.Ref, patch: Any, **_: Any) -> objects.Object:
+        self.asked += 1
+        if patch.revision not in {"", "9"}:
+            raise refusals.Conflict("the object has been modified")
+        self.taken.append(patch.body)
+        return {"metadata": {"resourceVersion": "10"}}
+
+
+def test_a_status_is_never_written_to_another_object_of_the_name(core: Core) -> None:
+    """It would say of one that was never placed that it is available, on a node with no room."""
+    body = reservations.reservation("r", cpu="1", on="n", allocateOnce=False)
+    body["metadata"]["resourceVersion"] = "5"
+    reservation_events.changed(core, None, body, 0.0)
+    store = ReplacedStore()
+    any_store: Any = store
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    controller = reservation_controller.ReservationController(any_store, core, lambda: 0.0, events)
+    asyncio.run(controller.look())
+
+    assert store.asked == 1
+    assert store.taken == []
+
+
+def test_a_broken_edit_of_a_reservation_is_answered_against_its_own_revision(core: Core) -> None:
+    """Else no status of it could be written any more."""
+    body = reservations.reservation("r", cpu="1", on="n", allocateOnce=False)
+    body["metadata"]["resourceVersion"] = "5"
+    reservation_events.changed(core, None, body, 0.0)
+    broken = {**body, "metadata": {**body["metadata"], "resourceVersion": "9"}}
+    broken["spec"] = {**body["spec"], "allocatePolicy": "nonsense"}
+    reservation_events.changed(core, body, broken, 0.0)
+    store = ReplacedStore()
+    any_store: Any = store
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    controller = reservation_controller.ReservationController(any_store, core, lambda: 0.0, events)
+    asyncio.run(controller.look())
+
+    assert len(store.taken) == 1

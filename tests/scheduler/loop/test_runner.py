@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -227,5 +228,58 @@ def test_quotas_are_followed_and_whom_they_mean_is_told(ram: Path, *, over_http:
                 assert "Insufficient quotas, quotaName: d, runtime: cpu:500m" in message
                 await world.store.delete(objects.Ref(kinds.ELASTIC_QUOTAS, "d", "d"))
                 assert await world.until_placed("p") == {"p": "n1"}
+
+    schedulers.run(body())
+
+
+TEAM: Any = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+
+
+async def labelled(world: schedulers.World, name: str) -> None:
+    """The namespace belongs to the team from now on."""
+    patch = objects.Merge({"metadata": {"labels": {"team": "a"}}})
+    await world.store.patch(objects.Ref(kinds.NAMESPACES, name), patch)
+
+
+def test_labels_of_a_namespace_wake_whom_a_term_lets_in(ram: Path) -> None:
+    """Nothing else happens in the cluster: it is tried at once."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client),
+        ):
+            await world.node("n1")
+            await world.store.create(kinds.NAMESPACES, {"metadata": {"name": "x"}})
+            await world.pod("cache", namespace="x", labels={"app": "cache"}, cpu="1")
+            near = clusters.affinity("podAffinity", clusters.HOST, app="cache", **TEAM)
+            await world.pod("near", affinity=near, cpu="1")
+            await world.until_told("near", "pod affinity rules")
+            await labelled(world, "x")
+            await world.until_placed("near")
+
+    schedulers.run(body())
+
+
+def test_labels_of_a_namespace_count_for_a_class_of_which_no_pod_has_a_node(ram: Path) -> None:
+    """A pod that is there keeps the whole team away from its node, from now on."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client),
+        ):
+            await world.node("n1", cpu="4")
+            await world.store.create(kinds.NAMESPACES, {"metadata": {"name": "x"}})
+            apart = clusters.affinity("podAntiAffinity", clusters.HOST, **TEAM)
+            await world.pod("there", affinity=apart, cpu="1")
+            await world.until_placed("there")
+            await world.pod("web", namespace="x", labels={"app": "web"}, cpu="8")
+            await world.until_told("web", "Insufficient cpu")
+            await labelled(world, "x")
+            more = {"status": {"allocatable": {"cpu": "16"}}}
+            ref = objects.Ref(kinds.NODES, "n1")
+            await world.store.patch(ref, objects.Merge(more), subresource="status")
+            await world.until_told("web", "existing pods anti-affinity rules")
 
     schedulers.run(body())

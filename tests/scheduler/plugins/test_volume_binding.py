@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.kubeapi import kinds, objects
-from koordlet.scheduler.objects import storage
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Bind, Refusal
+from koordlet.scheduler.objects import nodes, storage
 from koordlet.scheduler.plugins import volume_binding
+from koordlet.scheduler.plugins.volumes import WithStorage
 from tests.kit import clusters, schedulers
 from tests.kit.clusters import node, pod
 from tests.scheduler.plugins.test_volumes import claim, mounts, volume
@@ -227,3 +231,28 @@ def test_claims_that_no_node_helps() -> None:
     assert clusters.message("p", node("a"), volume("v"), wished, pod("p", **mounts("c"))) == (
         "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
     )
+
+
+def test_a_volume_that_a_failed_binding_gives_back_wakes_who_waits_for_it() -> None:
+    """No object says so: it was only promised."""
+    served = profile.default("default-scheduler")
+    core = Core({"default-scheduler": served})
+    objects_there = storage.Storage()
+    for plugin in served.plugins:
+        if isinstance(plugin, WithStorage):
+            plugin.storage = objects_there
+    several = (volume("v", kind="local"), claim("one", kind="local"), claim("two", kind="local"))
+    for body in (kind("local"), *several):
+        objects_there.add(body)
+    core.node(None, nodes.decode(node("n")), 0.0)
+    for name in ("one", "two"):
+        core.pod(None, core.decoder.decode(pod(name, **mounts(name)), 0), 0.0)
+    first, refused = core.step(0.0), core.step(0.0)
+    assert isinstance(first, Bind)
+    assert isinstance(refused, Refusal)
+    assert core.step(20.0) is None
+    core.unbound(first.pod, 20.0, again=False)
+
+    again = core.step(40.0)
+    assert isinstance(again, Bind)
+    assert again.pod.name == "two"

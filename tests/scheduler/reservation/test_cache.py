@@ -64,7 +64,11 @@ def test_what_is_over_or_deleted_gives_back_what_it_held() -> None:
     world.place(reservation("gone", cpu="1"))
     world.place(reservation("again", cpu="1"))
     before = world.requested
-    changed = {info.spec.name: info.phase for info in world.cache.advance(NOW)}
+    changed = {
+        info.spec.name: info.phase
+        for info in world.cache.by_uid.values()
+        if world.cache.step(info, NOW)
+    }
     dropped = world.cache.drop("gone")
     waiting = world.cache.put(reservation("again", cpu="1", meta={"uid": "another"}))
 

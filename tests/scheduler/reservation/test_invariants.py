@@ -66,7 +66,8 @@ class Scheduler:
             self.seen(body)
         for body in truth.reservations.values():
             self.reservations.put(body)
-        self.reservations.advance(truth.now)
+        for info in self.reservations.by_uid.values():
+            self.reservations.step(info, truth.now)
 
     def seen(self, body: Body) -> None:
         """A pod is on a node."""
@@ -296,7 +297,8 @@ class Machine(RuleBasedStateMachine):
 
     def beat(self) -> None:
         """What the loop does once a second: every phase where it should be, and written."""
-        self.me.reservations.advance(self.truth.now)
+        for info in self.me.reservations.by_uid.values():
+            self.me.reservations.step(info, self.truth.now)
         self.store()
 
     def store(self) -> None:

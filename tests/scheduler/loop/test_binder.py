@@ -1,0 +1,69 @@
+"""The binder where the news overtakes it: what is reported of a binding that was never written."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from koordlet.kubeapi import refusals
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import binder
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.pods import Pod
+from tests.kit import clusters, deadline
+
+NAME = "default-scheduler"
+
+
+class UnaskedStore:
+    """A store that is not to be asked for anything."""
+
+
+@pytest.mark.parametrize(
+    ("there", "reported"),
+    [(None, []), ("m", []), ("n", [("p", "n")])],
+    ids=["deleted", "bound elsewhere", "bound here"],
+)
+def test_only_a_binding_that_the_store_shows_is_reported(
+    there: str | None, reported: list[tuple[str, str]]
+) -> None:
+    """The pod was deleted or bound while its turn had not come: no event says that we assigned it.
+
+    Where the store shows it on our node, an earlier request of ours was taken, and its answer lost.
+    """
+    core = Core({NAME: profile.default(NAME)})
+    core.node(None, nodes.decode(clusters.node("n")), 0.0)
+    pod = _pod(core)
+    core.pod(None, pod, 0.0)
+    decision = core.step(0.0)
+    assert isinstance(decision, Bind)
+    core.node(None, nodes.decode(clusters.node("m")), 0.0)
+    core.pod(pod, None if there is None else _pod(core, on=there), 1.0)
+
+    assert asyncio.run(_bound(core, decision)) == reported
+
+
+def _pod(core: Core, **more: Any) -> Pod:
+    return core.decoder.decode(clusters.pod("p", cpu="1", meta={"uid": "u"}, **more), 0)
+
+
+async def _bound(core: Core, decision: Bind) -> list[tuple[str, str]]:
+    """What is reported of a decision once the binder is through with it."""
+    reported: list[tuple[str, str]] = []
+
+    def on_bound(bind: Bind, error: refusals.ObjectsError | None) -> None:
+        assert error is None
+        reported.append((bind.pod.name, bind.node))
+
+    store: Any = UnaskedStore()
+    binding = binder.Binder(store, core, on_bound, lambda: 0.0, lanes=1)
+    binding.submit(decision)
+    working = asyncio.ensure_future(binding.run())
+    await deadline.comes(lambda: not binding.backlog)
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    return reported

@@ -1,0 +1,108 @@
+"""Changes of Reservation objects that wait for their node: who is tried again, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import reservation_events
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Hold, Outcome, Refusal
+from koordlet.scheduler.objects import nodes
+from tests.kit import clusters, reservations
+
+Body = dict[str, Any]
+NAME = "default-scheduler"
+ENDING = {"name": "r", "uid": "uid-r", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+class Scene:
+    """A node of four CPUs, and one reservation."""
+
+    def __init__(self, arguments: Body | None = None, **node: Any) -> None:
+        self.core = Core({NAME: profile.default(NAME, arguments)})
+        self.now = 0.0
+        self._body: Body | None = None
+        self._node = nodes.decode(clusters.node("n", **node))
+        self.core.node(None, self._node, 0.0)
+
+    def reservation(self, *, scheduler: str = NAME, pod: Body | None = None, **more: Any) -> None:
+        """The reservation as the store shows it."""
+        inner = {"schedulerName": scheduler, **(pod or {})}
+        body = reservations.reservation("r", pod=inner, **{"cpu": "1", **more})
+        reservation_events.changed(self.core, self._body, body, self.now)
+        self._body = body
+
+    def pod(self, name: str, **more: Any) -> None:
+        """A pod as the store shows it."""
+        body = clusters.pod(name, **more)
+        self.core.pod(None, self.core.decoder.decode(body, 0), self.now)
+
+    def opened(self) -> None:
+        """Everybody may use the node."""
+        node = nodes.decode(clusters.node("n"))
+        self.core.node(self._node, node, self.now)
+        self._node = node
+
+    def tried(self) -> Outcome | None:
+        """The next attempt of whoever is awake."""
+        self.now += 20.0
+        return self.core.step(self.now)
+
+
+def test_an_edit_that_leaves_the_amounts_alone_is_tried_at_once() -> None:
+    """Its template had selected a node that there is not."""
+    scene = Scene()
+    scene.reservation(pod={"nodeSelector": {"a": "b"}})
+    assert isinstance(scene.tried(), Refusal)
+    scene.reservation(status={"conditions": [{"type": "Scheduled", "status": "False"}]},
+                      pod={"nodeSelector": {"a": "b"}})  # fmt: skip
+    assert scene.tried() is None
+    scene.reservation()
+
+    assert isinstance(scene.tried(), Hold)
+
+
+def test_one_that_is_given_to_another_scheduler_is_no_more_ours() -> None:
+    """Both would bind it otherwise."""
+    scene = Scene(spec={"unschedulable": True})
+    scene.reservation()
+    assert isinstance(scene.tried(), Refusal)
+    scene.reservation(scheduler="another")
+    scene.opened()
+
+    assert scene.tried() is None
+
+
+def test_one_that_is_being_deleted_gets_no_node() -> None:
+    """Its finalizers keep it, and nobody wants it any more."""
+    scene = Scene()
+    scene.reservation(meta=ENDING)
+    assert scene.tried() is None
+
+    waiting = Scene(spec={"unschedulable": True})
+    waiting.reservation()
+    assert isinstance(waiting.tried(), Refusal)
+    waiting.reservation(meta=ENDING)
+    waiting.opened()
+    assert waiting.tried() is None
+
+
+def test_one_that_preempts_waits_for_its_victims_after_its_own_status_was_written() -> None:
+    """The status is an edit like others, and takes no nomination away."""
+    scene = Scene({"Reservation": {"enablePreemption": True}})
+    scene.pod("low", on="n", cpu="4")
+    scene.reservation(cpu="2")
+    refusal = scene.tried()
+    assert isinstance(refusal, Refusal)
+    assert len(refusal.victims) == 1
+    told = {"type": "Scheduled", "status": "False", "message": refusal.message}
+    scene.reservation(cpu="2", status={"phase": "Pending", "conditions": [told]})
+    scene.core.node(None, nodes.decode(clusters.node("m")), 0.0)
+    scene.pod("lower", on="m", cpu="4", priority=-5)
+    scene.now += 400.0
+    again = scene.tried()
+
+    assert isinstance(again, Refusal)
+    assert again.victims == ()
+    assert again.node == refusal.node
