@@ -198,12 +198,13 @@ def once(
 
 
 def unheard(told: observed.Observed | None) -> list[str]:
-    """List the sources that did not answer a command: one line for each reason."""
+    """List what the sources have not told a command: by reason, and what answers left out."""
     by_reason: dict[str, list[str]] = {}
     for source in told.sources if told is not None else ():
         if not source.ok:
             by_reason.setdefault(source.problem, []).append(source.name)
-    return [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
+    silent = [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
+    return [*silent, *(told.problems if told is not None else ())]
 
 
 def _asked(

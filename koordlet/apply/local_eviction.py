@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 from collections.abc import Iterator
 
 from koordlet.apply import evictor, perform
+from koordlet.host.cgroup import subgroups
 from koordlet.host.fs import root
 from koordlet.model import cgroup, eviction
 
@@ -41,7 +43,7 @@ class LocalEviction:
         if directory is None:
             return evictor.Outcome(done=False, detail="the pod's cgroup is unknown or gone")
         try:
-            if os.getpid() in set(self._pids(directory)):
+            if os.getpid() in set(pids(self._host, directory)):
                 return evictor.Outcome(done=False, detail="the agent itself runs in this cgroup")
             return await self._end(victim, directory)
         except OSError as error:
@@ -63,7 +65,7 @@ class LocalEviction:
         if await self._empty(directory, _KILLED):
             return evictor.Outcome(done=True, detail=f"killed after {grace} s", gone=True)
         return evictor.Outcome(
-            done=False, detail=f"{len(set(self._pids(directory)))} processes do not end"
+            done=False, detail=f"{len(set(pids(self._host, directory)))} processes do not end"
         )
 
     def _directory(self, group: str) -> str | None:
@@ -77,26 +79,12 @@ class LocalEviction:
                 return directory
         return None
 
-    def _pids(self, directory: str) -> Iterator[int]:
-        """Processes of the cgroup and of all below it."""
-        try:
-            text = self._host.text(self._host.at(f"{directory}/cgroup.procs"))
-            names = self._host.list(self._host.at(directory))
-        except OSError as error:
-            self._host.silence.pass_on(error)
-            return
-        yield from (int(word) for word in text.split() if word.isdigit() and word != "0")
-        for name in names:
-            below = f"{directory}/{name}"
-            if self._host.exists(self._host.at(f"{below}/cgroup.procs")):
-                yield from self._pids(below)
-
     def _signal(self, directory: str, number: signal.Signals) -> None:
-        for pid in set(self._pids(directory)):
+        for pid in set(pids(self._host, directory)):
             with contextlib.suppress(OSError):
                 handle = os.pidfd_open(pid)
                 try:
-                    if pid in set(self._pids(directory)):
+                    if pid in set(pids(self._host, directory)):
                         signal.pidfd_send_signal(handle, number)
                 finally:
                     os.close(handle)
@@ -106,13 +94,13 @@ class LocalEviction:
             perform.kill(self._host, directory)
         except OSError:
             until = asyncio.get_running_loop().time() + _KILLED
-            while set(self._pids(directory)) and asyncio.get_running_loop().time() < until:
+            while set(pids(self._host, directory)) and asyncio.get_running_loop().time() < until:
                 self._signal(directory, signal.SIGKILL)
                 await asyncio.sleep(_LOOK)
 
     async def _empty(self, directory: str, seconds: float) -> bool:
         until = asyncio.get_running_loop().time() + seconds
-        while next(self._pids(directory), None) is not None:
+        while next(pids(self._host, directory), None) is not None:
             if asyncio.get_running_loop().time() >= until:
                 return False
             await asyncio.sleep(_LOOK)
@@ -133,3 +121,11 @@ async def _systemctl(*words: str) -> str:
     except OSError as error:
         return f"systemctl: {error.strerror}"
     return output.decode("utf-8", "replace").strip() if asked.returncode else ""
+
+
+def pids(host: root.HostRoot, directory: str) -> Iterator[int]:
+    """Processes of a cgroup and of all below it."""
+    for group in subgroups.below(host, directory):
+        procs = host.at(f"{group}/cgroup.procs")
+        text = host.silence.answer(functools.partial(host.text, procs), "")
+        yield from (int(word) for word in text.split() if word.isdigit() and word != "0")

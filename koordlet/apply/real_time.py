@@ -16,10 +16,9 @@ Rules:
 
 from __future__ import annotations
 
-import contextlib
 import errno
-from collections.abc import Iterator
 
+from koordlet.host.cgroup import subgroups
 from koordlet.host.fs import root
 from koordlet.host.process import real_time as classes
 from koordlet.model import action, real_time
@@ -48,7 +47,8 @@ def carry_out(host: root.HostRoot, wanted: action.SetRealTime) -> tuple[str, str
     landed = "" if wanted.back else real_time.GIVEN_TEXT
     for _ in range(_ROUNDS):
         refused: list[OSError] = []
-        groups = _below(host, wanted.target.rpartition("/")[0]) if wanted.back else wanted.groups
+        top = wanted.target.rpartition("/")[0]
+        groups = subgroups.below(host, top) if wanted.back else wanted.groups
         todo = [
             tid
             for directory in groups
@@ -69,13 +69,3 @@ def carry_out(host: root.HostRoot, wanted: action.SetRealTime) -> tuple[str, str
     if wanted.back:
         raise root.fail(errno.EAGAIN, wanted.target)
     return landed, "threads are forked faster than they can be set"
-
-
-def _below(host: root.HostRoot, top: str) -> Iterator[str]:
-    """A group and all below, as far as these are there."""
-    yield top
-    for name in host.silence.answer(lambda: host.list(host.at(top)), list[str]()):
-        path = f"{top}/{name}"
-        with contextlib.suppress(FileNotFoundError):
-            if host.stat(host.at(path), follow=False).kind is root.FileKind.DIRECTORY:
-                yield from _below(host, path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+from pathlib import Path
 
 from koordlet import log
 from koordlet.agent import bootstrap, handover_keeper, lifecycle, restore
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     config = _unattended(args) if alone else bootstrap.effective(args, {})
     log.configure(config.config.log.level, config.config.log.format)
     if not alone:
-        return _print(args, _Job(args, config)(final=True))
+        return _now(args, _Job(args, config))
     keeper = _keeper(args, config, unit or "", handover_keeper.world())
     seconds = config.config.state.handover_seconds
     if args.when_overdue:
@@ -62,6 +63,21 @@ def run(args: argparse.Namespace) -> int:
         return _print(args, keeper.after_wait())
     result = os.environ.get("SERVICE_RESULT", "success")
     return _print(args, keeper.after_stop(result, seconds))
+
+
+def _now(args: argparse.Namespace, job: _Job) -> int:
+    """Put everything back at once, for a person, who hears also of what nobody can put back."""
+    status = _print(args, job(final=True))
+    if job.without_journal:
+        which = "nothing is to be put back, or --state-dir is another"
+        output.say(f"no journal {job.where.journal}: {which}")
+    if job.aside is None:
+        return status
+    raise errors.HostError(
+        "was not readable as a journal: what it held is not put back",
+        culprit=str(job.aside),
+        fix="compare the cgroup files with your own, or reboot: they start anew",
+    )
 
 
 def after_failed_start(args: argparse.Namespace) -> None:
@@ -117,6 +133,9 @@ class _Job:
             )
         boot_id = machine.identify(self.host).boot_id
         self.deadline = handover.Handover(self.where.handover, boot_id)
+        self.without_journal = False
+        #: Where a journal is kept that could not be read.
+        self.aside: Path | None = None
 
     def __call__(self, *, final: bool) -> restore.Summary:
         """Put everything back: files, then what the cluster was told."""
@@ -134,12 +153,14 @@ class _Job:
                 culprit, fix = self.deadline.path, "run it as the user that the agent runs as"
                 what = "cannot be removed"
                 raise ownfiles.explained(error, what, culprit=culprit, fix=fix) from error
+            self.without_journal = True
             return restore.NOTHING
         line = bootstrap.open_tick(self.args, self.host, self.config)
         who = lifecycle.Agent(line, self.where, enforce=True)
         try:
             return who.restore(final=final)
         finally:
+            self.aside = who.book.aside
             who.close()
 
     def _must_be_root(self) -> None:

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from koordlet.config import places
-from koordlet.model import cpuset, quantity
+from koordlet.model import cpuset, quantity, slices
 
 #: The error type of every refusal made here; its context carries ``message`` and ``fix``.
 REFUSED = "koordlet"
@@ -29,7 +29,6 @@ _T = TypeVar("_T")
 #: A value, checked.
 Check = Callable[[object], Any]
 
-_UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]+\.(service|scope|slice)\Z")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
 _RESOURCE = re.compile(
     r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?/)?[A-Za-z0-9]([\w.-]*\w)?\Z", re.ASCII
@@ -39,7 +38,6 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 #: ``sun_path`` of a Unix socket holds 108 bytes with the terminating NUL.
 _MAX_SOCKET_PATH = 107
-_MAX_UNIT = 255
 _MAX_NAME = 253
 _MAX_PATH = 4095
 _MAX_PORT = 65535
@@ -160,7 +158,7 @@ def _socket(value: object) -> str:
 
 _unit = _spelled(
     "a systemd unit",
-    lambda text: _UNIT.match(text) and len(text) <= _MAX_UNIT,
+    slices.is_unit,
     "not a systemd unit",
     'write the full name, such as "nginx.service"',
 )

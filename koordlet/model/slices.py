@@ -1,6 +1,7 @@
 r"""Names of systemd units as cgroups have them, pure.
 
-Covers: escaping, and the nesting of slices. Does not cover: what runs in them (``grouppath``).
+Covers: full names, escaping, the nesting of slices. Does not cover: what runs in them
+(``grouppath``).
 
 A dash in a slice's name nests it: ``a-b.slice`` lives in ``a.slice``; ``-.slice`` is the root. A
 dash that is none of that is written ``\x2d`` (systemd.unit(5), "String Escaping for Inclusion in
@@ -16,6 +17,13 @@ SUFFIX = ".slice"
 ROOT = "-.slice"
 
 _PLAIN = re.compile(rb"[A-Za-z0-9:_.]")
+_UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]+\.(service|scope|slice)")
+_MAX_UNIT = 255
+
+
+def is_unit(name: str) -> bool:
+    """Whether it is the full name of a unit that has a cgroup."""
+    return len(name) <= _MAX_UNIT and _UNIT.fullmatch(name) is not None
 
 
 def escape(text: str) -> str:

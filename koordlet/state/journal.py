@@ -74,6 +74,8 @@ class Journal:
         self._groups: tuple[str, ...] | None = None
         #: What was wrong with the file when it was opened, for the log.
         self.damage: list[str] = []
+        #: A file that could not be read at all is kept here.
+        self.aside: Path | None = None
         #: Records that a full disk cost us; the entries in memory are right all the same.
         self.lost = 0
         self._stamp = {"machine_id": machine_id, "boot_id": boot_id}
@@ -359,9 +361,9 @@ class Journal:
         # Of another boot there is nothing to put back: cgroups start empty. What we cannot read is
         # kept for a person to look at.
         if not readable and self.path.stat().st_size:
-            aside = self.path.with_name(self.path.name + ".damaged")
-            self.path.replace(aside)
-            self.damage.append(f"{self.path}: not readable as a journal, kept as {aside.name}")
+            self.aside = self.path.with_name(self.path.name + ".damaged")
+            self.path.replace(self.aside)
+            self.damage.append(f"{self.path}: not readable as a journal, kept as {self.aside.name}")
         else:
             self.path.unlink()
 

@@ -3,6 +3,9 @@
 Covers: finding the cgroup of a match: a path, a systemd unit, a pod of the kubelet; those of a
 pod's containers. Does not cover: names (``model.grouppath``), starting anything: koordlet never
 starts workloads.
+
+A cgroup is one workload's. Of several that match it, a reservation for it counts, else the first;
+the others have no cgroup, and a problem that says so: two classes would write one file.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import replace
 
 from koordlet.host.cgroup import tree as cgroup_tree
 from koordlet.model import cgroup, grouppath, pod, qos
-from koordlet.workloads import containers
+from koordlet.workloads import containers, reservations
 
 #: A declared workload lives in this namespace, so that it has a key like any other pod.
 NAMESPACE = "host"
@@ -22,6 +25,8 @@ _SLICE_DEPTH = 6
 
 
 _Found = tuple[pod.Pod, pod.Pod]
+#: A pod's group, and its containers with theirs.
+_Place = tuple[str | None, tuple[pod.Container, ...]]
 #: A pod's UID and a container's name to the container's id.
 Begun = Mapping[tuple[str, str], str]
 
@@ -55,20 +60,30 @@ class Declared:
         wanted = {workload.match for workload in pods}
         self._units = {match: path for match, path in self._units.items() if match in wanted}
         before, self._found = self._found, {}
-        return tuple(self._again(workload, before, search=search) for workload in pods)
+        places = [self._place(workload, search=search) for workload in pods]
+        owners = _owners(pods, [group for group, _ in places])
+        return tuple(
+            self._again(workload, before, place, owners.get(place[0] or "", workload))
+            for workload, place in zip(pods, places, strict=True)
+        )
 
-    def _again(self, workload: pod.Pod, before: Mapping[int, _Found], *, search: bool) -> pod.Pod:
+    def _again(
+        self, workload: pod.Pod, before: Mapping[int, _Found], place: _Place, owner: pod.Pod
+    ) -> pod.Pod:
         """The pod where it is; the same object as before while that is the same."""
-        group, boxes = self._place(workload, search=search)
+        group, boxes = place
+        problems = workload.problems
+        if owner is not workload:
+            why = f"cgroup {group} belongs to {owner.key} ({owner.source}): declare it once"
+            group, boxes, problems = None, workload.containers, (*problems, why)
         known = before.get(id(workload))
-        if known is None or (known[1].group, known[1].containers) != (group, boxes):
-            known = workload, replace(workload, group=group, containers=boxes)
+        is_so = known and (known[1].group, known[1].containers, known[1].problems)
+        if known is None or is_so != (group, boxes, problems):
+            known = workload, replace(workload, group=group, containers=boxes, problems=problems)
         self._found[id(workload)] = known
         return known[1]
 
-    def _place(
-        self, workload: pod.Pod, *, search: bool
-    ) -> tuple[str | None, tuple[pod.Container, ...]]:
+    def _place(self, workload: pod.Pod, *, search: bool) -> _Place:
         """The pod's group, and its containers with theirs."""
         group = self._group(workload, search=search)
         boxes = workload.containers
@@ -127,3 +142,16 @@ class Declared:
                 yield child
             elif name.endswith(".slice") and depth:
                 yield from self._search(child, unit, depth - 1)
+
+
+def _owners(pods: Sequence[pod.Pod], groups: Sequence[str | None]) -> Mapping[str, pod.Pod]:
+    """Whose each group is, where some group is matched twice; else empty."""
+    there = [group for group in groups if group is not None]
+    if len(set(there)) == len(there):
+        return {}
+    owners: dict[str, pod.Pod] = {}
+    matched = zip(pods, groups, strict=True)
+    for workload, group in sorted(matched, key=lambda pair: pair[0].source != reservations.SOURCE):
+        if group is not None:
+            owners.setdefault(group, workload)
+    return owners

@@ -108,8 +108,9 @@ class Directory:
         except errors.KoordletError as error:
             into.problems = (f"{error}; its previous content stays in force",)
             return
-        if collect.left_out and into.pods:
-            into.problems = (f"{collect.left_out[0]}; the file's previous content stays in force",)
+        lost = [*collect.left_out, *filter(None, map(_unmatched, collect.pods))]
+        if lost and into.pods:
+            into.problems = (f"{lost[0]}; the file's previous content stays in force",)
             return
         pods, problems = [], list(collect.warnings)
         for declared in collect.pods:
@@ -125,8 +126,8 @@ class Directory:
                     )
                 )
             else:
-                why = f"has no {matching.ANNOTATION}; it is ignored"
-                problems.append(f"{path}: {declared.key} {why}")
+                why = _unmatched(declared) or f"{declared.key} has no {matching.ANNOTATION}"
+                problems.append(f"{path}: {why}; it is ignored")
         into.pods, into.problems = tuple(pods), tuple(problems)
 
     def _gather(self, beyond: int) -> None:
@@ -147,3 +148,9 @@ class Directory:
         # The same object while nothing changed: that is what the line looks at.
         self.value = self.value if self.value == found_pods else found_pods
         self.problems = tuple(problems)
+
+
+def _unmatched(declared: pod.Pod) -> str:
+    """What is wrong with the workload's annotation; empty where nothing is."""
+    broken = (why for why in declared.problems if why.startswith(matching.ANNOTATION))
+    return next((f"{declared.key}: {why}" for why in broken), "")

@@ -11,8 +11,14 @@ from __future__ import annotations
 
 import json
 
+from koordlet.model import cgroup, printable, slices
+
 ANNOTATION = "koordlet.io/match"
-_HOW = ("unit", "cgroup")
+_HOW = {"unit": slices.is_unit, "cgroup": cgroup.is_plain}
+_RIGHT = {
+    "unit": 'the full name of a unit, such as "nginx.service"',
+    "cgroup": 'a path relative to the cgroup root, such as "web/nginx"',
+}
 
 
 def parse(text: str) -> str:
@@ -21,7 +27,7 @@ def parse(text: str) -> str:
         return ""
     how, sign, what = text.strip().partition("=")
     if sign and how in _HOW and what:
-        return f"{how}={what}"
+        return _match(how, what)
     try:
         body = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -32,4 +38,11 @@ def parse(text: str) -> str:
     if len(criteria) != 1:
         raise ValueError(f"{ANNOTATION}: neither one unit nor one cgroup")
     [(how, what)] = criteria
+    return _match(how, what)
+
+
+def _match(how: str, what: str) -> str:
+    if not _HOW[how](what):
+        shown = printable.escaped(what[:80])
+        raise ValueError(f'{ANNOTATION}: "{shown}" is not {_RIGHT[how]}')
     return f"{how}={what}"

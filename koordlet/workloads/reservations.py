@@ -21,6 +21,8 @@ from koordlet.workloads import matching
 #: Where the node that holds it stands; the peer's definition makes it selectable.
 NODE_FIELD = "status.nodeName"
 NAMESPACE = "reservation"
+#: Where such a workload is known from.
+SOURCE = "reservation"
 #: The whole of what is reserved.
 _KEPT = wishes.Wishes(memory_qos=strategies.MemoryQos(min_limit_percent=100))
 #: Annotations of a reservation that its workload has, too.
@@ -77,7 +79,7 @@ def workloads(several: Iterable[reservation.Reservation]) -> tuple[pod.Pod, ...]
             qos=qos.Qos.LSE,
             raw_qos=qos.Qos.LSE,
             band=qos.Band.default_of(qos.Qos.LSE),
-            source="reservation",
+            source=SOURCE,
             match=reserved.match,
             cpus=reserved.cpus,
             cpu_count=reserved.cpu_count if reserved.cpus is None else None,

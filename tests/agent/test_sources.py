@@ -93,6 +93,13 @@ def test_what_was_not_heard() -> None:
     assert sources.unheard(None) == []
 
 
+def test_a_command_tells_what_was_left_out_of_answers() -> None:
+    """No agent logs it where a command asks by itself."""
+    gathered = observed.Observed(problems=("a.yaml: default/web: no match; it is ignored",))
+
+    assert sources.unheard(gathered) == list(gathered.problems)
+
+
 def test_a_kubelet_is_seen_by_its_checkpoint(tmp_path: Path) -> None:
     """Every kubelet writes it."""
     (tmp_path / "cpu_manager_state").write_text("{}")

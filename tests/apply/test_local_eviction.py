@@ -7,14 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from pathlib import Path
 
 from koordlet.apply import local_eviction
 from koordlet.host.cgroup import hierarchies
+from koordlet.host.recording import directory
 from koordlet.model import eviction
 from tests.kit import unanswering
 from tests.kit.kernel import Machine
 
 _GROUP = "/sys/fs/cgroup/web"
+
+
+def test_who_nests_groups_deeper_than_calls_is_found(tmp_path: Path) -> None:
+    """A process at the bottom of very many groups is ended like any other of its workload."""
+    deep = tmp_path
+    for _ in range(1200):
+        deep /= "n"
+        deep.mkdir()
+        (deep / "cgroup.procs").touch()
+    (deep / "cgroup.procs").write_text("7\n0\n")
+
+    assert list(local_eviction.pids(directory.DirHost(str(tmp_path)), "/n")) == [7]
 
 
 def test_silence_is_no_end() -> None:

@@ -200,6 +200,8 @@ def test_restore_without_anything_to_restore(
 
     assert document == {"version": "v1", "restored": 0, "left": [], "failed": []}
     assert not state.exists()
+    assert cli.main(["restore", "--state-dir", str(state)]) == 0
+    assert f"no journal {state}/lib/journal" in capsys.readouterr().err
 
 
 def test_commands_hold_the_claims_that_an_agent_has_prepared(ram: Path) -> None:

@@ -201,3 +201,15 @@ def test_configuration_changes_while_running(place: live.Place) -> None:
 
     assert second == kept
     assert second != first
+
+
+def test_a_journal_that_nobody_can_read(place: live.Place) -> None:
+    """What it held is not put back: ``restore`` fails, and names where the file is kept."""
+    lib = place.state / "lib"
+    lib.mkdir(parents=True, mode=0o700)
+    (lib / "journal").write_bytes(b"garbage\n")
+    done = place.call("restore")
+
+    assert (done.returncode, done.stdout) == (1, "restored 0, left 0, failed 0\n")
+    assert f"{lib}/journal.damaged: was not readable as a journal" in done.stderr
+    assert place.call("restore").returncode == 0

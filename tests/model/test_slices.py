@@ -59,3 +59,21 @@ def test_nothing_is_refused(text: str) -> None:
     """No text raises."""
     slices.expand(text)
     slices.expand(f"{text}.slice")
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("nginx.service", True),
+        (r"user@1\x2d.service", True),
+        ("a.scope", True),
+        ("nginx", False),
+        ("a.timer", False),
+        ("a/b.service", False),
+        ("a.service\n", False),
+        (f"{'a' * 248}.service", False),
+    ],
+)
+def test_units(name: str, *, right: bool) -> None:
+    """A unit that has a cgroup, by its full name."""
+    assert slices.is_unit(name) is right

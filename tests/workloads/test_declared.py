@@ -203,3 +203,25 @@ def test_a_workload_that_is_where_it_was_is_the_same_object(host: KernelHost) ->
     assert all(before is after for before, after in zip(first, again, strict=True))
     assert (gone[0].group, first[0].group) == (None, "web/nginx")
     assert gone[1] is first[1]
+
+
+@pytest.mark.parametrize(("first", "owner"), [("manifest", 0), ("reservation", 1)])
+def test_a_cgroup_is_one_workloads(host: KernelHost, first: str, owner: int) -> None:
+    """Of two that match one cgroup the first has it, or what is reserved for it; the other is told.
+
+    Both would be a service whose cgroup idles like best-effort work.
+    """
+    sources = ("manifest", first) if owner else (first, "manifest")
+    pair = [
+        replace(moments.workload(name, match="cgroup=web", kube_qos=None), source=source)
+        for name, source in zip("ab", sources, strict=True)
+    ]
+    finding = finder(host)
+    there = finding.find(pair, search=True)
+
+    assert [workload.group for workload in there] == ([None, "web"] if owner else ["web", None])
+    [why] = there[1 - owner].problems
+    assert why.startswith(f"cgroup web belongs to {pair[owner].key} ({first})")
+    assert there[owner].problems == ()
+    again = finding.find(pair, search=True)
+    assert [old is new for old, new in zip(there, again, strict=True)] == [True, True]

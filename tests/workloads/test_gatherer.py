@@ -365,7 +365,7 @@ def test_manifests_are_of_this_machine(tmp_path: Path) -> None:
     """Workloads in files make a machine no part of a cluster; a broken file is said."""
     text = (
         '{"kind": "Pod", "metadata":'
-        ' {"name": "web", "annotations": {"koordlet.io/match": "unit=a"}}}'
+        ' {"name": "web", "annotations": {"koordlet.io/match": "unit=a.scope"}}}'
     )
     (tmp_path / "a.json").write_text(text)
     (tmp_path / "b.json").write_text("{")

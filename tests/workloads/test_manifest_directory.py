@@ -141,6 +141,21 @@ def test_what_does_not_count(world: World) -> None:
     assert "default/web has no koordlet.io/match" in problems
 
 
+def test_a_match_that_is_none(world: World) -> None:
+    """Of a new file it costs its workload, and why is said; of an old one nothing changes."""
+    world.write("a.yaml", WEB.replace('"unit": "nginx.service"', '"cgroup": "/web"'))
+    world.poll()
+    assert world.names() == []
+    assert any('"/web" is not a path relative to' in why for why in world.all.problems)
+
+    world.write("a.yaml", WEB)
+    world.poll(2)
+    world.write("a.yaml", WEB.replace("nginx.service", "nginx"))
+    world.poll(2)
+    assert world.names() == ["web"]
+    assert any("previous content stays in force" in why for why in world.all.problems)
+
+
 def test_one_name_in_two_files(world: World) -> None:
     """The file that sorts first counts, and it is said."""
     world.write("b.yaml", WEB.replace("LSR", "BE"))

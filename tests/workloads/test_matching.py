@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from koordlet.workloads import matching, poddecode
 
-BODY = {"metadata": {"name": "web", "uid": "u1", "annotations": {"koordlet.io/match": "unit=a.b"}}}
+BODY = {
+    "metadata": {"name": "web", "uid": "u1", "annotations": {"koordlet.io/match": "unit=a.scope"}}
+}
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,28 @@ def test_what_is_no_match(text: str) -> None:
         matching.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("unit=nginx", "is not the full name of a unit"),
+        ("unit=../a.service", "is not the full name of a unit"),
+        ("unit=a/b.service", "is not the full name of a unit"),
+        (f"unit={'a' * 250}.service", "is not the full name of a unit"),
+        ("cgroup=/web", "is not a path relative to"),
+        ('{"cgroup": "../x"}', "is not a path relative to"),
+        ("cgroup=web/", "is not a path relative to"),
+        ("cgroup=.", "is not a path relative to"),
+        ("cgroup=a//b", "is not a path relative to"),
+        ("cgroup=a\x1b[1m", "is not a path relative to"),
+    ],
+)
+def test_what_can_match_nothing(text: str, why: str) -> None:
+    """What no unit or cgroup can be called is refused, and shown without control characters."""
+    with pytest.raises(ValueError, match=why) as refused:
+        matching.parse(text)
+    assert str(refused.value).isprintable()
+
+
 @given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))
 def test_any_text(text: str) -> None:
     """It is a match, nothing, or refused: never anything else."""
@@ -55,4 +79,4 @@ def test_pods_of_a_cluster_name_nobody_elses_cgroup(source: str) -> None:
 
     assert decoded.match == "pod=u1"
     assert any(matching.ANNOTATION in why for why in decoded.problems)
-    assert poddecode.from_object(BODY, "manifest", "here").match == "unit=a.b"
+    assert poddecode.from_object(BODY, "manifest", "here").match == "unit=a.scope"

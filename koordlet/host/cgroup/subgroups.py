@@ -1,6 +1,7 @@
 """The groups in a cgroup directory, with as few system calls as its link count allows.
 
-Covers: telling groups from files by name, and by stat(2) where names do not suffice.
+Covers: telling groups from files by name, and by stat(2) where names do not suffice; all that is
+below a directory.
 Does not cover: when to look (``tree``).
 
 Names suffice where there are as many as the link count says, and all of them are such as the kernel
@@ -8,6 +9,9 @@ gives no file: its own have a dot, but for three, and none ends as systemd's uni
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
 
 from koordlet.host.fs import root
 
@@ -44,6 +48,20 @@ def names(host: root.HostRoot, directory: root.HostPath, links: int) -> list[str
         odd = [name for name in every if looks_like_file(name)]
         groups = sorted((*groups, *(name for name in odd if _is_group(host, directory, name))))
     return groups
+
+
+def below(host: root.HostRoot, top: str) -> Iterator[str]:
+    """A directory and all below, parents first, as far as they are there. Silence raises.
+
+    Whoever owns a group may nest others deeper than Python nests calls.
+    """
+    todo = [top]
+    while todo:
+        here = host.at(todo.pop())
+        stat = host.silence.answer(partial(host.stat, here), None)
+        if stat is not None:
+            yield here
+            todo += [host.below(here, name) for name in reversed(names(host, here, stat.links))]
 
 
 def _is_group(host: root.HostRoot, directory: root.HostPath, name: str) -> bool:

@@ -218,9 +218,12 @@ def limit_time(
 
 
 def _below(children: Mapping[str, tuple[cgroup.Group, ...]], path: str) -> Iterator[str]:
-    for child in children.get(path, ()):
+    # A workload may nest groups deeper than Python nests calls.
+    todo = list(children.get(path, ()))[::-1]
+    while todo:
+        child = todo.pop()
         yield child.path
-        yield from _below(children, child.path)
+        todo.extend(children.get(child.path, ())[::-1])
 
 
 def yielding(

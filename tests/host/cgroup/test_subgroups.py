@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from koordlet.host.cgroup import subgroups
 from koordlet.host.fs import root
+from koordlet.host.recording import directory
 from tests.kit.kernel import KernelHost, Machine
 
 TOP = "/sys/fs/cgroup/cpuset/top"
@@ -67,3 +70,19 @@ def test_a_file_without_a_dot_is_no_group_where_the_count_says_so() -> None:
     host = machine("a", more=("cpus", "mems"))
 
     assert subgroups.names(host, host.at(TOP), 3) == ["a"]
+
+
+def test_all_that_is_below(tmp_path: Path) -> None:
+    """Parents first and by name, however deep it is; nothing where the top is gone."""
+    deep = tmp_path / "a"
+    (tmp_path / "b").mkdir()
+    for _ in range(1200):
+        deep.mkdir()
+        (deep / "cgroup.procs").touch()
+        deep /= "n"
+    host = directory.DirHost(str(tmp_path))
+    every = list(subgroups.below(host, "/"))
+
+    assert every[:4] == ["/", "/a", "/a/n", "/a/n/n"]
+    assert (every[-1], len(every)) == ("/b", 1202)
+    assert list(subgroups.below(host, "/c")) == []

@@ -48,6 +48,21 @@ def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
     assert problems == ["t/job: CPUs 6-7 are outside its parent cgroup's CPUs 0-3"]
 
 
+def test_groups_nested_deeper_than_calls() -> None:
+    """On v1 each group inside is limited, however a workload nests them."""
+    deep = ["job" + "/n" * depth for depth in range(1, 1200)]
+    now = colocation.moment(EIGHT, [colocation.declared("job", Qos.BE)])
+    inside = {path: moments.group(path, "0-7") for path in deep}
+    now = dataclasses.replace(now, groups={**now.groups, **inside})
+    proposal = proposals.Proposal("x", now)
+    problems = groups.limit_sets(
+        proposal, groups.places(now), cpuset.CPUSet.parse("6-7"), "because"
+    )
+
+    assert problems == []
+    assert [action.group for action in proposal.actions] == ["job", *deep]
+
+
 def test_where_limits_of_sensitive_work_are_counted() -> None:
     """In the pod's group and in each container's; never in those of best-effort work."""
     web = colocation.kube("web", KubeQos.BURSTABLE, Qos.LS)
