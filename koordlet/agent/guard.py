@@ -98,7 +98,7 @@ def felt(now: snapshot.Snapshot, past: series.History) -> guard.Sample:
     unknown = guard.Sample(at=now.at, wall=now.wall, world=world)
     use = usage.measure(now, past)
     waiting = None if now.strain is None else now.strain.waiting
-    groups = [part.group for part in confined]
+    groups = own_waiting.names(confined)
     cores = past.groups.lasts(groups, meter.CPU)
     if not groups or waiting is None or use.ls is None or use.be is None or None in cores:
         return unknown

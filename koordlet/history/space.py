@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import operator
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isnan
 
 from koordlet.history import rows, window
@@ -36,10 +36,13 @@ _FORGOTTEN = 90.0
 #: Clocks are read one after the other, so their difference wavers.
 _SUSPEND = 0.1
 
+#: So many lists of subjects are remembered with the slots that they mean, those of fewer never.
+_PICKS, _FEW = 16, 8
 #: Two reads that are closer than clocks can tell are no interval.
 _SHORTEST = 1e-6
 
 _NAN = counters.NAN
+_Pick = Callable[["array[float]"], Iterable[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class Space:
         self._read: dict[tuple[meter.Meter, int], float] = {}
         self._at: dict[meter.Meter, float] = {}
         self._kept: dict[meter.Meter, _Kept] = {}
+        #: By identity: lists of subjects that were asked for, the slots of then, what takes those.
+        self._picks: dict[int, tuple[Sequence[str], Mapping[str, int], _Pick]] = {}
         #: Of a process before this one, until it is known who is in which slot.
         self._past: Mapping[meter.Meter, Samples] = {}
 
@@ -217,7 +222,10 @@ class Space:
         return None if isnan(value) else value
 
     def lasts(self, subjects: Sequence[str], what: meter.Meter) -> list[float | None]:
-        """The newest value of each of many: a quarter of the time of asking one by one."""
+        """The newest value of each of many, fastest where the list is the object of before.
+
+        Nobody changes a list that was asked for.
+        """
         return self._each(subjects, self._shown.get(what))
 
     def totals(self, subjects: Sequence[str], what: meter.Meter) -> list[float | None]:
@@ -227,11 +235,24 @@ class Space:
     def _each(self, subjects: Sequence[str], column: array[float] | None) -> list[float | None]:
         if column is None:
             return [None] * len(subjects)
-        slots = self._slots.get
-        return [
-            None if (at := slots(subject)) is None or (value := column[at]) != value else value
-            for subject in subjects
-        ]
+        values = self._pick(subjects)(column)
+        return [None if value != value else value for value in values]  # noqa: PLR0124 -- NaN
+
+    def _pick(self, subjects: Sequence[str]) -> _Pick:
+        """What takes the values of these subjects from a column, in their order."""
+        key = id(subjects)
+        known = self._picks.get(key)
+        if known is not None and known[0] is subjects and known[1] is self._slots:
+            return known[2]
+        slots = [self._slots.get(subject) for subject in subjects]
+        there = [slot for slot in slots if slot is not None]
+        if len(there) < len(slots) or len(there) < _FEW:
+            return lambda column: [_NAN if slot is None else column[slot] for slot in slots]
+        pick = operator.itemgetter(*there)
+        if len(self._picks) >= _PICKS:
+            self._picks.clear()
+        self._picks[key] = subjects, self._slots, pick
+        return pick
 
     def age(self, what: meter.Meter, now: float) -> float | None:
         """Seconds since the meter was read; ``None`` before the first time."""

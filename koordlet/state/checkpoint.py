@@ -57,7 +57,11 @@ class Checkpoints:
         ``keep`` turns a state that changed into what is written.
         """
         before, written = self._saved.get(stem, (None, b""))
-        if before is state or (type(before) is type(state) and before == state):
+        if before is state:
+            return False
+        if type(before) is type(state) and before == state:
+            # The same object again needs no second comparison.
+            self._saved[stem] = (state, written)
             return False
         kept = keep(state)
         body = kept if isinstance(kept, Mapping) else dataclasses.asdict(cast("Any", kept))

@@ -41,6 +41,20 @@ def test_many_at_once() -> None:
     assert made.lasts(names, meter.PIDS) == [None] * 3
 
 
+def test_a_list_of_subjects_means_the_slots_of_now() -> None:
+    """The slots of a list are remembered, but not beyond the subjects that had them."""
+    made, names = space.Space(), list("abcdefghij")
+    for at, order, some in (
+        (0, "abcdefghij", names),
+        (1, "jihgfedcba", names),
+        (2, "bcdefghi", names),
+    ):
+        made.take(counting.reading(at, {meter.MEMORY: list(range(len(order)))}, names=order))
+        wanted = [order.index(name) if name in order else None for name in some]
+        assert made.lasts(some, meter.MEMORY) == wanted
+        assert made.lasts(some, meter.MEMORY) == wanted
+
+
 def test_a_counter_that_starts_over() -> None:
     """A total that falls is no rate; the next one is counted from there."""
     made = counted((0, 10), (1, 2))

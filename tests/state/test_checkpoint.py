@@ -52,6 +52,25 @@ def test_an_unchanged_state_costs_no_write(ram: Path) -> None:
     assert wrote == [True, False, True]
 
 
+def test_a_state_that_was_made_anew_is_compared_once(ram: Path) -> None:
+    """Policies hand out the same object while nothing changes: that needs no look inside."""
+    looks: list[object] = []
+
+    class Compared(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            looks.append(other)
+            return super().__eq__(other)
+
+    book, again = opened(ram), State(valid=Compared("0-1"))
+    book.save("a", 1, State())
+
+    assert not any(book.save("a", 1, again) for _ in range(3))
+    assert len(looks) == 1
+
+
 @pytest.mark.parametrize(
     ("machine", "boot", "schema", "why"),
     [("x", "b", 1, "another machine"), ("m", "x", 1, "another boot"), ("m", "b", 2, "schema")],

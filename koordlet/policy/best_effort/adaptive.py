@@ -135,7 +135,7 @@ def decide(
     since = _since(now.at, waiting, settings, state)
     for problem in groups.untimed(places, now):
         proposal.say("BestEffortLimitNotApplied", problem)
-    proposal.conditions += _apart(now, places)
+    proposal.conditions += _apart(places, now.pods)
     if waiting is not None and since is not None and use.be:
         _tell_waiting(proposal, now.at - since, settings)
     proposal.conditions += work_conditions(work, settings.work_tolerance, use.be)
@@ -190,7 +190,7 @@ def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
     if now.strain is None or now.strain.waiting is None:
         return None
     confined = own_waiting.confined(now.pods, now.groups, now.topology.online)
-    cores = past.groups.lasts([workload.group for workload in confined], meter.CPU)
+    cores = past.groups.lasts(own_waiting.names(confined), meter.CPU)
     used = [each or 0.0 for each in cores]
     own = own_waiting.own(confined, used)
     if math.isinf(own):
@@ -235,12 +235,13 @@ def _tell_waiting(proposal: proposals.Proposal, lasted: float, settings: Setting
 # Where yielding has no effect --------------------------------------------------------------------
 
 
+@remember.last
 def _apart(
-    now: snapshot.Snapshot, places: tuple[groups.Place, ...]
-) -> Iterator[decision.Condition]:
+    places: tuple[groups.Place, ...], pods: tuple[pods.Pod, ...]
+) -> list[decision.Condition]:
     """Rule 4."""
-    for place, above, other in _elsewhere(places, now.pods):
-        yield decision.Condition(
+    return [
+        decision.Condition(
             type="BestEffortDoesNotYield",
             reason="AnotherBranch",
             subject=place.group,
@@ -251,9 +252,10 @@ def _apart(
                 " lowest weight (CPUWeight=idle in its unit)"
             ),
         )
+        for place, above, other in _elsewhere(places, pods)
+    ]
 
 
-@remember.last
 def _elsewhere(
     places: tuple[groups.Place, ...], pods: tuple[pods.Pod, ...]
 ) -> list[tuple[groups.Place, str, str]]:

@@ -83,7 +83,12 @@ class Memory:
         known = self._answers.get(policy.stem)
         if known is None or known[0][0] is not self._world:
             return None
-        return known[1] if known[0][1:] == (asked, settings, state) else None
+        inputs = (self._world, asked, settings, state)
+        if known[0] != inputs:
+            return None
+        # The next comparison is with these objects, which may be the very same then.
+        self._answers[policy.stem] = (inputs, known[1])
+        return known[1]
 
     def keep(
         self,

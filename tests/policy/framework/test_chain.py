@@ -193,6 +193,40 @@ def test_what_does_not_last_is_asked_again() -> None:
         assert times == len(asked_)
 
 
+def test_a_state_that_was_made_anew_is_compared_once() -> None:
+    """The state that a lasting decision gave is a new object once: after that it is the same."""
+    looks: list[object] = []
+
+    class Large:
+        def __eq__(self, other: object) -> bool:
+            looks.append(other)
+            return isinstance(other, Large)
+
+        def __hash__(self) -> int:
+            return 0
+
+    first, again = Large(), Large()
+    row = dataclasses.replace(
+        talker("x"),
+        decide=lambda *_: decision.Decision(next_state=again, lasting=True),
+        timeless=True,
+    )
+    now, memory = moments.moment(moments.machine()), chain.Memory()
+    for state in (first, again, again, again):
+        chain.decide(
+            [row],
+            now,
+            series.History(),
+            settings={},
+            modes={},
+            states={"x": state},
+            last={},
+            memory=memory,
+        )
+
+    assert len(looks) == 1
+
+
 def test_only_who_chooses_among_workloads_has_them_compared() -> None:
     """A signal of another policy, however long it is met, costs no counters of all workloads."""
     met = Said(met=True)
