@@ -17,7 +17,7 @@ BUDGET = Path(__file__).with_name("import_budget.txt")
 
 #: None of these may be loaded before the agent protects anybody.
 LATE = {
-    *("google", "greenlet", "grpc", "h11", "hashlib", "kubernetes", "prometheus_client", "psutil"),
+    *("google", "greenlet", "grpc", "h11", "hashlib", "prometheus_client", "psutil"),
     *("pyroute2", "rich", "ssl"),
 }
 

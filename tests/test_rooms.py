@@ -53,7 +53,6 @@ BREACHES: dict[str, dict[str, str]] = {
     "agent-without-scheduler": {"state.journal": "koordlet.scheduler.loop"},
     "scheduler": {"scheduler.loop": "koordlet.policy.framework.registry"},
     "client": {"client.calls": "koordlet.model"},
-    "only-kubernetes": {"report.crds": "kubernetes.client"},
     "only-grpc": {"http.server": "grpc.aio"},
     "only-protobuf": {"workloads.declared": "google.protobuf.message"},
     "only-sqlite3": {"scheduler.loop": "sqlite3"},
@@ -67,7 +66,6 @@ BREACHES: dict[str, dict[str, str]] = {
 
 #: What the walls let through: each would be a breach anywhere else.
 ALLOWED = {
-    "kube.transport": "kubernetes.client",
     "rpc.server": "grpc.aio",
     "workloads.nri": "google.protobuf.message",
     "scheduler.store": "sqlite3",

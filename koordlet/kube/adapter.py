@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -100,29 +100,40 @@ class KubeStore:
         namespace: str = "",
         selector: selectors.Selector = selectors.EVERYTHING,
     ) -> AsyncGenerator[objects.Page, None]:
-        """One state of a kind, page by page."""
-        path, token = addresses.collection(kind, namespace), ""
+        """One state of a kind, page by page; the server makes one while the last is decoded."""
+        path = addresses.collection(kind, namespace)
         query = {"limit": str(self._manners.page), **addresses.selected(selector)}
         if self._manners.cached and selector.fields:
             query["resourceVersion"] = "0"
-        while True:
-            more = {"continue": token} if token else {}
-            asked = _Request("GET", path, str(kind), {**query, **more})
-            raw = await self._ask(asked)
-            page, raw_items = decoding.split(raw, str(kind))
-            items = []
-            for number, raw_item in enumerate(raw_items):
-                if number % _BREATH == _BREATH - 1:
-                    await asyncio.sleep(0)
-                item = decoding.item(raw_item, kind, self._remarks)
-                if item is None:
-                    self.dropped += 1
-                else:
-                    items.append(item)
-            yield objects.Page(tuple(items), page.metadata.resource_version)
-            token = page.metadata.continue_
-            if not token:
-                return
+        asking = asyncio.ensure_future(self._ask(_Request("GET", path, str(kind), query)))
+        try:
+            while True:
+                page, raw_items = decoding.split(await asking, str(kind))
+                token = page.metadata.continue_
+                if token:
+                    more = _Request("GET", path, str(kind), {**query, "continue": token})
+                    asking = asyncio.ensure_future(self._ask(more))
+                items = await self._decoded(raw_items, kind)
+                yield objects.Page(items, page.metadata.resource_version)
+                if not token:
+                    return
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _decoded(
+        self, raw_items: Iterable[bytes | msgspec.Raw], kind: kinds.Kind
+    ) -> tuple[objects.Object, ...]:
+        items = []
+        for number, raw_item in enumerate(raw_items):
+            if number % _BREATH == _BREATH - 1:
+                await asyncio.sleep(0)
+            item = decoding.item(raw_item, kind, self._remarks)
+            if item is None:
+                self.dropped += 1
+            else:
+                items.append(item)
+        return tuple(items)
 
     async def watch(
         self,

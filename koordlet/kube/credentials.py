@@ -1,20 +1,17 @@
-"""Credentials and address of the API server, read by the ``kubernetes`` package in a thread.
+"""Credentials and address of the API server, read in a thread.
 
-Covers: in-cluster and kubeconfig (contexts, client certificates, tokens and their files, exec
-plugins), rotation, TLS, proxies. Does not cover: requests.
+Covers: when to read again: rotation, refusal, plugins whose answer runs out; errors for people.
+Does not cover: what is read (``server_settings``, ``kubeconfig``, ``credential_plugin``), requests.
 
 Rules:
 1. Reading files and running plugins blocks, so one thread does it, and the loop waits with a
    deadline. A plugin that hangs costs the API server as a source, nothing else.
 2. What is on disk is looked at every ``CHECK_SECONDS``: a token or certificate that rotated is used
-   from then on, without waiting for a 401. After a 401 everything is read anew at once.
+   from then on, without waiting for a 401; a plugin is asked again before its answer runs out.
+   After a 401 everything is read anew at once.
 3. Nothing of it is ever logged.
 4. What can never work, such as a file that is not there, is an error before anything starts
    (``check``). What breaks later, and a plugin that fails, is tried again.
-
-The package re-reads the in-cluster token each minute and runs a plugin again before its token
-expires. It never re-reads a ``tokenFile`` of a kubeconfig, does not trim the in-cluster token, and
-goes on without credentials where a plugin fails; all three are made good here.
 """
 
 from __future__ import annotations
@@ -23,16 +20,13 @@ import asyncio
 import concurrent.futures
 import ssl
 import time
-import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from kubernetes.client import rest
-from kubernetes.client.configuration import Configuration
-from kubernetes.config import config_exception, incluster_config, kube_config
-
 from koordlet.http import certificates, client
+from koordlet.kube import credential_plugin, kubeconfig
+from koordlet.kube.server_settings import ServerSettings, service_account
 from koordlet.kubeapi import refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
@@ -42,8 +36,7 @@ _Result = TypeVar("_Result")
 CHECK_SECONDS = 30.0
 #: A plugin may ask somebody else, but not for ever.
 DEADLINE = 60.0
-#: Of a user in a kubeconfig: whom else the package asks.
-_PLUGINS = frozenset({"exec", "auth-provider"})
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +57,17 @@ class CredentialSource:
     kubeconfig: str = ""
     #: A context of it; empty: the current one.
     context: str = ""
-    token: Path = Path(incluster_config.SERVICE_TOKEN_FILENAME)
-    ca: Path = Path(incluster_config.SERVICE_CERT_FILENAME)
+    token: Path = _ACCOUNT / "token"
+    ca: Path = _ACCOUNT / "ca.crt"
 
 
 def check(source: CredentialSource) -> None:
     """``ConfigError`` where they cannot be used as they are. Nobody is asked, no plugin is run."""
     try:
-        configuration, _ = _load(source, plugins=False)
-        _clean(configuration.auth_settings().get("BearerToken"))
-        _parts(configuration)
-        _proxy(configuration)
-        _tls(configuration)
-    except Exception as error:  # the package lets through whatever a broken file makes
+        settings = _load(source, plugins=False)
+        settings.through()
+        settings.tls()
+    except Exception as error:  # a broken file may make any
         raise errors.ConfigError(_why(error), culprit=_name(source), fix=_fix(source)) from error
 
 
@@ -90,10 +81,9 @@ class Credentials:
         self._clock = clock
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "credentials")
         self._reading = asyncio.Lock()
-        self._configuration: Configuration | None = None
+        self._settings: ServerSettings | None = None
         self._access: ServerAccess | None = None
         self._tls: ssl.SSLContext | None = None
-        self._files: tuple[Path, ...] = ()
         self._marks: tuple[object, ...] = ()
         self._checked = float("-inf")
 
@@ -109,7 +99,7 @@ class Credentials:
         """Read everything anew, because these were refused; once for all who saw it."""
         async with self._reading:
             if self._access is refused:
-                self._configuration = None
+                self._settings = None
                 self._access = await self._in_thread(self._check)
                 self._checked = self._clock()
             assert self._access is not None  # noqa: S101 - only access() gives one to be refused
@@ -142,76 +132,53 @@ class Credentials:
 
     def _check(self) -> ServerAccess:
         try:
-            if self._configuration is None or _marks(self._files) != self._marks:
-                self._configuration, self._files = _load(self._source)
+            settings = self._settings
+            if settings is None or self._stale(settings):
+                settings = self._settings = _load(self._source)
                 self._tls = None
-                self._marks = _marks(self._files)
-            return self._made(self._configuration)
-        except Exception as error:  # the package lets through whatever a broken file makes
+                self._marks = _marks(settings.files)
+            return self._made(settings)
+        except Exception as error:  # a broken file may make any
             raise refusals.Unauthorized(
                 _why(error), culprit=self._name, fix=_fix(self._source)
             ) from error
 
-    def _made(self, configuration: Configuration) -> ServerAccess:
-        # Here the package looks whether its token is still good, and fetches another one if not.
-        token = _clean(configuration.auth_settings().get("BearerToken"))
-        endpoint, prefix = self._endpoint(configuration)
-        headers = (("authorization", token),) if token else ()
-        made = ServerAccess(endpoint, prefix, headers)
-        return self._access if made == self._access and self._access is not None else made
+    def _stale(self, settings: ServerSettings) -> bool:
+        """Whether a file has changed, or what a plugin gave runs out before the next look."""
+        ends = settings.expires is not None and settings.expires - time.time() < 2 * CHECK_SECONDS
+        return ends or _marks(settings.files) != self._marks
 
-    def _endpoint(self, configuration: Configuration) -> tuple[client.HttpEndpoint, str]:
-        parts = _parts(configuration)
+    def _made(self, settings: ServerSettings) -> ServerAccess:
+        parts = settings.parts
         if parts.scheme == "https" and self._tls is None:
-            self._tls = _tls(configuration)
+            self._tls = settings.tls()
         endpoint = client.HttpEndpoint(
             host=parts.hostname or "",
             port=parts.port or (443 if parts.scheme == "https" else 80),
             tls=self._tls,
-            server_name=configuration.tls_server_name or "",
-            proxy=_proxy(configuration),
+            server_name=settings.server_name,
+            proxy=settings.through(),
         )
-        return endpoint, parts.path.rstrip("/")
+        who = settings.authorization
+        headers = (("authorization", who),) if who else ()
+        made = ServerAccess(endpoint, parts.path, headers)
+        return self._access if made == self._access and self._access is not None else made
 
 
-def _load(
-    source: CredentialSource, *, plugins: bool = True
-) -> tuple[Configuration, tuple[Path, ...]]:
+def _load(source: CredentialSource, *, plugins: bool = True) -> ServerSettings:
     """Credentials on disk or from a plugin, with the files they come from."""
-    configuration = Configuration()
-    if not source.kubeconfig:
-        incluster_config.InClusterConfigLoader(
-            token_filename=str(source.token), cert_filename=str(source.ca)
-        ).load_and_set(configuration)
-        return configuration, (source.token, source.ca)
-    paths = [Path(name).expanduser() for name in source.kubeconfig.split(":") if name]
-    merged = _merged(paths)
-    user = _user(merged, source.context)
-    if not plugins:
-        for asking in _PLUGINS & user.keys():
-            del user[asking]
-    loader = kube_config.KubeConfigLoader(
-        merged, active_context=source.context or None, config_base_path=None
-    )
-    loader.load_and_set(configuration)
-    if "exec" in user and not configuration.api_key and not configuration.cert_file:
-        raise ValueError("the credential plugin failed, or returned neither token nor certificate")
-    named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-    files = [*paths, *(Path(name) for name in named if name)]
-    if user.get("tokenFile"):
-        files.append(paths[0].parent / str(user["tokenFile"]))
-    return configuration, tuple(files)
-
-
-def _merged(paths: list[Path]) -> kube_config.ConfigNode:
-    """The files as one; those that are not there are skipped, as kubectl skips them."""
-    merger = kube_config.KubeConfigMerger(":".join(map(str, paths)))
-    merged: kube_config.ConfigNode | None = merger.config
-    if merged is None:
-        there = any(path.exists() for path in paths)
-        msg = "it is empty" if there else "there is no such file"
+    if source.kubeconfig:
+        files = [Path(name).expanduser() for name in source.kubeconfig.split(":") if name]
+        context = kubeconfig.load(files, source.context)
+        settings = context.settings
+        if credential_plugin.named(context.user) and plugins:
+            settings = credential_plugin.ask(context, DEADLINE)
+    else:
+        settings = service_account(source.token, source.ca)
+    if any(character in settings.authorization for character in "\r\n\0"):
+        msg = "the token has several lines"
         raise ValueError(msg)
-    return merged
+    return settings
 
 
 def _name(source: CredentialSource) -> str:
@@ -225,65 +192,9 @@ def _fix(source: CredentialSource) -> str:
 
 
 def _why(error: Exception) -> str:
-    """The package's errors; others may quote the file, and a token with it."""
-    told = isinstance(error, OSError | ValueError | config_exception.ConfigException)
-    mark = getattr(error, "problem_mark", None)
-    unread = f"it cannot be read ({type(error).__name__})"
-    other = unread if mark is None else f"it is not YAML (line {mark.line + 1})"
-    why = str(error)[:300] if told else other
-    return f"no usable credentials: {why}"
-
-
-def _clean(entry: Mapping[str, object] | None) -> str:
-    token = str(entry["value"]).strip() if entry else ""
-    if any(character in token for character in "\r\n\0"):
-        raise ValueError("the token has several lines")
-    return token
-
-
-def _parts(configuration: Configuration) -> urllib.parse.SplitResult:
-    parts = urllib.parse.urlsplit(configuration.host)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError(f"not a server address: {configuration.host!r}")
-    return parts
-
-
-def _user(config: kube_config.ConfigNode, context: str) -> dict[str, object]:
-    """User entry of a kubeconfig's context; the very object that the package reads."""
-    name = context or config["current-context"]
-    user_name = config["contexts"].get_with_name(name)["context"].safe_get("user")
-    for node in config.safe_get("users") or ():
-        # Merging several files wraps the entries, so that each knows its file.
-        entry = node.value if isinstance(node, kube_config.ConfigNode) else node
-        if entry.get("name") == user_name:
-            user: dict[str, object] = entry.get("user") or {}
-            return user
-    return {}
-
-
-def _tls(configuration: Configuration) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    return context
-
-
-def _proxy(configuration: Configuration) -> tuple[str, int] | None:
-    if not configuration.proxy:
-        return None
-    if configuration.no_proxy and rest.should_bypass_proxies(
-        configuration.host, configuration.no_proxy
-    ):
-        return None
-    parts = urllib.parse.urlsplit(configuration.proxy)
-    if parts.scheme != "http" or not parts.hostname or parts.username:
-        msg = f"only plain http proxies without a password are supported, not {parts.scheme}://"
-        raise ValueError(msg)
-    return parts.hostname, parts.port or 80
+    """Errors that quote no file; others may, and a token with it."""
+    told = isinstance(error, OSError | ValueError)
+    return f"no usable credentials: {str(error)[:300] if told else type(error).__name__}"
 
 
 def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from koordlet.http import message, routes
 from koordlet.report import (
     audit_json,
     console,
+    console_page,
     documents,
     history_json,
     metrics,
@@ -71,7 +72,7 @@ class Api:
     def routes(self) -> routes.Routes:
         """The table."""
         rows: list[tuple[str, str, routes.Handler]] = [
-            *(("GET", path, self.page) for path in console.FILES),
+            *(("GET", path, self.page) for path in console_page.FILES),
             ("GET", "/api/v1/events", self.events),
             ("GET", "/livez", self.livez),
             ("GET", "/healthz", self.healthz),
@@ -114,7 +115,7 @@ class Api:
 
     def page(self, request: message.HttpRequest) -> message.HttpResponse:
         """A file of the console."""
-        return self._once(request.path, (), lambda: console.file(request.path))
+        return self._once(request.path, (), lambda: console_page.file(request.path))
 
     def events(self, _request: message.HttpRequest) -> message.HttpResponse:
         """The newest state now and after every tick."""

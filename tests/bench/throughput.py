@@ -5,30 +5,31 @@ its service account; the server does not ration either. A scheduler stands still
 come, so that their creation is no part of what is measured: from the first event to the last
 binding, and what follows it (events, conditions).
 
-``python -m tests.bench.throughput [SHAPE NODES PODS ROUNDS]`` prints the rows of the table in
-``docs/scheduler.md``. The gate is CPU time, which neighbours hardly change; and pods a second,
-which they do, within ``NOISE``.
+``python -m tests.bench.throughput SHAPE NODES PODS ROUNDS [--audit]`` prints the rows of the table
+in ``docs/scheduler.md``, and what each asked of the server for a pod. The gate is CPU time, which
+neighbours hardly change; and pods a second, which they do, within ``NOISE``.
 """
 
 from __future__ import annotations
 
+import argparse
+import collections
 import contextlib
 import dataclasses
 import json
 import os
 import signal
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from koordlet.kubeapi import kinds
 from koordlet.scheduler.sim import shapes
 from tests.bench import gate
-from tests.cluster.deployed import ACCOUNT, Deployed
+from tests.cluster.deployed import ACCOUNT, SPACE, AuditLog, Deployed
 from tests.kit import deadline, k8s_lab
 
 OURS, THEIRS, SERVER = "koordlet", "kube-scheduler", "kube-apiserver"
@@ -53,6 +54,7 @@ _CLAIMING = {
         f"/apis/{kinds.RESOURCE_CLAIMS.api_version}/namespaces/{_SPACE}/resourceclaimtemplates"
     ),
 }
+_RESOURCE = ("resource", "subresource")
 _CLAIMS = f"/apis/{kinds.RESOURCE_CLAIMS.api_version}/namespaces/{_SPACE}/resourceclaims"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -66,6 +68,8 @@ class Run:
     cpu_seconds: float
     server_seconds: float
     memory_bytes: int
+    #: What it asked of the server for a pod, where there is an audit log.
+    requests: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def rate(self) -> float:
@@ -90,6 +94,8 @@ class Arena(Deployed):
         super().__init__(lab, folder, _CONFIG)
         self._shape, self._count = shape, nodes
         self._claims = False
+        users = {OURS: AuditLog(lab, SPACE), THEIRS: AuditLog(lab, user=f"system:{THEIRS}")}
+        self.audits = users if lab.audit else {}
 
     def furnish(self) -> None:
         """Make the nodes, and what else the shape has beside its pods."""
@@ -113,6 +119,14 @@ class Arena(Deployed):
     @contextlib.contextmanager
     def scheduler(self, who: str) -> Iterator[int]:
         """One of the two, ready; its process."""
+        with self.process(who) as pid:
+            self.submit(who, [{"metadata": {"name": "first"}, "spec": pause("1m")}])
+            deadline.until(self.all_bound, f"{who} decides", seconds=120)
+            yield pid
+
+    @contextlib.contextmanager
+    def process(self, who: str) -> Iterator[int]:
+        """One of the two, started; at the end it is gone, and all pods with it."""
         if who == OURS:
             self.start(who)
             pid = self.replicas[who].pid
@@ -121,8 +135,6 @@ class Arena(Deployed):
             self.lab._client(who, flags)
             pid = self.lab.processes.pid(who)
         try:
-            self._submit(who, [{"metadata": {"name": "first"}, "spec": _pause("1m")}])
-            deadline.until(self._all_bound, f"{who} decides", seconds=120)
             yield pid
         finally:
             self.kill(who) if who == OURS else self.lab.processes.stop(who, signal.SIGKILL)
@@ -133,21 +145,34 @@ class Arena(Deployed):
         """Bind so many pods."""
         bodies = [*shapes.generate(self._shape, self._count, pods)]
         waiting = [b for b in bodies if b["kind"] == "Pod" and "nodeName" not in b["spec"]]
-        self._submit(who, [b for b in bodies if b["kind"] == "Pod" and "nodeName" in b["spec"]])
+        self.submit(who, [b for b in bodies if b["kind"] == "Pod" and "nodeName" in b["spec"]])
         server = self.lab.processes.pid(SERVER)
         with self.scheduler(who) as pid:
             os.kill(pid, signal.SIGSTOP)
             try:
-                self._submit(who, waiting)
+                self.submit(who, waiting)
                 self._until_claims(pods)
+                before = self._asked(who)
             finally:
-                spent, served, begun = _cpu(pid), _cpu(server), time.perf_counter()
+                spent, served, begun = cpu(pid), cpu(server), time.perf_counter()
                 os.kill(pid, signal.SIGCONT)
-            while not self._all_bound():
+            while not self.all_bound():
                 time.sleep(_POLL)
-            seconds, served = time.perf_counter() - begun, _cpu(server) - served
+            seconds, served = time.perf_counter() - begun, cpu(server) - served
             time.sleep(_AFTER)
-            return Run(pods, seconds, _cpu(pid) - spent, served, _memory(pid))
+            asked = self._asked(who)
+            requests = {what: count / pods for what, count in (asked - before).items()}
+            return Run(pods, seconds, cpu(pid) - spent, served, memory(pid), requests)
+
+    def _asked(self, who: str) -> collections.Counter[str]:
+        """How often it has asked the server for what, but for watches."""
+        events = self.audits[who].read() if self.audits else ()
+        answered = [event for event in events if event["stage"] == "ResponseComplete"]
+        return collections.Counter(
+            f"{event['verb']} {'/'.join(filter(None, map(event['objectRef'].get, _RESOURCE)))}"
+            for event in answered
+            if "objectRef" in event and event["verb"] != "watch"
+        )
 
     def _until_claims(self, number: int) -> None:
         """Wait until controllers have made, or removed, the claims of all pods."""
@@ -158,7 +183,8 @@ class Arena(Deployed):
                 seconds=120,
             )
 
-    def _submit(self, who: str, bodies: list[Any]) -> None:
+    def submit(self, who: str, bodies: list[Any]) -> None:
+        """Create pods for one of the two."""
         for body in bodies:
             spec = {**body["spec"], "schedulerName": _NAMES[who]}
             spec["terminationGracePeriodSeconds"] = 0
@@ -167,7 +193,8 @@ class Arena(Deployed):
             named = {"metadata": {**body["metadata"], "namespace": _SPACE}, "spec": spec}
             self.admin.need("POST", f"/api/v1/namespaces/{_SPACE}/pods", named)
 
-    def _all_bound(self) -> bool:
+    def all_bound(self) -> bool:
+        """Whether no pod waits."""
         query = "limit=1&resourceVersion=0&fieldSelector=spec.nodeName%3D"
         return not self.admin.need("GET", f"/api/v1/namespaces/{_SPACE}/pods?{query}")["items"]
 
@@ -175,22 +202,25 @@ class Arena(Deployed):
 _AT_ONCE = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
-def _pause(cpu: str) -> Any:
+def pause(cpu: str) -> Any:
+    """The specification of a pod of one container."""
     resources = {"requests": {"cpu": cpu}}
     return {"containers": [{"name": "pause", "image": "pause", "resources": resources}]}
 
 
-def _cpu(pid: int) -> float:
+def cpu(pid: int) -> float:
+    """The CPU seconds of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _memory(pid: int) -> int:
+def memory(pid: int) -> int:
+    """The resident set of a process in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextlib.contextmanager
-def arena(shape: str, nodes: int) -> Iterator[Arena]:
+def arena(shape: str, nodes: int, *, audit: bool = False) -> Iterator[Arena]:
     """A control plane, furnished."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -207,7 +237,7 @@ def arena(shape: str, nodes: int) -> Iterator[Arena]:
         if any(body["kind"] in _CLAIMING for body in shapes.generate(shape, 1, 0)):
             # Controllers work on, and no kubelet says that a node is there.
             flags["kube-controller-manager"] = ["--node-monitor-grace-period=1h"]
-        with k8s_lab.cluster(folder / "k8s", nodes=1, args=flags) as lab:
+        with k8s_lab.cluster(folder / "k8s", nodes=1, args=flags, audit=audit) as lab:
             contest = Arena(lab, folder, shape, nodes)
             try:
                 contest.furnish()
@@ -218,10 +248,12 @@ def arena(shape: str, nodes: int) -> Iterator[Arena]:
                 contest.close()
 
 
-def measure(shape: str, nodes: int, pods: int, rounds: int) -> Generator[dict[str, list[Run]]]:
+def measure(
+    shape: str, nodes: int, pods: int, rounds: int, *, audit: bool = False
+) -> Generator[dict[str, list[Run]]]:
     """Both, in turn; after each round all runs so far."""
     runs: dict[str, list[Run]] = {OURS: [], THEIRS: []}
-    with arena(shape, nodes) as contest:
+    with arena(shape, nodes, audit=audit) as contest:
         for _ in range(rounds):
             for who, several in runs.items():
                 several.append(contest.run(who, pods))
@@ -280,7 +312,13 @@ def _judge(runs: dict[str, list[Run]], name: str, limit: float) -> tuple[gate.Ra
 
 
 if __name__ == "__main__":
-    shape_, nodes_, pods_, rounds_ = sys.argv[1:]
-    *_, runs_ = measure(shape_, int(nodes_), int(pods_), int(rounds_))
+    parser_ = argparse.ArgumentParser(prog="python -m tests.bench.throughput")
+    parser_.add_argument("shape")
+    for name_ in ("nodes", "pods", "rounds"):
+        parser_.add_argument(name_, type=int)
+    parser_.add_argument("--audit", action="store_true", help="what they ask of the server, too")
+    *_, runs_ = measure(**vars(parser_.parse_args()))
     for who_, several_ in runs_.items():
         print(_row(who_, several_))
+        for what_, often_ in sorted(several_[-1].requests.items()):
+            print(f"  {often_:8.2f} a pod: {what_}")

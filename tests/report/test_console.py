@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import counters, meter
-from koordlet.report import console
+from koordlet.report import console, console_page
 from tests.kit import demos, recorders, views
 
 #: What the whole page may weigh; each CPU and each workload of a state.
@@ -22,17 +22,17 @@ MOST_OF_CPU, MOST_OF_WORKLOAD = 16, 450
 Files = Mapping[str, tuple[str, str]]
 
 
-@pytest.mark.parametrize("files", [console.FILES, console.CLUSTER_FILES])
+@pytest.mark.parametrize("files", [console_page.FILES, console_page.CLUSTER_FILES])
 def test_it_is_small(files: Files) -> None:
     """All files of a page together, uncompressed."""
-    assert sum(len(console.file(path, files).body) for path in files) < MOST_BYTES
+    assert sum(len(console_page.file(path, files).body) for path in files) < MOST_BYTES
 
 
-@pytest.mark.parametrize("path", [*console.FILES, "/cluster.js", "/moves.js"])
+@pytest.mark.parametrize("path", [*console_page.FILES, "/cluster.js", "/moves.js"])
 def test_nothing_comes_from_elsewhere(path: str) -> None:
     """It works offline: no file names another host; the page has no script or style of its own."""
-    files = console.FILES if path in console.FILES else console.CLUSTER_FILES
-    body = console.file(path, files).body.decode()
+    files = console_page.FILES if path in console_page.FILES else console_page.CLUSTER_FILES
+    body = console_page.file(path, files).body.decode()
 
     assert "//cdn" not in body
     assert "https://" not in body

@@ -25,17 +25,12 @@ _WHEELS = {AMD64: "x86_64", ARM64: "aarch64"}
 _GLIBC = (17, 37)
 #: Below ``site-packages``, with the reason. Each is found by nobody who imports koordlet.
 LEFT_OUT = {
-    "kubernetes/aio": "the library once more, for asyncio; koordlet.kube has its own",
-    "kubernetes/client/api": "typed calls: koordlet asks by paths",
-    "kubernetes/client/models": "typed objects, which the library loads when one is named",
     "numpy/**/tests": "its own tests",
     "numpy/_core/lib": "static libraries, to compile against it",
     "numpy/_core/include": "headers",
     "psutil/tests": "its own tests",
     "bin": "commands of the dependencies",
 }
-#: Files of a folder that is left out otherwise: a package stays one.
-_KEPT = ("__init__.py",)
 #: ``-P``: the folder of the script is no place to import from. No shell is needed.
 _SCRIPT = """\
 #!{prefix}/bin/python -P
@@ -97,14 +92,7 @@ def wheels(machine: str) -> list[str]:
 def _leave_out(site: Path) -> None:
     for pattern in LEFT_OUT:
         for folder in sorted(site.glob(pattern)):
-            kept = {
-                name: (folder / name).read_bytes() for name in _KEPT if (folder / name).exists()
-            }
             shutil.rmtree(folder)
-            if kept and not pattern.endswith(("tests", "aio")):
-                folder.mkdir()
-                for name, data in kept.items():
-                    (folder / name).write_bytes(data)
 
 
 def compiled(tree: Path, seen_as: str) -> None:

@@ -28,7 +28,7 @@ import numpy as np
 from koordlet.model import errors
 from koordlet.scheduler.allocation import devices
 from koordlet.scheduler.cluster.label_index import LabelIndex
-from koordlet.scheduler.cluster.vectors import Bools, ChangeLog, Ints, Tally
+from koordlet.scheduler.cluster.vectors import Bools, ChangeLog, Ints, Rows, Tally
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import HostPort, Pod, PodClass
@@ -130,6 +130,11 @@ class Columns:
     def alive(self) -> Bools:
         """The rows that have a node."""
         return self.index.alive()
+
+    @property
+    def every(self) -> Rows:
+        """All rows, those of deleted nodes included."""
+        return self.index.every
 
     @property
     def index(self) -> LabelIndex:

@@ -37,20 +37,28 @@ class LabelIndex:
     def __init__(self, nodes: Sequence[Node | None]) -> None:
         self._nodes = nodes
         self._columns: dict[str, LabelColumn] = {}
-        self._images: dict[str, Ints] = {}
+        self._images: dict[str, tuple[Rows, Ints]] = {}
         self._alive: Bools = np.array([node is not None for node in nodes], np.bool_)
         self.size = len(nodes)
+        #: One for all views.
+        self.every: Rows = np.arange(self.size, dtype=np.intp)
+        self.every.flags.writeable = False
 
     def alive(self) -> Bools:
         """The rows that have a node."""
         return self._alive.copy()
 
-    def image(self, name: str) -> Ints:
-        """The bytes of an image on each node; -1 where it is not."""
+    def image(self, name: str) -> tuple[Rows, Ints]:
+        """The nodes that have an image, and its bytes on each."""
         known = self._images.get(name)
         if known is None:
-            sizes = [-1 if node is None else node.images.get(name, -1) for node in self._nodes]
-            known = self._images[name] = np.array(sizes, np.int64)
+            sizes = {
+                row: node.images[name]
+                for row, node in enumerate(self._nodes)
+                if node is not None and name in node.images
+            }
+            known = np.array([*sizes], np.intp), np.array([*sizes.values()], np.int64)
+            self._images[name] = known
         return known
 
     def label(self, key: str) -> LabelColumn:

@@ -6,7 +6,7 @@ the two-level maximum. Does not cover: what is counted (``columns``), why (the p
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,12 @@ T = TypeVar("T")
 MEMORY = 4096
 #: Nodes in one block of the two-level maximum: near the root of 100 000.
 BLOCK = 256
+
+
+def compact(values: Ints) -> npt.NDArray[np.integer[Any]]:
+    """The same numbers in the smallest type that has them all: for what is kept and seldom read."""
+    ends = (values.min(initial=0), values.max(initial=0))
+    return values.astype(np.result_type(*map(np.min_scalar_type, ends)))
 
 
 class ChangeLog(Generic[T]):
@@ -127,26 +133,28 @@ class DomainSums:
 class Best:
     """The largest of many values, found again cheaply after a few have changed; lowest row wins."""
 
-    __slots__ = ("_blocks", "_tops", "_values")
+    __slots__ = ("_blocks", "_tops", "values")
 
     def __init__(self, values: Ints) -> None:
         blocks = max(1, -(-values.size // BLOCK))
-        self._values: Ints = np.full(blocks * BLOCK, -1, np.int64)
-        self._values[: values.size] = values
-        self._blocks = self._values.reshape(blocks, BLOCK)
+        padded: Ints = np.full(blocks * BLOCK, -1, np.int64)
+        #: To read; ``put`` and ``update`` change them.
+        self.values = padded[: values.size]
+        self.values[:] = values
+        self._blocks = padded.reshape(blocks, BLOCK)
         self._tops: Ints = self._blocks.max(axis=1)
 
     def update(self, rows: Rows, values: Ints) -> None:
         """Set the values of some rows."""
-        self._values[rows] = values
+        self.values[rows] = values
         blocks = np.unique(rows // BLOCK)
         self._tops[blocks] = self._blocks[blocks].max(axis=1)
 
     def put(self, row: int, value: int) -> None:
         """Set the value of one row."""
         block = row // BLOCK
-        before, top = self._values[row], self._tops[block]
-        self._values[row] = value
+        before, top = self.values[row], self._tops[block]
+        self.values[row] = value
         if value >= top:
             self._tops[block] = value
         elif before == top:

@@ -25,7 +25,7 @@ from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows, compact
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
 
@@ -160,10 +160,10 @@ class StaticScore(Score):
     """A static score from one array."""
 
     def __init__(self, values: Ints) -> None:
-        self._values = values
+        self._values = compact(values)
 
     def raw(self, rows: Rows) -> Ints:
-        return self._values[rows]
+        return self._values[rows].astype(np.int64)
 
 
 class ScoreByNode(Score):
@@ -189,7 +189,7 @@ class ContextScore(Score):
     normalised = True
 
     def raw(self, rows: Rows) -> Ints:
-        return np.zeros(rows.size, np.int64)
+        return np.broadcast_to(np.int64(0), rows.size)
 
     def constant(self, raw: Ints) -> int | None:
         return None
@@ -348,11 +348,11 @@ class Coded(Filter):
     """A static filter: a code for each node, and a reason for each code, from 1 on."""
 
     def __init__(self, codes: Ints, *reasons: str) -> None:
-        self._codes = codes
+        self._codes = compact(codes)
         self.verdicts = hopeless(*reasons)
 
     def codes(self, rows: Rows) -> Ints:
-        return self._codes[rows]
+        return self._codes[rows].astype(np.int64)
 
 
 def masked(passing: Bools, reason: str) -> Coded:

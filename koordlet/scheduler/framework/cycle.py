@@ -3,7 +3,7 @@
 Covers: views by class within a bound, the choice of a node, the message where there is none.
 Does not cover: the queue, preemption, binding.
 
-Views are kept for the classes that were asked most recently: each costs about 34 bytes a node, and
+Views are kept for the classes that were asked most recently: each costs 12 to 24 bytes a node, and
 all together at most ``VIEW_BYTES``; with more classes in turn than fit, a pod costs a new view.
 """
 
@@ -22,8 +22,8 @@ from koordlet.scheduler.framework.view import Scored, View, first
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.objects.pods import Pod, PodClass
 
-VIEW_BYTES = 256 << 20
-_PER_NODE = 34
+VIEW_BYTES = 192 << 20
+_PER_NODE = 24
 #: Per cent, and the least number of nodes that a share means.
 _EVERY, _LEAST = 100, 100
 #: The plugin without which no pod with claims is placed.

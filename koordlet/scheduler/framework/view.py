@@ -19,7 +19,7 @@ import numpy as np
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.vectors import Best, Bools, Ints, Rows
+from koordlet.scheduler.cluster.vectors import Best, Bools, Ints, Rows, compact
 from koordlet.scheduler.framework import Filter, Kind, Score, Verdict
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.objects.pods import PodClass
@@ -70,7 +70,7 @@ class View:
             return
         changed = columns.log.since(self._at)
         if changed is None or len(changed) > columns.size // 4:
-            self._measure(np.arange(columns.size, dtype=np.intp), whole=True)
+            self._measure(columns.every, whole=True)
         elif len(changed) <= _FEW:
             for row in set(changed):
                 self._measure_one(row)
@@ -81,7 +81,7 @@ class View:
     def _build(self) -> None:
         columns = self._columns
         self._generation, self._at, self.refused = columns.generation, columns.log.end, None
-        self._every = np.arange(columns.size, dtype=np.intp)
+        self._every = columns.every
         self.filters, self.scores = [], []
         self._static, self.outside = columns.alive, ""
         self._narrowed: list[str] = []
@@ -119,12 +119,12 @@ class View:
 
     def _keep(self) -> None:
         """The static part, then the rows."""
-        self._inside = self._static.copy()
-        self._fixed = np.zeros(self._columns.size, np.int64)
+        self._inside = self._static
+        points, arrays = 0, []
         self._varying: list[tuple[int, Score, Ints]] = []
         for _, filtering in self.filters:
             if filtering.kind is Kind.STATIC:
-                self._static &= filtering.allowed(self._every)
+                self._static = self._static & filtering.allowed(self._every)
         for _, weight, score in self.scores:
             static = score.kind is Kind.STATIC
             if not static and not score.normalised:
@@ -132,11 +132,14 @@ class View:
             raw = score.raw(self._every)
             constant = score.constant(raw[self._static]) if static and score.normalised else None
             if constant is not None:
-                self._fixed += weight * constant
+                points += weight * constant
             elif score.normalised:
                 self._varying.append((weight, score, raw))
             else:
-                self._fixed += weight * raw
+                arrays.append(weight * raw)
+        # One number for all nodes where no score tells them apart.
+        alike = np.broadcast_to(np.int64(points), self._columns.size)
+        self._fixed = compact(sum(arrays, alike)) if arrays else alike
         self._loaded = [filtering for _, filtering in self.filters if filtering.kind is Kind.LOAD]
         self._context = [member for _, member in self.filters if member.kind is Kind.CONTEXT]
         self._moving = [
@@ -151,15 +154,15 @@ class View:
         passing = self._static[rows]
         for filtering in self._loaded:
             passing = passing & filtering.allowed(rows)
-        totals = self._fixed[rows]
+        totals = self._fixed[rows].astype(np.int64)
         for weight, score in self._moving:
             raw = score.raw(rows)
             totals = totals + (raw if weight == 1 else weight * raw)
         totals = np.where(passing, totals, -1)
         if whole:
-            self._totals, self._best = totals, Best(totals)
+            self._best = Best(totals)
+            self._totals = self._best.values
         else:
-            self._totals[rows] = totals
             self._best.update(rows, totals)
 
     def _measure_one(self, row: int) -> None:
@@ -169,7 +172,6 @@ class View:
             total = int(self._fixed[row])
             for weight, score in self._moving:
                 total += weight * score.one(row)
-        self._totals[row] = total
         self._best.put(row, total)
 
     def _active(self) -> tuple[list[Filter], list[tuple[int, Score, Ints]]]:

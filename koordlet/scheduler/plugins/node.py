@@ -202,11 +202,10 @@ class ImageLocality(framework.Plugin):
         alive = len(columns.rows)
         bytes_there = np.zeros(columns.size, np.int64)
         for image in pod_class.images:
-            sizes = columns.index.image(image)
-            having = int((sizes >= 0).sum())
-            if having:
+            rows, sizes = columns.index.image(image)
+            if rows.size:
                 # As the peer: a fraction in floating point, times the size, cut.
-                bytes_there += (np.maximum(sizes, 0) * (having / alive)).astype(np.int64)
+                bytes_there[rows] += (sizes * (rows.size / alive)).astype(np.int64)
         if not bytes_there.any() or most <= _SMALL:
             return None
         clipped = np.clip(bytes_there, _SMALL, most)

@@ -32,25 +32,23 @@ from koordlet.http import limits, server
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
-from koordlet.scheduler.descheduling.limits import RoundLimits
 from koordlet.scheduler.disruption.limiter import Limiter
 from koordlet.scheduler.disruption.settings import DisruptionSettings
-from koordlet.scheduler.loop import configuration, descheduler, runner
+from koordlet.scheduler.loop import configuration, runner
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.process import (
     cluster_process,
     disruption_reload,
     pages,
-    prometheus_client,
 )
 from koordlet.scheduler.reservation import service
-from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
 
 if TYPE_CHECKING:
     from koordlet.rpc import server as grpc_server
     from koordlet.rpc import services
+    from koordlet.scheduler.descheduling.configuration import DeschedulerSettings
+    from koordlet.scheduler.loop import descheduler
     from koordlet.scheduler.store import adapter as store
 
 _DAY = 86400.0
@@ -199,11 +197,20 @@ def _descheduling(
 ) -> descheduler.Descheduler | None:
     """The descheduler that is a part of this scheduler (rule 4)."""
     settings = options.descheduling
-    if options.kubeconfig is None:
-        usual = DeschedulerSettings(kind="", profiles=(), limits=RoundLimits())
-        settings = dataclasses.replace(settings or usual, election=None)
-    if settings is None:
+    if settings is None and options.kubeconfig is not None:
         return None
+    # Nearly no scheduler of a cluster deschedules: 70 ms of its start.
+    from koordlet.scheduler.descheduling.configuration import (  # noqa: PLC0415
+        DeschedulerSettings,
+    )
+    from koordlet.scheduler.descheduling.limits import RoundLimits  # noqa: PLC0415
+    from koordlet.scheduler.loop import descheduler  # noqa: PLC0415
+    from koordlet.scheduler.process import prometheus_client  # noqa: PLC0415
+
+    if settings is None:
+        settings = DeschedulerSettings(kind="", profiles=(), limits=RoundLimits())
+    if options.kubeconfig is None:
+        settings = dataclasses.replace(settings, election=None)
     interval = settings.interval_seconds or descheduler.INTERVAL
     return descheduler.Descheduler(
         store,
@@ -228,6 +235,9 @@ async def _working(
         if descheduling is not None:
             group.create_task(_moving(scheduler, descheduling))
         if alone:
+            # A cluster has its own.
+            from koordlet.scheduler.standalone import controllers  # noqa: PLC0415
+
             keeping = controllers.Controllers(store, scheduler.agents.reporting, time.time)
             group.create_task(keeping.run())
 

@@ -6,11 +6,13 @@ the documents say (``migration.summary``, ``descheduling.explanation``, ``loop.r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from koordlet.http import message, routes
-from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.rescheduling import plan_document
+
+if TYPE_CHECKING:
+    from koordlet.scheduler.loop import descheduler  # nearly no scheduler deschedules
 
 
 class MovesPages:

@@ -1,7 +1,7 @@
 """What a scheduler shows of itself over HTTP: health, metrics, documents, its page.
 
 Covers: the table of paths, the stream of states while somebody looks.
-Does not cover: what the documents say (``cluster_json``), the page (``report.console``).
+Does not cover: what the documents say (``cluster_json``), the page (``report.console_page``).
 
 Rules:
 1. Everything is read-only, and for this machine alone unless somebody configures more.
@@ -14,17 +14,20 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import koordlet
 from koordlet.http import message, routes
-from koordlet.report import console
+from koordlet.report import console_page
 from koordlet.scheduler.claims import summary as claim_summary
 from koordlet.scheduler.disruption import documents
 from koordlet.scheduler.gangs import summary
-from koordlet.scheduler.loop import core, descheduler, recent_decisions, runner
+from koordlet.scheduler.loop import core, recent_decisions, runner
 from koordlet.scheduler.process import cluster_json, moves_pages, node_table
 from koordlet.scheduler.quotas import summary as quota_summary
+
+if TYPE_CHECKING:
+    from koordlet.scheduler.loop import descheduler  # nearly no scheduler deschedules
 
 _BEAT = 1.0
 #: Where the peer's scheduler serves the quotas.
@@ -42,13 +45,13 @@ class Pages:
         self._loop, self._descheduling = loop, descheduling
         self._nodes = node_table.NodeTable(loop)
         #: Whoever looks at the page.
-        self.channel = message.Channel(lambda: console.event_of(self.state()))
+        self.channel = message.Channel(lambda: console_page.event(self.state()))
 
     def routes(self) -> routes.Routes:
         """The table."""
         return routes.Routes(
             [
-                *(("GET", path, _file) for path in console.CLUSTER_FILES),
+                *(("GET", path, _file) for path in console_page.CLUSTER_FILES),
                 ("GET", "/api/v1/cluster", self._cluster),
                 ("GET", "/api/v1/events", self._events),
                 ("GET", "/api/v1/nodes", self._node_rows),
@@ -231,7 +234,7 @@ class Pages:
 
 
 def _file(request: message.HttpRequest) -> message.HttpResponse:
-    return console.file(request.path, console.CLUSTER_FILES)
+    return console_page.file(request.path, console_page.CLUSTER_FILES)
 
 
 def _moves(

@@ -1,0 +1,143 @@
+"""Address of an API server and who asks, as read; and the settings of a pod's service account.
+
+Covers: the account, TLS of the settings, the proxy of the environment.
+Does not cover: kubeconfigs (``kubeconfig``), when to read again (``credentials``).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import ssl
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+
+from koordlet.model.record import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PemSource:
+    """Certificates or a key: a file, or their text; with neither there are none."""
+
+    path: Path | None = None
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.path or self.text)
+
+    def read(self) -> str:
+        """The text."""
+        return self.text if self.path is None else self.path.read_text()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What there is to know of an API server before the first request."""
+
+    #: Its URL.
+    server: str
+    #: The header of who asks; empty: a certificate says so, or nobody.
+    authorization: str = ""
+    authority: PemSource = PemSource()
+    certificate: PemSource = PemSource()
+    key: PemSource = PemSource()
+    #: Whether the server's certificate has to be good.
+    verifies: bool = True
+    #: What the certificate must say; empty: the host of the URL.
+    server_name: str = ""
+    #: URL of a proxy; empty: what the environment says.
+    proxy: str = ""
+    #: The files that it was read from.
+    files: tuple[Path, ...] = ()
+    #: Seconds since 1970 after which it is void; ``None``: nobody knows.
+    expires: float | None = None
+
+    @property
+    def parts(self) -> urllib.parse.SplitResult:
+        """The parts of the URL; ``ValueError`` where it is none of a server."""
+        parts = urllib.parse.urlsplit(self.server.rstrip("/"))
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            msg = f"not a server address: {self.server[:200]!r}"
+            raise ValueError(msg)
+        return parts
+
+    def tls(self) -> ssl.SSLContext:
+        """The context of its connections."""
+        context = ssl.create_default_context(cadata=self.authority.read() or None)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if not self.verifies:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.certificate:
+            _present(context, self.certificate.read(), self.key.read())
+        return context
+
+    def through(self, environment: Mapping[str, str] = os.environ) -> tuple[str, int] | None:
+        """Host and port of the proxy on the way to the server; ``None``: there is none."""
+        url = self.proxy or _variable(environment, f"{self.parts.scheme}_proxy", "all_proxy")
+        if not url or _spared(self.parts, _variable(environment, "no_proxy")):
+            return None
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname or parts.username:
+            scheme = parts.scheme[:20]
+            msg = f"only plain http proxies without a password are supported, not {scheme}://"
+            raise ValueError(msg)
+        return parts.hostname, parts.port or 80
+
+
+def service_account(
+    token: Path, authority: Path, environment: Mapping[str, str] = os.environ
+) -> ServerSettings:
+    """Those of the pod that this runs in."""
+    host, port = (environment.get(f"KUBERNETES_SERVICE_{key}", "") for key in ("HOST", "PORT"))
+    if not host or not port:
+        msg = "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT name no server"
+        raise ValueError(msg)
+    spelled = token.read_text().strip()
+    if not spelled or not authority.stat().st_size:
+        msg = "the token or the certificate of the authority is empty"
+        raise ValueError(msg)
+    return ServerSettings(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        authorization=f"Bearer {spelled}",
+        authority=PemSource(path=authority),
+        files=(token, authority),
+    )
+
+
+def _present(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Have a context show a certificate. OpenSSL wants a file; this one is on no disk."""
+    file = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
+    try:
+        with open(file, "w", closefd=False) as written:
+            written.write(f"{certificate}\n{key}\n")
+        context.load_cert_chain(f"/proc/self/fd/{file}")
+    finally:
+        os.close(file)
+
+
+def _variable(environment: Mapping[str, str], *names: str) -> str:
+    """The first of these that is set, in small letters first, as curl has it."""
+    spelled = (environment.get(word, "") for name in names for word in (name, name.upper()))
+    return next(filter(None, spelled), "")
+
+
+def _spared(server: urllib.parse.SplitResult, rules: str) -> bool:
+    """Whether ``no_proxy`` has a rule for a server: its name, a domain, a network, or ``*``."""
+    host = (server.hostname or "").lower()
+    names = (host, server.netloc.rpartition("@")[2].lower())
+    for rule in filter(None, map(str.strip, rules.lower().split(","))):
+        domain = rule.removeprefix("*").lstrip(".")
+        if rule == "*" or _within(host, rule):
+            return True
+        if any(name == domain or name.endswith(f".{domain}") for name in names):
+            return True
+    return False
+
+
+def _within(host: str, network: str) -> bool:
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False

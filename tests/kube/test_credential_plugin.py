@@ -1,0 +1,122 @@
+"""Credential plugins: what they are told, what counts of their answer, when they are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.kube import credential_plugin, credentials, kubeconfig
+from koordlet.kube.server_settings import ServerSettings
+from koordlet.model import moment
+from tests.kit import clocks
+
+_API = "client.authentication.k8s.io/v1"
+
+
+def context(path: Path, script: str, **plugin: Any) -> kubeconfig.Context:
+    """One whose user is a plugin that runs this in a shell."""
+    authority = base64.b64encode(b"PEM").decode()
+    own = {"name": "client.authentication.k8s.io/exec", "extension": {"a": 1}}
+    cluster = {"server": "http://api", "certificate-authority-data": authority}
+    body = {
+        "current-context": "x",
+        "clusters": [{"name": "c", "cluster": {**cluster, "extensions": [own]}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"exec": {"apiVersion": _API, **plugin}}}],
+    }
+    program = path / "plugin"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    (path / "config").write_text(json.dumps(body).replace("PLUGIN", str(program)))
+    return kubeconfig.load([path / "config"])
+
+
+def answered(path: Path, **status: str) -> ServerSettings:
+    """The settings after this answer."""
+    answer = json.dumps({"apiVersion": _API, "kind": "ExecCredential", "status": status})
+    (path / "answer").write_text(answer)
+    return credential_plugin.ask(context(path, f"cat {path}/answer", command="PLUGIN"), 60)
+
+
+def test_what_a_plugin_is_told(tmp_path: Path) -> None:
+    """Its arguments and variables, and of the cluster where it wants to know."""
+    script = f'printf %s "$1 $WHO" >{tmp_path}/words; printf %s "$KUBERNETES_EXEC_INFO" >info'
+    asked = context(
+        tmp_path,
+        f"{script}; exit 1",
+        command="PLUGIN",
+        args=["get-token"],
+        env=[{"name": "WHO", "value": "me"}],
+        provideClusterInfo=True,
+    )
+
+    with pytest.raises(ValueError, match="failed with status 1"):
+        credential_plugin.ask(asked, 60)
+
+    told = json.loads((tmp_path / "info").read_text())
+    assert (tmp_path / "words").read_text() == "get-token me"
+    assert (told["apiVersion"], told["spec"]["interactive"]) == (_API, False)
+    authority = base64.b64encode(b"PEM").decode()
+    assert told["spec"]["cluster"] == {
+        "server": "http://api",
+        "certificate-authority-data": authority,
+        "config": {"a": 1},
+    }
+
+
+def test_what_a_plugin_answers(tmp_path: Path) -> None:
+    """A token until some time, a certificate with its key, or both."""
+    until = "2026-01-01T00:00:00Z"
+    token = answered(tmp_path, token="secret", expirationTimestamp=until)  # noqa: S106 - a test's
+    pair = answered(tmp_path, clientCertificateData="A", clientKeyData="B")
+
+    assert (token.authorization, token.expires) == ("Bearer secret", 1767225600.0)
+    assert (pair.authorization, pair.certificate.read(), pair.key.read()) == ("", "A", "B")
+    with pytest.raises(ValueError, match="neither token nor certificate"):
+        answered(tmp_path, clientCertificateData="A")
+
+
+def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
+    """The error says how long it had."""
+    asked = context(tmp_path, "exec sleep 600", command="PLUGIN")
+
+    with pytest.raises(ValueError, match="took over 0 s"):
+        credential_plugin.ask(asked, 0.1)
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(credentials.CHECK_SECONDS, 2), (3600.0, 1)])
+def test_a_plugin_is_asked_again_before_its_answer_runs_out(
+    tmp_path: Path, seconds: float, asked: int
+) -> None:
+    """At the last look before, and not earlier."""
+    until = moment.spell(time.time() + seconds)
+    status = {"token": "secret", "expirationTimestamp": until}
+    answer = json.dumps({"apiVersion": _API, "kind": "ExecCredential", "status": status})
+    context(tmp_path, f"echo >>{tmp_path}/runs; echo '{answer}'", command="PLUGIN")
+    source = credentials.CredentialSource(kubeconfig=str(tmp_path / "config"))
+
+    async def body() -> None:
+        clock = clocks.Clock()
+        who = credentials.Credentials(source, clock)
+        await who.access()
+        clock.now += credentials.CHECK_SECONDS + 1
+        await who.access()
+        who.close()
+
+    asyncio.run(body())
+    assert len((tmp_path / "runs").read_text()) == asked
+
+
+def test_what_is_no_plugin(tmp_path: Path) -> None:
+    """One without a command, and what kubectl has forgotten."""
+    with pytest.raises(ValueError, match="exec needs command and apiVersion"):
+        credential_plugin.ask(context(tmp_path, ""), 60)
+    user = kubeconfig.Entry("users[u]", {"auth-provider": {"name": "gcp"}}, tmp_path)
+    with pytest.raises(ValueError, match="use an exec plugin"):
+        credential_plugin.named(user)

@@ -1,0 +1,113 @@
+"""Kubeconfigs: which entry of which file counts, and whether errors keep secrets."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.kube import kubeconfig
+
+
+def config(path: Path, name: str, *, current: str = "", **user: str) -> Path:
+    """A file with one cluster, context and user of a name."""
+    body = {
+        "current-context": current,
+        "clusters": [{"name": name, "cluster": {"server": f"https://{name}:6443/base/"}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "users": [{"name": name, "user": user}],
+    }
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(body))
+    return path
+
+
+def changed(path: Path, kind: str, **fields: Any) -> Path:
+    """The same file, where the only entry of a kind has these fields, too."""
+    body: Mapping[str, Any] = json.loads(path.read_text())
+    body[f"{kind}s"][0][kind].update(fields)
+    path.write_text(json.dumps(body))
+    return path
+
+
+def test_several_files_are_one(tmp_path: Path) -> None:
+    """The first has the entries of its names for all; the last says which context is current."""
+    first = config(tmp_path / "a", "one", current="one", token="first")  # noqa: S106 - a test's
+    again = config(tmp_path / "b", "one", current="one", token="second")  # noqa: S106
+    last = config(tmp_path / "c", "two", current="two", token="third")  # noqa: S106
+    files = [tmp_path / "gone", first, again, last]
+
+    two, one = kubeconfig.load(files).settings, kubeconfig.load(files, "one").settings
+
+    assert (two.authorization, one.authorization) == ("Bearer third", "Bearer first")
+    assert (two.parts.hostname, two.parts.port, two.parts.path) == ("two", 6443, "/base")
+    assert set(files) <= set(two.files)
+
+
+def test_paths_are_relative_to_the_file_that_has_them(tmp_path: Path) -> None:
+    """Wherever koordlet was started."""
+    file = config(tmp_path / "there" / "config", "one", current="one", tokenFile="token")
+    changed(file, "cluster", **{"certificate-authority": "ca.crt"})
+    (tmp_path / "there" / "token").write_text(" secret\n")
+
+    settings = kubeconfig.load([file]).settings
+
+    assert settings.authorization == "Bearer secret"
+    assert settings.authority.path == tmp_path / "there" / "ca.crt"
+    assert {tmp_path / "there" / name for name in ("token", "ca.crt")} <= set(settings.files)
+
+
+def test_what_is_within_the_file_counts_first(tmp_path: Path) -> None:
+    """But a token in a file, which somebody renews, before the one within."""
+    file = config(tmp_path / "config", "one", current="one", token="old", tokenFile="token")  # noqa: S106
+    data = base64.b64encode(b"PEM").decode()
+    changed(file, "user", **{"client-key": "gone.key", "client-key-data": data})
+    (tmp_path / "token").write_text("new")
+
+    settings = kubeconfig.load([file]).settings
+
+    assert settings.authorization == "Bearer new"
+    assert settings.key.read() == "PEM"
+
+
+def test_a_password(tmp_path: Path) -> None:
+    """As every HTTP server takes it."""
+    file = config(tmp_path / "config", "one", current="one", username="me", password="secret")  # noqa: S106
+
+    assert kubeconfig.load([file]).settings.authorization == "Basic bWU6c2VjcmV0"
+
+
+def test_a_cluster_says_how_it_is_reached(tmp_path: Path) -> None:
+    """Name of the certificate, proxy, and whether to verify at all."""
+    file = config(tmp_path / "config", "one", current="one")
+    more = {"tls-server-name": "kubernetes", "proxy-url": "http://proxy:3128"}
+    changed(file, "cluster", **more, **{"insecure-skip-tls-verify": True})
+
+    settings = kubeconfig.load([file]).settings
+
+    assert (settings.server_name, settings.through({})) == ("kubernetes", ("proxy", 3128))
+    assert settings.tls().verify_mode == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "why"),
+    [
+        ("user", {"token": ["secret"]}, r"users\[one\]: token is not a text"),
+        ("user", {"client-key-data": "secret"}, r"users\[one\]: client-key-data is not PEM"),
+        ("context", {"user": "other"}, "no entry 'other' in users"),
+        ("context", {"cluster": None}, "no entry '' in clusters"),
+    ],
+)
+def test_errors_name_the_entry_and_show_no_value(
+    tmp_path: Path, kind: str, fields: dict[str, Any], why: str
+) -> None:
+    """The value may be a secret."""
+    file = changed(config(tmp_path / "config", "one", current="one"), kind, **fields)
+
+    with pytest.raises(ValueError, match=why) as caught:
+        kubeconfig.load([file])
+    assert "secret" not in str(caught.value)

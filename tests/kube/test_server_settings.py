@@ -1,0 +1,83 @@
+"""What is known of a server: its address, its proxy, a pod's account."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from koordlet.kube import server_settings
+from koordlet.kube.server_settings import ServerSettings
+from tests.kit.apiserver import pki
+
+_PROXY = "http://proxy:3128"
+
+
+@pytest.mark.parametrize(
+    ("server", "environment", "through"),
+    [
+        ("https://api:6443", {}, None),
+        ("https://api:6443", {"HTTPS_PROXY": _PROXY}, ("proxy", 3128)),
+        ("https://api:6443", {"https_proxy": "http://small", "HTTPS_PROXY": _PROXY}, ("small", 80)),
+        ("https://api:6443", {"http_proxy": _PROXY}, None),
+        ("http://api:8080", {"http_proxy": _PROXY}, ("proxy", 3128)),
+        ("https://api:6443", {"all_proxy": _PROXY}, ("proxy", 3128)),
+        ("https://api:6443", {"https_proxy": _PROXY, "no_proxy": "*"}, None),
+        ("https://api.example:6443", {"https_proxy": _PROXY, "NO_PROXY": "x, .example"}, None),
+        ("https://api.example:6443", {"https_proxy": _PROXY, "NO_PROXY": "ample"}, ("proxy", 3128)),
+        ("https://api:6443", {"https_proxy": _PROXY, "no_proxy": "api:6443"}, None),
+        ("https://10.1.2.3", {"https_proxy": _PROXY, "no_proxy": "10.0.0.0/8"}, None),
+        ("https://11.1.2.3", {"https_proxy": _PROXY, "no_proxy": "10.0.0.0/8"}, ("proxy", 3128)),
+    ],
+)
+def test_the_proxy_of_the_environment(
+    server: str, environment: dict[str, str], through: tuple[str, int] | None
+) -> None:
+    """That of the scheme, or of all, but for whom ``no_proxy`` spares."""
+    assert ServerSettings(server=server).through(environment) == through
+
+
+def test_a_proxy_that_we_cannot_speak_to() -> None:
+    """The error says so, and shows no password."""
+    settings = ServerSettings(server="https://api", proxy="http://me:secret@proxy")
+
+    with pytest.raises(ValueError, match="only plain http proxies") as caught:
+        settings.through({})
+    assert "secret" not in str(caught.value)
+
+
+def account(path: Path, token: str, **environment: str) -> ServerSettings:
+    """Those of a pod."""
+    (path / "token").write_text(token)
+    (path / "ca.crt").write_text("PEM")
+    named = {f"KUBERNETES_SERVICE_{key}": value for key, value in environment.items()}
+    return server_settings.service_account(path / "token", path / "ca.crt", named)
+
+
+def test_a_service_account(tmp_path: Path) -> None:
+    """The token without its line end, and an address of either family."""
+    settings = account(tmp_path, "secret\n", HOST="fd00::1", PORT="443")
+
+    assert (settings.server, settings.authorization) == ("https://[fd00::1]:443", "Bearer secret")
+    assert settings.files == (tmp_path / "token", tmp_path / "ca.crt")
+
+
+def test_no_service_account(tmp_path: Path) -> None:
+    """Outside of a pod, and with an empty token."""
+    with pytest.raises(ValueError, match="KUBERNETES_SERVICE_PORT name no server"):
+        account(tmp_path, "secret", HOST="10.0.0.1")
+    with pytest.raises(ValueError, match="is empty"):
+        account(tmp_path, "\n", HOST="10.0.0.1", PORT="443")
+
+
+def test_a_certificate_that_is_in_no_file(tmp_path: Path) -> None:
+    """It is shown as if it were in one; a key of another is an error."""
+    authority = pki.Authority(tmp_path)
+    (certificate, key), (_, other) = authority.sign("agent"), authority.sign("other")
+    texts = {
+        path: server_settings.PemSource(text=path.read_text()) for path in (certificate, key, other)
+    }
+
+    ServerSettings(server="https://api", certificate=texts[certificate], key=texts[key]).tls()
+    with pytest.raises(OSError, match="KEY_VALUES_MISMATCH"):
+        ServerSettings(server="https://api", certificate=texts[certificate], key=texts[other]).tls()
