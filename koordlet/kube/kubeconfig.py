@@ -5,7 +5,8 @@ Does not cover: running a credential plugin (``credential_plugin``), what is don
 (``credentials``).
 
 Rules:
-1. The first file that has an entry of a name has it for all; the last ``current-context`` counts.
+1. The first file that has an entry of a name has it for all, and so has the first that has a
+   ``current-context``.
 2. Relative paths are relative to the file that they are in.
 3. ``…-data`` counts before the file of the same name, and ``tokenFile`` before ``token``.
 4. An error names files, keys and entries, and never quotes a value: it may be a secret.
@@ -75,7 +76,7 @@ def load(files: Sequence[Path], context: str = "") -> Context:
         msg = "there is no such file"
         raise ValueError(msg)
     currents = [content.get("current-context") for _, content in contents]
-    name = context or str(next(filter(None, reversed(currents)), ""))
+    name = context or str(next(filter(None, currents), ""))
     if not name:
         msg = "it has no current-context"
         raise ValueError(msg)

@@ -35,10 +35,10 @@ def changed(path: Path, kind: str, **fields: Any) -> Path:
 
 
 def test_several_files_are_one(tmp_path: Path) -> None:
-    """The first has the entries of its names for all; the last says which context is current."""
-    first = config(tmp_path / "a", "one", current="one", token="first")  # noqa: S106 - a test's
-    again = config(tmp_path / "b", "one", current="one", token="second")  # noqa: S106
-    last = config(tmp_path / "c", "two", current="two", token="third")  # noqa: S106
+    """The first has the entries of its names for all, and the first says what is current."""
+    first = config(tmp_path / "a", "one", token="first")  # noqa: S106 - a test's
+    again = config(tmp_path / "b", "one", current="two", token="second")  # noqa: S106
+    last = config(tmp_path / "c", "two", current="one", token="third")  # noqa: S106
     files = [tmp_path / "gone", first, again, last]
 
     two, one = kubeconfig.load(files).settings, kubeconfig.load(files, "one").settings
