@@ -121,7 +121,7 @@ class Reporter:
             self._send_away(refusal)
         if refusal.pod.reserve_pod_of:
             return
-        stored_condition = refusal.reason, refusal.message, refusal.node
+        stored_condition = refusal.reason, refusal.message, refusal.node, refusal.pod.generation
         if refusal.pod.stored_condition != stored_condition:
             self._later(
                 ("condition", refusal.pod.uid), lambda: self._condition(refusal, stored_condition)
@@ -230,8 +230,10 @@ class Reporter:
         except refusals.ObjectsError as error:
             self._core.measures.asked("event", error.code)
 
-    async def _condition(self, refusal: Refusal, stored_condition: tuple[str, str, str]) -> None:
-        body = self._events.condition(refusal, before=refusal.pod.stored_condition)
+    async def _condition(
+        self, refusal: Refusal, stored_condition: tuple[str, str, str, int]
+    ) -> None:
+        body = self._events.condition(refusal, new=not refusal.pod.stored_condition[0])
         entry = self._core.queue.get(refusal.pod.key)
         if entry is None or entry.pod.uid != refusal.pod.uid:
             return  # it has found a node meanwhile, or is gone

@@ -1,0 +1,59 @@
+"""Conditions of pods without a node: written where anything in them is news."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import event_messages, reporter
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Refusal
+from tests.kit import clusters, deadline
+
+NAME = "default-scheduler"
+
+
+class ListeningStore:
+    """A store that keeps the conditions that are written."""
+
+    def __init__(self) -> None:
+        self.conditions: list[objects.Object] = []
+
+    async def patch(self, ref: objects.Ref, patch: Any, **_: Any) -> objects.Object:
+        assert ref.kind is kinds.PODS
+        self.conditions += patch.body["status"]["conditions"]
+        return {}
+
+    async def create(self, *_: Any, **__: Any) -> objects.Object:
+        return {}
+
+
+@pytest.mark.parametrize(("observed", "written"), [(1, [2]), (2, [])])
+def test_a_condition_says_of_which_generation_of_its_pod_it_is(
+    observed: int, written: list[int]
+) -> None:
+    """An edit that changes nothing of the message was looked at all the same."""
+    core = Core({NAME: profile.default(NAME)})
+    stored = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    stored |= {"message": "no room"}
+    status = {"conditions": [{**stored, "observedGeneration": observed}]}
+    pod = core.decoder.decode(clusters.pod("p", meta={"generation": 2}, status=status), 0)
+    core.pod(None, pod, 0.0)
+    store = ListeningStore()
+    asyncio.run(_reported(core, store, Refusal(pod, "no room")))
+
+    assert [condition["observedGeneration"] for condition in store.conditions] == written
+
+
+async def _reported(core: Core, store: Any, refusal: Refusal) -> None:
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    reporting = reporter.Reporter(store, core, lambda: 0.0, events)
+    reporting.refused(refusal)
+    working = asyncio.ensure_future(reporting.run())
+    await deadline.comes(lambda: reporting.idle)
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
