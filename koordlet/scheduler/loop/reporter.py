@@ -14,6 +14,7 @@ Rules:
    ``SERIES_SECONDS``. So a bound pod costs one POST (its binding) and at most one more, and close
    to none when there are many.
 4. A write that fails is counted and dropped; conditions and victims are retried first.
+5. Nothing is written, and nobody sent away, while another scheduler may lead.
 """
 
 from __future__ import annotations
@@ -71,9 +72,10 @@ class Reporter:
         budget: EventBudget | None = None,
         *,
         places: held_place.HeldPlaces | None = None,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store, self._core, self._clock = store, core, clock
-        self._places = places
+        self._places, self._leads = places, leads
         self._events = events
         self._budget = EventBudget() if budget is None else budget
         self._tokens, self._filled = self._budget.burst, clock()
@@ -197,6 +199,9 @@ class Reporter:
             while not self._due:
                 self._moved.clear()
                 await self._moved.wait()
+            if not self._leads():
+                await asyncio.sleep(_PAUSE)
+                continue
             _, work = self._due.popitem(last=False)
             self._busy += 1
             try:

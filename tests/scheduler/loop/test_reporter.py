@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,9 +50,29 @@ def test_a_condition_says_of_which_generation_of_its_pod_it_is(
     assert [condition["observedGeneration"] for condition in store.conditions] == written
 
 
-async def _reported(core: Core, store: Any, refusal: Refusal) -> None:
+def test_nobody_is_told_anything_while_another_scheduler_may_lead() -> None:
+    """What was decided before the process was stopped may be wrong by now."""
+    core = Core({NAME: profile.default(NAME)})
+    pod = core.decoder.decode(clusters.pod("p"), 0)
+    core.pod(None, pod, 0.0)
+    store = ListeningStore()
+    written: list[int] = []
+
+    def leads() -> bool:
+        written.append(len(store.conditions))
+        return len(written) > 1
+
+    asyncio.run(_reported(core, store, Refusal(pod, "no room"), leads))
+
+    assert written[:2] == [0, 0]
+    assert len(store.conditions) == 1
+
+
+async def _reported(
+    core: Core, store: Any, refusal: Refusal, leads: Callable[[], bool] = lambda: True
+) -> None:
     events = event_messages.EventBuilder("test", lambda: 0.0)
-    reporting = reporter.Reporter(store, core, lambda: 0.0, events)
+    reporting = reporter.Reporter(store, core, lambda: 0.0, events, leads=leads)
     reporting.refused(refusal)
     working = asyncio.ensure_future(reporting.run())
     await deadline.comes(lambda: reporting.idle)
