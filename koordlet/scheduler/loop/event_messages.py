@@ -154,7 +154,8 @@ class EventBuilder:
             condition["lastTransitionTime"] = self.second()
         if refusal.pod.generation:
             condition["observedGeneration"] = refusal.pod.generation
-        return {"status": {"conditions": [condition], "nominatedNodeName": refusal.node or None}}
+        status = {"conditions": [condition], "nominatedNodeName": refusal.node or None}
+        return _status(refusal.pod, status)
 
     def disruption_target(self, victim: Pod, by: Refusal) -> Body:
         """The status of a victim."""
@@ -168,7 +169,12 @@ class EventBuilder:
             at=self.second(),
             generation=victim.generation,
         )
-        return {"status": {"conditions": [condition]}}
+        return _status(victim, {"conditions": [condition]})
+
+
+def _status(pod: Pod, status: Body) -> Body:
+    """A patch of a pod's status; of no other pod that has its name by now."""
+    return {"metadata": {"uid": pod.uid}, "status": status}
 
 
 def preempted(victim: Pod, by: Refusal) -> EventMessage:

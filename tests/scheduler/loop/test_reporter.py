@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import event_messages, reporter
 from koordlet.scheduler.loop.core import Core
@@ -19,13 +19,15 @@ NAME = "default-scheduler"
 
 
 class ListeningStore:
-    """A store that keeps the conditions that are written."""
+    """A store that keeps the conditions that are written of pods of the UID ``u``."""
 
     def __init__(self) -> None:
         self.conditions: list[objects.Object] = []
 
     async def patch(self, ref: objects.Ref, patch: Any, **_: Any) -> objects.Object:
         assert ref.kind is kinds.PODS
+        if patch.body.get("metadata", {}).get("uid", "u") != "u":
+            raise refusals.Malformed("another pod has this name")
         self.conditions += patch.body["status"]["conditions"]
         return {}
 
@@ -42,7 +44,9 @@ def test_a_condition_says_of_which_generation_of_its_pod_it_is(
     stored = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     stored |= {"message": "no room"}
     status = {"conditions": [{**stored, "observedGeneration": observed}]}
-    pod = core.decoder.decode(clusters.pod("p", meta={"generation": 2}, status=status), 0)
+    pod = core.decoder.decode(
+        clusters.pod("p", meta={"uid": "u", "generation": 2}, status=status), 0
+    )
     core.pod(None, pod, 0.0)
     store = ListeningStore()
     asyncio.run(_reported(core, store, Refusal(pod, "no room")))
@@ -53,7 +57,7 @@ def test_a_condition_says_of_which_generation_of_its_pod_it_is(
 def test_nobody_is_told_anything_while_another_scheduler_may_lead() -> None:
     """What was decided before the process was stopped may be wrong by now."""
     core = Core({NAME: profile.default(NAME)})
-    pod = core.decoder.decode(clusters.pod("p"), 0)
+    pod = core.decoder.decode(clusters.pod("p", meta={"uid": "u"}), 0)
     core.pod(None, pod, 0.0)
     store = ListeningStore()
     written: list[int] = []
@@ -66,6 +70,18 @@ def test_nobody_is_told_anything_while_another_scheduler_may_lead() -> None:
 
     assert written[:2] == [0, 0]
     assert len(store.conditions) == 1
+
+
+def test_no_condition_is_written_to_another_pod_of_the_name() -> None:
+    """Neither that it has no node, nor that it is somebody's victim: it was made anew since."""
+    core = Core({NAME: profile.default(NAME)})
+    pod = core.decoder.decode(clusters.pod("p", meta={"uid": "before"}), 0)
+    core.pod(None, pod, 0.0)
+    victim = core.decoder.decode(clusters.pod("v", on="n", meta={"uid": "before"}), 0)
+    store = ListeningStore()
+    asyncio.run(_reported(core, store, Refusal(pod, "no room", node="n", victims=(victim,))))
+
+    assert store.conditions == []
 
 
 async def _reported(
