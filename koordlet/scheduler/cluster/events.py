@@ -43,9 +43,8 @@ class ActionType(enum.Flag):
     NAMESPACE = enum.auto()
 
     NODE = NODE_NEW | NODE_ROOM | NODE_LABELS | NODE_TAINTS
-    EVERYTHING = (
-        NODE | NODE_GONE | NODE_FEED | POD_NEW | POD_GONE | STORAGE | DEVICES | DEVICE_CLASSES
-    )
+    POD = POD_NEW | POD_GONE | POD_ENDING
+    EVERYTHING = NODE | NODE_GONE | NODE_FEED | POD | STORAGE | DEVICES | DEVICE_CLASSES | NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)

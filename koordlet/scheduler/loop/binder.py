@@ -10,7 +10,8 @@ Rules:
 2. Nothing is bound to a node that has gone, or that has been overtaken by what the store said.
 3. At most ``lanes`` requests are under way; while ``BACKLOG`` pods wait for one, the core is not
    asked for more. A pod that waits for a plugin's consent takes no lane.
-4. What a plugin refuses before the binding, or breaks, is no binding: the pod is tried anew.
+4. Nothing is written while another scheduler may lead: it may have given the room to others.
+5. What a plugin refuses before the binding, or breaks, is no binding: the pod is tried anew.
 """
 
 from __future__ import annotations
@@ -47,13 +48,14 @@ class Binder:
         *,
         lanes: int = LANES,
         first: float = _FIRST,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store, self._core = store, core
         #: Hears of each binding that is decided: done, or the error.
         self._on_bound = on_bound
         self._clock = clock
         self._lanes = lanes
-        self._first = first
+        self._first, self._leads = first, leads
         self._due: asyncio.Queue[Bind] = asyncio.Queue()
         self._busy = 0
         #: Pods that wait for consent.
@@ -111,6 +113,10 @@ class Binder:
     async def _lane(self) -> None:
         while True:
             bind = await self._due.get()
+            if not self._leads():
+                self._due.put_nowait(bind)
+                await asyncio.sleep(self._first)
+                continue
             self._busy += 1
             try:
                 await self._settle(bind)
@@ -162,7 +168,7 @@ class Binder:
         return self._core.awaits(bind.pod) and bind.pod.node == bind.node
 
     async def _prepare(self, bind: Bind) -> refusals.ObjectsError | float:
-        """Run PreBind of each plugin, in order (rule 4); seconds after which to ask again."""
+        """Run PreBind of each plugin, in order (rule 5); seconds after which to ask again."""
         wait = 0.0
         for plugin in bind.plugins:
             try:
@@ -181,6 +187,8 @@ class Binder:
 
     async def _bind(self, bind: Bind) -> refusals.ObjectsError | None:
         pod = bind.pod
+        if not self._leads():
+            return refusals.Unavailable("another scheduler may lead by now", culprit=pod.key)
         try:
             for plugin in bind.plugins:
                 doing = plugin.bind(pod, bind.node)

@@ -238,8 +238,7 @@ class Core:
     def tidy(self) -> None:
         """Drop classes and columns that no pod uses any more."""
         living = self.pod_cache.classes() | {entry.pod.pod_class for entry in self.queue}
-        several = self.reservations.by_uid.values()
-        living |= {info.reserve_pod.pod_class for info in several if info.reserve_pod is not None}
+        living |= self.reservations.classes()
         if len(self.decoder) > 2 * len(living) + 64:
             self.decoder.keep(living)
         if self.pod_cache.littered(len(living)):

@@ -8,6 +8,8 @@ Rules:
 2. Every write is compare and swap: of two candidates one is told no.
 3. A leader that could not renew for ``renew_seconds`` is none any more, whether it hears of it or
    not: ``leading`` is asked before each decision, and is false after a long sleep of the machine.
+4. A leader renews its own record and no other: whoever had the lease meanwhile has decided what it
+   has not seen. It ends, and begins with a list of everything.
 """
 
 from __future__ import annotations
@@ -105,7 +107,8 @@ class Election:
         try:
             async with asyncio.timeout(self.terms.renew_seconds / 2):
                 done = await self._write()
-            why = "" if done else f"{self._seen['holderIdentity']} holds it"
+            holder = self._seen.get("holderIdentity") if self._seen else ""
+            why = "" if done else f"{holder or 'nobody'} holds it"
         except (refusals.ObjectsError, TimeoutError) as error:
             why, tell = str(error) or "the API server does not answer", log.get().warning
         if why and why != self._why:
@@ -134,7 +137,10 @@ class Election:
         holder = spec.get("holderIdentity")
         if holder == self.identity:
             more: dict[str, Any] = {}
-        elif holder and self._clock() - self._since < _seconds(spec, self.terms.lease_seconds):
+        elif self._renewed is not None or (
+            holder and self._clock() - self._since < _seconds(spec, self.terms.lease_seconds)
+        ):
+            # Who was the leader is none any more, even where the lease is free again (rule 4).
             self._renewed = None
             return False
         else:

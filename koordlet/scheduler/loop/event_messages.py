@@ -128,7 +128,8 @@ class EventBuilder:
     def _body(  # noqa: PLR0917 -- the fields of an event
         self, regarding: Body, scheduler: str, action: str, reason: str, kind: str, text: str
     ) -> Body:
-        name = f"{regarding['name'][:200]}.{uuid.uuid4().hex[:16]}"
+        # No part of a name ends in a dash or a dot, wherever it was cut.
+        name = f"{regarding['name'][:200].rstrip('-.')}.{uuid.uuid4().hex[:16]}"
         return {
             "metadata": {"name": name, "namespace": regarding.get("namespace", "default")},
             "eventTime": self.moment(),
@@ -141,17 +142,20 @@ class EventBuilder:
             "type": kind,
         }
 
-    def condition(self, refusal: Refusal, before: tuple[str, str, str]) -> Body:
-        """The status of a pod without a node; the time of a condition that was false stays."""
+    def condition(self, refusal: Refusal, *, new: bool) -> Body:
+        """The status of a pod without a node; the time of a condition that is not new stays."""
         condition: Body = {
             "type": "PodScheduled",
             "status": "False",
             "reason": refusal.reason,
             "message": refusal.message,
         }
-        if not before[0]:
+        if new:
             condition["lastTransitionTime"] = self.second()
-        return {"status": {"conditions": [condition], "nominatedNodeName": refusal.node or None}}
+        if refusal.pod.generation:
+            condition["observedGeneration"] = refusal.pod.generation
+        status = {"conditions": [condition], "nominatedNodeName": refusal.node or None}
+        return _status(refusal.pod, status)
 
     def disruption_target(self, victim: Pod, by: Refusal) -> Body:
         """The status of a victim."""
@@ -165,7 +169,12 @@ class EventBuilder:
             at=self.second(),
             generation=victim.generation,
         )
-        return {"status": {"conditions": [condition]}}
+        return _status(victim, {"conditions": [condition]})
+
+
+def _status(pod: Pod, status: Body) -> Body:
+    """A patch of a pod's status; of no other pod that has its name by now."""
+    return {"metadata": {"uid": pod.uid}, "status": status}
 
 
 def preempted(victim: Pod, by: Refusal) -> EventMessage:

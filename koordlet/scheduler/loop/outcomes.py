@@ -92,7 +92,8 @@ class Nominations:
         if before is not None and before.uid == pod.uid:
             heard = before.stored_condition[2] == pod.nominated
             pod.nominated = self.node(before) if heard else pod.nominated
-        self.put(pod, pod.nominated)
+        # One that ends before it had a node gets none.
+        self.put(pod, "" if pod.terminating else pod.nominated)
 
     def drop(self, key: str, place: str = "") -> None:
         """Drop the nomination of a pod; ``place``: the node that it takes or keeps."""

@@ -14,6 +14,7 @@ Rules:
    ``SERIES_SECONDS``. So a bound pod costs one POST (its binding) and at most one more, and close
    to none when there are many.
 4. A write that fails is counted and dropped; conditions and victims are retried first.
+5. Nothing is written, and nobody sent away, while another scheduler may lead.
 """
 
 from __future__ import annotations
@@ -71,9 +72,10 @@ class Reporter:
         budget: EventBudget | None = None,
         *,
         places: held_place.HeldPlaces | None = None,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store, self._core, self._clock = store, core, clock
-        self._places = places
+        self._places, self._leads = places, leads
         self._events = events
         self._budget = EventBudget() if budget is None else budget
         self._tokens, self._filled = self._budget.burst, clock()
@@ -121,7 +123,7 @@ class Reporter:
             self._send_away(refusal)
         if refusal.pod.reserve_pod_of:
             return
-        stored_condition = refusal.reason, refusal.message, refusal.node
+        stored_condition = refusal.reason, refusal.message, refusal.node, refusal.pod.generation
         if refusal.pod.stored_condition != stored_condition:
             self._later(
                 ("condition", refusal.pod.uid), lambda: self._condition(refusal, stored_condition)
@@ -197,6 +199,9 @@ class Reporter:
             while not self._due:
                 self._moved.clear()
                 await self._moved.wait()
+            if not self._leads():
+                await asyncio.sleep(_PAUSE)
+                continue
             _, work = self._due.popitem(last=False)
             self._busy += 1
             try:
@@ -230,8 +235,10 @@ class Reporter:
         except refusals.ObjectsError as error:
             self._core.measures.asked("event", error.code)
 
-    async def _condition(self, refusal: Refusal, stored_condition: tuple[str, str, str]) -> None:
-        body = self._events.condition(refusal, before=refusal.pod.stored_condition)
+    async def _condition(
+        self, refusal: Refusal, stored_condition: tuple[str, str, str, int]
+    ) -> None:
+        body = self._events.condition(refusal, new=not refusal.pod.stored_condition[0])
         entry = self._core.queue.get(refusal.pod.key)
         if entry is None or entry.pod.uid != refusal.pod.uid:
             return  # it has found a node meanwhile, or is gone

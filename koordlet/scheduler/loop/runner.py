@@ -124,11 +124,15 @@ class Loop:
             allocations=self.allocations,
         )
         events = event_messages.EventBuilder(instance, self._clocks.wall)
+
+        def leads() -> bool:
+            return self.leading
+
         self.held_places = held_place.HeldPlaces(
             store, self.core, lambda: self.disruptions.limiter.settings.preemption.hold_place
         )
         self.reporter = reporter.Reporter(
-            store, self.core, steady, events, budget, places=self.held_places
+            store, self.core, steady, events, budget, places=self.held_places, leads=leads
         )
         self.claim_writer = claim_writer.ClaimWriter(
             store,
@@ -158,7 +162,7 @@ class Loop:
             self.core.measures,
             events,
             steady,
-            leads=lambda: self.leading,
+            leads=leads,
             avoid=self.avoidance_controller.avoid,
         )
         quotas = self.core.quotas
@@ -171,7 +175,9 @@ class Loop:
         self.disruption_rate_controller = disruption_rate_controller.DisruptionRateController(
             store, self.disruptions, self.core.measures
         )
-        self.binder = binder.Binder(store, self.core, self._bound, steady, lanes=lanes, first=first)
+        self.binder = binder.Binder(
+            store, self.core, self._bound, steady, lanes=lanes, first=first, leads=leads
+        )
         #: ``None``: nobody else can be there, as with a file that only we open.
         self.election = (
             None

@@ -81,8 +81,9 @@ class Decoder:
             claims=pod_claims.decode(spec, status),
             gang=_gang(namespace, meta, spec),
             running=status.get("phase") == "Running",
+            generation=wire.integer(meta, "generation"),
             **(self._placed(meta, status) if node else {}),
-            stored_condition=("", "", "") if node else _stored_condition(status),
+            stored_condition=("", "", "", 0) if node else _stored_condition(status),
         )
 
     def unreadable(self, body: Body, why: str) -> Pod:
@@ -161,12 +162,13 @@ def _gang(namespace: str, meta: Body, spec: Body) -> pod_groups.Membership | Non
     return pod_groups.membership(namespace, labels, notes, spec)
 
 
-def _stored_condition(status: Body) -> tuple[str, str, str]:
+def _stored_condition(status: Body) -> tuple[str, str, str, int]:
     condition = _condition(status, "PodScheduled", "False")
     return (
         str(condition.get("reason") or ""),
         str(condition.get("message") or ""),
         wire.text(status, "nominatedNodeName"),
+        wire.integer(condition, "observedGeneration"),
     )
 
 
@@ -207,7 +209,6 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
         **eviction_marks.read(meta, conditions),
         "assigned": _since(conditions, "PodScheduled"),
         "initialized": _since(conditions, "Initialized"),
-        "generation": wire.integer(meta, "generation"),
         "preempted": conditions.get(disruption_target.TYPE, {}).get("reason")
         == "PreemptionByScheduler",
     }

@@ -134,8 +134,8 @@ class Pod:
     #: It runs, and is itself room for others: the peer's operating mode ``Reservation``.
     operates: bool = False
     #: What the store says of it while it has no node: reason and message of its condition
-    #: ``PodScheduled``, and the node that it is nominated for.
-    stored_condition: tuple[str, str, str] = ("", "", "")
+    #: ``PodScheduled``, the node that it is nominated for, the generation that the condition is of.
+    stored_condition: tuple[str, str, str, int] = ("", "", "", 0)
     #: CPUs of its own, and its amounts by NUMA node, where it has some.
     cpus: cpuset.CPUSet | None = None
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)

@@ -162,6 +162,8 @@ def check(body: Body) -> None:
             wire.strings(want, "values")
     if body.get("nodeTopology") is not None:
         terms.selector(body, "nodeTopology")
+    wire.flag(spec, "storageCapacity")
+    _read(body)
 
 
 def check_inline(volume: Body) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import ActionType
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects.nodes import Node
 from koordlet.scheduler.objects.pods import Pod, PodClass
@@ -39,6 +40,7 @@ class Reservation(framework.Plugin):
     """Room that was reserved, for those that it was reserved for."""
 
     name = "Reservation"
+    listens = ActionType.EVERYTHING ^ (ActionType.POD_ENDING | ActionType.NAMESPACE)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)

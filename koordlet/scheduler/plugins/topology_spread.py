@@ -43,13 +43,7 @@ class PodTopologySpread(framework.Plugin):
 
     name = "PodTopologySpread"
     #: A pod that ends is not counted any more.
-    listens = (
-        ActionType.NODE
-        | ActionType.NODE_GONE
-        | ActionType.POD_NEW
-        | ActionType.POD_GONE
-        | ActionType.POD_ENDING
-    )
+    listens = ActionType.NODE | ActionType.NODE_GONE | ActionType.POD
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)

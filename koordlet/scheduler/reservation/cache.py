@@ -22,7 +22,7 @@ from koordlet.kubeapi import objects
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Rows
 from koordlet.scheduler.objects.decoder import Decoder
-from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import lifecycle, parsing, preallocation
 from koordlet.scheduler.reservation.claims import Claims
@@ -106,6 +106,11 @@ class ReservationCache:
     def rows(self) -> Rows:
         """Nodes on which any reservation holds something."""
         return np.array([row for row, several in self._on_row.items() if several], np.intp)
+
+    def classes(self) -> set[PodClass]:
+        """The classes of all reserve pods, and those that they are made of."""
+        living = {info.reserve_pod.pod_class for info in self.by_uid.values() if info.reserve_pod}
+        return living | self._reserve_pods.keep(living)
 
     def conflict(self, row: int, policy: AllocatePolicy) -> bool:
         """Whether pods can draw on a reservation of the other kind of policy on a node."""
@@ -259,8 +264,7 @@ class ReservationCache:
 
     def draw(self, pod: Pod, info: ReservationInfo | None) -> None:
         """Let a pod that is about to be placed draw on a reservation, or on none."""
-        pod.draws_on = info.spec.uid if info is not None else ""
-        pod.drawn_name = info.spec.name if info is not None else ""
+        pod.draws_on, pod.drawn_name = (info.spec.uid, info.spec.name) if info else ("", "")
 
     def step(self, info: ReservationInfo, now: float) -> bool:
         """Bring one phase to where it should be; whether it changed."""
@@ -377,8 +381,7 @@ class ReservationCache:
     def _settle(self, info: ReservationInfo, not_held: Mapping[str, int]) -> None:
         """Take off its node what of the reserve pod's amounts is not held."""
         self.touched.add(info.spec.uid)
-        change = info.relieve(not_held)
-        if change:
+        if change := info.relieve(not_held):
             self.columns.adjust(info.row, change)
 
     def _release(self, info: ReservationInfo) -> None:

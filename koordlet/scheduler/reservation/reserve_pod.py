@@ -11,7 +11,7 @@ so that a thousand reservations cost as much as a thousand pods.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from koordlet.scheduler.objects import requests, terms, unserved, wire
@@ -59,6 +59,14 @@ class ReservePods:
             pod.pod_class = dataclasses.replace(pod.pod_class, unsupported=refused)
             pod.name_claims(())
         return pod
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def keep(self, wanted: Container[PodClass]) -> set[PodClass]:
+        """Forget the classes that nobody has any more; what the others are made of."""
+        self._classes = {key: made for key, made in self._classes.items() if made in wanted}
+        return {pod_class for pod_class, *_ in self._classes}
 
     def _class(self, pod_class: PodClass, spec: ReservationSpec) -> PodClass:
         asked = _resized(pod_class.requests, spec.allocatable)

@@ -67,3 +67,44 @@ async def _bound(core: Core, decision: Bind) -> list[tuple[str, str]]:
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     return reported
+
+
+class CountingStore:
+    """A store that takes every binding."""
+
+    def __init__(self) -> None:
+        self.bound = 0
+
+    async def bind(self, *_: Any, **__: Any) -> None:
+        self.bound += 1
+
+
+def test_nothing_is_bound_while_another_scheduler_may_lead() -> None:
+    """It was decided before the process was stopped, and the room may be somebody else's."""
+    core = Core({NAME: profile.default(NAME)})
+    core.node(None, nodes.decode(clusters.node("n")), 0.0)
+    core.pod(None, _pod(core), 0.0)
+    decision = core.step(0.0)
+    assert isinstance(decision, Bind)
+    asked: list[int] = []
+    counting = CountingStore()
+
+    def leads() -> bool:
+        asked.append(counting.bound)
+        return len(asked) > 3
+
+    async def body() -> None:
+        store: Any = counting
+        binding = binder.Binder(
+            store, core, lambda *_: None, lambda: 0.0, lanes=1, first=0.001, leads=leads
+        )
+        binding.submit(decision)
+        working = asyncio.ensure_future(binding.run())
+        await deadline.comes(lambda: not binding.backlog)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(body())
+
+    assert asked[:4] == [0, 0, 0, 0]
+    assert counting.bound == 1

@@ -375,3 +375,15 @@ def test_absurd_amounts_on_a_node_cost_nobody_the_scheduler() -> None:
     reservation_events.step(scene.core, info, 1.0, 1.0)
     assert info.row == 0
     assert scene.core.pod_cache.columns.requested[0, 0] == 2000
+
+
+def test_a_pod_that_ends_before_it_had_a_node_keeps_no_room_from_others() -> None:
+    """A finalizer may keep it for ever."""
+    scene = Scene()
+    status = {"nominatedNodeName": "n"}
+    high = scene.pod(name="high", cpu="4", priority=9, status=status)
+    ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    scene.pod(high, name="high", cpu="4", priority=9, status=status, meta=ending)
+    scene.pod(name="p", cpu="4")
+
+    assert scene.bound().name == "p"

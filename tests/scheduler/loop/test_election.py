@@ -8,6 +8,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.loop import election
 from koordlet.scheduler.store import adapter
@@ -128,5 +130,40 @@ def test_a_lost_lease_ends_the_leader(ram: Path) -> None:
         except election.LostError:
             lost = True
         assert lost
+
+    _run(ram, body)
+
+
+def test_who_slept_while_another_led_does_not_lead_again(ram: Path) -> None:
+    """The lease is free again; what was decided meanwhile is not known here yet."""
+
+    async def body(store: adapter.Store) -> None:
+        clock = clocks.Clock(1000.0)
+        first, second = _candidate(store, "one", clock), _candidate(store, "two", clock)
+        await first.acquire()
+        assert not await second._attempt()
+        clock.now += 60.0
+        await second.acquire()
+        await second.release()
+
+        assert not await first._attempt()
+        with pytest.raises(election.LostError):
+            await first.hold()
+        assert await _candidate(store, "one", clock)._attempt()
+
+    _run(ram, body)
+
+
+def test_who_slept_while_nobody_led_goes_on(ram: Path) -> None:
+    """It is its own record still."""
+
+    async def body(store: adapter.Store) -> None:
+        clock = clocks.Clock(1000.0)
+        first = _candidate(store, "one", clock)
+        await first.acquire()
+        clock.now += 60.0
+        assert not first.leading
+        assert await first._attempt()
+        assert first.leading
 
     _run(ram, body)

@@ -106,3 +106,22 @@ def test_one_that_preempts_waits_for_its_victims_after_its_own_status_was_writte
     assert isinstance(again, Refusal)
     assert again.victims == ()
     assert again.node == refusal.node
+
+
+def test_classes_of_reservations_that_have_gone_are_forgotten() -> None:
+    """A place that is held for each preemptor has labels of its own."""
+    scene = Scene()
+    cache = scene.core.reservations
+    for number in range(200):
+        meta = {"name": "r", "uid": f"u{number}", "labels": {"of": f"p{number}"}}
+        body = reservations.reservation("r", cpu="1", meta=meta)
+        reservation_events.changed(scene.core, None, body, 0.0)
+    assert len(cache._reserve_pods) == 200
+    scene.core.tidy()
+
+    assert len(cache._reserve_pods) == 1
+    known = cache.named("r")
+    assert known is not None
+    again = cache._reserve_pods.make(known.spec, 0)
+    assert known.reserve_pod is not None
+    assert again.pod_class is known.reserve_pod.pod_class

@@ -9,6 +9,8 @@ import pytest
 
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.framework.queue import QueuePlace
+from koordlet.scheduler.objects import storage
+from koordlet.scheduler.objects.wire import BadObjectError
 from tests.kit import clusters, deadline, schedulers
 from tests.kit.clusters import node, pod
 
@@ -272,3 +274,18 @@ def test_an_image_of_ceph_is_one_only_at_a_common_monitor() -> None:
     assert "no available disk" in clusters.message(
         "p", node("n"), there, pod("p", **mounted("m2", "m3"))
     )
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"drivers": "x"},
+        {"drivers": [{"name": "d", "allocatable": {"count": "many"}}]},
+        {"drivers": [{"name": [], "allocatable": {"count": 1}}]},
+        {"storageCapacity": "yes"},
+    ],
+)
+def test_what_a_driver_says_in_another_shape_is_refused_before_it_is_kept(spec: Body) -> None:
+    """Whoever keeps it would stumble over it, and the scheduler with it."""
+    with pytest.raises(BadObjectError):
+        storage.check({"kind": "CSINode", "metadata": {"name": "n"}, "spec": spec})

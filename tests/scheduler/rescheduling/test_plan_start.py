@@ -25,7 +25,7 @@ def at(seconds: float) -> Clock:
 def refused(name: str) -> Pod:
     """A pod that its scheduler has refused."""
     made = pod(name, f"u-{name}")
-    made.stored_condition = ("Unschedulable", "no room", "")
+    made.stored_condition = ("Unschedulable", "no room", "", 0)
     return made
 
 
@@ -53,7 +53,7 @@ def test_a_gang_has_one_plan_at_a_time_whichever_of_its_pods_it_is_for() -> None
     """It makes room for all of it; and the gang waits as long again."""
     start, several = PlanStart(), [gangs.decoded(gangs.member(name, "g", 2)) for name in "ab"]
     for each in several:
-        each.stored_condition = ("Unschedulable", "no room", "")
+        each.stored_condition = ("Unschedulable", "no room", "", 0)
     start.due(several, [], WANTED, at(0))
     assert start.due(several, [], WANTED, at(600)) == DuePlan(several[0])
     assert start.due(several, [plan(several[0])], WANTED, at(1300)) is None

@@ -1,0 +1,96 @@
+"""Conditions of pods without a node: written where anything in them is news."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import event_messages, reporter
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Refusal
+from tests.kit import clusters, deadline
+
+NAME = "default-scheduler"
+
+
+class ListeningStore:
+    """A store that keeps the conditions that are written of pods of the UID ``u``."""
+
+    def __init__(self) -> None:
+        self.conditions: list[objects.Object] = []
+
+    async def patch(self, ref: objects.Ref, patch: Any, **_: Any) -> objects.Object:
+        assert ref.kind is kinds.PODS
+        if patch.body.get("metadata", {}).get("uid", "u") != "u":
+            raise refusals.Malformed("another pod has this name")
+        self.conditions += patch.body["status"]["conditions"]
+        return {}
+
+    async def create(self, *_: Any, **__: Any) -> objects.Object:
+        return {}
+
+
+@pytest.mark.parametrize(("observed", "written"), [(1, [2]), (2, [])])
+def test_a_condition_says_of_which_generation_of_its_pod_it_is(
+    observed: int, written: list[int]
+) -> None:
+    """An edit that changes nothing of the message was looked at all the same."""
+    core = Core({NAME: profile.default(NAME)})
+    stored = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    stored |= {"message": "no room"}
+    status = {"conditions": [{**stored, "observedGeneration": observed}]}
+    pod = core.decoder.decode(
+        clusters.pod("p", meta={"uid": "u", "generation": 2}, status=status), 0
+    )
+    core.pod(None, pod, 0.0)
+    store = ListeningStore()
+    asyncio.run(_reported(core, store, Refusal(pod, "no room")))
+
+    assert [condition["observedGeneration"] for condition in store.conditions] == written
+
+
+def test_nobody_is_told_anything_while_another_scheduler_may_lead() -> None:
+    """What was decided before the process was stopped may be wrong by now."""
+    core = Core({NAME: profile.default(NAME)})
+    pod = core.decoder.decode(clusters.pod("p", meta={"uid": "u"}), 0)
+    core.pod(None, pod, 0.0)
+    store = ListeningStore()
+    written: list[int] = []
+
+    def leads() -> bool:
+        written.append(len(store.conditions))
+        return len(written) > 1
+
+    asyncio.run(_reported(core, store, Refusal(pod, "no room"), leads))
+
+    assert written[:2] == [0, 0]
+    assert len(store.conditions) == 1
+
+
+def test_no_condition_is_written_to_another_pod_of_the_name() -> None:
+    """Neither that it has no node, nor that it is somebody's victim: it was made anew since."""
+    core = Core({NAME: profile.default(NAME)})
+    pod = core.decoder.decode(clusters.pod("p", meta={"uid": "before"}), 0)
+    core.pod(None, pod, 0.0)
+    victim = core.decoder.decode(clusters.pod("v", on="n", meta={"uid": "before"}), 0)
+    store = ListeningStore()
+    asyncio.run(_reported(core, store, Refusal(pod, "no room", node="n", victims=(victim,))))
+
+    assert store.conditions == []
+
+
+async def _reported(
+    core: Core, store: Any, refusal: Refusal, leads: Callable[[], bool] = lambda: True
+) -> None:
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    reporting = reporter.Reporter(store, core, lambda: 0.0, events, leads=leads)
+    reporting.refused(refusal)
+    working = asyncio.ensure_future(reporting.run())
+    await deadline.comes(lambda: reporting.idle)
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
