@@ -160,6 +160,11 @@ class Agent(ticks.Stations):
             lateness=lateness,
             patience=patience,
         )
+        if self.book.removed:
+            say, path = self.publisher.log.error, str(self.book.path)
+            self.publisher.repeats.say(
+                say, "journal.removed", (path, self.book.removed), detail=f"{path}: written anew"
+            )
         return changed or restored > 0
 
     async def close_evictor(self) -> None:

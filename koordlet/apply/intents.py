@@ -259,6 +259,6 @@ def _is_container(name: str) -> bool:
 
 
 def contested_text(step: plan.Step) -> str:
-    """Describe a contested_text file in a sentence."""
+    """What another program wrote into a file of ours, in a sentence."""
     wanted = step.action
     return f"{wanted.target} had {step.was!r} from another writer ({usual_writer(wanted.group)})"

@@ -6,6 +6,8 @@ Does not cover: reading again later (``reloader``).
 
 from __future__ import annotations
 
+import gc
+import sys
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -19,6 +21,7 @@ from koordlet.config import (
     file_source,
     layers,
     limits,
+    parcel,
     places,
     plain,
     problems,
@@ -30,10 +33,6 @@ from koordlet.model import earlier, errors, thresholds
 
 if typing.TYPE_CHECKING:
     from koordlet.config import yaml_source
-import gc
-import sys
-
-from koordlet.config import parcel
 
 _THRESHOLDS = ("policies", "node_pressure")
 _FIX = "choose a larger threshold, or leave policies.node_pressure.act out"

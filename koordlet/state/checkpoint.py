@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from koordlet.state import disk, journal, ownfiles
+from koordlet.state import disk, ownfiles
 
 FORMAT = 1
 MadeT = TypeVar("MadeT")
@@ -162,6 +162,8 @@ class Checkpoints:
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file so that a reader, or a power cut, sees the old or the new one whole."""
     fresh = path.with_name(f".{path.name}.new")
+    if not path.parent.exists():
+        ownfiles.directory(path.parent)  # somebody removed it
     try:
         with os.fdopen(ownfiles.fresh(fresh), "wb") as file:
             file.write(data)
@@ -171,4 +173,4 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
-    journal.sync_directory(path.parent)
+    ownfiles.sync_directory(path.parent)

@@ -20,7 +20,8 @@ Rules:
 2. A damaged line is skipped and reported; nothing after it is lost.
 3. The file is bounded: when it holds four times more records than entries it is written anew,
    atomically.
-4. Older formats are read and written anew as this one. A newer one is refused: it may hold what
+4. A file that somebody removed is missed by the next intent or ``flush``, and written anew.
+5. Older formats are read and written anew as this one. A newer one is refused: it may hold what
    this koordlet cannot put back. Format 1 had no cgroup root.
 """
 
@@ -78,6 +79,8 @@ class Journal:
         self.aside: Path | None = None
         #: Records that a full disk cost us; the entries in memory are right all the same.
         self.lost = 0
+        #: How often the file was gone from under its name, and was written anew.
+        self.removed = 0
         self._stamp = {"machine_id": machine_id, "boot_id": boot_id}
         #: The file and what is counted of it belong to an errand while one is out.
         self._records = 0
@@ -143,9 +146,13 @@ class Journal:
         notes, self._notes = list(self._notes.values()), {}
         self._coming = [(entry, self.entries.get(entry.target)) for entry in fresh]
         lines = [records.intent(entry) for entry in fresh]
-        if not self._errand(
-            functools.partial(self._write, notes, lines), self._landed, patience=patience
-        ):
+        try:
+            written = self._errand(
+                functools.partial(self._write, notes, lines), self._landed, patience=patience
+            )
+        except FileNotFoundError:
+            return self.intend(fresh, patience)  # rule 4
+        if not written:
             return {entry.target for entry in fresh}
         # Only now: what is written anew is what ``entries`` holds.
         self._bound()
@@ -157,6 +164,8 @@ class Journal:
 
     def _write(self, notes: list[bytes], lines: list[bytes]) -> None:
         self._lose(notes)
+        if self._headed is None:
+            raise FileNotFoundError(errno.ENOENT, "removed", str(self.path))
         self._append(lines, sync=True)
 
     def _landed(self, error: OSError | None) -> None:
@@ -213,8 +222,11 @@ class Journal:
         if self._headed == self.root:
             notes, self._notes = list(self._notes.values()), {}
             notes += self._read_back() if readings else ()
-            if notes and not self._errand(functools.partial(self._lose, notes), patience=0.0):
+            todo = notes or (readings and self.entries)
+            if todo and not self._errand(functools.partial(self._lose, notes), patience=0.0):
                 return
+        if self._headed is None:
+            self._tidy(0.0)
         self._bound()
 
     def _read_back(self) -> Iterator[bytes]:
@@ -277,10 +289,11 @@ class Journal:
         return True
 
     def _replace(self, lines: list[bytes], root: str) -> None:
+        ownfiles.directory(self.path.parent)
         fresh = self.path.with_name(self.path.name + ".new")
         handle = ownfiles.fresh(fresh)
         try:
-            _write_all(handle, b"".join(lines))
+            ownfiles.write_all(handle, b"".join(lines))
             os.fsync(handle)
             fresh.replace(self.path)
         except OSError:
@@ -290,14 +303,14 @@ class Journal:
         os.close(self._file)
         self._file = handle
         self._records, self._headed = len(lines), root
-        sync_directory(self.path.parent)
+        ownfiles.sync_directory(self.path.parent)
 
     def _append(self, lines: list[bytes], *, sync: bool = False) -> None:
         if not lines:
             return
         size = os.fstat(self._file).st_size
         try:
-            _write_all(self._file, b"".join(lines))
+            ownfiles.write_all(self._file, b"".join(lines))
             if sync:
                 os.fsync(self._file)
         except OSError:
@@ -307,10 +320,19 @@ class Journal:
         self._records += len(lines)
 
     def _lose(self, notes: list[bytes]) -> None:
+        if not self._is_in_place():
+            self._headed, self.removed = None, self.removed + 1
+            return
         try:
             self._append(notes)
         except OSError:
             self.lost += len(notes)
+
+    def _is_in_place(self) -> bool:
+        try:
+            return self.path.stat().st_ino == os.fstat(self._file).st_ino
+        except OSError as error:
+            return error.errno != errno.ENOENT
 
     def _bound(self) -> None:
         if self._records > max(self._limit, 4 * len(self.entries)):
@@ -376,18 +398,3 @@ def peek(path: Path, *, machine_id: str, boot_id: str) -> dict[str, Entry]:
         return {}
     reading = records.read(raw)
     return reading.entries if reading.is_of({"machine_id": machine_id, "boot_id": boot_id}) else {}
-
-
-def sync_directory(path: Path) -> None:
-    """Make a rename or a new name in a directory survive a power cut."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]

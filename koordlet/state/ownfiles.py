@@ -100,6 +100,22 @@ def fresh(path: Path, mode: int = 0o600) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | _SAFE, mode)
 
 
+def sync_directory(path: Path) -> None:
+    """Make a rename or a new name in a directory survive a power cut."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """All of it, in as many writes as it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
 def read(path: Path, most: int = MOST) -> bytes:
     """All of one of our files; ``EFBIG`` where that is more than there can be."""
     handle = open_file(path, os.O_RDONLY)

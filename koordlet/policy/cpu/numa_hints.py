@@ -98,7 +98,8 @@ def choose(
                 key=lambda nodes: (
                     -taste.score(nodes),
                     _spread(nodes, far),
-                    sum(1 << node for node in nodes),
+                    # As the numbers of a bitmap of them, where -1 stands for no node at all.
+                    nodes[::-1],
                 ),
             )
             return Choice(None if size == len(zones) > 1 else best)

@@ -293,9 +293,12 @@ def spelled(pod: Pod) -> dict[str, Any]:
     status: dict[str, Any] = {}
     if pod.cpus:
         status["cpuset"] = str(pod.cpus)
-    if pod.parts:
-        status["numaNodeResources"] = [
-            {"node": number, "resources": amounts.texts(part)}
-            for number, part in sorted(pod.parts.items())
-        ]
+    # -1 is a machine without nodes: nothing is told of where on it.
+    parts = [
+        {"node": number, "resources": amounts.texts(part)}
+        for number, part in sorted(pod.parts.items())
+        if number >= 0
+    ]
+    if parts:
+        status["numaNodeResources"] = parts
     return status

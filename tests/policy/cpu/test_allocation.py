@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,6 +40,20 @@ def test_reserved_and_held_cpus_are_not_granted() -> None:
         Request(cpus=ask(4))
     )
     assert Refusal(allocation.NOT_ENOUGH) == node.allocate(Request(cpus=ask(8)))
+
+
+@pytest.mark.parametrize("policy", list(numa_hints.NumaPolicy))
+def test_a_machine_without_numa_nodes_is_one_place(policy: numa_hints.NumaPolicy) -> None:
+    """Every policy is content there, as on a machine with one node."""
+    whole = machine(1, 1, 4, 2)
+    bare = replace(whole, nodes=(), cpus=tuple(replace(cpu, node=None) for cpu in whole.cpus))
+    node = Node(cpu_shape.Shape.of(bare), reserved=cpus("0,4"))
+    answer = node.allocate(Request(cpus=ask(4), numa=policy))
+
+    assert isinstance(answer, Grant)
+    assert answer.cpus == cpus("1-2,5-6")
+    too_many = node.allocate(Request(cpus=ask(8), numa=policy))
+    assert too_many == Refusal(allocation.NOT_ENOUGH)
 
 
 def test_preferred_cpus_may_be_held_but_never_reserved() -> None:

@@ -42,6 +42,14 @@ def test_policies(policy: NumaPolicy, wants: dict[str, int], expected: Choice | 
     assert numa_hints.choose(TWO, wants, policy) == expected
 
 
+def test_of_equal_sets_the_one_of_the_lowest_bitmap_is_taken() -> None:
+    """As the kubelet compares them; -1, which is no node, has no bit."""
+    alike = [Zone(node=number, free={"cpu": 4}) for number in (-1, 3, 70)]
+
+    assert numa_hints.choose(alike, {"cpu": 4}, NumaPolicy.SINGLE) == Choice((-1,))
+    assert numa_hints.choose(alike, {"cpu": 8}, NumaPolicy.RESTRICTED) == Choice((-1, 3))
+
+
 def test_what_a_set_needs_in_sum_may_be_lacking_in_a_member() -> None:
     """Devices on node 1 alone, CPUs of both; nowhere where the sum is too little."""
     taste = numa_hints.Taste(needed={"gpu": 2}, given={1: {"gpu": 2}})

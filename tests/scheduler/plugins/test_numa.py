@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import types
+from typing import Any, cast
 
 import pytest
 
 from koordlet.model import cpuset
 from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.plugins import numa
 from koordlet.scheduler.sim import simulation
 from tests.kit import clusters, reservations
 from tests.kit.clusters import pod
@@ -381,3 +383,10 @@ def test_cpus_of_a_numa_node_count_as_often_as_the_nodes() -> None:
     assert clusters.places(*here, zoned("a", "4", "1Gi")) == {"a": "n"}
     assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "5", "1Gi"))
     assert clusters.places(amplified, topology("n"), zoned("a", "8", "1Gi")) == {"a": "n"}
+
+
+def test_a_pod_on_a_machine_without_nodes_is_told_its_cpus_alone() -> None:
+    """-1 stands for no node at all: no agent would take it for the number of one."""
+    placed = types.SimpleNamespace(cpus=cpuset.CPUSet.parse("0-1"), parts={-1: {"cpu": 2000}})
+
+    assert numa.spelled(cast("Any", placed)) == {"cpuset": "0-1"}
