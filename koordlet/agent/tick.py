@@ -218,10 +218,11 @@ class Tick:
         slow: bool = True,
         acting: bool = True,
         trace: traces.Trace | None = None,
+        kept: present.Kept = present.none_kept,
     ) -> publisher.Pass:
         """Observe, decide, draft. ``acting``: it will be applied; ``groups``: of the entries.
 
-        A ``trace`` is filled by the stations on the way.
+        A ``trace`` is filled by the stations on the way; ``kept`` reads what is open already.
         """
         also = (entry.group for entry in entries.values()) if groups is None else groups
         self._drafter.follow(entries, groups)
@@ -240,6 +241,7 @@ class Tick:
             trusting=reader.watched and not slow,
             acting=acting,
             route=route,
+            kept=kept,
         )
         if trace is not None:
             self._drafter.fill(trace)
@@ -265,10 +267,9 @@ class Tick:
     ) -> bool:
         """Observe, decide, plan, apply, publish. ``True`` when something was changed."""
         started = time.process_time()
-        stations.book.collect()
-        made = self.draft(
-            stations.book.entries, groups=stations.book.groups, slow=slow, acting=acting
-        )
+        book, kept = stations.book, stations.watch.text
+        book.collect()
+        made = self.draft(book.entries, groups=book.groups, slow=slow, acting=acting, kept=kept)
         machine.step_aside()
         stations.publisher.set_pods(made.snapshot.pods)
         results = self._apply(stations, made, patience) if acting else ()
@@ -280,7 +281,7 @@ class Tick:
             self.usage.compare(wanted=True)
         stations.saved_history.tick()
         if slow:
-            stations.book.flush()
+            book.flush()
         machine.step_aside()
         self.flush_checkpoints(stations)
         sources, runtime, driver = stations.sources, stations.runtime, stations.driver

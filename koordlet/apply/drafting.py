@@ -56,6 +56,7 @@ class _Last(NamedTuple):
     asked: tuple[snapshot.Snapshot, chain.Round]
     #: What it was made of beside.
     wanted: planner.Wanted
+    route: Route
     entries: Mapping[str, journal.Entry]
 
 
@@ -93,10 +94,12 @@ class Drafter:
         trusting: bool,
         acting: bool,
         route: Route = planner.as_it_is,
+        kept: present.Kept = present.none_kept,
     ) -> planner.Draft:
         """Make the draft of this pass, or take the last one again.
 
-        ``told`` changes with whatever the kernel tells; ``acting``: drafts are carried out.
+        ``told`` changes with whatever the kernel tells; ``acting``: drafts are carried out;
+        ``kept`` reads what somebody has open.
         """
         seen, round_ = asked
         trusted = trusting and self._trust.lasts(told)
@@ -111,10 +114,13 @@ class Drafter:
             return self._again(last, asked)
         if not trusted:
             self._trust.begins(told)
-        wanted = planner.desired(round_.outcomes, route)
+        if last is not None and unchanged and last.route is route:
+            wanted = last.wanted
+        else:
+            wanted = planner.desired(round_.outcomes, route)
         wishes = wanted.actions.values()
         before, known = self._there, self._there if trusted else present.Present()
-        self._there = present.read(self._host, seen, wishes, entries.values(), known)
+        self._there = present.read(self._host, seen, wishes, entries.values(), known, kept=kept)
         made_of = self._there, wanted, entries
         if last is not None and unchanged and (before, last.wanted, last.entries) == made_of:
             return self._again(last, asked)
@@ -122,7 +128,7 @@ class Drafter:
         same = last is not None and trusting and seen.groups is last.asked[0].groups
         if last is not None and same and draft.wanted == last.draft.wanted:
             draft = replace(draft, wanted=last.draft.wanted)
-        self._last = _Last(draft, asked, wanted, dict(entries))
+        self._last = _Last(draft, asked, wanted, route, dict(entries))
         return draft
 
     def _again(self, last: _Last, asked: tuple[snapshot.Snapshot, chain.Round]) -> planner.Draft:

@@ -18,6 +18,7 @@ from koordlet.model.record import dataclass
 from koordlet.state import journal
 
 #: Kinds by the name that entries of the journal have.
+_WRITE_FILE = action.WriteFile.__name__
 _MAKE_DIR, _MOUNT = action.MakeDir.__name__, action.Mount.__name__
 _SET_QDISC, _SET_PROPERTY = action.SetQdisc.__name__, action.SetUnitProperty.__name__
 #: Those that are about processes, which are looked at elsewhere.
@@ -42,6 +43,13 @@ class Present:
 
 
 _NOTHING = Present()
+#: The text of a file that somebody keeps a descriptor of; ``None``: it is opened and read.
+Kept = Callable[[str], bytes | None]
+
+
+def none_kept(_: str) -> bytes | None:
+    """Nobody keeps a descriptor."""
+    return None
 
 
 def read(
@@ -50,13 +58,15 @@ def read(
     actions: Iterable[action.Action],
     journaled: Iterable[journal.Entry],
     known: Present = _NOTHING,
+    *,
+    kept: Kept = none_kept,
 ) -> Present:
     """Read every target of ``actions`` and of ``journaled``.
 
     Files that the snapshot already holds are not read again, nor those that are ``known`` to say
-    what is wanted, or what stands beside it.
+    what is wanted, or what stands beside it. Of those that are ``kept``, no path is looked up.
     """
-    look = _Look(host, now, known)
+    look = _Look(host, now, known, kept)
     through_systemd = []
     # Wishes first: they know which files make a directory usable.
     for wanted in actions:
@@ -78,7 +88,8 @@ def read(
             through_systemd.append(wanted)
     written = {}
     for entry in journaled:
-        look.at_entry(entry)
+        if entry.kind != _WRITE_FILE or entry.original == "" or entry.target not in look.texts:
+            look.at_entry(entry)
         if entry.kind == _SET_PROPERTY:
             written[entry.target] = (entry.inode, entry.values[-1])
     untold = {
@@ -96,15 +107,20 @@ def read(
 
 
 class _Look:
-    def __init__(self, host: root.HostRoot, now: snapshot.Snapshot, known: Present) -> None:
+    def __init__(
+        self, host: root.HostRoot, now: snapshot.Snapshot, known: Present, kept: Kept
+    ) -> None:
         self.host = host
         self._known = known
+        self._kept = kept
         self.layout = now.layout
         self.texts: dict[str, str] = {}
         self.inodes: dict[str, int] = {}
         self.procs: dict[str, tuple[int, ...]] = {}
         self.unknown: dict[str, absence.Unanswered] = {}
         self.groups = now.groups
+        #: Directory to what it is, for those of which a file was read.
+        self._directories: dict[str, int] = {}
         #: Row to what comes before a group's path and after it in the path of its file.
         self._around: dict[str, tuple[str, str] | None] = {}
         self._links = now.links.links
@@ -119,26 +135,32 @@ class _Look:
 
     def at(self, wanted: action.Action) -> None:
         """Read the target of an action that is not a file."""
-        self._try(wanted.target, lambda: self._at(wanted))
+        try:
+            self._at(wanted)
+        except OSError as error:
+            self._unanswered(wanted.target, error)
 
     def at_entry(self, entry: journal.Entry) -> None:
         """Read the target of a journal entry."""
-        self._try(entry.target, lambda: self._at_entry(entry))
+        try:
+            self._at_entry(entry)
+        except OSError as error:
+            self._unanswered(entry.target, error)
 
     def file(self, target: str, path: str, row: str) -> None:
         """Read a file of a cgroup."""
-        self._try(target, lambda: self._file(target, path, row))
-
-    def _try(self, target: str, look: Callable[[], None]) -> None:
-        """Run a read; a read without an answer makes its target unknown, not absent."""
         try:
-            look()
+            self._file(target, path, row)
         except OSError as error:
-            if not self.host.silence.met(error, known=True):
-                raise
-            self.unknown[target] = self.host.silence.so_far()[-1]
-            for contents in (self.texts, self.inodes):
-                contents.pop(target, None)
+            self._unanswered(target, error)
+
+    def _unanswered(self, target: str, error: OSError) -> None:
+        """A read without an answer makes its target unknown, not absent."""
+        if not self.host.silence.met(error, known=True):
+            raise error
+        self.unknown[target] = self.host.silence.so_far()[-1]
+        for contents in (self.texts, self.inodes):
+            contents.pop(target, None)
 
     def _at(self, wanted: action.Action) -> None:
         if isinstance(wanted, action.MakeDir):
@@ -201,12 +223,20 @@ class _Look:
         if group is not None and text is not None and self._is_of(target, path, row):
             self.texts[target], self.inodes[target] = text, group.inode
             return
+        data = self._kept(target)
         try:
-            self.texts[target] = self.host.text(self.host.at(target)).rstrip("\n")
+            if data is None:
+                data = self.host.read(self.host.at(target))
         except OSError as error:
             self.host.silence.pass_on(error)
             return
-        self._inode(target, target.rpartition("/")[0])
+        self.texts[target] = data.decode("utf-8", "replace").rstrip("\n")
+        directory = target.rpartition("/")[0]
+        inode = self._directories.get(directory)
+        if inode is not None:
+            self.inodes[target] = inode
+        elif self._inode(target, directory):
+            self._directories[directory] = self.inodes[target]
 
     def _is_of(self, target: str, group: str, row: str) -> bool:
         """Whether a path is that of a group's file."""

@@ -110,6 +110,16 @@ class Watch:
         self._doubted.update(broken)
         return broken
 
+    def text(self, target: str) -> bytes | None:
+        """What a watched file says; ``None`` for others, and where there is no answer."""
+        file = self._files.get(target)
+        if file is None:
+            return None
+        try:
+            return self._host.pread(file.handle, _SIZE)
+        except OSError:
+            return None  # of a group that is gone, too: there may be another under its path
+
     def close(self) -> None:
         """Close all descriptors and watches."""
         self.follow(())

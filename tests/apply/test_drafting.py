@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -43,6 +44,7 @@ class Site:
         trusting: bool = True,
         mode: plan.Mode = plan.Mode.ENFORCE,
         entries: Mapping[str, journal.Entry] | None = None,
+        route: drafting.Route = planner.as_it_is,
     ) -> planner.Draft:
         """The draft of a pass that wants these weights."""
         wishes = tuple(
@@ -54,7 +56,7 @@ class Site:
         asked = replace(self.seen), chain.Round(outcomes=(outcome,), ledger=ledger.Ledger())
         before = self._last
         made = self._last = self.drafter.next(
-            asked, entries or {}, told=told, trusting=trusting, acting=self.acting
+            asked, entries or {}, told=told, trusting=trusting, acting=self.acting, route=route
         )
         self.repeated = made.wanted is before.wanted and made.plan.steps is before.plan.steps
         return made
@@ -67,6 +69,20 @@ def changes(made: planner.Draft) -> dict[str, tuple[str | None, str]]:
         for step in made.plan.steps
         if isinstance(step.action, action.WriteFile)
     }
+
+
+def test_the_same_wishes_are_merged_once_unless_they_go_another_way() -> None:
+    """A route may turn a wish into another action, by what the machine has at that moment."""
+    site, routed = Site(), list[action.Action]()
+
+    def route(wanted: action.Action) -> action.Action:
+        routed.append(wanted)
+        return wanted
+
+    for way, times in ((route, 2), (route, 2), (functools.partial(route), 4)):
+        site.holds(A, 100)
+        site.next(100, 100, trusting=False, route=way)
+        assert len(routed) == times
 
 
 def test_a_file_that_says_what_is_wanted_is_not_read_again() -> None:

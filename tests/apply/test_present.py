@@ -63,6 +63,18 @@ def test_what_the_snapshot_holds_is_not_read_again() -> None:
     ) == ("0", 7)
 
 
+def test_what_somebody_has_open_is_not_opened_again() -> None:
+    """Its text comes from there, its identity from its group; without an answer it is opened."""
+    host, now = made()
+    target = f"{TOP}/g/cpuset.cpus"
+    inode = host.inode(host.at(f"{TOP}/g"))
+    for text, wanted in ((b"0\n", "0"), (None, "1-2")):
+        kept = {target: text}
+        state = present.read(host, now, [write("g"), write("gone")], (), kept=kept.get)
+
+        assert (state.texts, state.inodes) == ({target: wanted}, {target: inode})
+
+
 def test_a_directory_is_there_or_not() -> None:
     """One that is to be made is in the mapping only where it exists."""
     host, now = made()

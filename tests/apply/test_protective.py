@@ -202,6 +202,18 @@ def test_a_group_made_anew_is_watched_again() -> None:
     assert ([], [str(FILE)]) == (gone, watch.broken())
 
 
+def test_what_is_open_is_read_without_its_path() -> None:
+    """Neither of others nor of a group that is gone: another may be there under its path."""
+    host = made()
+    watch = protective.Watch(host)
+    watch.follow([limit()])
+
+    assert (watch.text(str(FILE)), watch.text(f"{FILE}.effective")) == (b"1-2\n", None)
+    host.rmdir(GROUP)
+    host.mkdir(GROUP)
+    assert watch.text(str(FILE)) is None
+
+
 def test_other_writes_are_not_watched() -> None:
     """Only limits that protect others cost a look ten times a second."""
     host = made()
