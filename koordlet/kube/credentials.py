@@ -66,7 +66,8 @@ def check(source: CredentialSource) -> None:
     try:
         settings = _load(source, plugins=False)
         settings.through()
-        settings.tls()
+        if settings.parts.scheme == "https":
+            settings.tls()
     except Exception as error:  # a broken file may make any
         raise errors.ConfigError(_why(error), culprit=_name(source), fix=_fix(source)) from error
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,21 @@ def document(capsys: Any, *words: str) -> dict[str, Any]:
     assert cli.main([*words, "-o", "json"]) == 0
     printed: dict[str, Any] = json.loads(capsys.readouterr().out)
     return printed
+
+
+def test_a_scheduler_of_a_cluster_loads_what_it_works_with() -> None:
+    """Its first binding waits for every module: those of descheduling and of agents come later."""
+    modules = "koordlet.scheduler.process.lifecycle", "koordlet.kube.adapter"
+    script = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    loaded = set(ran.stdout.split())
+    late = {
+        *("koordlet.scheduler.loop.descheduler", "koordlet.scheduler.standalone.controllers"),
+        *("koordlet.report.console", "koordlet.history.space", "grpc", "sqlite3", "pydantic"),
+    }
+
+    assert set(modules) <= loaded
+    assert not loaded & late
 
 
 def test_a_migration_job_succeeds_once_the_replacement_has_the_room(
