@@ -1,8 +1,8 @@
 """The agent as a DRA driver on a real node: kube-scheduler allocates, the kubelet has it prepared.
 
 Covers: containerd and CRI-O with NRI; slices as the server takes them; health of devices; extended
-resources; kills of agent, kubelet and runtime between the steps, and of the agent before each of
-its changes; the static CPU policy.
+resources; kills of agent, kubelet and runtime between the steps, of the agent before each of its
+changes, of the kubelet at each step; the static CPU policy.
 Does not cover: cache ways and several NUMA nodes (``tests.vm.test_claims``).
 """
 
@@ -37,6 +37,9 @@ SOON = {"syncFrequency": "5s"}
 #: Runtime and kubelet settings of a node. Tests of one node share it, and leave no pod on it.
 CONTAINERD = ("containerd", SOON)
 CRIO = pytest.param(("crio", SOON), marks=pytest.mark.soak)
+#: Steps of a claim's life until its container runs, and from the deletion of its pod.
+BEGINS = ("bound", "preparing", "prepared", "running")
+ENDS = ("ending", "unpreparing", "unprepared")
 STATIC = ("containerd", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
 
 
@@ -281,6 +284,67 @@ def dies_before(node: kubelet_node.Node, place: Path, verb: str, change: int) ->
         settled(node, free)
         assert agent.ends(signal.SIGTERM) == 0
     return died
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("node", [CONTAINERD, CRIO], indirect=True)
+def test_killed_at_any_step_of_a_claim_the_next_kubelet_goes_on(
+    node: kubelet_node.Node, place: Path
+) -> None:
+    """The pod has its CPU from its first instruction, and nobody else; afterwards all have it."""
+    site, words = agent_of(node, place)
+    order = place / "order"
+    node.start("ls", "LS", requests={"memory": "8Mi"})
+    with killed_agent.running(site, order, *words) as agent:
+        agent.until("READY=1")
+        for step in (*BEGINS, *ENDS):
+            settled(node, {"ls": "0-1"})
+            outlives_its_kubelet(node, agent, order, step)
+        ended(node, "ls")
+        assert agent.ends(signal.SIGTERM) == 0
+
+
+def outlives_its_kubelet(
+    node: kubelet_node.Node, agent: live.Running, order: Path, step: str
+) -> None:
+    """The life of a pod with a claim whose kubelet is killed at this step, and begins anew."""
+    held = {step: "0", "ls": "1"}
+    known, before = registrations(agent), agent.err.count(f"dra_driver.{step}")
+    reached = {
+        "bound": lambda: "nodeName" in node.pod(step)["spec"],
+        "running": lambda: node.cpus() == held,
+        "ending": lambda: True,
+        **dict.fromkeys(("preparing", "unpreparing"), lambda: agent.stands),
+    }
+
+    def has_noted() -> bool:
+        return agent.err.count(f"dra_driver.{step}") > before
+
+    def is_back() -> bool:
+        assert step != "running" or node.cpus() == held
+        return registrations(agent) > known
+
+    claim(node, step, 1)
+    if step in ENDS:
+        start(node, step, step)
+        settled(node, held)
+    if step.endswith("preparing"):
+        killed_agent.kill_before(order, 2, signal.SIGSTOP)
+    if step in ENDS:
+        node.delete(step)
+    else:
+        start(node, step, step)
+    deadline.until(reached.get(step, has_noted), step)
+    node.cluster.processes.stop("kubelet", signal.SIGKILL)
+    order.unlink(missing_ok=True)
+    agent.process.send_signal(signal.SIGCONT)
+    node.cluster.processes.start("kubelet")
+    deadline.until(is_back, f"the driver is registered again after {step}")
+    if step in BEGINS:
+        settled(node, held)
+        assert printed(node, step) == "0"
+        node.delete(step)
+    deadline.until(lambda: not node.pod(step), f"{step} is gone")
 
 
 def kill(node: kubelet_node.Node, name: str) -> None:

@@ -101,14 +101,20 @@ async def test_labels_select(world: World, labels: str, wanted: list[str]) -> No
 
 
 async def test_fields_select(world: World) -> None:
-    """Pods are selected by name, node and phase."""
+    """Pods are selected by name, node and phase, services by their address."""
     bound, free = await world.pod(), await world.pod()
     await world.store.bind(bound, "node-1")
+    meta = {"name": world.name(), "namespace": world.namespace}
+    spec = {"clusterIP": "None", "ports": [{"port": 80}]}
+    headless = await world.store.create(kinds.SERVICES, {"metadata": meta, "spec": spec})
 
     assert await world.listed(kinds.PODS, fields="spec.nodeName=node-1") == [bound.name]
     assert await world.listed(kinds.PODS, fields="spec.nodeName=") == [free.name]
     assert await world.listed(kinds.PODS, fields=f"metadata.name={free.name}") == [free.name]
     assert await world.listed(kinds.PODS, fields="status.phase!=Pending") == []
+    named = [objects.text(headless, "name")]
+    assert await world.listed(kinds.SERVICES, fields="spec.clusterIP=None") == named
+    assert await world.listed(kinds.SERVICES, fields="spec.clusterIP!=None") == []
 
 
 async def test_fields_of_custom_resources_select(world: World) -> None:

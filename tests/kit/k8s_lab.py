@@ -61,6 +61,13 @@ def programs(*names: str) -> Path:
     return folder
 
 
+def packages() -> Path:
+    """What the lab's node needs of Debian's, unpacked into one root."""
+    module()
+    root: Path = sys.modules["programs"].debian()
+    return root
+
+
 @contextlib.contextmanager
 def cluster(folder: Path, **options: Any) -> Iterator[Any]:
     """A cluster, up; down at the end, whatever happens."""

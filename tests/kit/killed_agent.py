@@ -1,8 +1,9 @@
-"""``koordlet`` as a process that is killed before a change of one's choice.
+"""``koordlet`` as a process that is killed, or stands still, before a change of one's choice.
 
     python -m tests.kit.killed_agent ORDER WORDS
 
-ORDER is a file: from the moment that it is there it has the number of that change, from 1.
+ORDER is a file: from the moment that it is there it has the number of that change, from 1, and the
+signal that the process sends itself.
 
 Covers: changes of control files, of groups and of the checkpoint of claims.
 Does not cover: agents without a process of their own (``dying``).
@@ -32,11 +33,16 @@ class Countdown:
         self._count = 0
 
     def take(self, event: str, arguments: tuple[object, ...]) -> None:
-        """Take an event; the process ends here where it is the ordered change."""
-        if _changes(event, arguments) and self._order.exists():
-            self._count += 1
-            if self._count == int(self._order.read_text()):
-                os.kill(os.getpid(), signal.SIGKILL)
+        """Take an event; the process ends or stands still here where it is the ordered change."""
+        if not _changes(event, arguments):
+            return
+        if not self._order.exists():
+            self._count = 0
+            return
+        self._count += 1
+        change, number = map(int, self._order.read_text().split())
+        if self._count == change:
+            os.kill(os.getpid(), number)
 
 
 def _changes(event: str, arguments: tuple[object, ...]) -> bool:
@@ -62,10 +68,10 @@ def running(place: live.Place, order: Path, *words: str) -> Iterator[live.Runnin
         agent.close()
 
 
-def kill_before(order: Path, change: int) -> None:
-    """Order the death of the process before that change from now on."""
+def kill_before(order: Path, change: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Order the death of the process before that change from now on, or another signal."""
     fresh = order.with_suffix(".new")
-    fresh.write_text(str(change))
+    fresh.write_text(f"{change} {number.value}")
     fresh.rename(order)
 
 

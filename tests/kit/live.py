@@ -209,6 +209,12 @@ class Running:
         """Whether it has ended."""
         return self.process.poll() is not None
 
+    @property
+    def stands(self) -> bool:
+        """Whether a signal has stopped it."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return stat.rpartition(")")[2].split()[0] == "T"
+
     def until(self, what: str) -> None:
         """Wait until it tells the service manager something."""
         try:

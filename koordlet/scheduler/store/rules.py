@@ -90,7 +90,9 @@ _BUILT_IN: Mapping[str, KindRule] = {
         KindRule(generation=False, list_keys=LIST_KEYS),
     ),
     str(kinds.SERVICES): KindRule(
-        generation=False, list_keys={**LIST_KEYS, "ports": ("port", "protocol")}
+        generation=False,
+        selectable=_NAMED | {"spec.clusterIP", "spec.type"},
+        list_keys={**LIST_KEYS, "ports": ("port", "protocol")},
     ),
     str(kinds.POD_DISRUPTION_BUDGETS): _COUNTED,
     str(kinds.RESOURCE_CLAIMS): KindRule(
