@@ -100,7 +100,7 @@ def join(parts: list[Any], separator: str = "") -> str:
 
 def matches(text: str, pattern: str) -> bool:
     """Whether a part of the text fits a regular expression."""
-    return cel_regex.compiled(pattern).matches(text)
+    return cel_regex.outcome(pattern).matches(text)
 
 
 def steps(text: str, pattern: str) -> int:
