@@ -1,7 +1,7 @@
-r"""Regular expressions for ``matches``: whether a text has a part that fits. RE2 looks for it.
+r"""Regular expressions: whether a text has a part that fits, and which. RE2 looks for it.
 
 Covers: what is refused, in Go's words; what a pattern and a text take at most. Does not cover:
-where a part fits.
+groups of a pattern.
 
 All ways through a pattern are followed at once, so the time is bounded by text times pattern:
 Python's ``re`` may take exponential time, and takes back-references that RE2 refuses. Here it
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from koordlet.scheduler.claims.cel_values import EvaluationError
@@ -60,6 +61,19 @@ class Outcome(NamedTuple):
             raise EvaluationError(self.why_not)
         try:
             return self.program.search(text) is not None
+        except UnicodeEncodeError as error:
+            raise EvaluationError("invalid UTF-8 in text") from error
+
+    def parts(self, text: str) -> Iterator[str]:
+        """What fits, from left to right; as in Go no empty part follows another one at once."""
+        if self.program is None:
+            raise EvaluationError(f"Illegal regex: {self.why_not}")
+        before = -1
+        try:
+            for match in self.program.finditer(text):
+                if match.end() > match.start() or match.start() != before:
+                    yield match.group()
+                before = match.end()
         except UnicodeEncodeError as error:
             raise EvaluationError("invalid UTF-8 in text") from error
 
