@@ -34,6 +34,7 @@ IMPORTED_AS = {
     "grpc_tools": "grpcio-tools",
     "pydantic_core": "pydantic",  # its documented home of errors; pinned by it to one version
     "prometheus_client": "prometheus-client",
+    "re2": "google-re2",
     "yaml": "pyyaml",
 }
 

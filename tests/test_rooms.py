@@ -59,6 +59,7 @@ BREACHES: dict[str, dict[str, str]] = {
     "only-numpy": {"host.counters": "numpy"},
     "only-pyroute2": {"host.cgroup.tree": "pyroute2"},
     "only-msgspec": {"state.journal": "msgspec"},
+    "only-re2": {"scheduler.claims.selector": "re2"},
     "only-pydantic": {"model.pod": "pydantic"},
     "only-rich": {"agent.loop": "rich.console"},
     "only-tests": {"demo": "tests.kit"},

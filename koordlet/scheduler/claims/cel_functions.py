@@ -1,7 +1,7 @@
 """Functions of CEL by name: sizes, texts, amounts and versions.
 
 Covers: choosing an overload by types. Does not cover: what is done to texts (``cel_texts``), time,
-addresses, sums of lists, parts that a regular expression finds.
+addresses, sums of lists.
 """
 
 from __future__ import annotations
@@ -168,6 +168,11 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "matches": tuple(
         Overload(method, _TEXTS, "bool", cel_texts.matches, cel_texts.steps)
         for method in (False, True)
+    ),
+    "find": (_method(_TEXTS, "string", cel_texts.find)._replace(cost=cel_texts.steps),),
+    "findAll": tuple(
+        _method(takes, "list:string", cel_texts.find_all)._replace(cost=cel_texts.steps)
+        for takes in (_TEXTS, (*_TEXTS, "int"))
     ),
     **{name: (overload, _OF_SEMVER[name]) for name, overload in _OF_QUANTITY.items()},
     **{

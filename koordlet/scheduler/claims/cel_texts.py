@@ -100,12 +100,30 @@ def join(parts: list[Any], separator: str = "") -> str:
 
 def matches(text: str, pattern: str) -> bool:
     """Whether a part of the text fits a regular expression."""
-    return cel_regex.compiled(pattern).matches(text)
+    return cel_regex.outcome(pattern).matches(text)
 
 
-def steps(text: str, pattern: str) -> int:
-    """The most that :func:`matches` takes, also of a pattern that is none."""
+def steps(text: str, pattern: str, *_: int) -> int:
+    """The most that :func:`matches` takes, or one part of the others; also of no pattern."""
     return cel_regex.outcome(pattern).steps(text)
+
+
+def find(text: str, pattern: str) -> str:
+    """The first part that fits a regular expression; empty where none does."""
+    return next(cel_regex.outcome(pattern).parts(text), "")
+
+
+def find_all(text: str, pattern: str, most: int = -1) -> list[str]:
+    """The parts that fit a regular expression, so many; fewer than none: all."""
+    outcome, parts = cel_regex.outcome(pattern), list[str]()
+    for part in outcome.parts(text):
+        if len(parts) == most:
+            break
+        parts.append(part)
+        # Each part may have led through the whole text.
+        if len(parts) * outcome.steps(text) > cel_values.COST_LIMIT:
+            raise CostError("actual cost limit exceeded")
+    return parts
 
 
 def _check(place: int, last: int) -> None:

@@ -9,6 +9,7 @@ of a claim helps the pods that name it, and nobody else.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -108,7 +109,11 @@ class ClaimEvents:
         had, has = (None if claim is None else claim.allocation for claim in (old, new))
         if had is not None and (has is None or has.devices != had.devices):
             self._moved()
-        if (new is not None or (old is not None and old.is_extended)) and old != new:
+        if new is None:
+            matters = old is not None and old.is_extended
+        else:
+            matters = old is None or not _is_like(old, new)
+        if matters:
             # What was said of pods may be otherwise now.
             self._core.forget_views(lambda _: False)
             for pod in list(self._state.users(key)):
@@ -132,3 +137,10 @@ class ClaimEvents:
             log.get().warning(
                 "scheduler.device_attribute_unread", driver=content.driver, attribute=unread[0]
             )
+
+
+def _is_like(old: resource_claims.ResourceClaim, new: resource_claims.ResourceClaim) -> bool:
+    """Whether nothing has changed that a pod waits for: a scheduler adds a finalizer, say."""
+    return new == dataclasses.replace(
+        old, resource_version=new.resource_version, finalizers=new.finalizers
+    )

@@ -243,7 +243,8 @@ class ClaimWriter:
                 )
 
     async def _released(self, due: _Release) -> None:
-        status: dict[str, Any] = {"allocation": None, "reservedFor": None}
+        # What drivers say of devices goes with them: it would count for whoever gets one next.
+        status: dict[str, Any] = {"allocation": None, "reservedFor": None, "devices": None}
         # A pod is taken from the list whatever else has changed; devices only from the claim
         # that they were decided to be taken from.
         revision = "" if due.pod else due.claim.resource_version

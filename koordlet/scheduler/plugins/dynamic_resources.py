@@ -100,7 +100,11 @@ class DynamicResources(framework.Plugin):
 
     name = "DynamicResources"
     listens = (
-        ActionType.NODE_NEW | ActionType.NODE_LABELS | ActionType.DEVICES | ActionType.POD_GONE
+        ActionType.NODE_NEW
+        | ActionType.NODE_LABELS
+        | ActionType.NODE_ROOM
+        | ActionType.DEVICES
+        | ActionType.POD_GONE
     )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -132,6 +136,10 @@ class DynamicResources(framework.Plugin):
         # Only a pod that was not bound gives devices back itself.
         pod = event.pod
         return event.what is not ActionType.POD_GONE or bool(pod is not None and _claims(pod))
+
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        # Room helps where a node may give an extended resource itself.
+        return event.what is not ActionType.NODE_ROOM or bool(pod_class.extended)
 
     def pre_enqueue(self, pod: Pod) -> str:
         if not pod.claims:

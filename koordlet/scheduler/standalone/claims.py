@@ -94,7 +94,7 @@ def wish(body: Body, claim: ResourceClaim, living: Mapping[str, bool]) -> ClaimW
         rest = [dict(each) for each in several if each.get("uid") in kept]
         status["reservedFor"] = rest or None
     if gone and claim.allocation is not None:
-        status["allocation"] = None
+        status |= {"allocation": None, "devices": None}
     finalizers = None
     if gone and resource_claims.FINALIZER in claim.finalizers:
         finalizers = [name for name in claim.finalizers if name != resource_claims.FINALIZER]

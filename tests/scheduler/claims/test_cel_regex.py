@@ -51,17 +51,18 @@ from koordlet.scheduler.claims.cel_values import EvaluationError
         ("^a*(?i)*$", "aa", "b"),
         ("^a{01}$", "a{01}", "a"),
         ("^(a{500}){2}$", "a" * 1000, "a" * 999),
-        ("^((a{1000}){0}){1000}b$", "b", "ab"),
+        (r"^\p{Greek}+\PL$", "\u03b1\u03b2-", "ab-"),
+        (r"^\Q\C\E$", r"\C", "a"),
         ("^(a|)$", "", "b"),
         ("^(a*)*$", "aa", "ab"),
         ("", "anything", None),
     ],
 )
 def test_a_text_fits_where_a_part_of_it_does(pattern: str, fits: str, fails: str | None) -> None:
-    """As RE2 says: classes are ASCII, ``$`` is the end alone."""
-    program = cel_regex.compiled(pattern)
-    assert program.matches(fits) is True
-    assert fails is None or program.matches(fails) is False
+    """As Go says: classes are ASCII, ``$`` is the end alone."""
+    outcome = cel_regex.outcome(pattern)
+    assert outcome.matches(fits) is True
+    assert fails is None or outcome.matches(fails) is False
 
 
 @pytest.mark.parametrize(
@@ -82,24 +83,24 @@ def test_a_text_fits_where_a_part_of_it_does(pattern: str, fits: str, fails: str
         ("(?i)+", "missing argument to repetition operator: `+`"),
         ("(?i-)a", "invalid or unsupported Perl syntax: `(?i-)`"),
         ("(?<a-b>a)b", "invalid named capture: `(?<a-b>`"),
-        ("(?<=a)b", "invalid named capture: `(?<=a)b`"),
+        ("(?<=a)b", "invalid or unsupported Perl syntax: `(?<=`"),
         ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
         (r"(a)\1", r"invalid escape sequence: `\1`"),
-        (r"\pL", r"invalid escape sequence: `\p`"),
+        (r"a\C", r"invalid escape sequence: `\C`"),
+        (r"\p{Nope}", r"invalid character class range: `\p{Nope}`"),
         (r"[\Q]", r"invalid escape sequence: `\Q`"),
         (r"\Q\E*", "missing argument to repetition operator: `*`"),
         ("a\\", "trailing backslash at end of expression: ``"),
-        ("(" * 101 + ")" * 101, "expression nests too deeply"),
         ("(a{20}){60}", "invalid repeat count: `{60}`"),
         ("(((){1000}){1000}){8}", "invalid repeat count: `{1000}`"),
         ("(a{1000}){2,}?", "invalid repeat count: `{2,}?`"),
-        ("(abcdefghijk){1000}", "expression too large"),
+        ("a\ud800", "invalid UTF-8"),
     ],
 )
 def test_what_is_no_pattern_is_refused(pattern: str, message: str) -> None:
     """In Go's words, as kube-scheduler writes them."""
     with pytest.raises(EvaluationError, match=re.escape(f"error parsing regexp: {message}")):
-        cel_regex.compiled(pattern)
+        cel_regex.outcome(pattern).matches("a")
 
 
 _ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", r"\b", r"\B", "^", "(?:)", r"\n"])
@@ -122,59 +123,36 @@ def test_patterns_that_python_has_too_fit_the_same_texts(pattern: str, text: str
     expected = re.search(pattern, text, re.ASCII) is not None
     if "\\B" in pattern and not text:
         return  # Python 3.13 and earlier has no inner place in an empty text.
-    assert cel_regex.compiled(pattern).matches(text) is expected
+    assert cel_regex.outcome(pattern).matches(text) is expected
 
 
 def test_a_pattern_with_exponentially_many_ways_is_followed_once() -> None:
     """The steps grow with text times pattern: Python's engine would take 2^60 here."""
-    program = cel_regex.compiled("^(a+)+$")
-    assert program.matches("a" * 60 + "b") is False
-    assert program.size <= 10
+    outcome, text = cel_regex.outcome("^(a+)+$"), "a" * 60 + "b"
+    assert outcome.matches(text) is False
+    assert outcome.steps(text) <= 20 * len(text)
+
+
+def test_a_text_that_is_none_is_told() -> None:
+    """Half of a pair, as JSON can write it."""
+    with pytest.raises(EvaluationError, match="invalid UTF-8"):
+        cel_regex.outcome("a").matches("\ud800")
 
 
 @pytest.mark.parametrize(
     ("pattern", "least"),
-    [
-        ("[acegi]{100}", 500),
-        ("(||||){100}", 500),
-        ("(?i)[\u0100-\u0180]", 100),
-        ("[[:nothing:]]", 13),
-        ("(abcdefghijk){1000}", 10_000),
-    ],
+    [("[acegi]{100}", 300), ("[[:nothing:]]", 13), ("(" + "|" * 999 + "){999}", 10_000)],
 )
-def test_work_counts_ranges_ways_letters_and_what_fails(pattern: str, least: int) -> None:
-    """What is looked at for each character, and what was done before a pattern was refused."""
+def test_work_counts_what_is_made_and_what_fails(pattern: str, least: int) -> None:
+    """What was done before a pattern was refused is paid for, too."""
     assert least <= cel_regex.outcome(pattern).work < least * 2
 
 
-def test_ranges_that_overlap_are_one() -> None:
-    """Also with their other cases: else each place of a text would cost as often as it is said."""
-    assert cel_regex.compiled("[a-fc-zd]").size == cel_regex.compiled("a").size
-    often, once = (f"(?i)[{part}]" for part in ("\u0100-\u04bf" * 200, "\u0100-\u04bf"))
-    assert cel_regex.compiled(often).size == cel_regex.compiled(once).size
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    ["(" * 1_000_000, "(?i)" + "[\u0100-\U0001f000]" * 9, "(" + "|" * 999 + "){999}"],
-)
-def test_a_pattern_of_too_much_work_is_refused_before_it_is_done(pattern: str) -> None:
-    """Too long a text, too many letters, too many ways."""
+@pytest.mark.parametrize("pattern", ["(" * 1_000_000, "(" + "|" * 999 + "){999}"])
+def test_a_pattern_of_too_much_work_is_refused(pattern: str) -> None:
+    """Too long a text, too many ways."""
     with pytest.raises(EvaluationError, match="expression too large"):
-        cel_regex.compiled(pattern)
-
-
-def test_the_deepest_pattern_leaves_room_for_the_calls_around_it() -> None:
-    """A selector stands deep in a scheduler: Python allows 1000 calls in one another."""
-
-    def called_within(calls: int) -> bool:
-        if calls:
-            return called_within(calls - 1)
-        deepest = cel_regex.DEEPEST
-        pattern = "(?:" * deepest + "a" + "|b)?c" * deepest
-        return cel_regex.compiled(pattern).matches("a" + "c" * deepest)
-
-    assert called_within(400) is True
+        cel_regex.outcome(pattern).matches("a")
 
 
 def test_a_refused_pattern_is_read_once() -> None:
@@ -182,5 +160,5 @@ def test_a_refused_pattern_is_read_once() -> None:
     before = cel_regex.outcome.cache_info().misses
     for _ in range(3):
         with pytest.raises(EvaluationError, match="missing closing"):
-            cel_regex.compiled("(refused once")
+            cel_regex.outcome("(refused once").matches("a")
     assert cel_regex.outcome.cache_info().misses == before + 1

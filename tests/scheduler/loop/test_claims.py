@@ -335,6 +335,33 @@ def test_a_claim_whose_device_has_failed_gets_another_one(ram: Path) -> None:
     schedulers.run(body())
 
 
+def test_what_was_said_of_a_device_is_forgotten_when_it_is_given_back(ram: Path) -> None:
+    """The same device is chosen again, since there is no other: it may become ready this time."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await broken(world)
+            await world.store.delete(objects.Ref(kinds.RESOURCE_SLICES, f"{kit.DRIVER}-n-1"))
+            conditional = kit.device(
+                "g", bindingConditions=["Attached"], bindingFailureConditions=["Broken"]
+            )
+            piece = kit.resource_slice([conditional], node="n", pool="late")
+            await world.store.create(kinds.RESOURCE_SLICES, piece)
+            async with schedulers.scheduler(world.client):
+                await pod(world, "a")
+                await world.until(
+                    lambda several: (
+                        bool(several["c"]["status"].get("reservedFor"))
+                        and not several["c"]["status"].get("devices")
+                    ),
+                    kinds.RESOURCE_CLAIMS,
+                )
+                await report(world, "c", "late", "Attached")
+                assert await world.until_placed("a") == {"a": "n"}
+
+    schedulers.run(body())
+
+
 def test_a_failed_device_that_another_pod_uses_keeps_its_claim_off_all_nodes(ram: Path) -> None:
     """That pod keeps it, and who comes later is told so."""
 

@@ -94,6 +94,23 @@ def test_a_class_that_serves_a_resource_wakes_the_pods_that_lack_it(ram: Path) -
     schedulers.run(body())
 
 
+def test_a_node_that_gets_a_resource_itself_wakes_the_pods_that_lack_its_devices(ram: Path) -> None:
+    """A device plugin comes; it was the devices alone that were missing."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await serve_cards(world)
+            async with schedulers.scheduler(world.client):
+                await card_pod(world, "a", amount=2)
+                await world.until_told("a", "1 cannot allocate all claims")
+                amounts = objects.Merge({"status": {"allocatable": {CARD: "2"}}})
+                ref = objects.Ref(kinds.NODES, "n")
+                await world.store.patch(ref, amounts, subresource="status")
+                assert await world.until_placed("a") == {"a": "n"}
+
+    schedulers.run(body())
+
+
 def test_a_claim_for_extended_resources_goes_with_its_attempt(ram: Path) -> None:
     """A device that fails before the binding: the pod is tried again, with another claim."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.objects import resource_claims
 from koordlet.scheduler.standalone import claims, controllers
 from tests.kit import device_claims as kit
 from tests.kit import schedulers
@@ -151,6 +152,22 @@ def test_a_claim_without_a_template_gives_its_devices_back_and_stays(ram: Path) 
         await scene.until(lambda several: not several, kinds.RESOURCE_CLAIMS)
 
     play(ram, body)
+
+
+def test_what_a_driver_said_of_a_device_goes_with_the_device() -> None:
+    """Else it would count for the same device of the next pod."""
+    device = {"driver": kit.DRIVER, "pool": "n", "device": "g"}
+    status = {
+        "allocation": {"devices": {"results": [{"request": "r", **device}]}},
+        "reservedFor": [{"resource": "pods", "name": "a", "uid": "u"}],
+        "devices": [{**device, "conditions": [{"type": "Broken", "status": "True"}]}],
+    }
+    body = kit.claim(kit.request(), status=status)
+    claim = resource_claims.decode(body)
+
+    assert claims.wish(body, claim, {"u": True}).status is None
+    free = {"reservedFor": None, "allocation": None, "devices": None}
+    assert claims.wish(body, claim, {"u": False}).status == free
 
 
 def test_a_taint_of_a_device_sends_its_pod_away(ram: Path) -> None:
