@@ -290,13 +290,13 @@ class Machine(RuleBasedStateMachine):
         for info in self.me.reservations.by_uid.values():
             self.me.reservations.step(info, self.truth.now)
         for name, body in self.truth.reservations.items():
-            info = self.me.reservations.named(name)
-            assert info is not None
-            status = self.me.reservations.status(info, self.truth.now)
+            known = self.me.reservations.named(name)
+            assert known is not None
+            status = self.me.reservations.status(known, self.truth.now)
             if status.phase is Phase.AVAILABLE:
-                body["metadata"]["annotations"] |= conversion.marks(info)
+                body["metadata"]["annotations"] |= conversion.marks(known)
             body["status"] = status.body()
-            info.stored = status
+            known.stored = status
 
     def known(self) -> Any:
         """What is known of devices, comparable between two schedulers."""
