@@ -144,9 +144,8 @@ class ReservationCache:
         if replaced is not None:
             # Another UID under the same name: the old object is gone.
             self._remove(replaced)
-        info = ReservationInfo(
-            spec, stored, phase=stored.phase, node=stored.node, revision=revision
-        )
+        info = ReservationInfo(spec, stored, phase=stored.phase, node=stored.node)
+        info.revision = revision
         self._add(info)
         if stored.phase.over:
             return None
@@ -177,8 +176,7 @@ class ReservationCache:
     def _restore(self, info: ReservationInfo, reserve_pod: Pod) -> None:
         """Hold what the stored status says that it holds."""
         info.reserve_pod = reserve_pod
-        row = self.columns.rows.get(info.stored.node)
-        if row is None:
+        if (row := self.columns.rows.get(info.stored.node)) is None:
             info.orphaned = True
             return
         info.adopted, info.pledged = preallocation.remembered(info.spec)
