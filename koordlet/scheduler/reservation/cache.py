@@ -218,7 +218,6 @@ class ReservationCache:
         self.rejected.pop(name, None)
         info = self._by_name.get(name)
         if info is not None:
-            self.messages.pop(info.spec.uid, None)
             self._remove(info)
         return info
 
@@ -374,9 +373,9 @@ class ReservationCache:
     def _remove(self, info: ReservationInfo) -> None:
         if info.row >= 0:
             self._release(info)
-        self.by_uid.pop(info.spec.uid, None)
-        if self._by_name.get(info.spec.name) is info:
-            del self._by_name[info.spec.name]
+        del self.by_uid[info.spec.uid], self._by_name[info.spec.name]
+        self.messages.pop(info.spec.uid, None)
+        self.touched.discard(info.spec.uid)
 
     def _settle(self, info: ReservationInfo, not_held: Mapping[str, int]) -> None:
         """Take off its node what of the reserve pod's amounts is not held."""
