@@ -216,7 +216,7 @@ class Week:
         for pod in self._waiting:
             row = self._cycle.choose(pod)
             if row < 0:
-                pod.stored_condition = plan_start.REFUSED, "", ""
+                pod.stored_condition = plan_start.REFUSED, "", "", 0
                 left.append(pod)
             else:
                 self._land(pod, row)
