@@ -79,7 +79,7 @@ def changes(known: Pod | None, new: Pod, *, moved: bool) -> Iterator[ClusterEven
             yield ClusterEvent(ActionType.POD_GONE, pod=known)
         if new.terminating and not known.terminating:
             yield ClusterEvent(ActionType.POD_ENDING, pod=new)
-        same = known.pod_class.labels == new.pod_class.labels
-        if same and known.operates == new.operates:
+        opened = new.operates and new.ready and not (known.operates and known.ready)
+        if known.pod_class.labels == new.pod_class.labels and not opened:
             return
     yield ClusterEvent(ActionType.POD_NEW, pod=new)

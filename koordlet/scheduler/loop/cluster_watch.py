@@ -73,6 +73,7 @@ class ClusterWatch:
     def tidy(self) -> None:
         """Bring up to date what only time changes."""
         self.agents.look()
+        self.core.nominated.withdrawn.clear()
         self.core.tidy()
         self._allocations.tidy(self.core.queue.get)
         self.disruptions.limiter.settle(self.disruptions.now())

@@ -89,9 +89,12 @@ class Nominations:
 
         Where the store says what it said before, what was decided since is on its way to it.
         """
-        if before is not None and before.uid == pod.uid:
-            heard = before.stored_condition[2] == pod.nominated
-            pod.nominated = self.node(before) if heard else pod.nominated
+        if (
+            before is not None
+            and before.uid == pod.uid
+            and before.stored_condition[2] == pod.nominated
+        ):
+            pod.nominate(self.node(before))
         # One that ends before it had a node gets none.
         self.put(pod, "" if pod.terminating else pod.nominated)
 

@@ -78,6 +78,8 @@ class PodCache:
         """Record that a pod is on a node, in place of its older value."""
         known = self._pods.get(pod.key)
         if known is not None:
+            # Once room for others it stays so, and takes nobody while it is not ready.
+            pod.operates = pod.operates or (known.operates and known.uid == pod.uid)
             if self._stays(known, pod, node):
                 self._pods[pod.key] = pod
                 return

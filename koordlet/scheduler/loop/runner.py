@@ -226,7 +226,9 @@ class Loop:
                 group.create_task(self.sources.run())
                 await self.sources.synced()
                 if self.election is not None:
+                    standing_by = group.create_task(self._standing_by())
                     await self.election.acquire()
+                    standing_by.cancel()
                     group.create_task(self.election.hold())
                 log.get().info("scheduler.leading", nodes=len(self.core.pod_cache.columns.rows))
                 self.ready = True
@@ -247,6 +249,14 @@ class Loop:
             self.ready, self.beat = False, None
             if self.election is not None:
                 await self.election.release()
+
+    async def _standing_by(self) -> None:
+        """Keep what it knows small, however long another leads."""
+        while True:
+            await asyncio.sleep(_TIDY)
+            # Nobody was refused yet, and waits for room.
+            self.core.nominated.withdrawn.clear()
+            self.core.tidy()
 
     async def _deciding(self) -> None:
         steady = self._clocks.steady

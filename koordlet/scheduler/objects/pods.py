@@ -183,6 +183,10 @@ class Pod:
         """Learn the names of claims that were made for it."""
         self.claims = claims
 
+    def nominate(self, node: str) -> None:
+        """Be nominated for a node; empty: for none."""
+        self.nominated = node
+
     def inherit(self, other: Pod) -> None:
         """Have what was chosen for an older value of the same pod: the store has yet to say it."""
         self.draws_on, self.drawn_name = other.draws_on, other.drawn_name

@@ -134,11 +134,11 @@ class ReservationCache:
             self._reject(name, body, str(error))
             return None
         self.rejected.pop(name, None)
+        self.touched.add(spec.uid)
         if known is not None:
             if known.row >= 0 and objects.older(revision, known.revision):
                 return None  # sent before our own last write, which follows
             known.revision = revision
-            self.touched.add(spec.uid)
             return self._change(known, spec, stored, reserve_pod)
         replaced = self._by_name.get(spec.name)
         if replaced is not None:
@@ -146,7 +146,6 @@ class ReservationCache:
             self._remove(replaced)
         info = ReservationInfo(spec, stored, phase=stored.phase, node=stored.node)
         info.revision = revision
-        self.touched.add(spec.uid)
         self._add(info)
         if stored.phase.over:
             return None
@@ -164,10 +163,7 @@ class ReservationCache:
         return None if info.spec.fault or info.spec.deleting else reserve_pod
 
     def _reject(self, name: str, body: Body, error: str) -> None:
-        try:
-            stored = parsing.read_status(body)
-        except BadObjectError:
-            stored = Status()
+        stored = parsing.readable_status(body)
         known, uid = self._by_name.get(name), objects.text(body, "uid")
         if known is not None and known.spec.uid == uid:
             # A broken edit must not free the room that pods rely on.
@@ -180,19 +176,18 @@ class ReservationCache:
     def _restore(self, info: ReservationInfo, reserve_pod: Pod) -> None:
         """Hold what the stored status says that it holds."""
         info.reserve_pod = reserve_pod
-        row = self.columns.rows.get(info.stored.node)
-        if row is None:
+        if (row := self.columns.rows.get(info.stored.node)) is None:
             info.orphaned = True
             return
         info.adopted, info.pledged = preallocation.remembered(info.spec)
         self._bind_again(info, reserve_pod, row, info.stored.phase)
 
-    def _bind_again(self, info: ReservationInfo, reserve_pod: Pod, row: int, phase: Phase) -> None:
+    def _bind_again(self, info: ReservationInfo, pod: Pod, row: int, phase: Phase) -> None:
         """Hold what was held before; where absurd amounts leave no room, ``node_came`` is next."""
         try:
-            self._bind(info, reserve_pod, row, phase)
+            self._bind(info, pod, row, phase)
         except BadObjectError:
-            info.reserve_pod, info.phase = reserve_pod, phase
+            info.reserve_pod, info.phase = pod, phase
 
     def _change(
         self, info: ReservationInfo, spec: ReservationSpec, stored: Status, reserve_pod: Pod
@@ -223,7 +218,6 @@ class ReservationCache:
         self.rejected.pop(name, None)
         info = self._by_name.get(name)
         if info is not None:
-            self.messages.pop(info.spec.uid, None)
             self._remove(info)
         return info
 
@@ -289,7 +283,7 @@ class ReservationCache:
 
     def pod_placed(self, pod: Pod, row: int) -> None:
         """Count a pod that draws on a reservation, or is one."""
-        if pod.operates and pod.uid not in self.operating:
+        if pod.operates:
             self._operate(pod, row)
         if pod.reserve_pod_of:
             return
@@ -323,10 +317,15 @@ class ReservationCache:
         self.by_uid[info.spec.uid] = self._by_name[info.spec.name] = info
 
     def _operate(self, pod: Pod, row: int) -> None:
-        info = ReservationInfo(parsing.spec_of(pod), position=self._serial, operating=True)
-        self._serial += 1
-        self.operating[pod.uid] = info
-        self._bind(info, pod, row, Phase.AVAILABLE)
+        info = self.operating.get(pod.uid)
+        if info is not None:
+            info.reserve_pod = pod
+        else:
+            info = ReservationInfo(parsing.spec_of(pod), position=self._serial, operating=True)
+            self._serial += 1
+            self.operating[pod.uid] = info
+            self._bind(info, pod, row, Phase.AVAILABLE)
+        self.columns.touch(row)  # who may be there is another question now
 
     def _bind(
         self,
@@ -374,9 +373,9 @@ class ReservationCache:
     def _remove(self, info: ReservationInfo) -> None:
         if info.row >= 0:
             self._release(info)
-        self.by_uid.pop(info.spec.uid, None)
-        if self._by_name.get(info.spec.name) is info:
-            del self._by_name[info.spec.name]
+        del self.by_uid[info.spec.uid], self._by_name[info.spec.name]
+        self.messages.pop(info.spec.uid, None)
+        self.touched.discard(info.spec.uid)
 
     def _settle(self, info: ReservationInfo, not_held: Mapping[str, int]) -> None:
         """Take off its node what of the reserve pod's amounts is not held."""

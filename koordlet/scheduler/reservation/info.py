@@ -76,6 +76,8 @@ class ReservationInfo:
     @property
     def usable(self) -> bool:
         """Whether another pod may draw on it."""
+        if self.operating and not (self.reserve_pod is not None and self.reserve_pod.ready):
+            return False
         return self.phase is Phase.AVAILABLE and not self.spec.fault and not self.used_up
 
     def held(self) -> dict[str, int]:

@@ -306,6 +306,14 @@ def read_status(body: Body) -> ReservationStatus:
     )
 
 
+def readable_status(body: Body) -> ReservationStatus:
+    """The stored status; an empty one where it cannot be read."""
+    try:
+        return read_status(body)
+    except BadObjectError:
+        return ReservationStatus()
+
+
 def _spelled(body: Body) -> dict[str, str]:
     return {str(key): str(value) for key, value in body.items()}
 

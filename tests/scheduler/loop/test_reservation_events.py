@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.loop.outcomes import Hold, Outcome, Refusal
+from koordlet.scheduler.loop.outcomes import Bind, Hold, Outcome, Refusal
 from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.reservation import keys
 from tests.kit import clusters, reservations
 
 Body = dict[str, Any]
@@ -33,10 +36,19 @@ class Scene:
         reservation_events.changed(self.core, self._body, body, self.now)
         self._body = body
 
-    def pod(self, name: str, **more: Any) -> None:
+    def pod(self, name: str, old: Pod | None = None, **more: Any) -> Pod:
         """A pod as the store shows it."""
-        body = clusters.pod(name, **more)
-        self.core.pod(None, self.core.decoder.decode(body, 0), self.now)
+        pod = self.core.decoder.decode(clusters.pod(name, **more), 0)
+        self.core.pod(old, pod, self.now)
+        return pod
+
+    def room(self, old: Pod | None, ready: str, cpu: str = "4") -> Pod:
+        """A running pod that is room for others."""
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
+        owners = json.dumps([{"labelSelector": {"matchLabels": {"app": "web"}}}])
+        meta = {"annotations": {keys.OWNERS: owners}}
+        labels = {keys.OPERATING_MODE: "Reservation"}
+        return self.pod("room", old, on="n", cpu=cpu, labels=labels, meta=meta, status=status)
 
     def opened(self) -> None:
         """Everybody may use the node."""
@@ -125,3 +137,30 @@ def test_classes_of_reservations_that_have_gone_are_forgotten() -> None:
     again = cache._reserve_pods.make(known.spec, 0)
     assert known.reserve_pod is not None
     assert again.pod_class is known.reserve_pod.pod_class
+
+
+def test_a_running_pod_takes_its_owners_only_while_it_is_ready() -> None:
+    """It stays room for others, and whoever waits is tried again when it is ready again."""
+    scene = Scene()
+    pod = scene.room(scene.room(None, "True"), "False")
+    scene.pod("owner", cpu="4", labels={"app": "web"})
+    assert isinstance(scene.tried(), Refusal)
+    assert scene.tried() is None
+    scene.room(pod, "True")
+
+    outcome = scene.tried()
+    assert isinstance(outcome, Bind)
+    assert outcome.pod.draws_on == pod.uid
+
+
+def test_a_running_pod_that_becomes_room_for_others_bars_the_other_policy_at_once() -> None:
+    """Nothing that is counted has changed on its node."""
+    scene = Scene()
+    pod = scene.room(None, "False", cpu="1")
+    scene.reservation(cpu="8")
+    assert isinstance(scene.tried(), Refusal)
+    scene.room(pod, "True", cpu="1")
+
+    outcome = scene.tried()
+    assert isinstance(outcome, Refusal)
+    assert "reservation allocate policy conflict" in outcome.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.framework import queue
-from tests.kit import clusters, schedulers
+from koordlet.scheduler.loop import election, runner
+from tests.kit import clusters, deadline, schedulers
 from tests.kit.apiserver import faults
 
 both = pytest.mark.parametrize("over_http", [False, True], ids=["file", "http"])
@@ -281,5 +283,35 @@ def test_labels_of_a_namespace_count_for_a_class_of_which_no_pod_has_a_node(ram:
             ref = objects.Ref(kinds.NODES, "n1")
             await world.store.patch(ref, objects.Merge(more), subresource="status")
             await world.until_told("web", "existing pods anti-affinity rules")
+
+    schedulers.run(body())
+
+
+def test_a_replica_that_stands_by_forgets_what_nobody_has_any_more(
+    ram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For months, where the leader is well."""
+    monkeypatch.setattr(runner, "_TIDY", 0.01)
+    terms = election.Terms()
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.node("n")
+            first = election.Election(world.store, "one", time.monotonic, time.time, terms)
+            await first.acquire()
+            async with schedulers.scheduler(world.client, terms=terms, instance="two") as loop:
+                waiting = loop.core.queue
+                for number in range(100):
+                    pod = await world.pod("p", labels={"of": f"p{number}"})
+                    await deadline.comes(lambda: waiting.get("d/p") is not None)
+                    if not number:
+                        nominated = objects.Merge({"status": {"nominatedNodeName": "n"}})
+                        await world.store.patch(pod, nominated, subresource="status")
+                        await deadline.comes(lambda: bool(loop.core.nominated.on("n")))
+                    await world.store.delete(pod, grace_seconds=0)
+                    await deadline.comes(lambda: waiting.get("d/p") is None)
+                await deadline.comes(lambda: not loop.core.nominated.withdrawn)
+                await deadline.comes(lambda: len(loop.core.decoder) < 100)
+                assert not loop.ready
 
     schedulers.run(body())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.pods import Pod
@@ -125,3 +127,17 @@ def test_a_broken_edit_keeps_what_is_held_and_says_why() -> None:
         "Unschedulable",
     )
     assert condition.message.startswith("spec.ttl: not a duration")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_kept_of_a_reservation_that_went(*, replaced: bool) -> None:
+    """Neither that it is to be looked at, nor why it had no node: thousands come and go."""
+    world = World()
+    pod = world.cache.put(reservation("r", cpu="9"))
+    assert pod is not None
+    world.cache.failed(pod, "no room")
+    if replaced:
+        world.cache.put(reservation("r", cpu="9", meta={"uid": "another"}))
+    world.cache.drop("r")
+
+    assert (world.cache.touched, world.cache.messages, world.cache.by_uid) == (set(), {}, {})
