@@ -139,6 +139,7 @@ class GroupDecisions:
         still = [known.pod for _, known in queued if known and known.place is QueuePlace.TAKEN]
         if entry is None or self._book.group(entry) is not self.group:
             trial.outdated, trial.skipped = True, still
+            trial.binds[:] = [bind for bind in trial.binds if core.awaits(bind.pod)]
             return []
         self._unplaced.clear()
         again, binds = self._held.misfits(self.group, self._now), []

@@ -134,6 +134,20 @@ def test_a_gang_whose_group_changes_during_a_pause_begins_anew() -> None:
     assert len(bound(outcomes)) == SIZE + 2
 
 
+def test_members_that_are_deleted_with_their_gang_in_a_pause_are_forgotten() -> None:
+    """Nobody is left in the queue that the store does not have, decided before or not."""
+    stage = scene(gangs.pod_group("g", SIZE))
+    stage.put(*(gangs.labelled(f"g{place}", "g", cpu="1") for place in range(SIZE)))
+    until_pause(stage)
+    assert stage.core.gangs.paused
+    stage.core.gangs.drop_pod_group("d/g")
+    for pod in list(stage.stored.values()):
+        stage.drop(pod.name)
+    until_pause(stage)
+    assert list(stage.core.queue) == []
+    assert stage.requested() == 0
+
+
 def test_a_preemptor_in_a_pause_gets_its_room_and_the_members_there_are_decided_again() -> None:
     """Nobody is deleted: they were not bound yet, and all of them fit on the other node."""
     stage = scene(*members(4, 4))
