@@ -138,7 +138,7 @@ class GroupDecisions:
         queued = ((pod, core.queue.get(pod.key)) for pod in left)
         still = [known.pod for _, known in queued if known and known.place is QueuePlace.TAKEN]
         if entry is None or self._book.group(entry) is not self.group:
-            trial.outdated, trial.skipped = True, still
+            trial.outdated, trial.skipped = True, [*still, *self.late]
             trial.binds[:] = [bind for bind in trial.binds if core.awaits(bind.pod)]
             return []
         self._unplaced.clear()
