@@ -7,6 +7,8 @@ Rules:
 1. After each ``TURN`` decided members other pods have theirs. What changes meanwhile is taken in:
    members that come and go, and nodes, on which decided members are judged again.
 2. Room that others have met during a pause is given back with an event, as a pod's that leaves.
+3. What a group gives back of its quotas wakes those that met it, and never the group: it would be
+   tried again and again.
 """
 
 from __future__ import annotations
@@ -136,7 +138,8 @@ class GroupDecisions:
         queued = ((pod, core.queue.get(pod.key)) for pod in left)
         still = [known.pod for _, known in queued if known and known.place is QueuePlace.TAKEN]
         if entry is None or self._book.group(entry) is not self.group:
-            trial.outdated, trial.skipped = True, still
+            trial.outdated, trial.skipped = True, [*still, *self.late]
+            trial.binds[:] = [bind for bind in trial.binds if core.awaits(bind.pod)]
             return []
         self._unplaced.clear()
         again, binds = self._held.misfits(self.group, self._now), []
@@ -204,9 +207,14 @@ class GroupDecisions:
         return given
 
     def take_back(self, trial: GroupTrial) -> None:
-        """Undo all decisions."""
+        """Undo all decisions; their quotas have no more room for the group itself (rule 3)."""
+        quotas = self._core.quotas
+        relieved = quotas.book.relieved
         for bind in reversed(trial.binds):
             self._take_back(bind, visible=trial.visible)
+        if trial.visible:
+            quotas.settle(self._now)
+        quotas.book.take_relief(left=relieved)
 
     def _take_back(self, bind: Bind | Hold, *, visible: bool) -> None:
         if visible and isinstance(bind, Bind):

@@ -270,14 +270,15 @@ class GangScheduler:
         return GroupCycle(self.held, self.network, group, now, self.arguments)
 
     def _go_on(self, paused: PausedCycle, now: float) -> Outcome | None:
-        began, self._turns = self._core.spent(), TURN
+        began = self._core.spent()
         try:
             next(paused.steps)
         except StopIteration as end:
-            self._paused = None
+            if self._paused is paused:
+                self._paused = None
             paused.seconds += self._core.spent() - began
             return self._finish(paused, end.value, now)
-        self._paused = paused
+        self._paused, self._turns = paused, TURN
         paused.seconds += self._core.spent() - began
         return None
 

@@ -95,7 +95,10 @@ class GroupMembers:
         taking_part = {pod.key for pod in members}
         absent = (pod for pod in self.waiting() if pod.key not in taking_part)
         queued = ((pod, self._core.queue.get(pod.key)) for pod in absent)
-        failed = [FailedMember(pod, entry.why, never=True) for pod, entry in queued if entry]
+        # One without a reason has left the queue, for a cycle that pauses.
+        failed = [
+            FailedMember(pod, each.why, never=True) for pod, each in queued if each and each.why
+        ]
         return GroupTrial(failed=failed)
 
     def _reserved(self, pod: Pod) -> bool:

@@ -230,6 +230,7 @@ class Away:
 
     def __init__(self, columns: Columns, quotas: QuotaScheduler) -> None:
         self._columns, self._quotas = columns, quotas
+        self._relieved = quotas.book.relieved
         self._rows: dict[str, int] = {}
         self._gone: dict[str, Pod] = {}
 
@@ -255,6 +256,8 @@ class Away:
         for pod in self._gone.values():
             self._place(pod)
         self._gone.clear()
+        # Nobody has left a quota: who looks at it again would look for ever.
+        self._quotas.book.take_relief(left=self._relieved)
 
     def _place(self, pod: Pod) -> None:
         self._columns.place(pod, self._rows[pod.key])

@@ -72,6 +72,19 @@ def test_others_have_their_turn_after_each_part_of_a_large_gang() -> None:
     assert not stage.core.gangs.paused
 
 
+def test_another_gang_in_a_pause_is_decided_at_once_and_the_large_one_goes_on() -> None:
+    """Of four gangs two have their turn after each part of it, and all are bound in the end."""
+    stage = scene(clusters.node("n3"), *members())
+    until_pause(stage)
+    stage.put(*(gangs.member(f"h{at}", f"h{at}", 1, cpu="1") for at in range(4)))
+    first = [stage.core.step(1.0) for _ in range(3)]
+    assert [each and each.pod.name for each in first] == ["h0", "h1", None]
+    assert stage.core.gangs.paused
+    assert stage.requested() == 6000
+    outcomes = [each for _ in range(9) for each in until_pause(stage)]
+    assert sorted(bound(outcomes)) == [*(f"g{place}" for place in range(SIZE)), "h2", "h3"]
+
+
 def test_a_gang_that_fails_after_a_pause_wakes_those_that_met_its_members() -> None:
     """In the pause another found no room; when the gang is taken back it is tried again."""
     nowhere = gangs.member("g8", "g", 9, cpu="0", nodeSelector={"no": "where"})
@@ -132,6 +145,33 @@ def test_a_gang_whose_group_changes_during_a_pause_begins_anew() -> None:
     stage.put(gangs.member("h1", "h", 2, cpu="1", notes=notes))
     outcomes = [each for _ in range(9) for each in until_pause(stage)]
     assert len(bound(outcomes)) == SIZE + 2
+
+
+def test_a_member_that_comes_before_its_group_changes_begins_anew_with_the_others() -> None:
+    """It left the queue for the cycle that is given up, and is tried all the same."""
+    stage = scene(*members())
+    until_pause(stage)
+    stage.put(*members(SIZE + 1)[SIZE:])
+    until_pause(stage)
+    assert stage.core.gangs.paused
+    notes = {"gang.scheduling.koordinator.sh/groups": '["d/g","d/h"]'}
+    stage.put(gangs.member("h0", "h", 1, cpu="1", notes=notes))
+    outcomes = [each for _ in range(9) for each in until_pause(stage)]
+    assert len(bound(outcomes)) == SIZE + 2
+
+
+def test_members_that_are_deleted_with_their_gang_in_a_pause_are_forgotten() -> None:
+    """Nobody is left in the queue that the store does not have, decided before or not."""
+    stage = scene(gangs.pod_group("g", SIZE))
+    stage.put(*(gangs.labelled(f"g{place}", "g", cpu="1") for place in range(SIZE)))
+    until_pause(stage)
+    assert stage.core.gangs.paused
+    stage.core.gangs.drop_pod_group("d/g")
+    for pod in list(stage.stored.values()):
+        stage.drop(pod.name)
+    until_pause(stage)
+    assert list(stage.core.queue) == []
+    assert stage.requested() == 0
 
 
 def test_a_preemptor_in_a_pause_gets_its_room_and_the_members_there_are_decided_again() -> None:

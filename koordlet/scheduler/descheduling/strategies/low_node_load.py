@@ -105,19 +105,9 @@ class LowNodeLoad:
             classes[load.load_class()].append(load)
         sources = {
             prod: self._abnormal(pool, classes[kind], scene, prod=prod)
-            for prod, kind in (
-                (False, LoadClass.HIGH),
-                (True, LoadClass.PROD_HIGH),
-            )
+            for prod, kind in ((False, LoadClass.HIGH), (True, LoadClass.PROD_HIGH))
         }
-        low, both, prod_low = (
-            classes[each]
-            for each in (
-                LoadClass.LOW,
-                LoadClass.BOTH_LOW,
-                LoadClass.PROD_LOW,
-            )
-        )
+        low, both, prod_low = _targets(classes)
         scene.relieve(sum(map(len, sources.values())))
         if any(sources.values()):
             self._reset(pool, (*low, *both), prod=False)
@@ -126,6 +116,18 @@ class LowNodeLoad:
         if why:
             scene.note(f"pool {pool.name}: {why}")
             return
+        yield from self._rounds(scene, pool, classes, sources, kept)
+
+    def _rounds(
+        self,
+        scene: rounds.Scene,
+        pool: load_settings.NodePool,
+        classes: Mapping[LoadClass, list[NodeLoad]],
+        sources: Mapping[bool, list[NodeLoad]],
+        kept: dict[str, Counter[str]],
+    ) -> rounds.Intents:
+        """All pods of sources first, then production pods (rule 2)."""
+        low, both, prod_low = _targets(classes)
         left = node_load.room((*low, *both), prod=False)
         shared = node_load.room(both, prod=False)
         try:
@@ -288,6 +290,12 @@ def _order(
         return summed
 
     return lambda resident: (order.rank(resident), -score(resident), -resident.traits.created)
+
+
+def _targets(classes: Mapping[LoadClass, list[NodeLoad]]) -> tuple[list[NodeLoad], ...]:
+    """The nodes that are low, for all pods, for both rounds, and for production pods."""
+    several = (LoadClass.LOW, LoadClass.BOTH_LOW, LoadClass.PROD_LOW)
+    return tuple(classes[each] for each in several)
 
 
 def _kept(kept: Mapping[str, Counter[str]]) -> str:
