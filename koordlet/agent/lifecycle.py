@@ -83,6 +83,8 @@ class Agent(ticks.Stations):
             given_back.pop_all()
         for damage in self.book.damage:
             self.publisher.log.warning("journal.damaged", detail=damage)
+        #: How often the journal was removed by somebody, as far as that was told.
+        self._removals = 0
         self._revive()
         self.sources = self.wired.sources
         if self.wired.evictor is not None:
@@ -160,11 +162,11 @@ class Agent(ticks.Stations):
             lateness=lateness,
             patience=patience,
         )
-        if self.book.removed:
-            say, path = self.publisher.log.error, str(self.book.path)
-            self.publisher.repeats.say(
-                say, "journal.removed", (path, self.book.removed), detail=f"{path}: written anew"
-            )
+        if self.book.removed > self._removals:
+            self._removals = self.book.removed
+            self.checkpoints.write_again()
+            detail = f"{self.book.path}: written anew"
+            self.publisher.log.error("journal.removed", detail=detail)
         return changed or restored > 0
 
     async def close_evictor(self) -> None:

@@ -238,6 +238,10 @@ def _ignored(config: schema.Config, origins: Mapping[str, str]) -> Iterable[str]
     section = config.policies.reserved_cpus
     if section.cpus is not None and section.quantity is not None:
         yield "policies.reserved_cpus.quantity is ignored because cpus is set"
+    names: dict[object, str] = {}
+    for workload in config.workloads:
+        if (owner := names.setdefault(workload.match, workload.name)) != workload.name:
+            yield f"workload {workload.name}: its cgroup is that of {owner}, which alone has it"
     for field in catalog.fields() if origins else ():
         if sections.DEPRECATED in field.info.metadata and field.path in origins:
             yield f"{origins[field.path]}: {field.path} {sections.DEPRECATED}: remove it"

@@ -91,6 +91,10 @@ class Checkpoints:
             self._waiting.setdefault(stem, self._saved[stem][1])
         return refused
 
+    def write_again(self) -> None:
+        """Write with the next flush whatever was saved: somebody has removed files."""
+        self._waiting = {stem: data for stem, (_, data) in self._saved.items()}
+
     @property
     def slow(self) -> bool:
         """Whether the disk has not answered yet, or is stuck with somebody else's errand."""

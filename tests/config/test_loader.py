@@ -171,6 +171,16 @@ def test_quantity_without_use(write: Write) -> None:
     )
 
 
+def test_a_cgroup_that_is_declared_twice(write: Write) -> None:
+    """The first workload has it; the other is named before the agent finds out."""
+    twice = ", ".join(f"{{name: {name}, qos: LS, match: {{cgroup: web}}}}" for name in "ab")
+    path = write(f"workloads: [{twice}, {{name: c, qos: BE, match: {{unit: c.service}}}}]\n")
+
+    assert loader.load(path, {}, {}).warnings == (
+        "workload b: its cgroup is that of a, which alone has it",
+    )
+
+
 def test_frozen() -> None:
     """A configuration cannot be changed in place."""
     with pytest.raises(AttributeError, match="handover_seconds"):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.state import checkpoint
+from koordlet.state import checkpoint, records
+from tests.kit import agents, logs
+from tests.kit.kernel import Machine
 from tests.state.test_journal import entry, opened, reread
 
 
@@ -54,10 +56,36 @@ def test_what_was_forgotten_stays_so(ram: Path) -> None:
 
 
 def test_checkpoints_make_their_directory_anew(ram: Path) -> None:
-    """A removed directory costs what was in it, not what comes."""
+    """What is saved next is there, and what was saved before when somebody asks for it."""
     files = checkpoint.Checkpoints(ram / "checkpoint", machine_id="m", boot_id="b")
-    shutil.rmtree(ram / "checkpoint")
-    files.save("s", 1, {"a": 1}, lambda state: state)
+    files.save("before", 1, {"a": 1})
     files.flush()
+    shutil.rmtree(ram / "checkpoint")
+    files.save("after", 1, {"a": 2})
+    files.flush()
+    assert files.load("after", 1) == ({"a": 2}, "")
+    assert files.load("before", 1) == (None, "")
+    files.write_again()
+    files.flush()
+    assert files.load("before", 1) == ({"a": 1}, "")
 
-    assert files.load("s", 1) == ({"a": 1}, "")
+
+def test_an_agent_that_goes_on_writes_all_of_its_state_anew(ram: Path) -> None:
+    """Its journal and its checkpoints, whose states have not changed; it tells so once."""
+    machine = Machine("0-3", cgroup="v2")
+    machine.mkdir(machine.at("/sys/fs/cgroup/job"))
+    config = "workloads: [{name: job, qos: BE, match: {cgroup: job}}]\n"
+    site = agents.Site(machine, ram / "state", config=config)
+    with logs.written() as told, site.agent() as agent:
+        agents.settle(agent, site.clock)
+        entries = dict(agent.book.entries)
+        saved = sorted(path.name for path in agent.paths.checkpoints.iterdir())
+        shutil.rmtree(agent.paths.lib)
+        for _ in range(3):
+            agent.one_pass(slow=True)
+
+        assert entries
+        assert sorted(path.name for path in agent.paths.checkpoints.iterdir()) == saved
+        assert told.getvalue().count("journal.removed") == 1
+    kept = records.read(site.paths.journal.read_bytes()).entries
+    assert kept.keys() == entries.keys()

@@ -88,6 +88,7 @@ def decide(
     return giving.decided(
         State(holdings=tuple(sorted(giving.holdings, key=lambda h: (h.holder, h.uid)))),
         claims=tuple(giving.claims),
+        lasting=not giving.for_a_minute,
     )
 
 
@@ -103,6 +104,8 @@ class _Giving(grants.Grants):
         super().__init__(STEM, now, before, most=settings.max_cpus)
         self.settings = settings
         self._repacked: Mapping[str, cpuset.CPUSet] = {}
+        #: CPUs are held by the clock: for a pod that is on its way.
+        self.for_a_minute = False
 
     def run(self) -> None:
         """All turns."""
@@ -193,7 +196,9 @@ class _Giving(grants.Grants):
 
         Used up is not handed over: until its owner is here, nobody else gets in between.
         """
-        held = bound.holds or bound.arriving(self.now.wall, there)
+        arriving = bound.arriving(self.now.wall, there)
+        self.for_a_minute |= arriving
+        held = bound.holds or arriving
         if not held or bound.match or not bound.cpus:
             return
         left = (bound.cpus & self.usable) - self.taken

@@ -368,12 +368,14 @@ def test_a_reservation_that_is_used_up_waits_for_its_owner() -> None:
     """Its CPUs go to nobody in between; a minute later they are free."""
     here = moments.moment(EIGHT)
     used = waiting(phase="Succeeded", drawn_by=("owner-to-be",), used_at=here.wall - 1)
-    assert held(decided(dataclasses.replace(here, reservations=(used,)))) == {
-        "reservation/r": "2-3"
-    }
+    kept = decided(dataclasses.replace(here, reservations=(used,)))
+    assert held(kept) == {"reservation/r": "2-3"}
+    assert not kept.lasting, "nothing but the clock says when that ends"
 
     late = dataclasses.replace(used, used_at=here.wall - 61)
-    assert held(decided(dataclasses.replace(here, reservations=(late,)))) == {}
+    freed = decided(dataclasses.replace(here, reservations=(late,)))
+    assert held(freed) == {}
+    assert freed.lasting
 
 
 def test_nobody_is_given_cpus_of_a_reservation_by_number() -> None:

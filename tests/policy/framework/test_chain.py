@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, plan, snapshot
+from koordlet.model import cpuset, decision, ledger, plan, queueing, snapshot
 from koordlet.policy.framework import chain, declaration
 from tests.kit import moments
 
@@ -225,6 +225,27 @@ def test_a_state_that_was_made_anew_is_compared_once() -> None:
         )
 
     assert len(looks) == 1
+
+
+def test_who_looked_at_links_or_births_is_asked_when_these_change() -> None:
+    """A link that comes, and a container that begins, change nothing else of the snapshot."""
+    asked_: list[snapshot.Snapshot] = []
+
+    def decide(now: snapshot.Snapshot, *_: object) -> decision.Decision[object]:
+        asked_.append(now)
+        return decision.Decision(next_state=None)
+
+    row = dataclasses.replace(talker("x"), decide=decide, timeless=True)
+    memory, now = chain.Memory(), moments.moment(moments.machine())
+    link = queueing.Link(name="eth0", index=2)
+    shaped = dataclasses.replace(now, links=queueing.Links(links=(link,)))
+    begun = dataclasses.replace(shaped, born={"g": cpuset.CPUSet.parse("0")})
+    for seen in (now, now, shaped, shaped, begun, begun):
+        chain.decide(
+            [row], seen, series.History(), settings={}, modes={}, states={}, last={}, memory=memory
+        )
+
+    assert asked_ == [now, shaped, begun]
 
 
 def test_only_who_chooses_among_workloads_has_them_compared() -> None:
