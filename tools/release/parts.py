@@ -22,6 +22,8 @@ _SPELLED = {
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
 }
+#: What only the text of a package's licence says.
+_BY_TEXT = {"google-re2": "BSD-3-Clause"}
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+(?: (?:AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
 
@@ -45,7 +47,8 @@ def of_python(site: Path) -> Iterator[Part]:
     for distribution in sorted(every, key=lambda distribution: distribution.name.lower()):
         name = re.sub(r"[-_.]+", "-", distribution.name).lower()
         url = f"pkg:pypi/{name}@{distribution.version}"
-        yield Part(name, distribution.version, url, _licence(distribution.metadata))
+        licence = _licence(distribution.metadata) or _BY_TEXT.get(name, "")
+        yield Part(name, distribution.version, url, licence)
 
 
 def _licence(metadata: importlib.metadata.PackageMetadata) -> str:

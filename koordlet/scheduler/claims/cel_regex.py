@@ -94,8 +94,8 @@ def outcome(pattern: str) -> Outcome:
     except UnicodeEncodeError:
         return _refused(len(pattern), "invalid UTF-8", ascii(pattern))
     except re2.error as error:
-        why, _, where = error.args[0].decode(errors="replace").partition(": ")
-        words = _WORDS.get(why, why)
+        cause, _, where = error.args[0].decode(errors="replace").partition(": ")
+        words = _WORDS.get(cause, cause)
         if words == _TOO_LARGE:
             return _refused(MOST_CHARACTERS, words, pattern)
         return _refused(len(pattern), words, where)

@@ -145,6 +145,17 @@ class Queue:
         entry.pod = pod
         self._index(entry, add=True)
 
+    def reconsider(self, pod: Pod, now: float) -> bool:
+        """Wake a pod that was changed, after its backoff; whether it has been tried before."""
+        entry = self._entries.get(pod.key)
+        if entry is None or entry.pod.uid != pod.uid:
+            return False
+        if entry.place not in {QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE}:
+            return False
+        self.renew(pod)
+        self.rouse(pod.key, now)
+        return True
+
     def pop(self, now: float = 0.0) -> Pod | None:
         """The next pod; pods in backoff only when the active queue is empty."""
         self.flush(now)

@@ -69,6 +69,8 @@ class ClaimWriter:
         self._pending = pending
         #: Whether a pod is assumed on a node, by key (rule 3).
         self._assumed = assumed
+        #: By UID of a claim whose allocation names no time, since when its devices are waited for.
+        self._since: dict[str, float] = {}
         self._due: asyncio.Queue[_Release] = asyncio.Queue()
 
     async def bind(self, pod: Pod, patience: float) -> None:
@@ -182,9 +184,16 @@ class ClaimWriter:
         wait = 0.0
         for claim in self._claims(pod):
             allocation = claim.allocation
-            for device in allocation.devices if allocation is not None else ():
-                if device.binding_conditions and not self._is_ready(pod, claim, device, patience):
-                    wait = _LOOK
+            devices = allocation.devices if allocation is not None else ()
+            ready = [
+                self._is_ready(pod, claim, device, patience)
+                for device in devices
+                if device.binding_conditions
+            ]
+            if all(ready):
+                self._since.pop(claim.uid, None)
+            else:
+                wait = _LOOK
         return wait
 
     def _is_ready(
@@ -200,6 +209,7 @@ class ClaimWriter:
             why = f"did not become ready within {patience:g} s: {lacking}"
         else:
             return False
+        self._since.pop(claim.uid, None)
         # Others may run with it.
         if not claim.serves_others(pod.uid):
             self.deallocate(claim)
@@ -207,11 +217,11 @@ class ClaimWriter:
         raise RefusedError(f"claim {claim.key}: device {name} {why}")
 
     def _began(self, claim: ResourceClaim) -> float:
-        """When a claim got its devices; where nobody wrote it down, as by kube-scheduler: now."""
+        """When a claim got its devices; where nobody wrote it down: since they are waited for."""
         try:
             return moment.parse(claim.allocation.timestamp if claim.allocation else None)
         except ValueError:
-            return self._wall()
+            return self._since.setdefault(claim.uid, self._wall())
 
     # What nobody uses.
 

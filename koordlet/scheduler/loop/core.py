@@ -176,12 +176,12 @@ class Core:
         entry = self.queue.get(new.key)
         self.nominated.renew(new, None if entry is None else entry.pod)
         if entry is None or _decisive(entry.pod) != _decisive(new):
-            self.enqueue(new, now)
+            self.enqueue(new, now, changed=True)
         else:
             self.queue.renew(new)
 
-    def enqueue(self, pod: Pod, now: float) -> None:
-        """Let a waiting pod enter the queue, or keep it before it."""
+    def enqueue(self, pod: Pod, now: float, *, changed: bool = False) -> None:
+        """Let a waiting pod enter the queue, or keep it before it; one that changed backs off."""
         if pod.terminating:
             self.queue.gate(pod, f"skip schedule deleting pod: {pod.key}", now)
             return
@@ -190,7 +190,7 @@ class Core:
         if why:
             # The API server says so itself: SchedulingGated.
             self.queue.gate(pod, why, now)
-        else:
+        elif not (changed and self.queue.reconsider(pod, now)):
             self.queue.add(pod, now)
             self.measures.incoming("active", "PodAdd")
 

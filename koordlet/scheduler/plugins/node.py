@@ -6,14 +6,14 @@ ImageLocality. Does not cover: what pods on the node change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.label_index import counts
 from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.objects import terms, wire
@@ -32,6 +32,11 @@ class NodeUnschedulable(framework.Plugin):
             return None
         return framework.masked(~cordoned, "node(s) were unschedulable")
 
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        node = event.node
+        bears = terms.tolerated(pod_class.tolerations, terms.CORDONED)
+        return node is None or bears or not node.unschedulable
+
 
 class NodeName(framework.Plugin):
     """The node that the pod itself names."""
@@ -45,13 +50,20 @@ class NodeName(framework.Plugin):
         passing = columns.index.field("name").where(lambda name: name == pod_class.node_name)
         return framework.masked(passing, "node(s) didn't match the requested node name")
 
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        return event.node is None or event.node.name == pod_class.node_name
+
+
+def _repelled(pod_class: PodClass, taints: Iterable[terms.Taint]) -> bool:
+    hard = (taint for taint in taints if taint.effect in terms.HARD)
+    return not all(terms.tolerated(pod_class.tolerations, taint) for taint in hard)
+
 
 def untolerated(pod_class: PodClass, columns: Columns) -> Bools:
     """Nodes with a NoSchedule or NoExecute taint that a class does not tolerate."""
 
     def refuses(taints: Any) -> bool:
-        hard = (taint for taint in taints if taint.effect in terms.HARD)
-        return not all(terms.tolerated(pod_class.tolerations, taint) for taint in hard)
+        return _repelled(pod_class, taints)
 
     return columns.index.field("taints").where(refuses)
 
@@ -67,6 +79,9 @@ class TaintToleration(framework.Plugin):
         if not refused.any():
             return None
         return framework.masked(~refused, "node(s) had untolerated taint(s)")
+
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        return event.node is None or not _repelled(pod_class, event.node.taints)
 
     def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:
         soft = [
@@ -161,6 +176,19 @@ class NodeAffinity(framework.Plugin):
             np.where(added, own, 1).astype(np.int64),
             "node(s) didn't match scheduler-enforced node affinity",
             "node(s) didn't match Pod's node affinity/selector",
+        )
+
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        node = event.node
+        if node is None:
+            return True
+        if any(node.labels.get(key) != value for key, value in pod_class.node_selector.items()):
+            return False
+        several = (self._required, pod_class.required)
+        return all(
+            any(terms.fulfils(term, node.name, node.labels) for term in required)
+            for required in several
+            if required is not None
         )
 
     def score(self, pod_class: PodClass, columns: Columns) -> framework.Score | None:

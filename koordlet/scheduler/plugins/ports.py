@@ -9,7 +9,7 @@ import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.objects.pods import HostPort, PodClass
 
@@ -24,6 +24,10 @@ class NodePorts(framework.Plugin):
 
     def filter(self, pod_class: PodClass, columns: Columns) -> framework.Filter | None:
         return FreePorts(pod_class.ports, columns) if pod_class.ports else None
+
+    def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
+        left = None if event.pod is None else event.pod.pod_class.ports
+        return left is None or any(clash(port, gone) for port in pod_class.ports for gone in left)
 
 
 class FreePorts(framework.Filter):

@@ -15,7 +15,7 @@ import numpy as np
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.cluster.events import ActionType
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.pods import PodClass
@@ -171,6 +171,10 @@ class NodeVolumeLimits(WithStorage):
             if not drivers.isdisjoint(value)
         }
         return _Attached(self.storage, wanted, limits, columns) if limits else None
+
+    def concerned(self, event: ClusterEvent) -> bool:
+        # Whoever goes without volumes leaves none.
+        return event.pod is None or bool(event.pod.pod_class.volumes)
 
 
 class _Attached(framework.Filter):

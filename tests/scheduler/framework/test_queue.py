@@ -44,6 +44,24 @@ def test_nobody_waits_for_ever() -> None:
     assert pending is waiting.pop(401.0)
 
 
+def test_a_pod_that_is_changed_keeps_its_backoff() -> None:
+    """Else whoever writes its labels again and again has it tried each time."""
+    before, after = (
+        inventory.load([node("a"), pod("p", labels={"turn": turn})]).pending[0] for turn in "12"
+    )
+    waiting = queue.Queue()
+    assert waiting.reconsider(before, 100.0) is False, "it was not tried"
+    waiting.add(before, 100.0)
+    assert waiting.reconsider(before, 100.0) is False, "it has its turn"
+    assert waiting.pop(100.0) is before
+    waiting.failed(before, 100.0)
+    for now in (100.2, 100.4):
+        assert waiting.reconsider(after, now) is True
+        assert len(waiting) == 0
+    waiting.flush(102.1)
+    assert waiting.pop(102.1) is after
+
+
 def popped(*, across: bool) -> list[str]:
     """The order of an old pod, a fronted one, and a fronted one of a low priority."""
     bodies = [

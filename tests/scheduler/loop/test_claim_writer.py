@@ -77,25 +77,38 @@ def test_devices_that_do_not_become_ready_are_taken_from_nobody_else(
     assert writer.taken == taken
 
 
-@pytest.mark.parametrize(
-    ("timestamp", "waits"),
-    [("2027-01-15T08:00:00Z", False), (None, True), ("", True), ("yesterday", True)],
-)
-def test_devices_whose_allocation_names_no_time_are_waited_for(
-    timestamp: str | None, *, waits: bool
+@pytest.mark.parametrize("timestamp", [None, "", "yesterday"])
+def test_devices_whose_allocation_names_no_time_are_waited_for_from_the_first_look(
+    timestamp: str | None,
 ) -> None:
-    """An older scheduler writes none; with one, it is as long as the profile says."""
-    state = AllocationState()
-    state.claims.put(allocated(timestamp))
+    """An older scheduler writes none; another wait begins anew."""
+    state, wall = AllocationState(), [LATER]
+    state.claims.put(allocated(timestamp, "u"))
     unasked = typing.cast("objects.Objects", None)
-    writer = ClaimWriter(unasked, state, lambda: LATER, lambda _: False, lambda _: None)
+    writer = ClaimWriter(unasked, state, lambda: wall[0], lambda _: False, lambda _: None)
 
-    if waits:
-        assert writer.waiting(pod(), 600.0) > 0
-    else:
-        assert writer.waiting(pod(), 3600.0) > 0
-        with pytest.raises(RefusedError, match="did not become ready within 600 s: Attached"):
-            writer.waiting(pod(), 600.0)
+    for ready in (True, False):
+        for _ in range(2):
+            assert writer.waiting(pod(), 600.0) > 0
+            wall[0] += 300.0
+        if ready:
+            state.claims.put(allocated(timestamp, "u", true="Attached"))
+            assert writer.waiting(pod(), 600.0) == 0
+            state.claims.put(allocated(timestamp, "u"))
+    wall[0] += 1.0
+    with pytest.raises(RefusedError, match="did not become ready within 600 s: Attached"):
+        writer.waiting(pod(), 600.0)
+
+
+def test_devices_are_waited_for_from_their_allocation_on() -> None:
+    """As long as the profile says."""
+    state = AllocationState()
+    state.claims.put(allocated("2027-01-15T08:00:00Z", "u"))
+    writer = Deallocated(state)
+
+    assert writer.waiting(pod(), 3600.0) > 0
+    with pytest.raises(RefusedError, match="did not become ready within 600 s: Attached"):
+        writer.waiting(pod(), 600.0)
 
 
 def test_devices_are_waited_for_as_long_as_the_arguments_say() -> None:

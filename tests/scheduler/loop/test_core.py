@@ -10,6 +10,7 @@ import pytest
 
 from koordlet.kubeapi import selectors
 from koordlet.scheduler.framework import profile
+from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold, Refusal
@@ -95,6 +96,23 @@ def test_a_resize_that_is_given_up_wakes_who_waits_and_a_deferred_one_keeps_its_
     assert scene.core.step(scene.now) is None
     scene.pod(old=grows, name="grows", on="n", cpu="4", status=resizing("Infeasible"))
     assert scene.bound().name == "waits"
+
+
+def test_a_pod_that_is_changed_is_tried_again_after_its_backoff() -> None:
+    """Whatever was changed; a gate that goes lets it enter at once."""
+    scene = Scene()
+    before = scene.pod(name="p", cpu="9")
+    assert "1 Insufficient cpu" in scene.refused().message
+    scene.now += 0.1
+    scene.pod(old=before, name="p", cpu="1")
+    assert len(scene.core.queue) == 0
+    assert scene.core.queue.count(QueuePlace.BACKOFF) == 1
+    scene.now += 2.0
+    assert scene.bound().name == "p"
+
+    gated = scene.pod(name="q", schedulingGates=[{"name": "g"}])
+    scene.pod(old=gated, name="q")
+    assert scene.bound().name == "q"
 
 
 def test_who_ends_by_himself_is_no_victim() -> None:

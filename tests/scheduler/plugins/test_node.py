@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler.objects import terms
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.framework import Plugin
+from koordlet.scheduler.objects import nodes, terms
 from koordlet.scheduler.plugins import node as plugins
 from tests.kit import clusters
 from tests.kit.clusters import node, pod
@@ -169,3 +172,41 @@ def test_declared_features() -> None:
 def test_names_are_those_of_the_registry() -> None:
     """A plugin is configured by the peer's name."""
     assert plugins.TaintToleration.name == "TaintToleration"
+
+
+TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
+BEARS = {"tolerations": [{"key": "k", "operator": "Exists"}]}
+CORDONED = {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}
+ZONE = {"affinity": required({"matchExpressions": [{"key": "z", "operator": "Exists"}]})}
+ADDED = {"addedAffinity": {REQUIRED: {"nodeSelectorTerms": ZONE["affinity"]["nodeAffinity"]
+         [REQUIRED]["nodeSelectorTerms"]}}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("plugin", "asked", "changed", "helps"),
+    [
+        (plugins.NodeUnschedulable({}), {}, {"spec": {"unschedulable": True}}, False),
+        (plugins.NodeUnschedulable({}), {}, {}, True),
+        (plugins.NodeUnschedulable({}), CORDONED, {"spec": {"unschedulable": True}}, True),
+        (plugins.NodeName({}), {"nodeName": ""}, {}, False),
+        (plugins.TaintToleration({}), {}, {"spec": {"taints": [TAINT]}}, False),
+        (plugins.TaintToleration({}), BEARS, {"spec": {"taints": [TAINT]}}, True),
+        (plugins.TaintToleration({}), {},
+         {"spec": {"taints": [{**TAINT, "effect": "PreferNoSchedule"}]}}, True),
+        (plugins.NodeAffinity({}), ZONE, {}, False),
+        (plugins.NodeAffinity({}), ZONE, {"labels": {"z": ""}}, True),
+        (plugins.NodeAffinity(ADDED), {}, {}, False),
+        (plugins.NodeAffinity(ADDED), {}, {"labels": {"z": ""}}, True),
+        (plugins.NodeAffinity({}), {"nodeSelector": {"z": "a"}}, {"labels": {"z": "b"}}, False),
+        (plugins.NodeAffinity({}), {"nodeSelector": {"z": "a"}}, {"labels": {"z": "a"}}, True),
+    ],
+)  # fmt: skip
+def test_a_node_helps_those_whom_the_plugin_does_not_refuse_there(
+    plugin: Plugin, asked: dict[str, Any], changed: dict[str, Any], *, helps: bool
+) -> None:
+    """As kube-scheduler's hints say; what is no node may always help."""
+    [pending] = inventory.load([node("a"), pod("p", **asked)]).pending
+    event = ClusterEvent(ActionType.NODE_NEW, node=nodes.decode(node("n", **changed)))
+
+    assert plugin.helps(event, pending.pod_class) is helps
+    assert plugin.helps(ClusterEvent(ActionType.NODE_NEW), pending.pod_class) is True

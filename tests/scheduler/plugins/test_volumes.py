@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.objects import storage
 from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.plugins.volumes import NodeVolumeLimits
 from tests.kit import clusters, deadline, schedulers
 from tests.kit.clusters import node, pod
 
@@ -99,6 +102,16 @@ def test_what_is_attached_elsewhere_or_by_no_driver_takes_no_place() -> None:
     ]
 
     assert clusters.places(*world, pod("p", **mounts("c"))) == {"p": "n"}
+
+
+def test_a_pod_without_volumes_leaves_no_place_for_one() -> None:
+    """Who waits for a place of a driver is not tried when it goes."""
+    plain, mounting = inventory.load([node("n"), pod("a"), pod("b", **mounts("c"))]).pending
+    limits = NodeVolumeLimits({})
+
+    assert limits.concerned(ClusterEvent(ActionType.POD_GONE, pod=mounting)) is True
+    assert limits.concerned(ClusterEvent(ActionType.POD_GONE, pod=plain)) is False
+    assert limits.concerned(ClusterEvent(ActionType.STORAGE)) is True
 
 
 def test_who_waits_for_a_place_is_tried_when_a_volume_is_detached(ram: Path) -> None:
