@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from koordlet.kube.kubeconfig import Context, Entry
+from koordlet.kube.kubeconfig import Context, KubeconfigEntry
 from koordlet.kube.server_settings import PemSource, ServerSettings
 from koordlet.kubeapi import objects
 from koordlet.model import moment
@@ -27,7 +27,7 @@ _TOLD = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
 _EXTENSION = "client.authentication.k8s.io/exec"
 
 
-def named(user: Entry) -> bool:
+def named(user: KubeconfigEntry) -> bool:
     """Whether a plugin speaks for a user."""
     if "auth-provider" in user.fields:
         msg = f"{user.name}: auth-provider is no part of Kubernetes since 1.26: use an exec plugin"
@@ -75,7 +75,7 @@ def _cluster(plugin: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
 def _run(
     words: Sequence[str],
     environment: Mapping[str, str],
-    user: Entry,
+    user: KubeconfigEntry,
     seconds: float,
     *,
     interactive: bool,

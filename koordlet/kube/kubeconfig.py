@@ -25,7 +25,7 @@ from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KubeconfigEntry:
     """A cluster, context or user, and the file that has it."""
 
     name: str
@@ -64,8 +64,8 @@ class Context:
     """One context: the settings that it makes, without a plugin, and what they are made of."""
 
     settings: ServerSettings
-    cluster: Entry
-    user: Entry
+    cluster: KubeconfigEntry
+    user: KubeconfigEntry
 
 
 def load(files: Sequence[Path], context: str = "") -> Context:
@@ -83,7 +83,7 @@ def load(files: Sequence[Path], context: str = "") -> Context:
     chosen = entry("contexts", name)
     cluster = entry("clusters", chosen.text("cluster"))
     user_name = chosen.text("user")
-    user = entry("users", user_name) if user_name else Entry("user", {}, cluster.file)
+    user = entry("users", user_name) if user_name else KubeconfigEntry("user", {}, cluster.file)
     return Context(_settings(files, cluster, user), cluster, user)
 
 
@@ -100,19 +100,23 @@ def _read(file: Path) -> Mapping[str, Any]:
     return content
 
 
-def _entry(contents: Sequence[tuple[Path, Mapping[str, Any]]], kind: str, name: str) -> Entry:
+def _entry(
+    contents: Sequence[tuple[Path, Mapping[str, Any]]], kind: str, name: str
+) -> KubeconfigEntry:
     """The first entry of a name (rule 1)."""
     for file, content in contents:
         for item in content.get(kind) or ():
             if isinstance(item, Mapping) and item.get("name") == name:
                 fields = item.get(kind.removesuffix("s")) or {}
                 if isinstance(fields, Mapping):
-                    return Entry(f"{kind}[{name}]", fields, file)
+                    return KubeconfigEntry(f"{kind}[{name}]", fields, file)
     msg = f"it has no entry {name[:80]!r} in {kind}"
     raise ValueError(msg)
 
 
-def _settings(files: Sequence[Path], cluster: Entry, user: Entry) -> ServerSettings:
+def _settings(
+    files: Sequence[Path], cluster: KubeconfigEntry, user: KubeconfigEntry
+) -> ServerSettings:
     token_file = user.path("tokenFile")
     authority = cluster.pem("certificate-authority")
     certificate, key = user.pem("client-certificate"), user.pem("client-key")
@@ -130,7 +134,7 @@ def _settings(files: Sequence[Path], cluster: Entry, user: Entry) -> ServerSetti
     )
 
 
-def _authorization(user: Entry, token_file: Path | None) -> str:
+def _authorization(user: KubeconfigEntry, token_file: Path | None) -> str:
     """The header of who asks, without a plugin."""
     token = user.text("token") if token_file is None else token_file.read_text()
     if token.strip():

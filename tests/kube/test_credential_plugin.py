@@ -117,6 +117,6 @@ def test_what_is_no_plugin(tmp_path: Path) -> None:
     """One without a command, and what kubectl has forgotten."""
     with pytest.raises(ValueError, match="exec needs command and apiVersion"):
         credential_plugin.ask(context(tmp_path, ""), 60)
-    user = kubeconfig.Entry("users[u]", {"auth-provider": {"name": "gcp"}}, tmp_path)
+    user = kubeconfig.KubeconfigEntry("users[u]", {"auth-provider": {"name": "gcp"}}, tmp_path)
     with pytest.raises(ValueError, match="use an exec plugin"):
         credential_plugin.named(user)

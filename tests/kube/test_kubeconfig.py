@@ -41,11 +41,12 @@ def test_several_files_are_one(tmp_path: Path) -> None:
     last = config(tmp_path / "c", "two", current="two", token="third")  # noqa: S106
     files = [tmp_path / "gone", first, again, last]
 
-    two, one = kubeconfig.load(files).settings, kubeconfig.load(files, "one").settings
+    current, named = kubeconfig.load(files).settings, kubeconfig.load(files, "one").settings
 
-    assert (two.authorization, one.authorization) == ("Bearer third", "Bearer first")
-    assert (two.parts.hostname, two.parts.port, two.parts.path) == ("two", 6443, "/base")
-    assert set(files) <= set(two.files)
+    assert (current.authorization, named.authorization) == ("Bearer third", "Bearer first")
+    parts = current.parts
+    assert (parts.hostname, parts.port, parts.path) == ("two", 6443, "/base")
+    assert set(files) <= set(current.files)
 
 
 def test_paths_are_relative_to_the_file_that_has_them(tmp_path: Path) -> None:
