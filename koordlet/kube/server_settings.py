@@ -64,6 +64,9 @@ class ServerSettings:
 
     def tls(self) -> ssl.SSLContext:
         """The context of its connections."""
+        for source in (self.authority, self.certificate, self.key):
+            if source.path is not None:
+                source.path.stat()  # ssl would not say which file is not there
         trusted = self.authority
         context = ssl.create_default_context(cafile=trusted.path, cadata=trusted.text or None)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
