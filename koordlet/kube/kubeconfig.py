@@ -54,7 +54,8 @@ class KubeconfigEntry:
         if not encoded:
             return PemSource(path=self.path(key))
         try:
-            return PemSource(text=base64.b64decode(encoded).decode())
+            # Comments may be in any alphabet, which ssl does not take.
+            return PemSource(text=base64.b64decode(encoded).decode("ascii", "ignore"))
         except ValueError:  # the error would show a part of it
             msg = f"{self.name}: {key}-data is not PEM in base64"
             raise ValueError(msg) from None

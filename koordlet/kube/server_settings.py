@@ -64,12 +64,18 @@ class ServerSettings:
 
     def tls(self) -> ssl.SSLContext:
         """The context of its connections."""
-        context = ssl.create_default_context(cadata=self.authority.read() or None)
+        for source in (self.authority, self.certificate, self.key):
+            if source.path is not None:
+                source.path.stat()  # ssl would not say which file is not there
+        trusted = self.authority
+        context = ssl.create_default_context(cafile=trusted.path, cadata=trusted.text or None)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if not self.verifies:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        if self.certificate:
+        if self.certificate.path and not self.key.text:
+            context.load_cert_chain(self.certificate.path, self.key.path)
+        elif self.certificate:
             _present(context, self.certificate.read(), self.key.read())
         return context
 

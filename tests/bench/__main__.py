@@ -53,6 +53,7 @@ GATES = {
     "quotas.large": "quotas:large",
     "descheduler.round": "descheduling:whole_round",
     "reservations": "reservations:whole",
+    "scheduler.start": "scheduler_start:whole",
     "scheduler.kernel": "scheduler:kernel",
     "scheduler.flat": "scheduler:flat",
     "scheduler.basic": "scheduler:basic",

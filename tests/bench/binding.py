@@ -30,7 +30,8 @@ _WAIT = 0.05
 
 
 @contextmanager
-def _server(nodes: int, pods: int) -> Iterator[int]:
+def server(nodes: int, pods: int) -> Iterator[int]:
+    """The port of a stub with so many nodes and pods."""
     words = [sys.executable, "-m", "tests.bench.stub", str(nodes), str(pods)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -40,8 +41,8 @@ def _server(nodes: int, pods: int) -> Iterator[int]:
             process.kill()
 
 
-async def _bound(port: int, folder: Path, pods: int) -> tuple[float, float, int]:
-    """CPU and wall seconds from the first decision to the last binding; all POSTs."""
+def kubeconfig(folder: Path, port: int) -> Path:
+    """How the stub is reached."""
     config = folder / "kubeconfig"
     where = {"server": f"http://127.0.0.1:{port}"}
     config.write_text(
@@ -56,8 +57,13 @@ async def _bound(port: int, folder: Path, pods: int) -> tuple[float, float, int]
             }
         )
     )
+    return config
+
+
+async def _bound(port: int, folder: Path, pods: int) -> tuple[float, float, int]:
+    """CPU and wall seconds from the first decision to the last binding; all POSTs."""
     limits = http.ClientLimits(connections=24, body_bytes=128 << 20)
-    source = credentials.CredentialSource(kubeconfig=str(config))
+    source = credentials.CredentialSource(kubeconfig=str(kubeconfig(folder, port)))
     store = adapter.KubeStore(
         credentials.Credentials(source), adapter.RequestTimes(page=500, limits=limits)
     )
@@ -82,7 +88,7 @@ async def _bound(port: int, folder: Path, pods: int) -> tuple[float, float, int]
 
 def once(nodes: int = _NODES, pods: int = _PODS) -> tuple[float, float, int]:
     """One cluster, from empty to full."""
-    with _server(nodes, pods) as port, tempfile.TemporaryDirectory() as folder:
+    with server(nodes, pods) as port, tempfile.TemporaryDirectory() as folder:
         return asyncio.run(_bound(port, Path(folder), pods))
 
 

@@ -93,7 +93,7 @@ def _of_children(stat: str) -> float:
 
 
 @functools.cache
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Of a checkout whose code is compiled, as it is in the image and in an installed wheel."""
     compiled = tempfile.mkdtemp(prefix="koordlet-bench-compiled-")
     atexit.register(shutil.rmtree, compiled)
@@ -107,7 +107,7 @@ def _environment() -> dict[str, str]:
 @contextmanager
 def agent(*options: str) -> Iterator[Agent]:
     """An observing agent of this checkout: it changes nothing on the machine."""
-    with _run(_environment(), "--observe", *options) as running:
+    with _run(environment(), "--observe", *options) as running:
         yield running
 
 
@@ -123,7 +123,7 @@ def beside(node: reading.Node, more: str = "") -> Iterator[Agent]:
     )
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         Path(file.name).write_text(f"{text}cgroups: {{root: {top}}}\n{more}")
-        with _run(_environment(), "--config", file.name) as running:
+        with _run(environment(), "--config", file.name) as running:
             yield running
 
 
@@ -149,7 +149,7 @@ def _run(environment: Mapping[str, str], *options: str) -> Iterator[Agent]:
 
 def bare() -> float:
     """CPU seconds of an interpreter that does nothing."""
-    process = subprocess.Popen([sys.executable, "-c", "pass"], env=_environment())
+    process = subprocess.Popen([sys.executable, "-c", "pass"], env=environment())
     _, _, used = os.wait4(process.pid, 0)
     process.returncode = 0
     return used.ru_utime + used.ru_stime

@@ -39,7 +39,8 @@ LIMIT, PREEMPTORS_LIMIT, BUDGET = 0.3, 0.7, 0.2
 #: Of their pods a second ours must reach this share, in the better of the runs of each.
 NOISE = 0.85
 _SPACE = "sched-1"
-_CONFIG = """\
+#: Of a scheduler without a lease.
+CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
@@ -91,7 +92,7 @@ class Arena(Deployed):
     """A control plane with the nodes of a shape, and one scheduler at a time."""
 
     def __init__(self, lab: Any, folder: Path, shape: str, nodes: int) -> None:
-        super().__init__(lab, folder, _CONFIG)
+        super().__init__(lab, folder, CONFIG)
         self._shape, self._count = shape, nodes
         self._claims = False
         users = {OURS: AuditLog(lab, SPACE), THEIRS: AuditLog(lab, user=f"system:{THEIRS}")}

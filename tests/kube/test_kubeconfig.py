@@ -44,11 +44,8 @@ def test_several_files_are_one(tmp_path: Path) -> None:
     current, named = kubeconfig.load(files).settings, kubeconfig.load(files, "one").settings
 
     assert (current.authorization, named.authorization) == ("Bearer third", "Bearer first")
-    assert (current.parts.hostname, current.parts.port, current.parts.path) == (
-        "two",
-        6443,
-        "/base",
-    )
+    parts = current.parts
+    assert (parts.hostname, parts.port, parts.path) == ("two", 6443, "/base")
     assert set(files) <= set(current.files)
 
 

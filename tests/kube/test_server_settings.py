@@ -70,6 +70,18 @@ def test_no_service_account(tmp_path: Path) -> None:
         account(tmp_path, "\n", HOST="10.0.0.1", PORT="443")
 
 
+def test_an_authority_with_a_comment(tmp_path: Path) -> None:
+    """Files of authorities say whose they are, in any alphabet."""
+    authority = pki.Authority(tmp_path)
+    commented = tmp_path / "commented.crt"
+    commented.write_text(
+        f"# Zertifizierungsstelle für München\n{authority.certificate.read_text()}"
+    )
+    source = server_settings.PemSource(path=commented)
+
+    assert len(ServerSettings(server="https://api", authority=source).tls().get_ca_certs()) == 1
+
+
 def test_a_certificate_that_is_in_no_file(tmp_path: Path) -> None:
     """It is shown as if it were in one; a key of another is an error."""
     authority = pki.Authority(tmp_path)

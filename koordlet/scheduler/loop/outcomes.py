@@ -123,6 +123,8 @@ class Nominations:
 
     def before(self, pod: Pod, node: str) -> list[Pod]:
         """Other pods nominated for a node whose priority is at least the pod's."""
+        if node not in self._by_node:
+            return []  # nearly every node, and asked of each of them
         several = self._others(pod, node)
         return [other for other in several if other.priority >= pod.priority]
 

@@ -73,10 +73,11 @@ def waits(core: Core, event: ClusterEvent) -> Callable[[Pod], bool] | None:
     if not core.nominated:
         return None
     room = _Room(core, event.pod.node)
+    place, leaving, serves = core.nominated.node, core.victims.leaving, core.gangs.serves
 
     def waiting(pod: Pod) -> bool:
-        awaits = core.victims.leaving(core.nominated.node(pod)) and not core.gangs.serves(pod)
-        return awaits and room.too_little(pod)
+        node = place(pod)
+        return bool(node) and leaving(node) and not serves(pod) and room.too_little(pod, node)
 
     return waiting
 
@@ -87,7 +88,7 @@ def wake_by_withdrawn(core: Core, now: float) -> None:
         node, pods = core.nominated.withdrawn.popitem()
         room = _Room(core, node)
         for pod in pods:
-            core.wake(ClusterEvent(ActionType.POD_GONE, pod=pod), now, room.too_little)
+            core.wake(ClusterEvent(ActionType.POD_GONE, pod=pod), now, room.too_little_for)
 
 
 def nominate(
@@ -126,14 +127,18 @@ class _Room:
         #: By class, priority, and who is nominated for the node: its own nomination is no obstacle.
         self._known: dict[tuple[PodClass, int, str], bool] = {}
 
-    def too_little(self, pod: Pod) -> bool:
+    def too_little_for(self, pod: Pod) -> bool:
         """Whether a pod, after those that are nominated before it, lacks some amount for sure."""
+        return self.too_little(pod, self._core.nominated.node(pod))
+
+    def too_little(self, pod: Pod, place: str) -> bool:
+        """The same of a pod that is nominated for this place."""
         core = self._core
         pod_class = pod.pod_class
         if self._reserves or pod.claims or pod_class.extended:
             # Nothing else makes pods of one class differ: most events ask about many of them.
             pod_class = core.cycles[pod_class.scheduler].class_for(pod)
-        own = pod.key if core.nominated.node(pod) == self._node else ""
+        own = pod.key if place == self._node else ""
         key = pod_class, pod.priority, own
         known = self._known.get(key)
         if known is None:
