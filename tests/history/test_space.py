@@ -161,7 +161,6 @@ def test_half_an_hour_in_steps() -> None:
     assert window is not None
     assert window.average == pytest.approx(1.2, rel=0.01)
     assert window.quantile(0.99) == pytest.approx(1.2, rel=0.1)
-    assert window.peak == 4
 
 
 def test_the_node_remembers_half_an_hour_one_by_one() -> None:
@@ -243,7 +242,7 @@ def test_a_table_stays_as_it_was() -> None:
 
 
 def test_samples_that_are_missing_count_for_nobody() -> None:
-    """In steps of 15 seconds: the mean and the peak are those of the samples that are there."""
+    """In steps of 15 seconds: the mean is that of the samples that are there."""
     made = space.Space()
     for at in range(1000):
         there = 1.0 + at % 4
@@ -256,7 +255,6 @@ def test_samples_that_are_missing_count_for_nobody() -> None:
     assert whole is not None
     assert part is not None
     assert pytest.approx([whole.average, part.average], abs=0.05) == [2.5, 2.5]
-    assert [whole.peak, part.peak] == [4.0, 4.0]
     assert windows[2] is None
 
 
