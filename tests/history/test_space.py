@@ -245,7 +245,7 @@ def test_samples_that_are_missing_count_for_nobody() -> None:
     """In steps of 15 seconds: the mean is that of the samples that are there."""
     made = space.Space()
     for at in range(1000):
-        there = 1.0 + at % 4
+        there = 1.0 + at // 2 % 4
         used = [there, math.nan if at % 3 == 0 else there, math.nan]
         readings = {meter.MEMORY: used, meter.MEMORY_INACTIVE_FILE: [0.0] * 3}
         made.take(counting.reading(at, readings, names="abc"))
@@ -313,7 +313,9 @@ def test_windows_by_hand(steps: list[tuple[float, float | None]], seconds: float
     for gap, value in steps:
         now += gap
         missing = float("nan")
-        made.take(counting.reading(now, {meter.WORKING_SET: [missing if value is None else value]}))
+        made.take(
+            counting.reading(now, {meter.MEMORY_SHARE: [missing if value is None else value]})
+        )
         if newest is not None and now - newest < 0.75:
             continue
         span = 1.0 if newest is None else min(now - newest, 2.0)
@@ -321,7 +323,7 @@ def test_windows_by_hand(steps: list[tuple[float, float | None]], seconds: float
         if value is not None:
             seen.append((now, span, value))
     inside = [sample for sample in seen if sample[0] > now - seconds]
-    window = made.window("a", meter.WORKING_SET, now, seconds)
+    window = made.window("a", meter.MEMORY_SHARE, now, seconds)
 
     if not inside or sum(sample[1] for sample in inside) < seconds / 2 - 1e-6:
         assert window is None
