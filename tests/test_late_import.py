@@ -75,6 +75,20 @@ print("_hashlib" in sys.modules, hasattr(hashlib, "scrypt"))
     assert (ours[1], its[1]) == ("False False", "True True")
 
 
+def test_messages_in_python_wait_until_they_are_the_ones_in_use() -> None:
+    """Where the implementation in C is there, a message is made, sent and read without them."""
+    program = """
+from koordlet.rpc.gen import feed_pb2
+read = feed_pb2.Window.FromString(feed_pb2.Window(seconds=7).SerializeToString())
+print(read.seconds, "google.protobuf.internal.python_message" in late_import.pending())
+"""
+    waits = {"upb": "True", "python": "False"}
+    for kind, wanted in waits.items():
+        chosen = f"import os; os.environ['PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION'] = '{kind}'"
+
+        assert _run(f"{chosen}{program}").split() == ["7", wanted]
+
+
 def test_first_attribute_executes_the_module() -> None:
     """Everything is there afterwards, in the module that others have already imported."""
     program = """
