@@ -2,10 +2,16 @@
 
 Covers: ssl, asyncio's half of TLS, and hashlib: 4 MB of libcrypto and 1 MB of Python that an agent
 without an API server does not call; secrets, which maps the same for pydantic's secret strings;
+1.7 MB of messages in Python that nobody calls where those in C are there;
 the package prometheus_client, whose modules are imported without what it gathers from them.
 Does not cover: our own imports: those stand inside of the function that needs them.
 
-A socket that asyncio itself connects executes ssl: asyncio asks whether it is an ssl.SSLSocket.
+Rules:
+1. asyncio asks of a socket whether it is an ssl.SSLSocket. While ssl waits, none is, and the
+   question does not execute it.
+2. hashlib takes the interpreter's own functions where it has them all, so that it maps no
+   libcrypto, unless that is there already. What only OpenSSL has (scrypt) is missing then.
+
 importlib.util.LazyLoader does not serve: in Python 3.11 a second ``import`` of such a module looks
 at its ``__spec__``, and that executes it.
 """
@@ -22,7 +28,16 @@ from types import ModuleType
 if typing.TYPE_CHECKING:
     from importlib import abc  # it loads tempfile, random and a dozen more
 
-NAMES = ("asyncio.sslproto", "hashlib", "prometheus_client", "secrets", "ssl")
+#: Protocol Buffers in Python, which stands beside the one in C that does the work.
+_MESSAGES = "google.protobuf.internal.python_message"
+NAMES = ("asyncio.sslproto", _MESSAGES, "hashlib", "prometheus_client", "secrets", "ssl")
+
+#: The class that nothing is of (rule 1), and who asks.
+_NoSocket = type("SSLSocket", (), {})
+_ASKS_FOR_SOCKETS = "asyncio.base_events"
+#: The interpreter's own functions (rule 2); _sha2 has both since Python 3.12.
+_SHA2 = ("_sha2",) if sys.version_info >= (3, 12) else ("_sha256", "_sha512")
+_HASHES = ("_blake2", "_md5", "_sha1", *_SHA2, "_sha3")
 
 #: Held while a module is executed: whoever asks for more of it waits.
 _lock = threading.RLock()
@@ -69,13 +84,16 @@ class _Loader:
         _pending[name] = self._real
 
         def load(attribute: str) -> object:
+            asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001 -- rule 1
+            if attribute == "SSLSocket" and asks == _ASKS_FOR_SOCKETS and name in _pending:
+                return _NoSocket
             # Names of the import system are asked for by whoever looks through sys.modules.
             if not attribute.startswith("__"):
                 with _lock:
                     real = _pending.pop(name, None)
                     if real is not None:
                         try:
-                            real.exec_module(module)
+                            _execute(real, module)
                         except BaseException:
                             _pending[name] = real  # the next use says the same, or succeeds
                             raise
@@ -85,3 +103,24 @@ class _Loader:
             raise AttributeError(msg, name=attribute, obj=module)
 
         vars(module)["__getattr__"] = load
+
+
+def _execute(real: abc.Loader, module: ModuleType) -> None:
+    if (
+        module.__name__ != "hashlib"
+        or "_hashlib" in sys.modules
+        or not all(map(_is_there, _HASHES))
+    ):
+        real.exec_module(module)
+        return
+    # A name that maps to None makes that import fail (rule 2).
+    sys.modules["_hashlib"] = None  # type: ignore[assignment]  # as the import system has it
+    try:
+        real.exec_module(module)
+    finally:
+        del sys.modules["_hashlib"]
+
+
+def _is_there(name: str) -> bool:
+    finders = (machinery.BuiltinImporter, machinery.PathFinder)
+    return any(finder.find_spec(name) is not None for finder in finders)

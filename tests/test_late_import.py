@@ -45,6 +45,50 @@ print(sorted(late_import.pending()), "_ssl" in sys.modules, "_hashlib" in sys.mo
     assert modules == "['asyncio.sslproto', 'hashlib', 'ssl'] False False"
 
 
+def test_a_connection_that_was_accepted_executes_no_tls() -> None:
+    """While ssl waits, no socket is one of its; whoever else asks gets the real class."""
+    program = """
+import socket
+async def connect():
+    ours, theirs = socket.socketpair()
+    await asyncio.get_running_loop().connect_accepted_socket(asyncio.Protocol, ours)
+    theirs.close()
+asyncio.run(connect())
+print("_ssl" in sys.modules)
+from ssl import SSLSocket
+print(SSLSocket is ssl.SSLSocket, issubclass(SSLSocket, socket.socket), "_ssl" in sys.modules)
+"""
+
+    assert _run(program).splitlines() == ["False", "True True True"]
+
+
+def test_digests_map_no_libcrypto() -> None:
+    """The interpreter's own functions say the same; with OpenSSL already there, hashlib has its."""
+    digests = """
+words = hashlib.blake2b(b"a", digest_size=4).hexdigest(), hashlib.sha256(b"a").hexdigest()[:8]
+print(*words, hashlib.new("md5", b"a", usedforsecurity=False).hexdigest()[:8])
+print("_hashlib" in sys.modules, hasattr(hashlib, "scrypt"))
+"""
+    ours, its = (_run(f"{before}{digests}").splitlines() for before in ("", "import _hashlib"))
+
+    assert ours[0] == its[0]
+    assert (ours[1], its[1]) == ("False False", "True True")
+
+
+def test_messages_in_python_wait_until_they_are_the_ones_in_use() -> None:
+    """Where the implementation in C is there, a message is made, sent and read without them."""
+    program = """
+from koordlet.rpc.gen import feed_pb2
+read = feed_pb2.Window.FromString(feed_pb2.Window(seconds=7).SerializeToString())
+print(read.seconds, "google.protobuf.internal.python_message" in late_import.pending())
+"""
+    waits = {"upb": "True", "python": "False"}
+    for kind, wanted in waits.items():
+        chosen = f"import os; os.environ['PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION'] = '{kind}'"
+
+        assert _run(f"{chosen}{program}").split() == ["7", wanted]
+
+
 def test_first_attribute_executes_the_module() -> None:
     """Everything is there afterwards, in the module that others have already imported."""
     program = """

@@ -228,19 +228,16 @@ class Publisher:
         self._publish(made, shown, results, beside)
 
     def _complain(self, shown: plan.Plan) -> None:
-        warn = functools.partial(self.repeats.say, self.log.warning)
+        warn, count = functools.partial(self.repeats.say, self.log.warning), self.repeats.count
         for failure in shown.failures:
             event = f"{failure.policy}.failed"
             self.repeats.say(self.log.error, event, failure.error, error=failure.error)
         for condition in shown.conditions:
-            if not condition.status:
-                continue
-            warn(
-                f"condition.{condition.type}",
-                (condition.subject, condition.message),
-                subject=condition.subject,
-                message=condition.message,
-            )
+            subject, message = condition.subject, condition.message
+            # Nearly none of them is due: the words are put together where one is.
+            if condition.status and (times := count((condition.type, subject, message))):
+                event = f"condition.{condition.type}"
+                self.log.warning(event, subject=subject, message=message, times=times)
         for clash in shown.conflicts:
             warn(
                 f"{clash.dropped_policy}.conflict",

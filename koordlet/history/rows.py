@@ -121,19 +121,16 @@ class Rows:
         self._asked = None
 
 
-def summary(taken: Sequence[array[float]]) -> tuple[list[float], list[float]]:
-    """The mean and the largest sample of each series over some rows.
+def means(taken: Sequence[array[float]]) -> list[float]:
+    """The mean of each series over some rows.
 
     A series is missing where fewer than half of its samples are there.
     """
     sums = list(map(sum, zip(*taken, strict=True)))
-    # max() is right where the sum says that no sample is missing.
-    tops = list(map(max, zip(*taken, strict=True)))
-    means = [total / len(taken) for total in sums]
+    averages = [total / len(taken) for total in sums]
     for slot, total in enumerate(sums):
         if isnan(total):
             cells = [cell for row in taken if (cell := row[slot]) == cell]
             enough = bool(cells) and 2 * len(cells) >= len(taken)
-            means[slot] = sum(cells) / len(cells) if enough else _NAN
-            tops[slot] = max(cells) if enough else _NAN
-    return means, tops
+            averages[slot] = sum(cells) / len(cells) if enough else _NAN
+    return averages

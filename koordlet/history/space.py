@@ -287,11 +287,10 @@ class _Kept:
         self._fine = rows.Rows(what.samples * depth, width)
         self._coarse = what.coarse and depth == 1
         self._averages = rows.Rows(COARSE_ROWS if self._coarse else 1, width)
-        self._peaks = rows.Rows(COARSE_ROWS if self._coarse else 1, width)
         self._since: float | None = None
 
     def _all(self) -> tuple[rows.Rows, ...]:
-        return self._fine, self._averages, self._peaks
+        return self._fine, self._averages
 
     def resize(self, width: int) -> None:
         for kept in self._all():
@@ -327,16 +326,11 @@ class _Kept:
             self._since = at - self._period
         if self._coarse and at - self._since >= COARSE_SECONDS - _EARLY:
             taken, covered = self._fine.tail(max(self._since, at - 2 * COARSE_SECONDS))
-            means, tops = rows.summary(taken)
-            self._averages.append(at, covered, means)
-            self._peaks.append(at, covered, tops)
+            self._averages.append(at, covered, rows.means(taken))
             self._since = at
 
     def window(self, slot: int, now: float, seconds: float) -> window.Window | None:
         after = now - seconds
-        if seconds <= self._fine.length * self._period or not self._coarse:
-            values, covered = self._fine.samples(slot, after)
-            return window.make(values, covered, seconds)
-        values, covered = self._averages.samples(slot, after)
-        peaks, _ = self._peaks.samples(slot, after)
-        return window.make(values, covered, seconds, max(peaks, default=None))
+        short = seconds <= self._fine.length * self._period
+        kept = self._fine if short or not self._coarse else self._averages
+        return window.make(*kept.samples(slot, after), seconds)

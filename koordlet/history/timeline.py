@@ -77,5 +77,5 @@ class Timeline:
         taken, _ = self._rows.tail(after)
         if not taken:
             return {}
-        means, _ = rows.summary(taken)
+        means = rows.means(taken)
         return {name: mean for name, slot in self._slots.items() if (mean := means[slot]) == mean}

@@ -26,8 +26,6 @@ class Window:
     """The samples of a window, sorted. There is at least one."""
 
     values: tuple[float, ...]
-    #: The largest single sample, where ``values`` are averages.
-    peak: float
     #: For how many seconds the samples stand.
     covered: float
 
@@ -45,14 +43,11 @@ class Window:
         return self.values[max(0, rank - 1)]
 
 
-def make(
-    values: list[float], covered: float, seconds: float, peak: float | None = None
-) -> Window | None:
+def make(values: list[float], covered: float, seconds: float) -> Window | None:
     """The window, or ``None`` where less than half of it is covered."""
     if not values or covered < seconds / 2 - _TOLERANCE:
         return None
-    ordered = tuple(sorted(values))
-    return Window(ordered, ordered[-1] if peak is None else peak, covered)
+    return Window(tuple(sorted(values)), covered)
 
 
 def _single(value: float) -> float:

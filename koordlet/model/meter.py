@@ -32,7 +32,7 @@ class Meter:
 
 
 #: Five minutes, by the seconds between two samples.
-_FIVE_MINUTES = {period: 300 // period for period in (1, 5, 10)}
+_FIVE_MINUTES = {period: 300 // period for period in (1, 2, 5, 10)}
 
 _HALF_AN_HOUR = 1800
 _half_hourly = functools.partial(Meter, samples=_HALF_AN_HOUR // 30, period=30)
@@ -49,8 +49,11 @@ THROTTLED = Meter(name="cpu.throttled", unit="ratio", samples=_FIVE_MINUTES[5], 
 
 #: With the page cache. Seldom wished for over a while, so few samples are kept.
 MEMORY = Meter(name="memory", unit="bytes", samples=_FIVE_MINUTES[10], period=10)
-#: What cannot be had back without cost: use without the inactive page cache.
-WORKING_SET = Meter(name="memory.working_set", unit="bytes", samples=_FIVE_MINUTES[1], coarse=True)
+#: What cannot be had back without cost: use without the inactive page cache. Of each group it is
+#: read at every other tick.
+WORKING_SET = Meter(
+    name="memory.working_set", unit="bytes", samples=_FIVE_MINUTES[2], period=2, coarse=True
+)
 #: Anonymous and unevictable memory: use without any page cache, as the node's own is counted.
 MEMORY_ANON = Meter(
     name="memory.anon", unit="bytes", samples=_FIVE_MINUTES[5], period=5, coarse=True

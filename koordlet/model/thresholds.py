@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from koordlet.model import duration, quantity, quantity_text
+from koordlet.model import duration, quantity, quantity_text, remember
 from koordlet.model.record import dataclass
 
 MEMORY = "memory.available"
@@ -209,6 +209,7 @@ def parse(texts: Texts) -> tuple[Threshold, ...]:
     return tuple(parsed)
 
 
+@remember.last
 def with_containerfs(parsed: tuple[Threshold, ...], layout: str) -> tuple[Threshold, ...]:
     """Thresholds of the containers' file system are never those that were given.
 

@@ -11,9 +11,9 @@ Rules:
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 from koordlet.http import message
 
@@ -55,7 +55,7 @@ CLUSTER_FILES = _files(
 def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.HttpResponse:
     """One file of a page."""
     name, kind = files[path]
-    body = (importlib.resources.files("koordlet.report") / "page" / name).read_bytes()
+    body = (Path(__file__).parent / "page" / name).read_bytes()
     made = message.text(body.decode(), kind=kind)
     made.headers = {**made.headers, "content-security-policy": CSP}
     return made

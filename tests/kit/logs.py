@@ -6,8 +6,6 @@ import contextlib
 import io
 from collections.abc import Iterator
 
-import structlog
-
 from koordlet import log
 
 
@@ -19,4 +17,4 @@ def written() -> Iterator[io.StringIO]:
     try:
         yield stream
     finally:
-        structlog.reset_defaults()
+        log.reset()

@@ -30,6 +30,15 @@ def refusal(act: object, *args: object) -> str:
     return "ok"
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/", "//", "/a", "/a/", "//a", "/a//b", "/a/./b", "/a/../b", "/a/..", "/.a", "/a/.b", "/a..b"],
+)
+def test_a_path_has_one_spelling(path: str) -> None:
+    """Whatever the machine told: no empty part, no dots that lead elsewhere."""
+    assert HostRoot.at(path) == os.path.normpath("/" + path.lstrip("/"))
+
+
 @pytest.fixture
 def v1() -> KernelHost:
     """Eight CPUs, two nodes, cgroup v1 as systemd mounts it."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 
 from koordlet import log
 from koordlet.kubeapi import objects, refusals
@@ -147,7 +146,7 @@ def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
     try:
         play(ram, body)
     finally:
-        structlog.reset_defaults()
+        log.reset()
     events = [json.loads(line) for line in log_text.getvalue().splitlines()]
     (contested,) = (event for event in events if event["event"] == "objects.contested")
     assert contested["managers"] == ["koord-manager"]

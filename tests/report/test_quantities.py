@@ -48,7 +48,7 @@ class OnlyNode:
     ) -> window.Window | None:
         """The same for all."""
         del what, now
-        return window.Window((1024.0,), 1024.0, seconds) if subject == "" else None
+        return window.Window((1024.0,), seconds) if subject == "" else None
 
 
 def test_a_new_row_is_on_every_surface(row: measured.Quantity) -> None:

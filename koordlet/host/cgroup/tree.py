@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import sys
 import typing
 from collections.abc import Iterable, Mapping
 from typing import cast
@@ -337,9 +338,8 @@ class CgroupReader:
             held = last.get(row.name)
             text = self._hot(path, known) if hot else self._text(where, name, path, held)
             if text is not None:
-                values[row.name] = text
-        known.stale = silent != self.host.silence.count
-        before = known.group
+                values[row.name] = sys.intern(text)  # most groups say the same
+        before, known.stale = known.group, silent != self.host.silence.count
         if before is None or before.inode != known.inode or before.values != values:
             known.group = cgroup.Group(path=path, inode=known.inode, values=values)
             self._samples.forget()

@@ -346,7 +346,8 @@ _RAN, _WAITED = 0, 1
 
 def _waited(text: bytes) -> _Numbers:
     """Seconds on a CPU, and waiting for one, of a thread's ``schedstat``."""
-    words = text.split()
-    if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
-        return int(words[0]) * _NANO, int(words[1]) * _NANO
-    return _NONE
+    try:
+        ran, waited = map(int, text.split(None, 2)[:2])
+    except ValueError:
+        return _NONE
+    return ran * _NANO, waited * _NANO

@@ -81,12 +81,14 @@ class HostRoot(abc.ABC):
         return silence.Silence()
 
     @staticmethod
-    @functools.lru_cache(maxsize=4096)
     def at(path: str) -> HostPath:
         """A path that the machine itself told us, such as a mount point in mountinfo."""
         if not path.startswith("/"):
             raise ValueError(f"not an absolute path: {path!r}")
-        return HostPath(os.path.normpath("/" + path.lstrip("/")))
+        # Nearly none has a part that is empty or begins with a dot.
+        if "//" in path or "/." in path or path.endswith("/"):
+            return HostPath(os.path.normpath("/" + path.lstrip("/")))
+        return HostPath(path)
 
     def sys(self, *parts: str) -> HostPath:
         """Below ``/sys``."""

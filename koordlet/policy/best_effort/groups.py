@@ -127,15 +127,22 @@ def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]
     naming its files would fail at every tick. On v2 every group has those files where the ``cpu``
     controller is handed down to it.
     """
-    unified = now.layout.unified(knob.CPU_SHARES.controller)
+    return _timed(there, now.layout, now.groups)
+
+
+@remember.last
+def _timed(
+    there: tuple[Place, ...], layout: cgroup.Layout, groups: Mapping[str, cgroup.Group]
+) -> tuple[Place, ...]:
+    unified = layout.unified(knob.CPU_SHARES.controller)
     limited = tuple(
         place
         for place in there
         if place.tier
         or (
-            _has_time(now, place.group)
+            _has_time(groups, place.group)
             if unified
-            else knob.CPU_CFS_PERIOD.name in now.groups[place.group].values
+            else knob.CPU_CFS_PERIOD.name in groups[place.group].values
         )
     )
     return there if len(limited) == len(there) else limited
@@ -160,13 +167,13 @@ def untimed(there: Sequence[Place], now: snapshot.Snapshot) -> list[str]:
         " neither weight nor quota: set CPUWeight= in its unit, or write +cpu to"
         " cgroup.subtree_control of every group above it"
         for place in (there if now.layout.unified(knob.CPU_SHARES.controller) else ())
-        if not _has_time(now, place.group)
+        if not _has_time(now.groups, place.group)
     ]
 
 
-def _has_time(now: snapshot.Snapshot, group: str) -> bool:
+def _has_time(groups: Mapping[str, cgroup.Group], group: str) -> bool:
     """Whether the v2 cpu controller is enabled for a cgroup; True where unknown."""
-    above = now.groups.get(group.rpartition("/")[0])
+    above = groups.get(group.rpartition("/")[0])
     passed = None if above is None else above.values.get(knob.SUBTREE.name)
     return passed is None or knob.CPU_SHARES.controller in passed.split()
 
