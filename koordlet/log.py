@@ -14,20 +14,31 @@ Rules:
 from __future__ import annotations
 
 import json
+import logging
 import math
 import sys
 import traceback
-from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, TextIO
+from typing import Any, Literal, TextIO
 
 from koordlet.model import printable
 from koordlet.model.record import dataclass
 
+# structlog.dev loads rich where it is installed, 5.6 MB and 45 ms for a console renderer that we do
+# not use, and structlog._greenlets loads greenlet, 1.2 MB of libstdc++. A name that maps to None
+# makes that import fail; structlog then does without.
+_unwanted = {name: sys.modules.pop(name, None) for name in ("greenlet", "rich")}
+sys.modules.update(dict.fromkeys(_unwanted))  # type: ignore[arg-type]
+import structlog  # noqa: E402 -- see above
+
+for _name, _module in _unwanted.items():
+    del sys.modules[_name]
+    if _module is not None:
+        sys.modules[_name] = _module
+
 Format = Literal["auto", "json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
-_LEVELS: Sequence[Level] = ("debug", "info", "warning", "error")
-_Event = MutableMapping[str, Any]
 
 #: Longer values are cut: a log line is not a dump.
 MAX_VALUE = 2_000
@@ -76,6 +87,9 @@ class Sink:
             self._stream.flush()
         except (OSError, ValueError):
             self.lost += 1
+
+    # structlog's loggers are called by the name of the level.
+    debug = info = warning = error = critical = msg = write_line
 
 
 @dataclass(slots=True)
@@ -153,68 +167,32 @@ class Repeats:
             del self._known[key]
 
 
-class Logger:
-    """Writes events, each with the fields that all of its lines carry; whatever is configured."""
-
-    def __init__(self, fields: Mapping[str, object]) -> None:
-        self._fields = fields
-
-    def debug(self, event: str, /, **fields: object) -> None:
-        """Log what only whoever looks for a fault wants to know."""
-        _write("debug", event, {**self._fields, **fields})
-
-    def info(self, event: str, /, **fields: object) -> None:
-        """Log what was done."""
-        _write("info", event, {**self._fields, **fields})
-
-    def warning(self, event: str, /, **fields: object) -> None:
-        """Log what somebody should know."""
-        _write("warning", event, {**self._fields, **fields})
-
-    def error(self, event: str, /, **fields: object) -> None:
-        """Log what failed."""
-        _write("error", event, {**self._fields, **fields})
-
-
-class _Settings(NamedTuple):
-    """What the process has configured."""
-
-    least: int
-    render: Callable[[_Event], str]
-    sink: Sink | None
-
-
 def configure(
     level: Level = "info", form: Format = "auto", *, stream: TextIO | None = None
 ) -> Sink:
     """Set the log up for the process; may be called again after a change of configuration."""
-    global _settings  # noqa: PLW0603 -- a process has one log
     target = sys.stderr if stream is None else stream
     sink = Sink(target)
-    render = _render_console if _readable(form, target) else _render_json
-    _settings = _Settings(_LEVELS.index(level), render, sink)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            _utc,
+            _clean,
+            _render_console if _readable(form, target) else _render_json,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
+        logger_factory=lambda *_: sink,
+        # Not cached: a reload changes the level of loggers that exist already.
+        cache_logger_on_first_use=False,
+    )
     return sink
 
 
-def reset() -> None:
-    """Forget what was configured: lines go to standard error as it is then."""
-    global _settings  # noqa: PLW0603 -- as above
-    _settings = _BEGIN
-
-
-def get(**fields: object) -> Logger:
+def get(**fields: object) -> structlog.typing.FilteringBoundLogger:
     """A logger whose lines carry the given fields."""
-    return Logger(fields)
-
-
-def _write(level: Level, event: str, fields: _Event) -> None:
-    settings = _settings
-    if _LEVELS.index(level) < settings.least:
-        return
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    clean = {**_clean(fields), "timestamp": now, "level": level, "event": _plain(event)}
-    sink = Sink(sys.stderr) if settings.sink is None else settings.sink
-    sink.write_line(settings.render(clean))
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(**fields)
+    return logger
 
 
 def _readable(form: Format, stream: TextIO) -> bool:
@@ -226,11 +204,26 @@ def _readable(form: Format, stream: TextIO) -> bool:
         return False
 
 
-def _clean(fields: _Event) -> _Event:
-    exc_info = fields.pop("exc_info", None)
+def _number(level: Level) -> int:
+    return logging.getLevelNamesMapping()[level.upper()]
+
+
+_Event = MutableMapping[str, Any]
+
+
+def _utc(_logger: object, _name: str, event: _Event) -> _Event:
+    now = datetime.now(UTC)
+    event["timestamp"] = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return event
+
+
+def _clean(_logger: object, _name: str, event: _Event) -> _Event:
+    exc_info = event.pop("exc_info", None)
     if exc_info:
-        fields["exception"] = _traceback(exc_info)
-    return {key: MASK if _secret(key) else _plain(value) for key, value in fields.items()}
+        event["exception"] = _traceback(exc_info)
+    for key, value in event.items():
+        event[key] = MASK if _secret(key) else _plain(value)
+    return event
 
 
 def _traceback(exc_info: object) -> str:
@@ -274,13 +267,13 @@ def _other(value: object) -> object:
         return f"<{type(value).__name__}>"
 
 
-def _render_json(event: _Event) -> str:
+def _render_json(_logger: object, _name: str, event: _Event) -> str:
     head = {key: event.pop(key) for key in ("timestamp", "level", "event") if key in event}
     # ASCII: a line is valid whatever the encoding of the stream.
     return json.dumps({**head, **event})
 
 
-def _render_console(event: _Event) -> str:
+def _render_console(_logger: object, _name: str, event: _Event) -> str:
     clock = str(event.pop("timestamp"))[11:23]
     level, name = str(event.pop("level")), printable.escaped(str(event.pop("event")))
     exception = event.pop("exception", None)
@@ -296,7 +289,3 @@ def _field(value: object) -> str:
         return printable.escaped(json.dumps(value, ensure_ascii=False))
     plain = printable.escaped(value)
     return f'"{plain}"' if plain != value or not value or " " in value else value
-
-
-_BEGIN = _Settings(_LEVELS.index("info"), _render_json, None)
-_settings = _BEGIN

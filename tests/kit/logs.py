@@ -6,6 +6,8 @@ import contextlib
 import io
 from collections.abc import Iterator
 
+import structlog
+
 from koordlet import log
 
 
@@ -17,4 +19,4 @@ def written() -> Iterator[io.StringIO]:
     try:
         yield stream
     finally:
-        log.reset()
+        structlog.reset_defaults()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from koordlet import log
 from koordlet.kubeapi import objects, refusals
@@ -146,7 +147,7 @@ def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
     try:
         play(ram, body)
     finally:
-        log.reset()
+        structlog.reset_defaults()
     events = [json.loads(line) for line in log_text.getvalue().splitlines()]
     (contested,) = (event for event in events if event["event"] == "objects.contested")
     assert contested["managers"] == ["koord-manager"]

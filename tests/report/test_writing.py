@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from koordlet import log
 from koordlet.kubeapi import kinds, objects, refusals
@@ -248,7 +249,7 @@ def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
     try:
         asyncio.run(asyncio.wait_for(body(), 30))
     finally:
-        log.reset()
+        structlog.reset_defaults()
     logged = [json.loads(line).get("kind") for line in log_text.getvalue().splitlines()]
     assert [logged.count(name) for name in ("NodeMetric", "Device")] == [1, 1]
 
