@@ -1,4 +1,4 @@
-"""No over-allocation and no leak, in whatever order things happen.
+"""No over-allocation, no leak, nobody who waits for room that is there, whatever the order.
 
 A store of pods and nodes, two streams of news from it that lag as they like, bindings that arrive
 late, fail, or succeed without anybody hearing of it, restarts: the core in the middle must never
@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 )
 
 from koordlet.scheduler.framework import profile
+from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.objects import nodes
@@ -30,6 +31,7 @@ Body = dict[str, Any]
 NAME = "koordlet-scheduler"
 NODES = ("n0", "n1", "n2")
 CPUS = 4
+PODS = tuple(f"p{number}" for number in range(10))
 
 
 class Cluster(RuleBasedStateMachine):
@@ -100,20 +102,20 @@ class Cluster(RuleBasedStateMachine):
         self._write("nodes", name, None if gone else clusters.node(name, cpu=str(CPUS)))
 
     @rule(
-        name=st.sampled_from([f"p{number}" for number in range(8)]),
+        names=st.lists(st.sampled_from(PODS), min_size=1, max_size=6, unique=True),
         cpu=st.integers(1, 3),
         priority=st.sampled_from([0, 0, 5]),
     )
-    def pod_comes(self, name: str, cpu: int, priority: int) -> None:
-        """Under a name that may have been used before."""
-        if name in self.pods:
-            return
-        self.serial += 1
-        meta = {"uid": f"u{self.serial}"}
-        body = clusters.pod(name, cpu=str(cpu), meta=meta, schedulerName=NAME, priority=priority)
-        self._write("pods", name, body)
+    def pods_come(self, names: list[str], cpu: int, priority: int) -> None:
+        """Under names that may have been used before."""
+        for name in names:
+            if name in self.pods:
+                continue
+            self.serial += 1
+            spec: Body = {"cpu": str(cpu), "schedulerName": NAME, "priority": priority}
+            self._write("pods", name, clusters.pod(name, meta={"uid": f"u{self.serial}"}, **spec))
 
-    @rule(name=st.sampled_from([f"p{number}" for number in range(8)]))
+    @rule(name=st.sampled_from(PODS))
     def pod_goes(self, name: str) -> None:
         """Whether or not it is being bound."""
         if name in self.pods:
@@ -121,20 +123,30 @@ class Cluster(RuleBasedStateMachine):
 
     # The scheduler and its requests.
 
-    @rule(seconds=st.sampled_from([0.0, 0.5, 3.0, 400.0]))
-    def try_pods(self, seconds: float) -> None:
-        """Time passes, and whoever is due is tried."""
+    @rule(name=st.sampled_from(PODS), key=st.sampled_from("ab"))
+    def pod_is_edited(self, name: str, key: str) -> None:
+        """By somebody who knows nothing of scheduling."""
+        body = self.pods.get(name)
+        if body is not None:
+            meta = {**body["metadata"], "labels": {key: str(self.serial)}}
+            self._write("pods", name, {**body, "metadata": meta})
+
+    @rule(seconds=st.sampled_from([0.0, 0.5, 3.0, 400.0]), deletes=st.booleans())
+    def try_pods(self, seconds: float, *, deletes: bool = True) -> None:
+        """Time passes, and whoever is due is tried; victims are deleted, or cannot be."""
         self.now += seconds
         for _ in range(4):
             decision = self.core.step(self.now)
             if isinstance(decision, Bind):
                 self.flying.append(decision)
             elif isinstance(decision, Refusal):
-                self._evict(decision)
+                self._evict(decision, deletes=deletes)
 
-    def _evict(self, refusal: Refusal) -> None:
+    def _evict(self, refusal: Refusal, *, deletes: bool) -> None:
         for victim in refusal.victims:
-            if self.pods.get(victim.name, {}).get("metadata", {}).get("uid") == victim.uid:
+            if not deletes:
+                self.core.spared(victim, self.now)
+            elif self.pods.get(victim.name, {}).get("metadata", {}).get("uid") == victim.uid:
                 self._write("pods", victim.name, None)
 
     @precondition(lambda self: self.flying)
@@ -201,13 +213,33 @@ class Cluster(RuleBasedStateMachine):
             ]
             assert sum(asked) <= CPUS, (name, on)
 
-    def teardown(self) -> None:
-        """When everything has been heard and answered, the core knows what is true, and no more."""
+    def _answered(self) -> None:
         while self.flying or any(self.news.values()):
             for kind in ("nodes", "pods"):
                 self.hear(kind, len(self.news[kind]))
             if self.flying:
                 self.binding_arrives(0, "yes")
+
+    def _nobody_waits_for_room_that_is_there(self) -> None:
+        """When a pod leaves, long before everybody is tried again by himself."""
+        for _ in range(4):
+            self.try_pods(12.0)
+            self._answered()
+        leaving = next((pod.name for pod in self.core.pod_cache), "")
+        self.pod_goes(leaving)
+        for _ in range(4):
+            self._answered()
+            self.try_pods(12.0)
+        self._answered()
+        cycle = self.core.cycles[NAME]
+        for entry in self.core.queue:
+            if entry.place is QueuePlace.UNSCHEDULABLE:
+                assert self.core.choose(cycle, entry.pod)[0] < 0, entry
+
+    def teardown(self) -> None:
+        """When everything has been heard and answered, the core knows what is true, and no more."""
+        self._answered()
+        self._nobody_waits_for_room_that_is_there()
         placed = {
             name: body["spec"]["nodeName"]
             for name, body in self.pods.items()
