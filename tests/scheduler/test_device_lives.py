@@ -287,8 +287,8 @@ class Machine(RuleBasedStateMachine):
 
     def beat(self) -> None:
         """What the loop does once a second: every phase where it should be, and written."""
-        for known in self.me.reservations.by_uid.values():
-            self.me.reservations.step(known, self.truth.now)
+        for info in self.me.reservations.by_uid.values():
+            self.me.reservations.step(info, self.truth.now)
         for name, body in self.truth.reservations.items():
             known = self.me.reservations.named(name)
             assert known is not None
