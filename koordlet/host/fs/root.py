@@ -85,7 +85,6 @@ class HostRoot(abc.ABC):
         """A path that the machine itself told us, such as a mount point in mountinfo."""
         if not path.startswith("/"):
             raise ValueError(f"not an absolute path: {path!r}")
-        # Nearly none has a part that is empty or begins with a dot.
         if "//" in path or "/." in path or path.endswith("/"):
             return HostPath(os.path.normpath("/" + path.lstrip("/")))
         return HostPath(path)

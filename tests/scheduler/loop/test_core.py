@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from koordlet.kubeapi import selectors
-from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import reservation_events
-from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold, Refusal
 from koordlet.scheduler.objects import disruption, machines, nodes
-from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from tests.kit import clusters, reservations
+from tests.kit.core_scene import Scene
 from tests.kit.numa import topology
 
 Body = dict[str, Any]
@@ -25,44 +22,6 @@ Body = dict[str, Any]
 EVERY = {"operator": "Exists"}
 SELECTING = {"labelSelector": {"matchLabels": {"app": "web"}}}
 WAITS = "not eligible due to a terminating pod on the nominated node."
-
-
-class Scene:
-    """A node of four CPUs; each attempt comes after everybody is tried again."""
-
-    def __init__(self, arguments: Mapping[str, Body] | None = None) -> None:
-        self.profile = profile.default("default-scheduler", arguments)
-        self.core = Core({"default-scheduler": self.profile})
-        self.now = 0.0
-        self._node = nodes.decode(clusters.node("n"))
-        self.core.node(None, self._node, self.now)
-
-    def pod(self, old: Pod | None = None, **more: Any) -> Pod:
-        """A pod as the store shows it."""
-        body = clusters.pod(**more)
-        body["metadata"]["uid"] = body["metadata"]["name"]
-        decoded = self.core.decoder.decode(body, 0)
-        self.core.pod(old, decoded, self.now)
-        return decoded
-
-    def changed(self, **spec: Any) -> None:
-        """The node is another than before."""
-        new = nodes.decode(clusters.node("n", labels={"turn": str(self.now)}, spec=spec))
-        self.core.node(self._node, new, self.now)
-        self._node = new
-
-    def refused(self) -> Refusal:
-        """The next attempt is one."""
-        self.now += 400.0
-        decision = self.core.step(self.now)
-        assert isinstance(decision, Refusal)
-        return decision
-
-    def bound(self) -> Pod:
-        """The next attempt finds a node."""
-        decision = self.core.step(self.now)
-        assert isinstance(decision, Bind)
-        return decision.pod
 
 
 def test_who_preempted_waits_for_his_victims() -> None:
