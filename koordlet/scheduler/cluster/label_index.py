@@ -42,7 +42,7 @@ class LabelIndex:
         self.size = len(nodes)
         #: One for all views.
         self.every: Rows = np.arange(self.size, dtype=np.intp)
-        self.every.flags.writeable = False
+        self.every.setflags(write=False)
 
     def alive(self) -> Bools:
         """The rows that have a node."""

@@ -204,7 +204,8 @@ class DryRuns:
         self._columns = columns
         self._view = view
         self._pod = pod
-        self._protection = protection
+        self._protection, self._unprotected = protection, not protection
+        self._looks = columns.looks
         self._eligible = eligible
         self._sums = ResourceSums.of(columns, view)
         self._disrupted = memory.disrupted
@@ -212,9 +213,15 @@ class DryRuns:
 
     def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
         """The victims on a node, or why preemption does not help there."""
-        if self._sums is not None and not any(map(_more_than_amounts, guests)):
+        if self._sums is not None and not (guests and any(map(_more_than_amounts, guests))):
             known = self._memory.get(row)
-            if known is not None and self._holds(known, row, guests):
+            # Nearly all are: whoever preempts asks a hundred nodes and more.
+            if (
+                known is not None
+                and known.look == self._looks[row]
+                and known.guests == tuple(guests)
+                and (self._unprotected or not any(map(self._protection.of, known.classes)))
+            ):
                 return known.result
             tried = self._by_sums(self._sums, row, guests)
             if tried is not None:
@@ -225,11 +232,6 @@ class DryRuns:
                 eligible=self._eligible,
                 disrupted=self._disrupted,
             )
-
-    def _holds(self, known: CachedDryRun, row: int, guests: Sequence[Pod]) -> bool:
-        if known.look != self._columns.looks[row] or known.guests != tuple(guests):
-            return False
-        return not self._protection or not any(map(self._protection.of, known.classes))
 
     def _by_sums(self, sums: ResourceSums, row: int, guests: Sequence[Pod]) -> Tried | None:
         """The same as in the columns, or ``None`` where sums do not suffice."""
