@@ -59,12 +59,19 @@ class Declared:
 
     def _again(self, workload: pod.Pod, before: Mapping[int, _Found], *, search: bool) -> pod.Pod:
         """The pod where it is; the same object as before while that is the same."""
-        group, boxes = self._place(workload, search=search)
         known = before.get(id(workload))
-        if known is None or (known[1].group, known[1].containers) != (group, boxes):
-            known = workload, replace(workload, group=group, containers=boxes)
+        if known is None or not self._stays(known):
+            group, boxes = self._place(workload, search=search)
+            if known is None or (known[1].group, known[1].containers) != (group, boxes):
+                known = workload, replace(workload, group=group, containers=boxes)
         self._found[id(workload)] = known
         return known[1]
+
+    def _stays(self, known: _Found) -> bool:
+        """Whether a workload that names its group, and has no containers, is where it was."""
+        workload, placed = known
+        named = not workload.containers and workload.match.startswith("cgroup=")
+        return named and placed.group is not None and self.reader.exists(placed.group)
 
     def _place(
         self, workload: pod.Pod, *, search: bool
