@@ -86,9 +86,8 @@ class HostRoot(abc.ABC):
         if not path.startswith("/"):
             raise ValueError(f"not an absolute path: {path!r}")
         # Nearly none has a part that is empty or begins with a dot.
-        if "//" in path or "/." in path or path.endswith("/"):
-            return HostPath(os.path.normpath("/" + path.lstrip("/")))
-        return HostPath(path)
+        odd = "//" in path or "/." in path or path.endswith("/")
+        return HostPath(os.path.normpath("/" + path.lstrip("/")) if odd else path)
 
     def sys(self, *parts: str) -> HostPath:
         """Below ``/sys``."""
