@@ -60,7 +60,9 @@ class Declared:
         wanted = {workload.match for workload in pods}
         self._units = {match: path for match, path in self._units.items() if match in wanted}
         before, self._found = self._found, {}
-        places = [self._place(workload, search=search) for workload in pods]
+        places = [
+            self._place(workload, before.get(id(workload)), search=search) for workload in pods
+        ]
         owners = _owners(pods, [group for group, _ in places])
         return tuple(
             self._again(workload, before, place, owners.get(place[0] or "", workload))
@@ -83,8 +85,16 @@ class Declared:
         self._found[id(workload)] = known
         return known[1]
 
-    def _place(self, workload: pod.Pod, *, search: bool) -> _Place:
+    def _stays(self, known: _Found) -> bool:
+        """Whether a workload that names its group, and has no containers, is where it was."""
+        workload, placed = known
+        named = not workload.containers and workload.match.startswith("cgroup=")
+        return named and placed.group is not None and self.reader.exists(placed.group)
+
+    def _place(self, workload: pod.Pod, known: _Found | None, *, search: bool) -> _Place:
         """The pod's group, and its containers with theirs."""
+        if known is not None and self._stays(known):
+            return known[1].group, known[1].containers
         group = self._group(workload, search=search)
         boxes = workload.containers
         ids = [self._begun.get((workload.uid, box.name), "") for box in boxes]

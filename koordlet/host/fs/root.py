@@ -85,9 +85,9 @@ class HostRoot(abc.ABC):
         """A path that the machine itself told us, such as a mount point in mountinfo."""
         if not path.startswith("/"):
             raise ValueError(f"not an absolute path: {path!r}")
-        if "//" in path or "/." in path or path.endswith("/"):
-            return HostPath(os.path.normpath("/" + path.lstrip("/")))
-        return HostPath(path)
+        # Nearly none has a part that is empty or begins with a dot.
+        odd = "//" in path or "/." in path or path.endswith("/")
+        return HostPath(os.path.normpath("/" + path.lstrip("/")) if odd else path)
 
     def sys(self, *parts: str) -> HostPath:
         """Below ``/sys``."""
