@@ -279,6 +279,8 @@ class _Run:
             pass
         elif step.undo:
             self._undone(wanted, effect)
+        elif isinstance(wanted, action.SetUnitProperty) and effect.difference:
+            self._awaited(wanted, effect.value)
         elif kinds.journaled(wanted):
             # A switch is remembered as it was written: its read-back is the whole list of words.
             landed = kinds.value(wanted) if kinds.is_switch(wanted) else effect.value
@@ -288,6 +290,12 @@ class _Run:
         verdict = result.Verdict.DIFFERENT if difference else _DONE
         # By place: by name it takes twice as long.
         return result.Result(wanted.target, verdict, detail, step, value, None, contested)
+
+    def _awaited(self, wanted: action.SetUnitProperty, text: str) -> None:
+        """A busy systemd writes the file later: what it says and what it will say are ours."""
+        entry = self.book.entries.get(wanted.target)
+        if entry is not None and text not in entry.values:
+            self.book.note(entry.holding((text, *entry.values)))
 
     def _undone(self, wanted: action.Action, effect: perform.Effect) -> None:
         entry = self.book.entries.get(wanted.target)

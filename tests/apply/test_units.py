@@ -163,6 +163,50 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
         assert not who.executor.contested_away
 
 
+class Late(unit_manager.Systemd):
+    """Answers at once, and writes files when it gets its turn."""
+
+    def __init__(self, host: root.HostRoot, places: Mapping[str, str]) -> None:
+        super().__init__(host, places)
+        self.busy = False
+        self._waiting: list[tuple[str, str, str]] = []
+
+    def turn(self) -> None:
+        """Write what waits, and from now on at once."""
+        self.busy = False
+        for write in self._waiting:
+            self._write(*write)
+        self._waiting.clear()
+
+    def _write(self, unit: str, file: str, text: str) -> None:
+        if self.busy:
+            self._waiting.append((unit, file, text))
+        else:
+            super()._write(unit, file, text)
+
+
+def test_what_systemd_writes_late_is_ours(ram: Path) -> None:
+    """Longer than anybody waits for the file: it is contested by nobody, and no original."""
+    calm = Site.of_services(ram)
+    places = {name: f"{TOP}/system.slice/{name}" for name in ("web.service", "batch.service")}
+    systemd = calm.systemd = Late(calm.host, places)
+    before = calm.everything()
+    calm.settle()
+    narrower = Site(ram, calm.host, systemd, CONFIG.replace('"0"', '"0-1"'))
+    with narrower.agent() as who:
+        systemd.busy = True
+        who.one_pass(slow=True)
+        systemd.turn()
+        agents.settle(who, narrower.clock)
+    assert calm.host.text(calm.host.at(f"{places['web.service']}/cpuset.cpus")).strip() == "2-3"
+    with calm.agent() as who:
+        agents.settle(who, calm.clock)
+        assert who.publisher.counters.contested == 0
+
+    assert calm.restore().failed == ()
+    assert calm.everything() == before
+
+
 class Withdrawing(dying.DyingHost):
     """Nobody dies here: systemd takes the controller away in its turn, just before our write."""
 
