@@ -120,6 +120,8 @@ class _Run:
         self._open: list[action.WriteFile] = []
         self._unmade: set[str] = set()
         self._landed: list[tuple[action.Action, str]] = []
+        #: What was heard of since the look that the plan is of: its text there is of before.
+        self._heard: set[str] = set()
         #: Seconds for the journal, and the targets that it does not know of after that.
         self.for_disk = disk.PATIENCE
         self._unwritten: frozenset[str] = frozenset()
@@ -131,7 +133,7 @@ class _Run:
     def carry_out(self, planned: Iterable[plan.Step]) -> None:
         steps = [step for step in planned if step.mode is plan.Mode.ENFORCE and self._is_due(step)]
         steps = [s for s in steps if not isinstance(s.action, _UNIT) or self._has_looked(s)]
-        contested = {s.action.target for s in steps if self._intents.contested(s)}
+        contested = {s.action.target for s in steps if self._intents.contested(s)} - self._heard
         looked, self.hands.looked = self.hands.looked, {}
         self._unwritten = self._intents.put_down(steps, contested, looked, self.for_disk)
         for step in steps:
@@ -262,6 +264,7 @@ class _Run:
                 with contextlib.suppress(OSError):
                     self._learn(target.removeprefix(_LOOK), answer.get())
                 continue
+            self._heard.add(target)
             contested = target in self.hands.contested_away
             self.hands.contested_away.discard(target)
             try:
@@ -279,6 +282,8 @@ class _Run:
             pass
         elif step.undo:
             self._undone(wanted, effect)
+        elif isinstance(wanted, action.SetUnitProperty) and effect.difference:
+            self._awaited(wanted, effect.value)
         elif kinds.journaled(wanted):
             # A switch is remembered as it was written: its read-back is the whole list of words.
             landed = kinds.value(wanted) if kinds.is_switch(wanted) else effect.value
@@ -288,6 +293,12 @@ class _Run:
         verdict = result.Verdict.DIFFERENT if difference else _DONE
         # By place: by name it takes twice as long.
         return result.Result(wanted.target, verdict, detail, step, value, None, contested)
+
+    def _awaited(self, wanted: action.SetUnitProperty, text: str) -> None:
+        """A busy systemd writes the file later: what it says and what it will say are ours."""
+        entry = self.book.entries.get(wanted.target)
+        if entry is not None and text not in entry.values:
+            self.book.note(entry.holding((text, *entry.values)))
 
     def _undone(self, wanted: action.Action, effect: perform.Effect) -> None:
         entry = self.book.entries.get(wanted.target)

@@ -163,6 +163,87 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
         assert not who.executor.contested_away
 
 
+class Between(worker.Worker[Any]):
+    """Has systemd answer just before a plan is carried out, and after the look that it is of."""
+
+    def __init__(self, gate: threading.Event) -> None:
+        super().__init__()
+        self._gate = gate
+
+    def collect(self) -> dict[str, worker.Answer[Any]]:
+        """The answers to everything before; what comes now waits for the next plan."""
+        self._gate.set()
+        assert self.drain(deadline.PATIENCE)
+        answers = super().collect()
+        self._gate.clear()
+        return answers
+
+
+def test_what_lands_between_a_look_and_its_plan_is_contested_by_nobody(ram: Path) -> None:
+    """The plan still has the value from before: ours, and no original."""
+    site = Site.of_services(ram)
+    places = {name: f"{TOP}/system.slice/{name}" for name in ("web.service", "batch.service")}
+    systemd = site.systemd = Slow(site.host, places)
+    before = site.everything()
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        who.executor.worker = Between(systemd.gate)
+        who.tick.configure(agents.effective(CONFIG.replace('"0"', '"0-1"')))
+        for _ in range(3):
+            site.clock.tick()
+            who.one_pass(slow=True)
+        assert systemd.set_now["web.service", "AllowedCPUs"] == b"\x0c"
+        assert who.publisher.counters.contested == 0
+        systemd.gate.set()
+
+    assert site.restore().failed == ()
+    assert site.everything() == before
+
+
+class Late(unit_manager.Systemd):
+    """Answers at once, and writes files when it gets its turn."""
+
+    def __init__(self, host: root.HostRoot, places: Mapping[str, str]) -> None:
+        super().__init__(host, places)
+        self.busy = False
+        self._waiting: list[tuple[str, str, str]] = []
+
+    def turn(self) -> None:
+        """Write what waits, and from now on at once."""
+        self.busy = False
+        for write in self._waiting:
+            self._write(*write)
+        self._waiting.clear()
+
+    def _write(self, unit: str, file: str, text: str) -> None:
+        if self.busy:
+            self._waiting.append((unit, file, text))
+        else:
+            super()._write(unit, file, text)
+
+
+def test_what_systemd_writes_late_is_ours(ram: Path) -> None:
+    """Longer than anybody waits for the file: it is contested by nobody, and no original."""
+    calm = Site.of_services(ram)
+    places = {name: f"{TOP}/system.slice/{name}" for name in ("web.service", "batch.service")}
+    systemd = calm.systemd = Late(calm.host, places)
+    before = calm.everything()
+    calm.settle()
+    narrower = Site(ram, calm.host, systemd, CONFIG.replace('"0"', '"0-1"'))
+    with narrower.agent() as who:
+        systemd.busy = True
+        who.one_pass(slow=True)
+        systemd.turn()
+        agents.settle(who, narrower.clock)
+    assert calm.host.text(calm.host.at(f"{places['web.service']}/cpuset.cpus")).strip() == "2-3"
+    with calm.agent() as who:
+        agents.settle(who, calm.clock)
+        assert who.publisher.counters.contested == 0
+
+    assert calm.restore().failed == ()
+    assert calm.everything() == before
+
+
 class Withdrawing(dying.DyingHost):
     """Nobody dies here: systemd takes the controller away in its turn, just before our write."""
 

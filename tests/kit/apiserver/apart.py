@@ -92,14 +92,24 @@ class Apart:
         requests = [Request(**json.loads(line)) for line in lines]
         return [request for request in requests if request.at >= since]
 
-    def kubeconfig(self, name: str = "kubeconfig", *, token: str = "secret") -> Path:  # noqa: S107
-        """For a client without TLS."""
+    def kubeconfig(
+        self,
+        name: str = "kubeconfig",
+        *,
+        token: str = "secret",  # noqa: S107
+        authority: Path | None = None,
+    ) -> Path:
+        """For a client; without TLS, unless its authority is given."""
+        scheme, more = "http", {}
+        if authority is not None:
+            scheme, more = "https", {"certificate-authority": str(authority)}
+        cluster = {"server": f"{scheme}://{self.address}", **more}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "test",
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-            "clusters": [{"name": "test", "cluster": {"server": f"http://{self.address}"}}],
+            "clusters": [{"name": "test", "cluster": cluster}],
             "users": [{"name": "test", "user": {"token": token}}],
         }
         path = self.folder / name

@@ -115,6 +115,9 @@ class Api:
         match request.method, place:
             case "GET", _Place(name=""):
                 if request.query.get("watch") in {"true", "1"}:
+                    if "sendInitialEvents" in request.query:
+                        # As an older server: clients list then.
+                        raise refusals.Invalid("sendInitialEvents: forbidden for watch")
                     selector = self._selector(request, place)
                     return Answer(200, lines=self._watch(request, place, selector))
                 return await self._list(request, place)

@@ -21,7 +21,7 @@ import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -59,7 +59,7 @@ KUBELET = {
     "failSwapOn": False,
     "resolvConf": "",
 }
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "apiVersion": "koordlet.io/v1",
     "kind": "Config",
     "report": {"http": {"enabled": False}, "grpc": {"enabled": False}},
@@ -100,7 +100,7 @@ def first(name: str) -> str:
     """The CPUs that the first act of a pod's first container printed."""
 
     def printed() -> str:
-        for log in sorted(LOGS.glob(f"default_{name}-*/main/*.log")):
+        for log in sorted(LOGS.glob(f"default_{name}[-_]*/main/*.log")):
             match = re.search(r"Cpus_allowed_list:\s*(\S+)\n", log.read_text())
             if match is not None:
                 return match[1]
@@ -111,7 +111,7 @@ def first(name: str) -> str:
 
 def group(name: str) -> pathlib.Path:
     """Of a pod's container."""
-    [uid] = [log.name.split("_")[2] for log in LOGS.glob(f"default_{name}-*")]
+    [uid] = [log.name.split("_")[2] for log in LOGS.glob(f"default_{name}[-_]*")]
     scopes = TOP.glob(f"**/kubepods*-pod{uid.replace('-', '_')}.slice/cri*.scope")
     [scope] = [path for path in scopes if "86401" in command(path)]
     return scope
@@ -124,11 +124,11 @@ def command(scope: pathlib.Path) -> str:
 
 
 @contextlib.contextmanager
-def kubelet() -> Iterator[subprocess.Popen[bytes]]:
-    """It runs, until the end of the scene."""
+def kubelet(settings: Mapping[str, Any] = KUBELET, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """It runs; killed at the end."""
     config = WORK / "kubelet.yaml"
-    config.write_text(yaml.safe_dump(KUBELET))
-    words = [str(PROGRAMS / "kubelet"), "--config", str(config), f"--cert-dir={WORK}/pki"]
+    config.write_text(yaml.safe_dump(settings))
+    words = [str(PROGRAMS / "kubelet"), "--config", str(config), f"--cert-dir={WORK}/pki", *more]
     with (WORK / "kubelet.log").open("ab") as log:
         process = subprocess.Popen(words, stderr=log, stdout=log)
         try:

@@ -11,7 +11,7 @@ import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 #: So much of the agent's log is told.
@@ -19,11 +19,13 @@ _TAIL = 9000
 
 
 @contextlib.contextmanager
-def agent(work: pathlib.Path, config: str) -> Iterator[subprocess.Popen[bytes]]:
+def agent(
+    work: pathlib.Path, config: str, program: Sequence[str] = ("-m", "koordlet")
+) -> Iterator[subprocess.Popen[bytes]]:
     """It runs with this configuration, and ends with the scene; its state stays in the folder."""
     path = work / "koordlet.yaml"
     path.write_text(config)
-    words = [sys.executable, "-m", "koordlet", "run", "--config", str(path)]
+    words = [sys.executable, *program, "run", "--config", str(path)]
     with (work / "agent.log").open("ab") as log:
         process = subprocess.Popen(
             [*words, "--state-dir", str(work / "state")], stderr=log, stdout=log
