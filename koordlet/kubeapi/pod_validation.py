@@ -100,10 +100,10 @@ def _container(box: Body, path: str, spec: Body) -> Iterator[str]:
         name = str(variable.get("name") or "")
         if not name or "=" in name or not (name.isascii() and name.isprintable()):
             yield f"{at}.name: {name[:100]!r} is no name of a variable"
-    there = {volume.get("name") for volume in objects.parts(spec, "volumes")}
+    there = {str(volume.get("name")) for volume in objects.parts(spec, "volumes")}
     for at, mount in objects.each(box, f"{path}.volumeMounts"):
-        if mount.get("name") not in there:
-            yield f"{at}.name: no volume is named {str(mount.get('name'))[:100]!r}"
+        if (name := str(mount.get("name"))) not in there:
+            yield f"{at}.name: no volume is named {name[:100]!r}"
 
 
 def _weights(affinity: Body) -> Iterator[str]:

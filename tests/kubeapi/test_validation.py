@@ -128,6 +128,10 @@ def test_what_an_api_server_takes_has_no_faults(spec: Body) -> None:
             {"containers": [{"volumeMounts": [{"name": "v"}]}], "volumes": [{"name": "w"}]},
             "spec.containers[0].volumeMounts[0].name: no volume is named 'v'",
         ),
+        (
+            {"containers": [{"volumeMounts": [{"name": {}}]}], "volumes": [{"name": []}]},
+            "spec.containers[0].volumeMounts[0].name: no volume is named '{}'",
+        ),
         ({"volumes": [{"name": "v"}, {"name": "v"}]}, "spec.volumes[1].name: 'v' is there twice"),
         (
             {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]},

@@ -26,8 +26,9 @@ BLOCK = 256
 
 def compact(values: Ints) -> npt.NDArray[np.integer[Any]]:
     """The same numbers in the smallest type that has them all: for what is kept and seldom read."""
-    ends = (values.min(initial=0), values.max(initial=0))
-    return values.astype(np.result_type(*map(np.min_scalar_type, ends)))
+    # The largest is as far from nothing as its complement, which makes the type one with a sign.
+    least = min(values.min(initial=-1), ~values.max(initial=0))
+    return values.astype(np.min_scalar_type(least))
 
 
 class ChangeLog(Generic[T]):

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import messages
 from koordlet.scheduler.gangs import (
     admission,
@@ -213,6 +214,8 @@ class GroupCycle:
         core = self._core
         core.measures.victims.observe(len(room.victims))
         fresh = core.victims.take(room.victims, self._now)
+        for victim in fresh:
+            core.wake(ClusterEvent(ActionType.POD_ENDING, pod=victim), self._now)
         places = {placement.pod.key: placement.node for placement in room.placements}
         for placement in room.placements:
             for other in core.nominated.behind(placement.pod, placement.node):

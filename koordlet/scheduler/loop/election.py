@@ -123,6 +123,9 @@ class Election:
         try:
             body = await self._store.get(self._ref)
         except refusals.NotFound:
+            if self._renewed is not None and not self.leading:
+                self._renewed = None  # whoever deleted it may have had it (rule 4)
+                return False
             await self._store.create(
                 kinds.LEASES,
                 {

@@ -128,7 +128,7 @@ def changed(core: Core, old: objects.Object | None, new: objects.Object | None, 
     _count(core, core.reservations.named(objects.text(new, "name")))
     if reserve_pod is None:
         if waiting is not None:
-            core.queue.forget(waiting)
+            _forget(core, waiting)
         info = core.reservations.named(objects.text(new, "name"))
         if info is not None and held_before:
             woken(core, info, now)
@@ -145,8 +145,7 @@ def _wait(core: Core, reserve_pod: Pod, now: float, *, edited: bool) -> None:
     cycle = core.cycles.get(reserve_pod.pod_class.scheduler)
     if cycle is None:
         # No scheduler of ours any more.
-        core.queue.forget(reserve_pod)
-        core.nominated.drop(reserve_pod.key)
+        _forget(core, reserve_pod)
         return
     plugin = cycle.profile.find(Reservation)
     reserve_pod.preempts = plugin is not None and plugin.arguments.preempts
@@ -158,6 +157,12 @@ def _wait(core: Core, reserve_pod: Pod, now: float, *, edited: bool) -> None:
         core.queue.add(reserve_pod, now)
     else:
         core.enqueue(reserve_pod, now)
+
+
+def _forget(core: Core, reserve_pod: Pod) -> None:
+    """Let a reserve pod wait no longer, also for the room that was made for it."""
+    core.queue.forget(reserve_pod)
+    core.nominated.drop(reserve_pod.key)
 
 
 def _count(core: Core, info: ReservationInfo | None) -> None:
@@ -177,8 +182,7 @@ def _gone(core: Core, name: str, now: float) -> None:
         core.gangs.reservation_gone(info, now)
         if info.reserve_pod is not None:
             core.gangs.drop(info.reserve_pod)
-            core.queue.forget(info.reserve_pod)
-            core.nominated.drop(info.reserve_pod.key)
+            _forget(core, info.reserve_pod)
         woken(core, info, now)
 
 
@@ -198,7 +202,7 @@ def step(core: Core, info: ReservationInfo, now: float, wall: float) -> bool:
         core.gangs.reservation_gone(info, now)
     if info.phase.over and info.reserve_pod is not None:
         core.gangs.drop(info.reserve_pod)
-        core.queue.forget(info.reserve_pod)
+        _forget(core, info.reserve_pod)
     woken(core, info, now)
     return True
 

@@ -1,6 +1,9 @@
-"""A log of changes: each reader goes on where he was, or is told that he cannot."""
+"""A log of changes: each reader goes on where he was, or is told that he cannot; small numbers."""
 
 from __future__ import annotations
+
+import numpy as np
+import pytest
 
 from koordlet.scheduler.cluster import vectors
 
@@ -32,3 +35,12 @@ def test_a_log_that_forgets_tells_each_reader_so_once() -> None:
     end = log.end
     log.append("a")
     assert log.since(end) == ["a"]
+
+
+@pytest.mark.parametrize("least", [0, -1, -(2**7) - 1, -(2**31) - 1, -(2**63)])
+@pytest.mark.parametrize("most", [0, 2**8, 2**16, 2**31, 2**32, 2**53 + 1, 2**63 - 1])
+def test_numbers_that_are_kept_small_are_the_same(least: int, most: int) -> None:
+    """Whole ones, of either sign, however large."""
+    kept = vectors.compact(np.array([least, most], np.int64))
+    assert np.issubdtype(kept.dtype, np.integer)
+    assert kept.astype(np.int64).tolist() == [least, most]

@@ -56,6 +56,27 @@ def test_victims_leave_for_the_whole_minimum_and_no_more_of_them() -> None:
     assert sorted(places.values()) == sorted(f"n{name.removeprefix('low')}" for name in victims)
 
 
+def test_victims_of_a_gang_that_begin_to_end_wake_whom_they_kept_from_their_domain() -> None:
+    """Spreading does not count them from then on."""
+    zones = [
+        clusters.node(f"n-{zone}", labels={"zone": zone}, spec=spec)
+        for zone, spec in (("a", {}), ("b", {"taints": [{"key": "t", "effect": "NoSchedule"}]}))
+    ]
+    web = {"app": "web"}
+    placed = [low(name, "n-a", "1", labels=web) for name in ("low0", "low1")]
+    scene = Scene(*zones, *placed)
+    alike = [clusters.spread("zone")]
+    scene.put(
+        clusters.pod("waits", cpu="1", priority=20, labels=web, topologySpreadConstraints=alike,
+                     preemptionPolicy="Never")
+    )  # fmt: skip
+    assert scene.decided() == {"waits": ""}
+    scene.put(*of("g", 2, 2, cpu="2", priority=10))
+
+    assert scene.decided(20.0) == {"g1": "", "g2": "", "waits": "n-a"}
+    assert all(scene.core.victims.leaving(pod["spec"]["nodeName"]) for pod in placed)
+
+
 def test_nobody_leaves_where_the_minimum_would_not_fit_without_them_either() -> None:
     """Five members on four nodes: nothing is deleted, and every pod is where it was."""
     scene = Scene(*crowded(), *of("g", 5, 5, cpu="3", priority=10))

@@ -154,6 +154,25 @@ def test_who_slept_while_another_led_does_not_lead_again(ram: Path) -> None:
     _run(ram, body)
 
 
+def test_who_slept_and_finds_no_lease_any_more_does_not_lead_again(ram: Path) -> None:
+    """Whoever led meanwhile may have had it, before somebody deleted it."""
+
+    async def body(store: adapter.Store) -> None:
+        clock = clocks.Clock(1000.0)
+        first = _candidate(store, "one", clock)
+        await first.acquire()
+        await store.delete(first._ref)
+        assert await first._attempt()
+        clock.now += 60.0
+        await store.delete(first._ref)
+
+        assert not await first._attempt()
+        with pytest.raises(election.LostError):
+            await first.hold()
+
+    _run(ram, body)
+
+
 def test_who_slept_while_nobody_led_goes_on(ram: Path) -> None:
     """It is its own record still."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.core import Core
@@ -118,6 +120,27 @@ def test_one_that_preempts_waits_for_its_victims_after_its_own_status_was_writte
     assert isinstance(again, Refusal)
     assert again.victims == ()
     assert again.node == refusal.node
+
+
+@pytest.mark.parametrize("ends", ["deleted", "expired"])
+def test_one_that_ends_before_it_had_its_node_gives_up_the_room_that_was_made_for_it(
+    ends: str,
+) -> None:
+    """Its object may stay for long: a finalizer keeps it, or nobody collects it."""
+    scene = Scene({"Reservation": {"enablePreemption": True}})
+    low = scene.pod("low", on="n", cpu="4")
+    scene.reservation(cpu="2", expires="2026-01-01T00:00:00Z")
+    assert isinstance(scene.tried(), Refusal)
+    if ends == "deleted":
+        scene.reservation(cpu="2", meta=ENDING)
+    else:
+        known = scene.core.reservations.named("r")
+        assert known is not None
+        assert reservation_events.step(scene.core, known, scene.now, 2e9)
+    scene.core.pod(low, None, scene.now)
+    scene.pod("next", cpu="4")
+
+    assert isinstance(scene.tried(), Bind)
 
 
 def test_classes_of_reservations_that_have_gone_are_forgotten() -> None:
