@@ -160,9 +160,7 @@ class Credentials:
             server_name=settings.server_name,
             proxy=settings.through(),
         )
-        who = settings.authorization
-        headers = (("authorization", who),) if who else ()
-        made = ServerAccess(endpoint, parts.path, headers)
+        made = ServerAccess(endpoint, parts.path, settings.headers)
         return self._access if made == self._access and self._access is not None else made
 
 
@@ -176,9 +174,11 @@ def _load(source: CredentialSource, *, plugins: bool = True) -> ServerSettings:
             settings = credential_plugin.ask(context, DEADLINE)
     else:
         settings = service_account(source.token, source.ca)
-    if any(character in settings.authorization for character in "\r\n\0"):
-        msg = "the token has several lines"
-        raise ValueError(msg)
+    for name, value in settings.headers:
+        if not value.isascii() or not value.isprintable() or value != value.strip():
+            what = "the token" if name == "authorization" else f"what {name} is to say"
+            msg = f"{what} has several lines, or characters that HTTP takes in no header"
+            raise ValueError(msg)
     return settings
 
 
