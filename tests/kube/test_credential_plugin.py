@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from koordlet.http import client
 from koordlet.kube import credential_plugin, credentials, kubeconfig
 from koordlet.kube.server_settings import ServerSettings
 from koordlet.model import moment
@@ -79,7 +80,7 @@ def test_what_a_plugin_answers(tmp_path: Path) -> None:
     assert (token.authorization, token.expires) == ("Bearer secret", 1767225600.0)
     assert (pair.authorization, pair.certificate.read(), pair.key.read()) == ("", "A", "B")
     with pytest.raises(ValueError, match="neither token nor certificate"):
-        answered(tmp_path, clientCertificateData="A")
+        answered(tmp_path)
 
 
 def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
@@ -113,10 +114,58 @@ def test_a_plugin_is_asked_again_before_its_answer_runs_out(
     assert len((tmp_path / "runs").read_text()) == asked
 
 
+def test_a_plugin_that_is_not_installed(tmp_path: Path) -> None:
+    """Its kubeconfig says how to come by it."""
+    asked = context(tmp_path, "", command="no-such-plugin", installHint="Install it with magic.")
+
+    with pytest.raises(ValueError, match=r"no-such-plugin: No such file.*Install it with magic\."):
+        credential_plugin.ask(asked, 60)
+
+
+def test_whom_to_act_as_beside_a_plugin(tmp_path: Path) -> None:
+    """The plugin says who asks; whom the server is to take that for, the kubeconfig says."""
+    answer = json.dumps({"apiVersion": _API, "status": {"token": "secret"}})
+    context(tmp_path, f"echo '{answer}'", command="PLUGIN")
+    body = json.loads((tmp_path / "config").read_text())
+    body["users"][0]["user"]["as"] = "jane"
+    (tmp_path / "config").write_text(json.dumps(body))
+    source = credentials.CredentialSource(kubeconfig=str(tmp_path / "config"))
+
+    async def headers() -> client.Headers:
+        who = credentials.Credentials(source)
+        access = await who.access()
+        who.close()
+        return access.headers
+
+    shown = (("authorization", "Bearer secret"), ("impersonate-user", "jane"))
+    assert asyncio.run(headers()) == shown
+
+
+def test_half_a_certificate(tmp_path: Path) -> None:
+    """A token beside it does not make it whole."""
+    with pytest.raises(ValueError, match="without the other"):
+        answered(tmp_path, token="secret", clientKeyData="B")  # noqa: S106 - a test's
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [("Always", "it wants a terminal"), ("Sometimes", "interactiveMode is none of Never,")],
+)
+def test_a_mode_that_cannot_be(tmp_path: Path, mode: str, why: str) -> None:
+    """It is known before the plugin is run."""
+    asked = context(tmp_path, f"touch {tmp_path}/ran", command="PLUGIN", interactiveMode=mode)
+
+    with pytest.raises(ValueError, match=why):
+        credential_plugin.named(asked.user)
+    with pytest.raises(ValueError, match=why):
+        credential_plugin.ask(asked, 60)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_what_is_no_plugin(tmp_path: Path) -> None:
     """One without a command, and what kubectl has forgotten."""
     with pytest.raises(ValueError, match="exec needs command and apiVersion"):
-        credential_plugin.ask(context(tmp_path, ""), 60)
+        credential_plugin.named(context(tmp_path, "").user)
     user = kubeconfig.KubeconfigEntry("users[u]", {"auth-provider": {"name": "gcp"}}, tmp_path)
     with pytest.raises(ValueError, match="use an exec plugin"):
         credential_plugin.named(user)
