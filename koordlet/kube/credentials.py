@@ -20,7 +20,7 @@ import asyncio
 import concurrent.futures
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -85,7 +85,7 @@ class Credentials:
         self._settings: ServerSettings | None = None
         self._access: ServerAccess | None = None
         self._tls: ssl.SSLContext | None = None
-        self._marks: tuple[object, ...] = ()
+        self._marks: Mapping[Path, object] = {}
         self._checked = float("-inf")
 
     async def access(self) -> ServerAccess:
@@ -135,9 +135,11 @@ class Credentials:
         try:
             settings = self._settings
             if settings is None or self._stale(settings):
+                # Before they are read: what changes meanwhile is seen at the next look.
+                before = _marks(_files(self._source))
                 settings = self._settings = _load(self._source)
                 self._tls = None
-                self._marks = _marks(settings.files)
+                self._marks = {**_marks(settings.files), **before}
             return self._made(settings)
         except Exception as error:  # a broken file may make any
             raise refusals.Unauthorized(
@@ -167,8 +169,7 @@ class Credentials:
 def _load(source: CredentialSource, *, plugins: bool = True) -> ServerSettings:
     """Credentials on disk or from a plugin, with the files they come from."""
     if source.kubeconfig:
-        files = [Path(name).expanduser() for name in source.kubeconfig.split(":") if name]
-        context = kubeconfig.load(files, source.context)
+        context = kubeconfig.load(_files(source), source.context)
         settings = context.settings
         if credential_plugin.named(context.user) and plugins:
             settings = credential_plugin.ask(context, DEADLINE)
@@ -198,12 +199,19 @@ def _why(error: Exception) -> str:
     return f"no usable credentials: {str(error)[:300] if told else type(error).__name__}"
 
 
-def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:
+def _files(source: CredentialSource) -> tuple[Path, ...]:
+    """Those that it names itself."""
+    if not source.kubeconfig:
+        return source.token, source.ca
+    return tuple(Path(name).expanduser() for name in source.kubeconfig.split(":") if name)
+
+
+def _marks(files: Iterable[Path]) -> dict[Path, object]:
     """Identity of the content of files; ``None`` for one that is not there."""
-    identities: list[object] = []
+    identities: dict[Path, object] = {}
     for file in files:
         try:
-            identities.append(certificates.stamp(file))
+            identities[file] = certificates.stamp(file)
         except OSError:
-            identities.append(None)
-    return tuple(identities)
+            identities[file] = None
+    return identities

@@ -114,6 +114,27 @@ def test_a_plugin_is_asked_again_before_its_answer_runs_out(
     assert len((tmp_path / "runs").read_text()) == asked
 
 
+def test_a_kubeconfig_that_changes_while_its_plugin_runs(tmp_path: Path) -> None:
+    """The plugin may log somebody in: the next look reads what it wrote."""
+    answer = json.dumps({"apiVersion": _API, "status": {"token": "first"}})
+    context(tmp_path, f"cp {tmp_path}/fresh {tmp_path}/config; echo '{answer}'", command="PLUGIN")
+    body = json.loads((tmp_path / "config").read_text())
+    body["users"][0]["user"] = {"token": "second"}
+    (tmp_path / "fresh").write_text(json.dumps(body))
+    source = credentials.CredentialSource(kubeconfig=str(tmp_path / "config"))
+
+    async def tokens() -> list[str]:
+        clock = clocks.Clock()
+        who = credentials.Credentials(source, clock)
+        before = await who.access()
+        clock.now += credentials.CHECK_SECONDS + 1
+        after = await who.access()
+        who.close()
+        return [access.headers[0][1] for access in (before, after)]
+
+    assert asyncio.run(tokens()) == ["Bearer first", "Bearer second"]
+
+
 def test_a_plugin_that_is_not_installed(tmp_path: Path) -> None:
     """Its kubeconfig says how to come by it."""
     asked = context(tmp_path, "", command="no-such-plugin", installHint="Install it with magic.")
