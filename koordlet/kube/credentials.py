@@ -5,7 +5,8 @@ Does not cover: what is read (``server_settings``, ``kubeconfig``, ``credential_
 
 Rules:
 1. Reading files and running plugins blocks, so one thread does it, and the loop waits with a
-   deadline. A plugin that hangs costs the API server as a source, nothing else.
+   deadline. A plugin that hangs costs the API server as a source, nothing else; the end of the
+   process waits for none.
 2. What is on disk is looked at every ``CHECK_SECONDS``: a token or certificate that rotated is used
    from then on, without waiting for a 401; a plugin is asked again before its answer runs out.
    After a 401 everything is read anew at once.
@@ -19,10 +20,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from koordlet.http import certificates, client
 from koordlet.kube import credential_plugin, kubeconfig
@@ -30,8 +31,6 @@ from koordlet.kube.server_settings import ServerSettings, service_account
 from koordlet.kubeapi import refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-
-_Result = TypeVar("_Result")
 
 CHECK_SECONDS = 30.0
 #: A plugin may ask somebody else, but not for ever.
@@ -80,7 +79,9 @@ class Credentials:
     ) -> None:
         self._source = source
         self._clock = clock
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "credentials")
+        #: What the thread reads, or has read last.
+        self._read: concurrent.futures.Future[ServerAccess] | None = None
+        self._closed = False
         self._reading = asyncio.Lock()
         self._settings: ServerSettings | None = None
         self._access: ServerAccess | None = None
@@ -92,7 +93,7 @@ class Credentials:
         """Current access to the server; re-reads what may have changed."""
         async with self._reading:
             if self._access is None or self._clock() - self._checked > CHECK_SECONDS:
-                self._access = await self._in_thread(self._check)
+                self._access = await self._in_thread()
                 self._checked = self._clock()
             return self._access
 
@@ -101,19 +102,21 @@ class Credentials:
         async with self._reading:
             if self._access is refused:
                 self._settings = None
-                self._access = await self._in_thread(self._check)
+                self._access = await self._in_thread()
                 self._checked = self._clock()
             assert self._access is not None  # noqa: S101 - only access() gives one to be refused
             return self._access
 
     def close(self) -> None:
-        """Let the thread end."""
-        self._thread.shutdown(wait=False)
+        """Read nothing more."""
+        self._closed = True
 
-    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
+    async def _in_thread(self) -> ServerAccess:
         try:
-            future = asyncio.get_running_loop().run_in_executor(self._thread, work)
-            return await asyncio.wait_for(asyncio.shield(future), DEADLINE)
+            if self._read is None or self._read.done():
+                self._read = self._begin()
+            read = asyncio.wrap_future(self._read)
+            return await asyncio.wait_for(asyncio.shield(read), DEADLINE)
         except TimeoutError:
             raise refusals.Unavailable(
                 f"reading the credentials took over {DEADLINE:.0f} s",
@@ -124,6 +127,22 @@ class Credentials:
             raise refusals.Unavailable(
                 f"the credentials cannot be read: {error}", culprit=self._name
             ) from error
+
+    def _begin(self) -> concurrent.futures.Future[ServerAccess]:
+        """Have a thread read them, for which no end of the process waits."""
+        if self._closed:
+            msg = "closed"
+            raise RuntimeError(msg)
+        read: concurrent.futures.Future[ServerAccess] = concurrent.futures.Future()
+
+        def work() -> None:
+            try:
+                read.set_result(self._check())
+            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+                read.set_exception(error)
+
+        threading.Thread(target=work, name="credentials", daemon=True).start()
+        return read
 
     # In the thread.
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -89,6 +92,27 @@ def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="took over 0 s"):
         credential_plugin.ask(asked, 0.1)
+
+
+def test_nobody_waits_for_a_plugin_at_the_end(tmp_path: Path) -> None:
+    """The process ends while the plugin still waits for an answer of its own."""
+    os.mkfifo(tmp_path / "gate")
+    context(tmp_path, f"echo >{tmp_path}/gate; exec cat {tmp_path}/gate", command="PLUGIN")
+    source = f"credentials.CredentialSource(kubeconfig={str(tmp_path / 'config')!r})"
+    lines = (
+        "import asyncio",
+        "from koordlet.kube import credentials",
+        "async def body():",
+        f"    asking = asyncio.ensure_future(credentials.Credentials({source}).access())",
+        f"    await asyncio.to_thread(lambda: open({str(tmp_path / 'gate')!r}).read())",
+        "    asking.cancel()",
+        "asyncio.run(body())",
+    )
+
+    try:
+        subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=30)
+    finally:
+        (tmp_path / "gate").write_text("")
 
 
 @pytest.mark.parametrize(("seconds", "asked"), [(credentials.CHECK_SECONDS, 2), (3600.0, 1)])
