@@ -24,32 +24,49 @@ from koordlet.model import moment
 
 #: Of a cluster, for a plugin that asks for it.
 _TOLD = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+#: Of ``interactiveMode``; the second where none is named.
+_MODES = ("Never", "IfAvailable", "Always")
 _EXTENSION = "client.authentication.k8s.io/exec"
 
 
 def named(user: KubeconfigEntry) -> bool:
-    """Whether a plugin speaks for a user."""
+    """Whether a plugin speaks for a user; ``ValueError`` for one that can never work."""
     if "auth-provider" in user.fields:
         msg = f"{user.name}: auth-provider is no part of Kubernetes since 1.26: use an exec plugin"
         raise ValueError(msg)
-    return "exec" in user.fields
+    if "exec" not in user.fields:
+        return False
+    plugin = objects.part(user.fields, "exec")
+    if not plugin.get("command") or not plugin.get("apiVersion"):
+        msg = f"{user.name}: exec needs command and apiVersion"
+        raise ValueError(msg)
+    mode = plugin.get("interactiveMode") or _MODES[1]
+    if mode not in _MODES:
+        msg = f"{user.name}: interactiveMode is none of {', '.join(_MODES)}"
+        raise ValueError(msg)
+    if mode == "Always" and not _terminal():
+        msg = f"{user.name}: interactiveMode is Always: it wants a terminal, and there is none"
+        raise ValueError(msg)
+    return True
 
 
 def ask(context: Context, seconds: float) -> ServerSettings:
     """The settings of a context with what its plugin answers; it has so many seconds."""
     user = context.user
-    plugin = objects.part(user.fields, "exec")
-    command, version = str(plugin.get("command") or ""), str(plugin.get("apiVersion") or "")
-    if not command or not version:
-        msg = f"{user.name}: exec needs command and apiVersion"
-        raise ValueError(msg)
+    plugin = objects.part(user.fields, "exec") if named(user) else {}
+    command, version = str(plugin.get("command")), str(plugin.get("apiVersion"))
     interactive = plugin.get("interactiveMode") != "Never" and _terminal()
     spec = {"interactive": interactive, **_cluster(plugin, context)}
     info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
     added = {str(row.get("name")): str(row.get("value")) for row in objects.parts(plugin, "env")}
     environment = {**os.environ, **added, "KUBERNETES_EXEC_INFO": json.dumps(info)}
     words = [command, *map(str, plugin.get("args") or ())]
-    printed = _run(words, environment, user, seconds, interactive=interactive)
+    try:
+        printed = _run(words, environment, user, seconds, interactive=interactive)
+    except OSError as error:
+        hint = str(plugin.get("installHint") or "install it, or name its path").strip()
+        msg = f"the credential plugin {command}: {error.strerror}: {hint}"
+        raise ValueError(msg) from None
     return _answered(context.settings, version, printed)
 
 
@@ -113,10 +130,13 @@ def _answered(settings: ServerSettings, version: str, printed: bytes) -> ServerS
     token, certificate, key = (
         str(status.get(name) or "") for name in ("token", "clientCertificateData", "clientKeyData")
     )
-    if not token and not (certificate and key):
+    if bool(certificate) != bool(key):
+        msg = "the credential plugin returned a certificate or its key without the other"
+        raise ValueError(msg)
+    if not token and not certificate:
         msg = "the credential plugin returned neither token nor certificate"
         raise ValueError(msg)
-    if certificate and key:
+    if certificate:
         settings = dataclasses.replace(
             settings, certificate=PemSource(text=certificate), key=PemSource(text=key)
         )

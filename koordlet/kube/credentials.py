@@ -5,7 +5,8 @@ Does not cover: what is read (``server_settings``, ``kubeconfig``, ``credential_
 
 Rules:
 1. Reading files and running plugins blocks, so one thread does it, and the loop waits with a
-   deadline. A plugin that hangs costs the API server as a source, nothing else.
+   deadline. A plugin that hangs costs the API server as a source, nothing else; the end of the
+   process waits for none.
 2. What is on disk is looked at every ``CHECK_SECONDS``: a token or certificate that rotated is used
    from then on, without waiting for a 401; a plugin is asked again before its answer runs out.
    After a 401 everything is read anew at once.
@@ -19,10 +20,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import ssl
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from koordlet.http import certificates, client
 from koordlet.kube import credential_plugin, kubeconfig
@@ -30,8 +31,6 @@ from koordlet.kube.server_settings import ServerSettings, service_account
 from koordlet.kubeapi import refusals
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-
-_Result = TypeVar("_Result")
 
 CHECK_SECONDS = 30.0
 #: A plugin may ask somebody else, but not for ever.
@@ -80,19 +79,21 @@ class Credentials:
     ) -> None:
         self._source = source
         self._clock = clock
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, "credentials")
+        #: What the thread reads, or has read last.
+        self._read: concurrent.futures.Future[ServerAccess] | None = None
+        self._closed = False
         self._reading = asyncio.Lock()
         self._settings: ServerSettings | None = None
         self._access: ServerAccess | None = None
         self._tls: ssl.SSLContext | None = None
-        self._marks: tuple[object, ...] = ()
+        self._marks: Mapping[Path, object] = {}
         self._checked = float("-inf")
 
     async def access(self) -> ServerAccess:
         """Current access to the server; re-reads what may have changed."""
         async with self._reading:
             if self._access is None or self._clock() - self._checked > CHECK_SECONDS:
-                self._access = await self._in_thread(self._check)
+                self._access = await self._in_thread()
                 self._checked = self._clock()
             return self._access
 
@@ -101,19 +102,21 @@ class Credentials:
         async with self._reading:
             if self._access is refused:
                 self._settings = None
-                self._access = await self._in_thread(self._check)
+                self._access = await self._in_thread()
                 self._checked = self._clock()
             assert self._access is not None  # noqa: S101 - only access() gives one to be refused
             return self._access
 
     def close(self) -> None:
-        """Let the thread end."""
-        self._thread.shutdown(wait=False)
+        """Read nothing more."""
+        self._closed = True
 
-    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
+    async def _in_thread(self) -> ServerAccess:
         try:
-            future = asyncio.get_running_loop().run_in_executor(self._thread, work)
-            return await asyncio.wait_for(asyncio.shield(future), DEADLINE)
+            if self._read is None or self._read.done():
+                self._read = self._begin()
+            read = asyncio.wrap_future(self._read)
+            return await asyncio.wait_for(asyncio.shield(read), DEADLINE)
         except TimeoutError:
             raise refusals.Unavailable(
                 f"reading the credentials took over {DEADLINE:.0f} s",
@@ -125,6 +128,22 @@ class Credentials:
                 f"the credentials cannot be read: {error}", culprit=self._name
             ) from error
 
+    def _begin(self) -> concurrent.futures.Future[ServerAccess]:
+        """Have a thread read them, for which no end of the process waits."""
+        if self._closed:
+            msg = "closed"
+            raise RuntimeError(msg)
+        read: concurrent.futures.Future[ServerAccess] = concurrent.futures.Future()
+
+        def work() -> None:
+            try:
+                read.set_result(self._check())
+            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+                read.set_exception(error)
+
+        threading.Thread(target=work, name="credentials", daemon=True).start()
+        return read
+
     # In the thread.
 
     @property
@@ -135,9 +154,11 @@ class Credentials:
         try:
             settings = self._settings
             if settings is None or self._stale(settings):
+                # Before they are read: what changes meanwhile is seen at the next look.
+                before = _marks(_files(self._source))
                 settings = self._settings = _load(self._source)
                 self._tls = None
-                self._marks = _marks(settings.files)
+                self._marks = {**_marks(settings.files), **before}
             return self._made(settings)
         except Exception as error:  # a broken file may make any
             raise refusals.Unauthorized(
@@ -160,25 +181,24 @@ class Credentials:
             server_name=settings.server_name,
             proxy=settings.through(),
         )
-        who = settings.authorization
-        headers = (("authorization", who),) if who else ()
-        made = ServerAccess(endpoint, parts.path, headers)
+        made = ServerAccess(endpoint, parts.path, settings.headers)
         return self._access if made == self._access and self._access is not None else made
 
 
 def _load(source: CredentialSource, *, plugins: bool = True) -> ServerSettings:
     """Credentials on disk or from a plugin, with the files they come from."""
     if source.kubeconfig:
-        files = [Path(name).expanduser() for name in source.kubeconfig.split(":") if name]
-        context = kubeconfig.load(files, source.context)
+        context = kubeconfig.load(_files(source), source.context)
         settings = context.settings
         if credential_plugin.named(context.user) and plugins:
             settings = credential_plugin.ask(context, DEADLINE)
     else:
         settings = service_account(source.token, source.ca)
-    if any(character in settings.authorization for character in "\r\n\0"):
-        msg = "the token has several lines"
-        raise ValueError(msg)
+    for name, value in settings.headers:
+        if not value.isascii() or not value.isprintable() or value != value.strip():
+            what = "the token" if name == "authorization" else f"what {name} is to say"
+            msg = f"{what} has several lines, or characters that HTTP takes in no header"
+            raise ValueError(msg)
     return settings
 
 
@@ -198,12 +218,19 @@ def _why(error: Exception) -> str:
     return f"no usable credentials: {str(error)[:300] if told else type(error).__name__}"
 
 
-def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:
+def _files(source: CredentialSource) -> tuple[Path, ...]:
+    """Those that it names itself."""
+    if not source.kubeconfig:
+        return source.token, source.ca
+    return tuple(Path(name).expanduser() for name in source.kubeconfig.split(":") if name)
+
+
+def _marks(files: Iterable[Path]) -> dict[Path, object]:
     """Identity of the content of files; ``None`` for one that is not there."""
-    identities: list[object] = []
+    identities: dict[Path, object] = {}
     for file in files:
         try:
-            identities.append(certificates.stamp(file))
+            identities[file] = certificates.stamp(file)
         except OSError:
-            identities.append(None)
-    return tuple(identities)
+            identities[file] = None
+    return identities

@@ -1,6 +1,7 @@
 """A kubeconfig as kubectl reads it: several files as one, and one context of it.
 
-Covers: merging, contexts, tokens, client certificates, passwords, TLS and proxy of a cluster.
+Covers: merging, contexts, tokens, client certificates, passwords, whom to act as, TLS and proxy of
+a cluster.
 Does not cover: running a credential plugin (``credential_plugin``), what is done with the settings
 (``credentials``).
 
@@ -16,13 +17,16 @@ from __future__ import annotations
 
 import base64
 import functools
-from collections.abc import Mapping, Sequence
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from koordlet.kube.server_settings import PemSource, ServerSettings
 from koordlet.model import documents
 from koordlet.model.record import dataclass
+
+_BESIDE_AS = ("as-uid", "as-groups", "as-user-extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,11 @@ class Context:
 
 def load(files: Sequence[Path], context: str = "") -> Context:
     """A context; an empty name is the current one."""
-    contents = [(file, _read(file)) for file in files if file.exists()]
-    if not contents:
+    there = [file for file in files if file.exists()]
+    if not there:
         msg = "there is no such file"
         raise ValueError(msg)
+    contents = [(file, _read(file)) for file in there]
     currents = [content.get("current-context") for _, content in contents]
     name = context or str(next(filter(None, currents), ""))
     if not name:
@@ -95,9 +100,9 @@ def _read(file: Path) -> Mapping[str, Any]:
     except ValueError:  # the error would show a part of it
         msg = f"{file} is neither JSON nor YAML"
         raise ValueError(msg) from None
-    content = contents[0] if contents else None
+    content = (contents[0] if contents else None) or {}
     if not isinstance(content, Mapping):
-        msg = f"{file} is empty" if content is None else f"{file} is no kubeconfig"
+        msg = f"{file} is no kubeconfig"
         raise ValueError(msg)
     return content
 
@@ -126,6 +131,7 @@ def _settings(
     return ServerSettings(
         server=cluster.text("server"),
         authorization=_authorization(user, token_file),
+        impersonation=tuple(_impersonation(user)),
         authority=authority,
         certificate=certificate,
         key=key,
@@ -145,3 +151,34 @@ def _authorization(user: KubeconfigEntry, token_file: Path | None) -> str:
         pair = f"{user.text('username')}:{user.text('password')}"
         return f"Basic {base64.b64encode(pair.encode()).decode()}"
     return ""
+
+
+def _impersonation(user: KubeconfigEntry) -> Iterator[tuple[str, str]]:
+    """The headers of whom the server is to take us for."""
+    name = user.text("as")
+    if not name:
+        beside = [key for key in _BESIDE_AS if user.fields.get(key)]
+        if beside:
+            msg = f"{user.name}: {beside[0]} without as"
+            raise ValueError(msg)
+        return
+    yield "impersonate-user", name
+    if user.text("as-uid"):
+        yield "impersonate-uid", user.text("as-uid")
+    groups = user.fields.get("as-groups") or []
+    if not _are_texts(groups):
+        msg = f"{user.name}: as-groups is no list of texts"
+        raise ValueError(msg)
+    yield from (("impersonate-group", group) for group in groups)
+    extra = user.fields.get("as-user-extra") or {}
+    if not isinstance(extra, Mapping) or not all(map(_are_texts, extra.values())):
+        msg = f"{user.name}: as-user-extra has no lists of texts"
+        raise ValueError(msg)
+    for key, values in extra.items():
+        # Of a header's name, which has no case, the server takes the small letters.
+        spelled = f"impersonate-extra-{urllib.parse.quote(str(key), safe='')}".lower()
+        yield from ((spelled, value) for value in values)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -39,6 +39,8 @@ class ServerSettings:
     server: str
     #: The header of who asks; empty: a certificate says so, or nobody.
     authorization: str = ""
+    #: Headers of whom the server is to take us for; empty: for who asks.
+    impersonation: tuple[tuple[str, str], ...] = ()
     authority: PemSource = PemSource()
     certificate: PemSource = PemSource()
     key: PemSource = PemSource()
@@ -54,11 +56,17 @@ class ServerSettings:
     expires: float | None = None
 
     @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """What every request says of who asks."""
+        who = (("authorization", self.authorization),) if self.authorization else ()
+        return (*who, *self.impersonation)
+
+    @property
     def parts(self) -> urllib.parse.SplitResult:
         """The parts of the URL; ``ValueError`` where it is none of a server."""
-        parts = urllib.parse.urlsplit(self.server.rstrip("/"))
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            msg = f"not a server address: {self.server[:200]!r}"
+        parts = _split(self.server.rstrip("/"))
+        if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+            msg = f"not a server address: {self.server.rpartition('@')[2][:200]!r}"
             raise ValueError(msg)
         return parts
 
@@ -74,20 +82,24 @@ class ServerSettings:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if self.certificate.path and not self.key.text:
-            context.load_cert_chain(self.certificate.path, self.key.path)
+            context.load_cert_chain(self.certificate.path, self.key.path, _no_password)
         elif self.certificate:
             _present(context, self.certificate.read(), self.key.read())
         return context
 
     def through(self, environment: Mapping[str, str] = os.environ) -> tuple[str, int] | None:
         """Host and port of the proxy on the way to the server; ``None``: there is none."""
-        url = self.proxy or _variable(environment, f"{self.parts.scheme}_proxy", "all_proxy")
-        if not url or _spared(self.parts, _variable(environment, "no_proxy")):
-            return None
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname or parts.username:
-            scheme = parts.scheme[:20]
-            msg = f"only plain http proxies without a password are supported, not {scheme}://"
+        url = self.proxy
+        if not url:
+            url = _variable(environment, f"{self.parts.scheme}_proxy", "all_proxy")
+            if not url or _spared(self.parts, _variable(environment, "no_proxy")):
+                return None
+            if "://" not in url:
+                url = f"http://{url}"
+        parts = _split(url)
+        if parts is None or parts.scheme != "http" or not parts.hostname or "@" in url:
+            scheme = "such an address" if parts is None else f"{parts.scheme[:20]}://"
+            msg = f"only plain http proxies without a password are supported, not {scheme}"
             raise ValueError(msg)
         return parts.hostname, parts.port or 80
 
@@ -112,13 +124,29 @@ def service_account(
     )
 
 
+def _split(url: str) -> urllib.parse.SplitResult | None:
+    """The parts of a URL; ``None`` where it is none: the error would show a part of it."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+def _no_password() -> str:
+    """Called for a key that has one, instead of a question at the terminal."""
+    msg = "the client key has a password, which nobody is asked for: store it without one"
+    raise ValueError(msg)
+
+
 def _present(context: ssl.SSLContext, certificate: str, key: str) -> None:
     """Have a context show a certificate. OpenSSL wants a file; this one is on no disk."""
     file = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
     try:
         with open(file, "w", closefd=False) as written:
             written.write(f"{certificate}\n{key}\n")
-        context.load_cert_chain(f"/proc/self/fd/{file}")
+        context.load_cert_chain(f"/proc/self/fd/{file}", password=_no_password)
     finally:
         os.close(file)
 
@@ -130,8 +158,13 @@ def _variable(environment: Mapping[str, str], *names: str) -> str:
 
 
 def _spared(server: urllib.parse.SplitResult, rules: str) -> bool:
-    """Whether ``no_proxy`` has a rule for a server: its name, a domain, a network, or ``*``."""
+    """Whether ``no_proxy`` has a rule for a server: its name, a domain, a network, or ``*``.
+
+    This machine itself needs none.
+    """
     host = (server.hostname or "").lower()
+    if host == "localhost" or _within(host, "127.0.0.0/8") or _within(host, "::1"):
+        return True
     names = (host, server.netloc.rpartition("@")[2].lower())
     for rule in filter(None, map(str.strip, rules.lower().split(","))):
         domain = rule.removeprefix("*").lstrip(".")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from koordlet.http import client
 from koordlet.kube import credential_plugin, credentials, kubeconfig
 from koordlet.kube.server_settings import ServerSettings
 from koordlet.model import moment
@@ -79,7 +83,7 @@ def test_what_a_plugin_answers(tmp_path: Path) -> None:
     assert (token.authorization, token.expires) == ("Bearer secret", 1767225600.0)
     assert (pair.authorization, pair.certificate.read(), pair.key.read()) == ("", "A", "B")
     with pytest.raises(ValueError, match="neither token nor certificate"):
-        answered(tmp_path, clientCertificateData="A")
+        answered(tmp_path)
 
 
 def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
@@ -88,6 +92,27 @@ def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="took over 0 s"):
         credential_plugin.ask(asked, 0.1)
+
+
+def test_nobody_waits_for_a_plugin_at_the_end(tmp_path: Path) -> None:
+    """The process ends while the plugin still waits for an answer of its own."""
+    os.mkfifo(tmp_path / "gate")
+    context(tmp_path, f"echo >{tmp_path}/gate; exec cat {tmp_path}/gate", command="PLUGIN")
+    source = f"credentials.CredentialSource(kubeconfig={str(tmp_path / 'config')!r})"
+    lines = (
+        "import asyncio",
+        "from koordlet.kube import credentials",
+        "async def body():",
+        f"    asking = asyncio.ensure_future(credentials.Credentials({source}).access())",
+        f"    await asyncio.to_thread(lambda: open({str(tmp_path / 'gate')!r}).read())",
+        "    asking.cancel()",
+        "asyncio.run(body())",
+    )
+
+    try:
+        subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=30)
+    finally:
+        (tmp_path / "gate").write_text("")
 
 
 @pytest.mark.parametrize(("seconds", "asked"), [(credentials.CHECK_SECONDS, 2), (3600.0, 1)])
@@ -113,10 +138,79 @@ def test_a_plugin_is_asked_again_before_its_answer_runs_out(
     assert len((tmp_path / "runs").read_text()) == asked
 
 
+def test_a_kubeconfig_that_changes_while_its_plugin_runs(tmp_path: Path) -> None:
+    """The plugin may log somebody in: the next look reads what it wrote."""
+    answer = json.dumps({"apiVersion": _API, "status": {"token": "first"}})
+    context(tmp_path, f"cp {tmp_path}/fresh {tmp_path}/config; echo '{answer}'", command="PLUGIN")
+    body = json.loads((tmp_path / "config").read_text())
+    body["users"][0]["user"] = {"token": "second"}
+    (tmp_path / "fresh").write_text(json.dumps(body))
+    source = credentials.CredentialSource(kubeconfig=str(tmp_path / "config"))
+
+    async def tokens() -> list[str]:
+        clock = clocks.Clock()
+        who = credentials.Credentials(source, clock)
+        before = await who.access()
+        clock.now += credentials.CHECK_SECONDS + 1
+        after = await who.access()
+        who.close()
+        return [access.headers[0][1] for access in (before, after)]
+
+    assert asyncio.run(tokens()) == ["Bearer first", "Bearer second"]
+
+
+def test_a_plugin_that_is_not_installed(tmp_path: Path) -> None:
+    """Its kubeconfig says how to come by it."""
+    asked = context(tmp_path, "", command="no-such-plugin", installHint="Install it with magic.")
+
+    with pytest.raises(ValueError, match=r"no-such-plugin: No such file.*Install it with magic\."):
+        credential_plugin.ask(asked, 60)
+
+
+def test_whom_to_act_as_beside_a_plugin(tmp_path: Path) -> None:
+    """The plugin says who asks; whom the server is to take that for, the kubeconfig says."""
+    answer = json.dumps({"apiVersion": _API, "status": {"token": "secret"}})
+    context(tmp_path, f"echo '{answer}'", command="PLUGIN")
+    body = json.loads((tmp_path / "config").read_text())
+    body["users"][0]["user"]["as"] = "jane"
+    (tmp_path / "config").write_text(json.dumps(body))
+    source = credentials.CredentialSource(kubeconfig=str(tmp_path / "config"))
+
+    async def headers() -> client.Headers:
+        who = credentials.Credentials(source)
+        access = await who.access()
+        who.close()
+        return access.headers
+
+    shown = (("authorization", "Bearer secret"), ("impersonate-user", "jane"))
+    assert asyncio.run(headers()) == shown
+
+
+def test_half_a_certificate(tmp_path: Path) -> None:
+    """A token beside it does not make it whole."""
+    with pytest.raises(ValueError, match="without the other"):
+        answered(tmp_path, token="secret", clientKeyData="B")  # noqa: S106 - a test's
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [("Always", "it wants a terminal"), ("Sometimes", "interactiveMode is none of Never,")],
+)
+def test_a_mode_that_cannot_be(tmp_path: Path, mode: str, why: str) -> None:
+    """It is known before the plugin is run."""
+    asked = context(tmp_path, f"touch {tmp_path}/ran", command="PLUGIN", interactiveMode=mode)
+
+    with pytest.raises(ValueError, match=why):
+        credential_plugin.named(asked.user)
+    with pytest.raises(ValueError, match=why):
+        credential_plugin.ask(asked, 60)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_what_is_no_plugin(tmp_path: Path) -> None:
     """One without a command, and what kubectl has forgotten."""
     with pytest.raises(ValueError, match="exec needs command and apiVersion"):
-        credential_plugin.ask(context(tmp_path, ""), 60)
+        credential_plugin.named(context(tmp_path, "").user)
     user = kubeconfig.KubeconfigEntry("users[u]", {"auth-provider": {"name": "gcp"}}, tmp_path)
     with pytest.raises(ValueError, match="use an exec plugin"):
         credential_plugin.named(user)

@@ -64,8 +64,10 @@ def test_what_it_names(ram: Path) -> None:
     assert "'not a url'" in refused(written(ram, server="not a url")).message
     source = credentials.CredentialSource(kubeconfig=written(ram).kubeconfig, context="other")
     assert "other" in refused(source).message
-    lines = refused(written(ram, user={"token": "se\ncret"})).message
-    assert "the token has several lines" in lines
+    for token in ("se\ncret", "\ufeffsecret", "se\x7fcret"):
+        refusal = refused(written(ram, user={"token": token}))
+        assert "the token has several lines, or characters that" in refusal.message
+        assert "cret" not in str(refusal)
 
 
 def test_what_can_be_used(ram: Path) -> None:

@@ -82,6 +82,33 @@ def test_a_password(tmp_path: Path) -> None:
     assert kubeconfig.load([file]).settings.authorization == "Basic bWU6c2VjcmV0"
 
 
+def test_whom_to_act_as(tmp_path: Path) -> None:
+    """What was asked of the server in somebody's name is asked in theirs, never in ours."""
+    file = config(tmp_path / "config", "one", current="one", token="secret", **{"as": "jane"})  # noqa: S106
+    several = {"as-groups": ["dev", "ops"], "as-user-extra": {"acme.com/Project": ["a", "b"]}}
+    changed(file, "user", **{"as-uid": "7"}, **several)
+
+    settings = kubeconfig.load([file]).settings
+
+    assert settings.headers == (
+        ("authorization", "Bearer secret"),
+        ("impersonate-user", "jane"),
+        ("impersonate-uid", "7"),
+        ("impersonate-group", "dev"),
+        ("impersonate-group", "ops"),
+        ("impersonate-extra-acme.com%2fproject", "a"),
+        ("impersonate-extra-acme.com%2fproject", "b"),
+    )
+
+
+def test_an_empty_file_beside_others(tmp_path: Path) -> None:
+    """It says nothing, as one that is not there."""
+    (tmp_path / "empty").touch()
+    good = config(tmp_path / "config", "one", current="one")
+
+    assert kubeconfig.load([tmp_path / "empty", good]).settings.parts.hostname == "one"
+
+
 def test_a_cluster_says_how_it_is_reached(tmp_path: Path) -> None:
     """Name of the certificate, proxy, and whether to verify at all."""
     file = config(tmp_path / "config", "one", current="one")
@@ -99,6 +126,13 @@ def test_a_cluster_says_how_it_is_reached(tmp_path: Path) -> None:
     [
         ("user", {"token": ["secret"]}, r"users\[one\]: token is not a text"),
         ("user", {"client-key-data": "secret"}, r"users\[one\]: client-key-data is not PEM"),
+        ("user", {"as-groups": ["secret"]}, r"users\[one\]: as-groups without as"),
+        (
+            "user",
+            {"as": "x", "as-groups": "secret"},
+            r"users\[one\]: as-groups is no list of texts",
+        ),
+        ("user", {"as": "x", "as-user-extra": ["secret"]}, "as-user-extra has no lists of texts"),
         ("context", {"user": "other"}, "no entry 'other' in users"),
         ("context", {"cluster": None}, "no entry '' in clusters"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,10 @@ _PROXY = "http://proxy:3128"
         ("https://api.example:6443", {"https_proxy": _PROXY, "NO_PROXY": "ample"}, ("proxy", 3128)),
         ("https://api:6443", {"https_proxy": _PROXY, "no_proxy": "api:6443"}, None),
         ("https://10.1.2.3", {"https_proxy": _PROXY, "no_proxy": "10.0.0.0/8"}, None),
+        ("https://api:6443", {"https_proxy": "proxy:3128"}, ("proxy", 3128)),
+        ("https://localhost:6443", {"https_proxy": _PROXY}, None),
+        ("https://127.0.0.1:6443", {"https_proxy": _PROXY}, None),
+        ("https://[::1]:6443", {"https_proxy": _PROXY}, None),
         ("https://11.1.2.3", {"https_proxy": _PROXY, "no_proxy": "10.0.0.0/8"}, ("proxy", 3128)),
     ],
 )
@@ -37,13 +42,28 @@ def test_the_proxy_of_the_environment(
     assert ServerSettings(server=server).through(environment) == through
 
 
-def test_a_proxy_that_we_cannot_speak_to() -> None:
+def test_a_proxy_of_its_own() -> None:
+    """Whoever names one for a server wants it, whatever the environment spares."""
+    settings = ServerSettings(server="https://127.0.0.1", proxy=_PROXY)
+
+    assert settings.through({"no_proxy": "*"}) == ("proxy", 3128)
+
+
+@pytest.mark.parametrize("proxy", ["http://me:secret@proxy", "http://me:secret/1@proxy:3128"])
+def test_a_proxy_that_we_cannot_speak_to(proxy: str) -> None:
     """The error says so, and shows no password."""
-    settings = ServerSettings(server="https://api", proxy="http://me:secret@proxy")
+    settings = ServerSettings(server="https://api", proxy=proxy)
 
     with pytest.raises(ValueError, match="only plain http proxies") as caught:
         settings.through({})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("server", ["https://api:port", "https://api:70000", "https://[api"])
+def test_an_address_that_is_none(server: str) -> None:
+    """Before anything is started."""
+    with pytest.raises(ValueError, match="not a server address"):
+        _ = ServerSettings(server=server).parts
 
 
 def account(path: Path, token: str, **environment: str) -> ServerSettings:
@@ -86,10 +106,27 @@ def test_a_certificate_that_is_in_no_file(tmp_path: Path) -> None:
     """It is shown as if it were in one; a key of another is an error."""
     authority = pki.Authority(tmp_path)
     (certificate, key), (_, other) = authority.sign("agent"), authority.sign("other")
-    texts = {
-        path: server_settings.PemSource(text=path.read_text()) for path in (certificate, key, other)
-    }
+    texts = {path: pem(path) for path in (certificate, key, other)}
 
     ServerSettings(server="https://api", certificate=texts[certificate], key=texts[key]).tls()
     with pytest.raises(OSError, match="KEY_VALUES_MISMATCH"):
         ServerSettings(server="https://api", certificate=texts[certificate], key=texts[other]).tls()
+
+
+def test_a_key_with_a_password(tmp_path: Path) -> None:
+    """Nobody is asked for it: whoever has a terminal would wait for an answer, for ever."""
+    certificate, plain = pki.Authority(tmp_path).sign("agent")
+    key = tmp_path / "locked.key"
+    locking = ("-aes128", "-passout", "pass:secret", "-out", str(key))
+    subprocess.run(["openssl", "pkey", "-in", str(plain), *locking], check=True, timeout=60)
+
+    in_files = [server_settings.PemSource(path=path) for path in (certificate, key)]
+    for pair in (in_files, [pem(certificate), pem(key)]):
+        shown = ServerSettings(server="https://api", certificate=pair[0], key=pair[1])
+        with pytest.raises(ValueError, match="the client key has a password"):
+            shown.tls()
+
+
+def pem(path: Path) -> server_settings.PemSource:
+    """What a file has, as if it were in none."""
+    return server_settings.PemSource(text=path.read_text())

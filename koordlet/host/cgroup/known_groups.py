@@ -1,10 +1,12 @@
 """Cache of cgroups between two looks, with a sample of their cpusets for comparison.
 
-Covers: the record of one group, the comparison. Does not cover: reading a group (``tree``).
+Covers: the record of one group, the comparison, texts that several have.
+Does not cover: reading a group (``tree``).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -16,6 +18,10 @@ from koordlet.model.record import dataclass
 HOT = 4096
 #: A watched set is read at one of this many polls, whatever the kernel told.
 _SLICES = 5
+
+#: The text itself, or an equal one of lately: most groups say the same. What ``sys.intern`` takes,
+#: Python 3.12 never frees.
+shared = functools.lru_cache(maxsize=1024)(str)
 
 
 @dataclass(slots=True, eq=False)

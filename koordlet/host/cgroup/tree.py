@@ -14,7 +14,6 @@ Rules:
 
 from __future__ import annotations
 
-import sys
 import typing
 from collections.abc import Iterable, Mapping
 from typing import cast
@@ -338,7 +337,7 @@ class CgroupReader:
             held = last.get(row.name)
             text = self._hot(path, known) if hot else self._text(where, name, path, held)
             if text is not None:
-                values[row.name] = sys.intern(text)  # most groups say the same
+                values[row.name] = known_groups.shared(text)
         before, known.stale = known.group, silent != self.host.silence.count
         if before is None or before.inode != known.inode or before.values != values:
             known.group = cgroup.Group(path=path, inode=known.inode, values=values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from koordlet.host.cgroup import hierarchies, tree
@@ -129,3 +131,16 @@ def test_changes_between_passes_are_seen() -> None:
     for cpus in ("0", "1-2", "0-3"):
         host.write(host.at(f"{directory}/cpuset.cpus"), cpus.encode())
         assert cpus == look.read_all(["a"])["a"].values["cpuset.cpus"]
+
+
+def test_groups_that_say_the_same_share_its_text() -> None:
+    """It is freed with them: what ``sys.intern`` takes stays for ever in Python 3.12."""
+    host = Machine("0-1", cgroup="v2")
+    for name in ("a", "b"):
+        host.mkdir(host.at(f"/sys/fs/cgroup/{name}"))
+        host.write(host.at(f"/sys/fs/cgroup/{name}/cpuset.cpus"), b"0-1")
+    groups = reader(host).read_all(["a", "b"])
+    texts = [group.values["cpuset.cpus"] for group in groups.values()]
+
+    assert texts[0] is texts[1]
+    assert sys.intern("".join(texts[0])) is not texts[0]
