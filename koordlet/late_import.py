@@ -2,7 +2,7 @@
 
 Covers: ssl, asyncio's half of TLS, and hashlib: 4 MB of libcrypto and 1 MB of Python that an agent
 without an API server does not call; secrets, which maps the same for pydantic's secret strings;
-1.7 MB of messages in Python that nobody calls where those in C are there;
+1.7 MB of messages in Python that nobody calls where those in C are there; parts of structlog;
 the package prometheus_client, whose modules are imported without what it gathers from them.
 Does not cover: our own imports: those stand inside of the function that needs them.
 
@@ -30,7 +30,12 @@ if typing.TYPE_CHECKING:
 
 #: Protocol Buffers in Python, which stands beside the one in C that does the work.
 _MESSAGES = "google.protobuf.internal.python_message"
-NAMES = ("asyncio.sslproto", _MESSAGES, "hashlib", "prometheus_client", "secrets", "ssl")
+#: Other people's loggers, which structlog wraps, too.
+_WRAPPERS = ("structlog.stdlib", "structlog.threadlocal")
+NAMES = (
+    *("asyncio.sslproto", _MESSAGES, "hashlib", "prometheus_client", "secrets", "ssl"),
+    *_WRAPPERS,
+)
 
 #: The class that nothing is of (rule 1), and who asks.
 _NoSocket = type("SSLSocket", (), {})
