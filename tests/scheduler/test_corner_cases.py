@@ -337,9 +337,9 @@ def container(cpu: str, **more: Any) -> Body:
     ("spec", "cpu"),
     [
         # Main 1, sidecar 1: 2; an init container before the sidecar has only itself.
-        ([container("3"), container("1", restartPolicy="Always")], 3),
+        ([container("3"), container("1", restartPolicy="Always", name="j")], 3),
         # After it, it runs beside the sidecar: 3 + 1.
-        ([container("1", restartPolicy="Always"), container("3")], 4),
+        ([container("1", restartPolicy="Always"), container("3", name="j")], 4),
         # Two sidecars and the main one: 3; the last init beside both: 1 + 1 + 2.
         (
             [
