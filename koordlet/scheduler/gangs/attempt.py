@@ -213,6 +213,8 @@ class GroupCycle:
         """Nominate the members for their nodes, and send the victims away."""
         core = self._core
         core.measures.victims.observe(len(room.victims))
+        nodes = {placement.node for placement in room.placements}
+        waited = {node for node in nodes if core.victims.leaving(node)}
         fresh = core.victims.take(room.victims, self._now)
         for victim in fresh:
             core.wake(ClusterEvent(ActionType.POD_ENDING, pod=victim), self._now)
@@ -221,6 +223,8 @@ class GroupCycle:
             for other in core.nominated.behind(placement.pod, placement.node):
                 core.nominated.drop(other.key)
                 other.nominated = ""
+                if placement.node in waited:
+                    core.queue.rouse(other.key, self._now)
             placement.pod.nominated = placement.node
             core.nominated.put(placement.pod, placement.node)
         outcomes = self._outcomes.refused(members, trial, preemption.WAITING, places=places)

@@ -160,14 +160,14 @@ class ReservationController:
 
     async def _reject(self, name: str, rejection: Any, status: ReservationStatus) -> None:
         try:
-            await self._patch(name, rejection.stored, status)
+            body = await self._patch(name, rejection.stored, status, rejection.revision)
         except refusals.ObjectsError as error:
             self._core.measures.asked("reservation", error.code)
         else:
-            rejection.stored = status
+            rejection.stored, rejection.revision = status, objects.revision(body)
 
     async def _patch(
-        self, name: str, old: ReservationStatus, new: ReservationStatus, revision: str = ""
+        self, name: str, old: ReservationStatus, new: ReservationStatus, revision: str
     ) -> objects.Object:
         patch = objects.Merge({"status": difference(old, new)}, revision)
         ref = objects.Ref(kinds.RESERVATIONS, name)

@@ -163,15 +163,15 @@ class ReservationCache:
         return None if info.spec.fault or info.spec.deleting else reserve_pod
 
     def _reject(self, name: str, body: Body, error: str) -> None:
-        stored = parsing.readable_status(body)
+        stored, revision = parsing.readable_status(body), objects.revision(body)
         known, uid = self._by_name.get(name), objects.text(body, "uid")
         if known is not None and known.spec.uid == uid:
             # A broken edit must not free the room that pods rely on.
-            known.stored, known.revision = stored, objects.revision(body)
+            known.stored, known.revision = stored, revision
             self.messages[uid] = error
             self.touched.add(uid)
             return
-        self.rejected[name] = RejectedReservation(name, uid, error, stored)
+        self.rejected[name] = RejectedReservation(name, uid, error, stored, revision)
 
     def _restore(self, info: ReservationInfo, reserve_pod: Pod) -> None:
         """Hold what the stored status says that it holds."""

@@ -132,6 +132,7 @@ class RejectedReservation:
     uid: str
     error: str
     stored: ReservationStatus = field(default_factory=ReservationStatus)
+    revision: str = ""
 
     def status(self, now: float) -> ReservationStatus:
         """The status to store: what is there, and the error as its condition."""

@@ -77,6 +77,19 @@ def test_victims_of_a_gang_that_begin_to_end_wake_whom_they_kept_from_their_doma
     assert all(scene.core.victims.leaving(pod["spec"]["nodeName"]) for pod in placed)
 
 
+def test_a_pod_whose_victims_a_gang_takes_over_makes_room_elsewhere_at_once() -> None:
+    """Nothing that happens on the node of those victims is worth waiting for."""
+    scene = Scene(*crowded(2))
+    scene.put(clusters.pod("single", cpu="4", priority=8))
+    assert scene.decided() == {"single": ""}
+    [victim] = [pod for pod in scene.core.pod_cache if pod.terminating]
+    chosen = {"nodeSelector": {clusters.HOST: victim.node}}
+    scene.put(*of("g", 2, 2, cpu="2", priority=10, **chosen))
+
+    assert scene.decided(20.0) == {"g1": "", "g2": "", "single": ""}
+    assert [pod.terminating for pod in scene.core.pod_cache] == [True, True]
+
+
 def test_nobody_leaves_where_the_minimum_would_not_fit_without_them_either() -> None:
     """Five members on four nodes: nothing is deleted, and every pod is where it was."""
     scene = Scene(*crowded(), *of("g", 5, 5, cpu="3", priority=10))

@@ -175,9 +175,10 @@ class ReplacedStore:
         return {"metadata": {"resourceVersion": "10"}}
 
 
-def test_a_status_is_never_written_to_another_object_of_the_name(core: Core) -> None:
-    """It would say of one that was never placed that it is available, on a node with no room."""
-    body = reservations.reservation("r", cpu="1", on="n", allocateOnce=False)
+@pytest.mark.parametrize("policy", ["", "nonsense"])
+def test_a_status_is_never_written_to_another_object_of_the_name(core: Core, policy: str) -> None:
+    """It would say of it that it is available, on a node with no room, or that it is broken."""
+    body = reservations.reservation("r", cpu="1", on="n", allocateOnce=False, allocatePolicy=policy)
     body["metadata"]["resourceVersion"] = "5"
     reservation_events.changed(core, None, body, 0.0)
     store = ReplacedStore()
