@@ -24,6 +24,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from pathlib import Path
 
 from koordlet.http import certificates, client
@@ -46,7 +47,7 @@ class ServerAccess:
     endpoint: client.HttpEndpoint
     #: Before every path, for servers behind a gateway; usually empty.
     prefix: str
-    headers: client.Headers
+    headers: client.Headers = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

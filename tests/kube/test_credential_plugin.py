@@ -87,6 +87,15 @@ def test_what_a_plugin_answers(tmp_path: Path) -> None:
         answered(tmp_path)
 
 
+def test_no_text_of_them_shows_what_is_secret(tmp_path: Path) -> None:
+    """Errors of asyncio may name a result."""
+    spelled = "sesame"
+    settings = answered(tmp_path, token=spelled, clientCertificateData="A", clientKeyData=spelled)
+    access = credentials.ServerAccess(client.HttpEndpoint("api", 6443), "", settings.headers)
+
+    assert spelled not in f"{settings} {settings.key} {access}"
+
+
 def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
     """The error says how long it had."""
     asked = context(tmp_path, "exec sleep 600", command="PLUGIN")
