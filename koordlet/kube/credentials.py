@@ -12,7 +12,8 @@ Rules:
    After a 401 everything is read anew at once.
 3. Nothing of it is ever logged.
 4. What can never work, such as a file that is not there, is an error before anything starts
-   (``check``). What breaks later, and a plugin that fails, is tried again.
+   (``check``). What breaks later, and a plugin that fails, is tried again; until its end, what that
+   plugin gave before is used.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from pathlib import Path
 
 from koordlet.http import certificates, client
@@ -45,7 +47,7 @@ class ServerAccess:
     endpoint: client.HttpEndpoint
     #: Before every path, for servers behind a gateway; usually empty.
     prefix: str
-    headers: client.Headers
+    headers: client.Headers = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,14 +163,21 @@ class Credentials:
                 self._marks = {**_marks(settings.files), **before}
             return self._made(settings)
         except Exception as error:  # a broken file may make any
+            former = self._settings
+            if former is not None and former.expires is not None and self._lasts(former):
+                return self._made(former)
             raise refusals.Unauthorized(
                 _why(error), culprit=self._name, fix=_fix(self._source)
             ) from error
 
     def _stale(self, settings: ServerSettings) -> bool:
         """Whether a file has changed, or what a plugin gave runs out before the next look."""
-        ends = settings.expires is not None and settings.expires - time.time() < 2 * CHECK_SECONDS
-        return ends or _marks(settings.files) != self._marks
+        return not self._lasts(settings, 2 * CHECK_SECONDS)
+
+    def _lasts(self, settings: ServerSettings, seconds: float = 0.0) -> bool:
+        """Whether they are good for so long, as far as is known."""
+        ends = settings.expires is not None and settings.expires - time.time() < seconds
+        return not ends and _marks(settings.files) == self._marks
 
     def _made(self, settings: ServerSettings) -> ServerAccess:
         parts = settings.parts

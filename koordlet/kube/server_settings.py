@@ -11,6 +11,7 @@ import os
 import ssl
 import urllib.parse
 from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 
 from koordlet.model.record import dataclass
@@ -21,7 +22,7 @@ class PemSource:
     """Certificates or a key: a file, or their text; with neither there are none."""
 
     path: Path | None = None
-    text: str = ""
+    text: str = field(default="", repr=False)
 
     def __bool__(self) -> bool:
         return bool(self.path or self.text)
@@ -38,7 +39,7 @@ class ServerSettings:
     #: Its URL.
     server: str
     #: The header of who asks; empty: a certificate says so, or nobody.
-    authorization: str = ""
+    authorization: str = field(default="", repr=False)
     #: Headers of whom the server is to take us for; empty: for who asks.
     impersonation: tuple[tuple[str, str], ...] = ()
     authority: PemSource = PemSource()
@@ -78,6 +79,8 @@ class ServerSettings:
         trusted = self.authority
         context = ssl.create_default_context(cafile=trusted.path, cadata=trusted.text or None)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # Set since Python 3.13: it refuses certificates that clusters have and kubectl takes.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not self.verifies:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

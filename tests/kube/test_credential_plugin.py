@@ -17,6 +17,7 @@ import pytest
 from koordlet.http import client
 from koordlet.kube import credential_plugin, credentials, kubeconfig
 from koordlet.kube.server_settings import ServerSettings
+from koordlet.kubeapi import refusals
 from koordlet.model import moment
 from tests.kit import clocks
 
@@ -86,12 +87,43 @@ def test_what_a_plugin_answers(tmp_path: Path) -> None:
         answered(tmp_path)
 
 
+def test_no_text_of_them_shows_what_is_secret(tmp_path: Path) -> None:
+    """Errors of asyncio may name a result."""
+    spelled = "sesame"
+    settings = answered(tmp_path, token=spelled, clientCertificateData="A", clientKeyData=spelled)
+    access = credentials.ServerAccess(client.HttpEndpoint("api", 6443), "", settings.headers)
+
+    assert spelled not in f"{settings} {settings.key} {access}"
+
+
 def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
     """The error says how long it had."""
     asked = context(tmp_path, "exec sleep 600", command="PLUGIN")
 
     with pytest.raises(ValueError, match="took over 0 s"):
         credential_plugin.ask(asked, 0.1)
+
+
+@pytest.mark.parametrize(("seconds", "lasts"), [(45.0, True), (-1.0, False)])
+def test_a_plugin_that_fails_later(tmp_path: Path, seconds: float, lasts: bool) -> None:
+    """What it gave is used until its end."""
+    status = {"token": "secret", "expirationTimestamp": moment.spell(time.time() + seconds)}
+    answer = json.dumps({"apiVersion": _API, "status": status})
+    context(tmp_path, f"mkdir {tmp_path}/ran && echo '{answer}'", command="PLUGIN")
+    source = credentials.CredentialSource(kubeconfig=str(tmp_path / "config"))
+
+    async def body() -> None:
+        clock = clocks.Clock()
+        who = credentials.Credentials(source, clock)
+        access = await who.access()
+        clock.now += credentials.CHECK_SECONDS + 1
+        if lasts:
+            assert await who.access() is access
+        with pytest.raises(refusals.Unauthorized, match="failed with status 1"):
+            await (who.reload(access) if lasts else who.access())
+        who.close()
+
+    asyncio.run(body())
 
 
 def test_nobody_waits_for_a_plugin_at_the_end(tmp_path: Path) -> None:

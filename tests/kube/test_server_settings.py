@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +102,22 @@ def test_an_authority_with_a_comment(tmp_path: Path) -> None:
     source = server_settings.PemSource(path=commented)
 
     assert len(ServerSettings(server="https://api", authority=source).tls().get_ca_certs()) == 1
+
+
+def test_certificates_as_clusters_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many name no key of their authority: kubectl takes those, Python 3.13 does not by itself."""
+    usual = ssl.create_default_context
+
+    def strict(**trusted: Any) -> ssl.SSLContext:
+        context = usual(**trusted)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    context = ServerSettings(server="https://api").tls()
+
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
 def test_a_certificate_that_is_in_no_file(tmp_path: Path) -> None:
