@@ -63,6 +63,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             name=policies.dra_driver.name,
             enforced=policies.exclusive_cpus.mode == policies.shared_pools.mode == "enforce",
             group_by=policies.dra_driver.group_by,
+            compatible=policies.dra_driver.compatible_attributes,
             most=policies.exclusive_cpus.limits.max_cpus,
             caches=policies.resctrl.mode == "enforce",
             ways=policies.dra_driver.cache_ways,

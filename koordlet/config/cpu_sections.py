@@ -51,6 +51,9 @@ class DraDriver(sections.Section):
     ] = "koordlet.cpu"
     #: What one device is: the CPUs of a NUMA node, an L3 cache, a socket or a core.
     group_by: Literal["numa", "l3", "socket", "core"] = "numa"
+    #: CPUs have their attributes under the names of Kubernetes' own driver, too, such as
+    #: `dra.cpu/numaNodeID`: selectors and constraints that were written for it work.
+    compatible_attributes: bool = False
     #: Ways of each L3 cache that claims may have together; null is half of them. Ways are offered
     #: while `policies.resctrl` enforces.
     cache_ways: Annotated[int | None, Field(ge=0)] = None

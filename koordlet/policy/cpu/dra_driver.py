@@ -40,6 +40,9 @@ STEM = "dra_driver"
 NUMA, L3, SOCKET, CORE = "numa", "l3", "socket", "core"
 #: Kubernetes' own name of the attribute.
 _NUMA_NODE = "resource.kubernetes.io/numaNode"
+#: Of Kubernetes' own driver for CPUs (kubernetes-sigs/dra-driver-cpu): its domain, and its name of
+#: the attribute that is called otherwise there.
+_PEER, _PEER_NUMA_NODE = "dra.cpu", "numaNodeID"
 _MILLI = 1000
 #: Owners that ``exclusive_cpus`` counts.
 _EXCLUSIVE = frozenset(ledger.Owner) - {ledger.Owner.RESERVED, ledger.Owner.SYSTEM}
@@ -53,6 +56,8 @@ class Settings:
     #: The policies that give a claim's CPUs to its containers are in force.
     enforced: bool = True
     group_by: str = NUMA
+    #: CPUs have their attributes under the names of the peer, too.
+    compatible: bool = False
     #: Exclusive CPUs of all workloads together at the most (``exclusive_cpus.limits.maxCpus``).
     most: int | None = None
     #: Whether ways and bandwidth are offered, and how many ways of a domain, and groups, at most.
@@ -74,7 +79,7 @@ def decide(
     if why:
         proposal.say("DRADriverRefused", f"resource claims are not served: {why}")
         return proposal.decided(state)
-    devices = tuple(cpu_devices(now, settings.group_by, settings.most))
+    devices = tuple(cpu_devices(now, settings))
     if settings.caches:
         devices += tuple(cache_devices(now, settings))
     for device in devices:
@@ -102,9 +107,10 @@ def refusal(now: snapshot.Snapshot) -> str:
 
 
 def cpu_devices(
-    now: snapshot.Snapshot, group_by: str, most: int | None = None
+    now: snapshot.Snapshot, settings: Settings
 ) -> Iterator[prepared_claim.OfferedDevice]:
     """The CPUs of this node as devices."""
+    group_by, most = settings.group_by, settings.most
     machine = shape.Shape.of(now.topology)
     left = _free(now)
     free = cpuset.CPUSet(machine.whole(left.bits))
@@ -125,7 +131,9 @@ def cpu_devices(
         if amounts[number]:
             yield prepared_claim.OfferedDevice(
                 name=f"{group_by}-{number}",
-                attributes=_attributes(cpus, smt=machine.threads > 1),
+                attributes=_attributes(
+                    cpus, smt=machine.threads > 1, compatible=settings.compatible
+                ),
                 capacity={
                     prepared_claim.CPU: prepared_claim.OfferedCapacity(
                         value=amounts[number], least=machine.threads, step=machine.threads
@@ -199,9 +207,17 @@ def _group(cpu: Cpu, group_by: str) -> int:
     return 0 if number is None else number
 
 
-def _attributes(cpus: list[Cpu], *, smt: bool) -> Mapping[str, prepared_claim.AttributeValue]:
+def _attributes(
+    cpus: list[Cpu], *, smt: bool, compatible: bool
+) -> Mapping[str, prepared_claim.AttributeValue]:
     """What selectors and constraints may ask for."""
-    return {"kind": "cpu", "numCPUs": len(cpus), "smtEnabled": smt, **_places(cpus)}
+    facts: dict[str, prepared_claim.AttributeValue] = {"numCPUs": len(cpus), "smtEnabled": smt}
+    facts |= _places(cpus)
+    own = {"kind": "cpu", **facts}
+    if not compatible:
+        return own
+    names = {_NUMA_NODE: _PEER_NUMA_NODE}
+    return {**own, **{f"{_PEER}/{names.get(name, name)}": value for name, value in facts.items()}}
 
 
 def _places(cpus: list[Cpu]) -> Mapping[str, int]:

@@ -61,6 +61,20 @@ def test_reserved_cpus_and_their_cores_are_not_offered() -> None:
     }
 
 
+def test_attributes_of_the_peer_stand_beside_ours_where_that_is_chosen() -> None:
+    """The same facts, so that a constraint over its names takes the same devices."""
+    devices = decided(moments.moment(TWO), compatible=True).devices
+    assert devices is not None
+    second = devices.devices[1].attributes
+    assert {name: value for name, value in second.items() if name.startswith("dra.cpu/")} == {
+        "dra.cpu/numCPUs": 4,
+        "dra.cpu/smtEnabled": True,
+        "dra.cpu/numaNodeID": 1,
+        "dra.cpu/socketID": 1,
+    }
+    assert second["resource.kubernetes.io/numaNode"] == 1
+
+
 def test_one_core_stays_for_the_shared_pools() -> None:
     """Where everything else could be claimed, the last core is not offered."""
     assert offered(moments.moment(TWO)) == {"numa-0": 4, "numa-1": 2}

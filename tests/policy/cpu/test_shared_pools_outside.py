@@ -93,7 +93,7 @@ def test_a_number_that_was_reserved_outside_is_reserved_anew() -> None:
 
 def test_none_of_them_is_offered_as_a_device() -> None:
     """A claim of such a CPU could not be prepared."""
-    devices = list(dra_driver.cpu_devices(moment(root="0-3"), "core"))
+    devices = list(dra_driver.cpu_devices(moment(root="0-3"), dra_driver.Settings(group_by="core")))
 
     assert sum(device.capacity[prepared_claim.CPU].value for device in devices) == 3
 
