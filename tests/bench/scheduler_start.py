@@ -15,7 +15,7 @@ from tests.bench import binding, gate, started, throughput
 
 _NODES, _REPEATS = 5000, 7
 #: What is held: modules are half of it, nodes the other.
-LIMIT = 50.0
+LIMIT = 60.0
 
 
 def whole() -> gate.Ratio:
