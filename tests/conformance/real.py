@@ -29,9 +29,9 @@ WHY_NOT = (
 #: Both programs on a busy machine.
 START_SECONDS = 180.0
 
-_TOKEN = "conformance"  # noqa: S105 - of a server that lives for one session on loopback
+_TOKEN = "conformance"
 #: Bears the name of the agents' account, and so has the rights that its role gives.
-AGENT_TOKEN = "agent"  # noqa: S105 - as above
+AGENT_TOKEN = "agent"
 _AGENT = "system:serviceaccount:koordlet-system:koordlet"
 
 #: The custom kind of the suite: anything is allowed in it, and it is selected by its node.

@@ -78,7 +78,7 @@ def test_what_a_plugin_is_told(tmp_path: Path) -> None:
 def test_what_a_plugin_answers(tmp_path: Path) -> None:
     """A token until some time, a certificate with its key, or both."""
     until = "2026-01-01T00:00:00Z"
-    token = answered(tmp_path, token="secret", expirationTimestamp=until)  # noqa: S106 - a test's
+    token = answered(tmp_path, token="secret", expirationTimestamp=until)
     pair = answered(tmp_path, clientCertificateData="A", clientKeyData="B")
 
     assert (token.authorization, token.expires) == ("Bearer secret", 1767225600.0)
@@ -221,7 +221,7 @@ def test_whom_to_act_as_beside_a_plugin(tmp_path: Path) -> None:
 def test_half_a_certificate(tmp_path: Path) -> None:
     """A token beside it does not make it whole."""
     with pytest.raises(ValueError, match="without the other"):
-        answered(tmp_path, token="secret", clientKeyData="B")  # noqa: S106 - a test's
+        answered(tmp_path, token="secret", clientKeyData="B")
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_a_refused_token_is_tried_twice(ram: Path) -> None:
 
     async def body() -> None:
         async with serving(ram) as at:
-            config = at.kubeconfig(ram / "config", token="wrong")  # noqa: S106 - a test's
+            config = at.kubeconfig(ram / "config", token="wrong")
             async with asking(credentials.CredentialSource(kubeconfig=str(config))) as client:
                 with pytest.raises(refusals.Unauthorized):
                     await name(client)

@@ -36,9 +36,9 @@ def changed(path: Path, kind: str, **fields: Any) -> Path:
 
 def test_several_files_are_one(tmp_path: Path) -> None:
     """The first has the entries of its names for all, and the first says what is current."""
-    first = config(tmp_path / "a", "one", token="first")  # noqa: S106 - a test's
-    again = config(tmp_path / "b", "one", current="two", token="second")  # noqa: S106
-    last = config(tmp_path / "c", "two", current="one", token="third")  # noqa: S106
+    first = config(tmp_path / "a", "one", token="first")
+    again = config(tmp_path / "b", "one", current="two", token="second")
+    last = config(tmp_path / "c", "two", current="one", token="third")
     files = [tmp_path / "gone", first, again, last]
 
     current, named = kubeconfig.load(files).settings, kubeconfig.load(files, "one").settings
@@ -64,7 +64,7 @@ def test_paths_are_relative_to_the_file_that_has_them(tmp_path: Path) -> None:
 
 def test_what_is_within_the_file_counts_first(tmp_path: Path) -> None:
     """But a token in a file, which somebody renews, before the one within."""
-    file = config(tmp_path / "config", "one", current="one", token="old", tokenFile="token")  # noqa: S106
+    file = config(tmp_path / "config", "one", current="one", token="old", tokenFile="token")
     data = base64.b64encode(b"PEM").decode()
     changed(file, "user", **{"client-key": "gone.key", "client-key-data": data})
     (tmp_path / "token").write_text("new")
@@ -77,14 +77,14 @@ def test_what_is_within_the_file_counts_first(tmp_path: Path) -> None:
 
 def test_a_password(tmp_path: Path) -> None:
     """As every HTTP server takes it."""
-    file = config(tmp_path / "config", "one", current="one", username="me", password="secret")  # noqa: S106
+    file = config(tmp_path / "config", "one", current="one", username="me", password="secret")
 
     assert kubeconfig.load([file]).settings.authorization == "Basic bWU6c2VjcmV0"
 
 
 def test_whom_to_act_as(tmp_path: Path) -> None:
     """What was asked of the server in somebody's name is asked in theirs, never in ours."""
-    file = config(tmp_path / "config", "one", current="one", token="secret", **{"as": "jane"})  # noqa: S106
+    file = config(tmp_path / "config", "one", current="one", token="secret", **{"as": "jane"})
     several = {"as-groups": ["dev", "ops"], "as-user-extra": {"acme.com/Project": ["a", "b"]}}
     changed(file, "user", **{"as-uid": "7"}, **several)
 

@@ -96,7 +96,7 @@ class Apart:
         self,
         name: str = "kubeconfig",
         *,
-        token: str = "secret",  # noqa: S107
+        token: str = "secret",
         authority: Path | None = None,
     ) -> Path:
         """For a client; without TLS, unless its authority is given."""

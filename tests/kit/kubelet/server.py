@@ -13,7 +13,7 @@ from pathlib import Path
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "kubelet"
 
-TOKEN = "secret"  # noqa: S105 - of a test's kubelet
+TOKEN = "secret"
 #: Path of an endpoint to its file.
 FILES = {"/pods": "pods.json", "/configz": "configz.json", "/stats/summary": "summary.json"}
 

@@ -85,7 +85,7 @@ def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
     async def use(kubelet: server.Kubelet, where: client.KubeletEndpoint) -> None:
         asker = client.KubeletClient(where)
         await asker.get("/pods")
-        kubelet.token = "rotated"  # noqa: S105 - of a test's kubelet
+        kubelet.token = "rotated"
         with pytest.raises(client.Unreachable, match="returned 401"):
             await asker.get("/pods")
         (tmp_path / "token").write_text("rotated")
