@@ -236,7 +236,7 @@ class Space:
         if column is None:
             return [None] * len(subjects)
         values = self._pick(subjects)(column)
-        return [None if value != value else value for value in values]  # noqa: PLR0124 -- NaN
+        return [None if isnan(value) else value for value in values]
 
     def _pick(self, subjects: Sequence[str]) -> _Pick:
         """What takes the values of these subjects from a column, in their order."""

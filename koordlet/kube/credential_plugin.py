@@ -23,7 +23,7 @@ from koordlet.kubeapi import objects
 from koordlet.model import moment
 
 #: Of a cluster, for a plugin that asks for it.
-_TOLD = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+_OF_CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
 #: Of ``interactiveMode``; the second where none is named.
 _MODES = ("Never", "IfAvailable", "Always")
 _EXTENSION = "client.authentication.k8s.io/exec"
@@ -79,14 +79,14 @@ def _cluster(plugin: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
     if plugin.get("provideClusterInfo") is not True:
         return {}
     fields = context.cluster.fields
-    told = {key: fields[key] for key in _TOLD if key in fields}
+    cluster = {key: fields[key] for key in _OF_CLUSTER if key in fields}
     authority = context.settings.authority
     if authority:
-        told["certificate-authority-data"] = base64.b64encode(authority.read().encode()).decode()
+        cluster["certificate-authority-data"] = base64.b64encode(authority.read().encode()).decode()
     for extension in objects.parts(fields, "extensions"):
         if extension.get("name") == _EXTENSION:
-            told["config"] = extension.get("extension")
-    return {"cluster": told}
+            cluster["config"] = extension.get("extension")
+    return {"cluster": cluster}
 
 
 def _run(

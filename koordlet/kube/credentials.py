@@ -223,8 +223,9 @@ def _fix(source: CredentialSource) -> str:
 
 def _why(error: Exception) -> str:
     """Errors that quote no file; others may, and a token with it."""
-    told = isinstance(error, OSError | ValueError)
-    return f"no usable credentials: {str(error)[:300] if told else type(error).__name__}"
+    quotes_nothing = isinstance(error, OSError | ValueError)
+    why = str(error)[:300] if quotes_nothing else type(error).__name__
+    return f"no usable credentials: {why}"
 
 
 def _files(source: CredentialSource) -> tuple[Path, ...]:

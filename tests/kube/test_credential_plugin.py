@@ -64,11 +64,11 @@ def test_what_a_plugin_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="failed with status 1"):
         credential_plugin.ask(asked, 60)
 
-    told = json.loads((tmp_path / "info").read_text())
+    info = json.loads((tmp_path / "info").read_text())
     assert (tmp_path / "words").read_text() == "get-token me"
-    assert (told["apiVersion"], told["spec"]["interactive"]) == (_API, False)
+    assert (info["apiVersion"], info["spec"]["interactive"]) == (_API, False)
     authority = base64.b64encode(b"PEM").decode()
-    assert told["spec"]["cluster"] == {
+    assert info["spec"]["cluster"] == {
         "server": "http://api",
         "certificate-authority-data": authority,
         "config": {"a": 1},

@@ -1,45 +1,18 @@
-"""What the console is made of, and the state that it is told."""
+"""The state that the console is told."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from array import array
-from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from koordlet.model import counters, meter
-from koordlet.report import console, console_page
+from koordlet.report import console
 from tests.kit import demos, recorders, views
 
-#: What the whole page may weigh; each CPU and each workload of a state.
-MOST_BYTES = 150 * 1024
+#: What each CPU and each workload of a state may weigh.
 MOST_OF_CPU, MOST_OF_WORKLOAD = 16, 450
-
-
-Files = Mapping[str, tuple[str, str]]
-
-
-@pytest.mark.parametrize("files", [console_page.FILES, console_page.CLUSTER_FILES])
-def test_it_is_small(files: Files) -> None:
-    """All files of a page together, uncompressed."""
-    assert sum(len(console_page.file(path, files).body) for path in files) < MOST_BYTES
-
-
-@pytest.mark.parametrize("path", [*console_page.FILES, "/cluster.js", "/moves.js"])
-def test_nothing_comes_from_elsewhere(path: str) -> None:
-    """It works offline: no file names another host; the page has no script or style of its own."""
-    files = console_page.FILES if path in console_page.FILES else console_page.CLUSTER_FILES
-    body = console_page.file(path, files).body.decode()
-
-    assert "//cdn" not in body
-    assert "https://" not in body
-    assert "http://" not in body.replace("http://www.w3.org/2000/svg", "")
-    assert "innerHTML" not in body
-    assert "<style" not in body
-    assert " style=" not in body
 
 
 def test_an_event() -> None:

@@ -175,17 +175,23 @@ class ReplacedStore:
         return {"metadata": {"resourceVersion": "10"}}
 
 
+def looked_at(core: Core) -> ReplacedStore:
+    """The store after the controller has looked once."""
+    store = ReplacedStore()
+    any_store: Any = store
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    controller = reservation_controller.ReservationController(any_store, core, lambda: 0.0, events)
+    asyncio.run(controller.look())
+    return store
+
+
 @pytest.mark.parametrize("policy", ["", "nonsense"])
 def test_a_status_is_never_written_to_another_object_of_the_name(core: Core, policy: str) -> None:
     """It would say of it that it is available, on a node with no room, or that it is broken."""
     body = reservations.reservation("r", cpu="1", on="n", allocateOnce=False, allocatePolicy=policy)
     body["metadata"]["resourceVersion"] = "5"
     reservation_events.changed(core, None, body, 0.0)
-    store = ReplacedStore()
-    any_store: Any = store
-    events = event_messages.EventBuilder("test", lambda: 0.0)
-    controller = reservation_controller.ReservationController(any_store, core, lambda: 0.0, events)
-    asyncio.run(controller.look())
+    store = looked_at(core)
 
     assert store.asked == 1
     assert store.taken == []
@@ -199,10 +205,6 @@ def test_a_broken_edit_of_a_reservation_is_answered_against_its_own_revision(cor
     broken = {**body, "metadata": {**body["metadata"], "resourceVersion": "9"}}
     broken["spec"] = {**body["spec"], "allocatePolicy": "nonsense"}
     reservation_events.changed(core, body, broken, 0.0)
-    store = ReplacedStore()
-    any_store: Any = store
-    events = event_messages.EventBuilder("test", lambda: 0.0)
-    controller = reservation_controller.ReservationController(any_store, core, lambda: 0.0, events)
-    asyncio.run(controller.look())
+    store = looked_at(core)
 
     assert len(store.taken) == 1

@@ -110,8 +110,8 @@ def test_one_that_preempts_waits_for_its_victims_after_its_own_status_was_writte
     refusal = scene.tried()
     assert isinstance(refusal, Refusal)
     assert len(refusal.victims) == 1
-    told = {"type": "Scheduled", "status": "False", "message": refusal.message}
-    scene.reservation(cpu="2", status={"phase": "Pending", "conditions": [told]})
+    condition = {"type": "Scheduled", "status": "False", "message": refusal.message}
+    scene.reservation(cpu="2", status={"phase": "Pending", "conditions": [condition]})
     scene.core.node(None, nodes.decode(clusters.node("m")), 0.0)
     scene.pod("lower", on="m", cpu="4", priority=-5)
     scene.now += 400.0
