@@ -312,7 +312,10 @@ def main() -> None:
             {
                 "moments": scene.moments,
                 "cpu_time": scene.cpu_time,
-                "refused": [line for line in audit_lines() if line["verdict"] != "done"],
+                # A pod may end between a tick's look and its write: "vanished".
+                "refused": [
+                    line for line in audit_lines() if line["verdict"] not in ("done", "vanished")
+                ],
                 "seconds": scene.seconds,
                 "conditions": conditions,
                 "owners": owners,
