@@ -135,6 +135,7 @@ format-check: $(DEVELOP)
 lint: $(DEVELOP)
 	@printf '▸ lint\n'
 	$(PY) -m ruff check .
+	$(PY) -m pytest -q tests/test_dependencies.py tests/test_rooms.py
 
 types: $(DEVELOP)
 	@printf '▸ types\n'
