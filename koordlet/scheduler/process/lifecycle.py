@@ -124,8 +124,7 @@ async def run(options: Options) -> None:
             backoff=options.configuration.backoff,
             judge=unserved.UnservedKeys(ignores_keys=options.ignores_keys),
             disruption=options.configuration.disruption,
-            # No kubelet says that a pod is ready.
-            presumes_ready=alone,
+            alone=alone,
         )
         descheduling = _descheduling(options, store, scheduler)
         site = pages.Pages(scheduler, descheduling)
