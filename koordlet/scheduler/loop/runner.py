@@ -141,6 +141,7 @@ class Loop:
             self._clocks.wall,
             self.core.pod_cache.assumed.__contains__,
             self.reporter.devices_pending,
+            leads=leads,
         )
         for plugin in plugins(profiles, DynamicResources):
             plugin.attach(self.allocations, self.claim_writer)
