@@ -216,7 +216,7 @@ def _asked(
     usual = _READ_ONLY_PORT if kubelet.read_only_port else _PORT
     address = name.strip("[]") or "127.0.0.1"
     directory = kubelet.directory or "/var/lib/kubelet"
-    known = (address, node, machine.hostname(host).lower())
+    known = (address, node, machine.hostname(host))
     where = client.KubeletEndpoint(
         host=address,
         port=int(port) if port else usual,

@@ -24,6 +24,9 @@ _AGAIN = frozenset({errno.EINTR, errno.EAGAIN})
 _MEANING = {
     errno.EACCES: "not a subset of the parent cgroup, or no permission",
     errno.EBUSY: "a child cgroup still needs what would be removed, or has processes",
+    errno.ENAMETOOLONG: "nested deeper than a path may be long (4096 bytes), so it cannot be"
+    " reached, and on v1 the cgroups above cannot have less than it: end the workload that nests"
+    " so",
     errno.ENOSPC: "the set would be empty while processes are in it",
     errno.EINVAL: "the kernel does not take this value",
     errno.ERANGE: "a CPU or NUMA node that this machine lacks, or a number out of range",

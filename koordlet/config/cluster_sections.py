@@ -34,7 +34,7 @@ class Kubelet(sections.Section):
     read_only_port: bool = False
     #: Name expected in the kubelet's certificate; null is the host of the address, the node name or
     #: the host name.
-    server_name: fieldtypes.NodeName = None
+    server_name: fieldtypes.ServerName = None
     #: CA file of the kubelet's certificate; null is the service account's CA, or else
     #: `pki/kubelet.crt` in the kubelet's directory, which kubeadm creates.
     ca_file: fieldtypes.Directory = None

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from koordlet.config import places
+from koordlet.kubeapi import labels
 from koordlet.model import cpuset, quantity, slices
 
 #: The error type of every refusal made here; its context carries ``message`` and ``fix``.
@@ -183,6 +184,12 @@ _name = _spelled(
     "not a name",
     "use letters, digits and . _ - between them",
 )
+_node_name = _spelled(
+    "a node name",
+    labels.is_subdomain,
+    "not a name of a Kubernetes node",
+    "use lower-case letters, digits, - and .: a kubelet registers a host name in lower case",
+)
 _resource = _spelled(
     "a resource name", _RESOURCE.match, "not a resource name", 'write it like "cpu" or "memory"'
 )
@@ -236,7 +243,8 @@ SocketPath = Annotated[str | None, _or_null(_socket), _NULL_OR_TEXT]
 Address = Annotated[str, BeforeValidator(_address), _TEXT]
 OptionalAddress = Annotated[str | None, _or_null(_address), _NULL_OR_TEXT]
 Name = Annotated[str, BeforeValidator(_name), _TEXT]
-NodeName = Annotated[str | None, _or_null(_name), _NULL_OR_TEXT]
+NodeName = Annotated[str | None, _or_null(_node_name), _NULL_OR_TEXT]
+ServerName = Annotated[str | None, _or_null(_name), _NULL_OR_TEXT]
 
 ResourceName = Annotated[str, BeforeValidator(_resource)]
 StringMap = Annotated[

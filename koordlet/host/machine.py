@@ -42,8 +42,11 @@ def identify(host: root.HostRoot) -> MachineIdentity:
 
 
 def hostname(host: root.HostRoot) -> str:
-    """The kernel's host name; ``localhost`` where it does not say."""
-    return _line(host, host.proc("sys", "kernel", "hostname")) or "localhost"
+    """The kernel's host name as a kubelet names its node: in lower case.
+
+    ``localhost`` where the kernel does not say.
+    """
+    return _line(host, host.proc("sys", "kernel", "hostname")).lower() or "localhost"
 
 
 def now() -> Now:

@@ -3,6 +3,9 @@
 Covers: ``exec`` of a user: its environment, one run, its answer (``ExecCredential``).
 Does not cover: when to run it again (``credentials``).
 
+A plugin of version ``v1`` without ``interactiveMode`` is taken as one of ``v1beta1``: it may ask
+where there is a terminal. kubectl refuses it.
+
 An error says what the plugin did and never what it printed: that may be a secret.
 """
 

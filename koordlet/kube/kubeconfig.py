@@ -9,7 +9,8 @@ Rules:
 1. The first file that has an entry of a name has it for all, and so has the first that has a
    ``current-context``.
 2. Relative paths are relative to the file that they are in.
-3. ``…-data`` counts before the file of the same name, and ``tokenFile`` before ``token``.
+3. ``…-data`` counts before the file of the same name, and ``tokenFile`` before ``token``:
+   as with kubectl, ``token`` counts while that file cannot be read.
 4. An error names files, keys and entries, and never quotes a value: it may be a secret.
 """
 
@@ -144,7 +145,13 @@ def _settings(
 
 def _authorization(user: KubeconfigEntry, token_file: Path | None) -> str:
     """The header of who asks, without a plugin."""
-    token = user.text("token") if token_file is None else token_file.read_text()
+    token = user.text("token")
+    if token_file is not None:
+        try:
+            token = token_file.read_text()
+        except OSError:
+            if not token:
+                raise
     if token.strip():
         return f"Bearer {token.strip()}"
     if user.text("username"):

@@ -94,7 +94,7 @@ class ServerSettings:
         """Host and port of the proxy on the way to the server; ``None``: there is none."""
         url = self.proxy
         if not url:
-            url = _variable(environment, f"{self.parts.scheme}_proxy", "all_proxy")
+            url = _variable(environment, f"{self.parts.scheme}_proxy")
             if not url or _spared(self.parts, _variable(environment, "no_proxy")):
                 return None
             if "://" not in url:
@@ -154,10 +154,12 @@ def _present(context: ssl.SSLContext, certificate: str, key: str) -> None:
         os.close(file)
 
 
-def _variable(environment: Mapping[str, str], *names: str) -> str:
-    """The first of these that is set, in small letters first, as curl has it."""
-    spelled = (environment.get(word, "") for name in names for word in (name, name.upper()))
-    return next(filter(None, spelled), "")
+def _variable(environment: Mapping[str, str], name: str) -> str:
+    """A variable in small letters, else in capitals.
+
+    kubectl reads these two and not ``ALL_PROXY``, which often names a proxy that is not HTTP.
+    """
+    return environment.get(name) or environment.get(name.upper()) or ""
 
 
 def _spared(server: urllib.parse.SplitResult, rules: str) -> bool:

@@ -5,7 +5,9 @@ Does not cover: what a state means (each policy's ``revive``).
 
 Nobody waits for the disk: what is saved is written with the next ``flush``, and while the disk has
 files of the last one, the newest state of each stem is held back. One that the disk refused is
-named by ``refused``, and written with the next ``flush``.
+named by ``refused``, and written with the next ``flush``. A file that somebody removes is written
+again when its state changes next, and with all others where the journal was removed, too: whoever
+removes one alone means its state, and a look at each file would cost every pass a turn of the disk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Journal: original values, on disk before koordlet changes them.
 
 Covers: originals and our own last values, one entry per target, crash-safe.
-Does not cover: what its text amounts to (``state.records``), one record
+Does not cover: its file (``state.journal_file``), one record and what records amount to
 (``state.records``), what to do with entries (``apply.planner``), every action's story
 (``state.audit``).
 
@@ -30,12 +30,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from koordlet.model import errors
-from koordlet.state import disk, ownfiles, records
+from koordlet.state import disk, journal_file, ownfiles, records
 
 #: Version of the format that is written; every version up to it is read.
 FORMAT = 2
@@ -44,8 +43,6 @@ _READABLE = (1, FORMAT)
 _MIN_RECORDS = 256
 #: What the disk is asked under: one at a time, so what is written is in the order of its happening.
 _ERRAND = "the journal of originals"
-_OPEN = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-
 
 #: What a journal holds.
 Entry = records.Entry
@@ -77,15 +74,7 @@ class Journal:
         self.damage: list[str] = []
         #: A file that could not be read at all is kept here.
         self.aside: Path | None = None
-        #: Records that a full disk cost us; the entries in memory are right all the same.
-        self.lost = 0
-        #: How often the file was gone from under its name, and was written anew.
-        self.removed = 0
         self._stamp = {"machine_id": machine_id, "boot_id": boot_id}
-        #: The file and what is counted of it belong to an errand while one is out.
-        self._records = 0
-        #: The cgroup root in the file's header; ``None`` while it has no header.
-        self._headed: str | None = None
         #: Facts that a crash may lose, until the next write: of each target the newest.
         self._notes: dict[str, bytes] = {}
         #: Targets whose values were read back since; what is intended next says more than that.
@@ -97,10 +86,10 @@ class Journal:
         #: Records from which on the file is written anew; more after a disk that had no room.
         self._limit = _MIN_RECORDS
         ownfiles.directory(path.parent)
-        outdated = self._load(root)
-        self._file = ownfiles.open_file(path, _OPEN)
+        outdated, count, headed = self._load(root)
+        self._file = journal_file.JournalFile(path, count, headed)
         try:
-            if self._records == 0:
+            if count == 0:
                 self.compact()
             elif self.damage or outdated:
                 self._tidy()
@@ -118,8 +107,18 @@ class Journal:
                 self._errand(self.path.unlink, patience=disk.LONG)
         closed = self.disk.close()
         if closed:
-            os.close(self._file)
+            self._file.close()
         return closed
+
+    @property
+    def removed(self) -> int:
+        """How often the file was gone from under its name, and was written anew."""
+        return self._file.removed
+
+    @property
+    def lost(self) -> int:
+        """Records that a full disk cost us; the entries in memory are right all the same."""
+        return self._file.lost
 
     # Facts ---------------------------------------------------------------------------------------
 
@@ -139,7 +138,7 @@ class Journal:
             if not self.disk.wait(_ERRAND, patience):
                 return {entry.target for entry in fresh}
             fresh = self._fresh(fresh)
-        if self._headed != self.root:
+        if self._file.root != self.root:
             self.compact(patience)
             if self.disk.out(_ERRAND):
                 return {entry.target for entry in fresh}
@@ -148,7 +147,7 @@ class Journal:
         lines = [records.intent(entry) for entry in fresh]
         try:
             written = self._errand(
-                functools.partial(self._write, notes, lines), self._landed, patience=patience
+                functools.partial(self._file.append, notes, lines), self._landed, patience=patience
             )
         except FileNotFoundError:
             return self.intend(fresh, patience)  # rule 4
@@ -161,12 +160,6 @@ class Journal:
     def _fresh(self, entries: Iterable[Entry]) -> list[Entry]:
         known = self.entries
         return [entry for entry in entries if known.get(entry.target) != entry]
-
-    def _write(self, notes: list[bytes], lines: list[bytes]) -> None:
-        self._lose(notes)
-        if self._headed is None:
-            raise FileNotFoundError(errno.ENOENT, "removed", str(self.path))
-        self._append(lines, sync=True)
 
     def _landed(self, error: OSError | None) -> None:
         """What was intended is on disk; where something newer is known already, that stays."""
@@ -219,13 +212,13 @@ class Journal:
         """
         if not self.disk.wait(_ERRAND, 0.0):
             return
-        if self._headed == self.root:
+        if self._file.root == self.root:
             notes, self._notes = list(self._notes.values()), {}
             notes += self._read_back() if readings else ()
             todo = notes or (readings and self.entries)
-            if todo and not self._errand(functools.partial(self._lose, notes), patience=0.0):
+            if todo and not self._errand(functools.partial(self._file.note, notes), patience=0.0):
                 return
-        if self._headed is None:
+        if self._file.root is None:
             self._tidy(0.0)
         self._bound()
 
@@ -267,9 +260,9 @@ class Journal:
             # A full disk leaves the long file as it is, whenever it says so.
             self._notes = {**notes, **self._notes}
             self._readings |= readings
-            self._limit = max(_MIN_RECORDS, 2 * self._records)
+            self._limit = max(_MIN_RECORDS, 2 * self._file.records)
 
-        self._errand(functools.partial(self._replace, lines, root), heard, patience=patience)
+        self._errand(functools.partial(self._file.replace, lines, root), heard, patience=patience)
 
     def _errand(
         self, work: Callable[[], None], then: disk.Then = lambda _: None, *, patience: float
@@ -288,54 +281,8 @@ class Journal:
             raise self._failure
         return True
 
-    def _replace(self, lines: list[bytes], root: str) -> None:
-        ownfiles.directory(self.path.parent)
-        fresh = self.path.with_name(self.path.name + ".new")
-        handle = ownfiles.fresh(fresh)
-        try:
-            ownfiles.write_all(handle, b"".join(lines))
-            os.fsync(handle)
-            fresh.replace(self.path)
-        except OSError:
-            os.close(handle)
-            fresh.unlink(missing_ok=True)
-            raise
-        os.close(self._file)
-        self._file = handle
-        self._records, self._headed = len(lines), root
-        ownfiles.sync_directory(self.path.parent)
-
-    def _append(self, lines: list[bytes], *, sync: bool = False) -> None:
-        if not lines:
-            return
-        size = os.fstat(self._file).st_size
-        try:
-            ownfiles.write_all(self._file, b"".join(lines))
-            if sync:
-                os.fsync(self._file)
-        except OSError:
-            # A full disk: leave no half record for the next one to be glued to.
-            os.ftruncate(self._file, size)
-            raise
-        self._records += len(lines)
-
-    def _lose(self, notes: list[bytes]) -> None:
-        if not self._is_in_place():
-            self._headed, self.removed = None, self.removed + 1
-            return
-        try:
-            self._append(notes)
-        except OSError:
-            self.lost += len(notes)
-
-    def _is_in_place(self) -> bool:
-        try:
-            return self.path.stat().st_ino == os.fstat(self._file).st_ino
-        except OSError as error:
-            return error.errno != errno.ENOENT
-
     def _bound(self) -> None:
-        if self._records > max(self._limit, 4 * len(self.entries)):
+        if self._file.records > max(self._limit, 4 * len(self.entries)):
             self._tidy(0.0)
 
     def _tidy(self, patience: float = disk.LONG) -> None:
@@ -343,12 +290,12 @@ class Journal:
         with contextlib.suppress(OSError):
             self.compact(patience)
 
-    def _load(self, root: str) -> bool:
-        """Read the file; ``True`` where it is of an older format."""
+    def _load(self, root: str) -> tuple[bool, int, str | None]:
+        """Read the file: whether it is of an older format, how many records, their cgroup root."""
         try:
             raw = ownfiles.read(self.path)
         except FileNotFoundError:
-            return False
+            return False, 0, None
         except OSError as error:
             if error.errno != errno.EFBIG:
                 raise
@@ -356,14 +303,14 @@ class Journal:
         reading = records.read(raw, self._refusal)
         if reading.header is None or not self._is_mine(reading):
             self._set_aside(readable=reading.header is not None)
-            return False
+            return False, 0, None
         self.entries.update(reading.entries)
         self.damage += [f"{self.path}: {damage}" for damage in reading.damage]
-        self._records = reading.count
-        self._headed = str(reading.header.get("root", root))
+        headed = str(reading.header.get("root", root))
         if self.entries:
-            self.root = self._headed
-        return reading.format != FORMAT or reading.header.get("root") != self.root
+            self.root = headed
+        outdated = reading.format != FORMAT or reading.header.get("root") != self.root
+        return outdated, reading.count, headed
 
     def _is_mine(self, reading: records.Reading) -> bool:
         """Whether this boot of this machine wrote it, in a format that can be read."""

@@ -8,6 +8,7 @@ import pytest
 
 from koordlet.apply import refusals
 from koordlet.host.cgroup import hierarchies
+from koordlet.host.fs import root
 from koordlet.model import action, knob
 from tests.kit.kernel import KernelHost, Machine
 
@@ -115,6 +116,16 @@ def test_targets_that_nobody_wants_are_forgotten() -> None:
     pauses.keep_only({"b"})
 
     assert (pauses.waiting("a", 0.0), pauses.waiting("b", 0.0)) == (0.0, 1.0)
+
+
+def test_a_group_that_no_path_reaches_is_explained() -> None:
+    """A workload may nest deeper than a path is long, with relative names; the kernel says so."""
+    wanted = write("a" + "/nested" * 600, "0-1")
+    with pytest.raises(OSError, match="File name too long") as refused:
+        root.LiveHost().write(root.HostRoot.at(wanted.target), b"0-1")
+
+    why = refusals.explain(refused.value.errno, wanted)
+    assert why.startswith("nested deeper than a path may be long (4096 bytes)")
 
 
 def test_a_set_that_a_sibling_has_alone_is_explained(host: KernelHost) -> None:

@@ -18,6 +18,7 @@ from tests.kit import order
 NODE = (
     *("test_node_life.py", "test_node_pressure.py", "test_node_rest.py"),
     *("test_static_policy.py", "test_fail_closed.py", "test_release.py"),
+    *("test_dra_driver.py", "test_replace.py"),
 )
 #: The order in which workers get modules; all others are short.
 FIRST = (

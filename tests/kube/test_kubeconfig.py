@@ -75,6 +75,18 @@ def test_what_is_within_the_file_counts_first(tmp_path: Path) -> None:
     assert settings.key.read() == "PEM"
 
 
+def test_a_token_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """The token within the kubeconfig serves meanwhile; without one the error names the file."""
+    file = config(tmp_path / "config", "one", current="one", token="old", tokenFile="token")
+    settings = kubeconfig.load([file]).settings
+    assert settings.authorization == "Bearer old"
+    assert tmp_path / "token" in settings.files
+
+    alone = config(tmp_path / "alone", "one", current="one", tokenFile="token")
+    with pytest.raises(FileNotFoundError, match="token"):
+        kubeconfig.load([alone])
+
+
 def test_a_password(tmp_path: Path) -> None:
     """As every HTTP server takes it."""
     file = config(tmp_path / "config", "one", current="one", username="me", password="secret")

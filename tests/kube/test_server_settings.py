@@ -24,7 +24,8 @@ _PROXY = "http://proxy:3128"
         ("https://api:6443", {"https_proxy": "http://small", "HTTPS_PROXY": _PROXY}, ("small", 80)),
         ("https://api:6443", {"http_proxy": _PROXY}, None),
         ("http://api:8080", {"http_proxy": _PROXY}, ("proxy", 3128)),
-        ("https://api:6443", {"all_proxy": _PROXY}, ("proxy", 3128)),
+        ("https://api:6443", {"https_proxy": "", "HTTPS_PROXY": _PROXY}, ("proxy", 3128)),
+        ("https://api:6443", {"ALL_PROXY": "socks5://proxy", "all_proxy": "socks5://proxy"}, None),
         ("https://api:6443", {"https_proxy": _PROXY, "no_proxy": "*"}, None),
         ("https://api.example:6443", {"https_proxy": _PROXY, "NO_PROXY": "x, .example"}, None),
         ("https://api.example:6443", {"https_proxy": _PROXY, "NO_PROXY": "ample"}, ("proxy", 3128)),
@@ -40,7 +41,7 @@ _PROXY = "http://proxy:3128"
 def test_the_proxy_of_the_environment(
     server: str, environment: dict[str, str], through: tuple[str, int] | None
 ) -> None:
-    """That of the scheme, or of all, but for whom ``no_proxy`` spares."""
+    """That of the scheme, but for whom ``no_proxy`` spares; as with kubectl, no one for all."""
     assert ServerSettings(server=server).through(environment) == through
 
 

@@ -25,6 +25,11 @@ _NOT_CONTROLLERS = frozenset(
     | {"favordynmods"}
 )
 
+#: Mount options with which nothing can be written, and what they mean.
+_OBSTACLES = {
+    "ro": "mounted read-only",
+    "noprefix": "mounted with noprefix, so cpuset.cpus is called cpus there; mount it without",
+}
 _EMPTY_SETS = (7, 0)
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 
@@ -144,14 +149,15 @@ def _hierarchy(host: root.HostRoot, line: str, base: str) -> cgroup.Hierarchy | 
         )
         if not controllers:
             return None  # a named hierarchy: bookkeeping of systemd, nothing to control
+    # The superblock or this mount may be read-only; either refuses a write.
+    obstacle = next((why for option, why in _OBSTACLES.items() if option in options), "")
     return cgroup.Hierarchy(
         mount=mount,
         unified=tail[0] == "cgroup2",
         controllers=controllers,
         base=base.strip("/"),
-        # The superblock or this mount may be read-only; either refuses a write.
-        writable="ro" not in options,
-        why="mounted read-only" if "ro" in options else "",
+        writable=not obstacle,
+        why=obstacle,
     )
 
 

@@ -136,6 +136,7 @@ def decide(
     for problem in groups.untimed(places, now):
         proposal.say("BestEffortLimitNotApplied", problem)
     proposal.conditions += _apart(places, now.pods)
+    proposal.conditions += groups.enclosed(places, now.pods)
     if waiting is not None and since is not None and use.be:
         _tell_waiting(proposal, now.at - since, settings)
     proposal.conditions += work_conditions(work, settings.work_tolerance, use.be)

@@ -145,6 +145,7 @@ def decide(
     deciding = _Deciding(now, past, use, before, there)
     milli, cpus = deciding.set_of_cpus(wish) if force.actuator == CPUSET else deciding.quota(wish)
     using = force.actuator if milli is not None else ""
+    deciding.conditions += groups.enclosed(there, now.pods)
     deciding.why |= {"limit": wish.reason, "actuator": force.actuator}
     return deciding.decided(
         State(

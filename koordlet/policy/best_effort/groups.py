@@ -5,7 +5,8 @@ shared out among several. Does not cover: how much it may have (``cpu_suppress``
 
 Rules:
 1. A place is the kubelet's BestEffort tier as a whole, or the cgroup of any other best-effort
-   workload. A workload inside another place belongs to that place.
+   workload. A workload inside another place belongs to that place; of a latency-sensitive one a
+   condition says so, because it yields and is limited with that place.
 2. On v2 a cpuset or quota of the place covers all that is inside. On v1 every cgroup inside must be
    a subset, so each of them is written.
 3. Under the kubelet's static CPU manager on v1, tier and pods keep what they have and only
@@ -24,6 +25,7 @@ from koordlet.model import (
     action,
     cgroup,
     cpuset,
+    decision,
     grouppath,
     knob,
     limits,
@@ -118,6 +120,30 @@ def inside(pods: Iterable[pods.Pod]) -> list[str]:
     """
     groups = (group for pod in pods for group in (pod.group, *(b.group for b in pod.containers)))
     return [group for group in groups if group is not None]
+
+
+@remember.last
+def enclosed(
+    there: tuple[Place, ...], pods: tuple[pods.Pod, ...]
+) -> tuple[decision.Condition, ...]:
+    """The conditions of latency-sensitive workloads inside a place (rule 1)."""
+    by_path = {place.group: place for place in there}
+    return tuple(
+        decision.Condition(
+            type="LatencySensitiveInsideBestEffort",
+            reason="InnerGroup",
+            subject=pod.key,
+            message=(
+                f"{pod.key} has the weight and the limits of best-effort work: its"
+                f" cgroup {pod.group} is inside {path}, the cgroup of {by_path[path].who}. Give"
+                " it a cgroup outside of that, or declare the outer one as latency-sensitive"
+            ),
+        )
+        for pod in sensitive(pods)
+        if pod.active
+        for path in cgroup.ancestors(pod.group or "")
+        if path in by_path
+    )
 
 
 def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]:

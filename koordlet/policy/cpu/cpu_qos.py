@@ -145,6 +145,7 @@ class _Deciding(proposals.Proposal):
             return
         places = groups.places(self.now)
         self.actions += groups.yielding(self.now, places, STEM, "schedIdle of best-effort work")
+        self.conditions += groups.enclosed(places, self.now.pods)
         left = [
             pod.key for pod in self.pods if groups.is_best_effort(pod) and pod.kube_qos is not None
         ]

@@ -41,10 +41,14 @@ class ActionType(enum.Flag):
     DEVICE_CLASSES = enum.auto()
     #: Labels of a namespace.
     NAMESPACE = enum.auto()
+    #: Services and controllers of a namespace: which pods belong together.
+    OWNERS = enum.auto()
 
     NODE = NODE_NEW | NODE_ROOM | NODE_LABELS | NODE_TAINTS
     POD = POD_NEW | POD_GONE | POD_ENDING
-    EVERYTHING = NODE | NODE_GONE | NODE_FEED | POD | STORAGE | DEVICES | DEVICE_CLASSES | NAMESPACE
+    EVERYTHING = (
+        NODE | NODE_GONE | NODE_FEED | POD | STORAGE | DEVICES | DEVICE_CLASSES | NAMESPACE | OWNERS
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class ClusterEvent:
     what: ActionType
     node: Node | None = None
     pod: Pod | None = None
+    #: Of ``NAMESPACE`` and ``OWNERS``.
+    namespace: str = ""
 
 
 def difference(old: Node, new: Node) -> ActionType | None:

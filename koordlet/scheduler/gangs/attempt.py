@@ -220,13 +220,9 @@ class GroupCycle:
             core.wake(ClusterEvent(ActionType.POD_ENDING, pod=victim), self._now)
         places = {placement.pod.key: placement.node for placement in room.placements}
         for placement in room.placements:
-            for other in core.nominated.behind(placement.pod, placement.node):
-                core.nominated.drop(other.key)
-                other.nominated = ""
+            for other in core.nominated.outrank(placement.pod, placement.node):
                 if placement.node in waited:
                     core.queue.rouse(other.key, self._now)
-            placement.pod.nominated = placement.node
-            core.nominated.put(placement.pod, placement.node)
         outcomes = self._outcomes.refused(members, trial, preemption.WAITING, places=places)
         first = outcomes[0]
         if isinstance(first, Refusal):

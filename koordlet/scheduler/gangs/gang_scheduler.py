@@ -359,8 +359,7 @@ class GangScheduler:
             elif self.serves(waiting.pod):
                 if why:
                     # What was promised to it would be nobody's: it is not tried.
-                    self._core.nominated.drop(pod.key)
-                    waiting.pod.nominated = ""
+                    self._core.nominated.put(waiting.pod, "")
                     queue.gate(waiting.pod, why, now)
                     self._gated[pod.key] = None
                 else:

@@ -99,7 +99,8 @@ class GroupOutcomes:
             gate = "GangScheduling" if pod.gang is not None and pod.gang.native else GATE
             by = its.by if its is not None else frozenset()
             queue.failed(pod, self._now, by or frozenset((gate,)))
-            node = pod.nominated = places.get(pod.key, "")
+            node = places.get(pod.key, "")
+            self._core.nominated.put(pod, node)
             outcomes.append(Refusal(pod, text, reason or "Unschedulable", node=node))
         for entry in entries:
             entry.attempts = attempts

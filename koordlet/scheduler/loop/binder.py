@@ -171,6 +171,8 @@ class Binder:
         """Run PreBind of each plugin, in order (rule 5); seconds after which to ask again."""
         wait = 0.0
         for plugin in bind.plugins:
+            if not self._leads():
+                return _overtaken(bind)
             try:
                 for where, body in plugin.writes(bind.pod, bind.node):
                     await self._store.patch(where, objects.Merge(body))
@@ -188,7 +190,7 @@ class Binder:
     async def _bind(self, bind: Bind) -> refusals.ObjectsError | None:
         pod = bind.pod
         if not self._leads():
-            return refusals.Unavailable("another scheduler may lead by now", culprit=pod.key)
+            return _overtaken(bind)
         try:
             for plugin in bind.plugins:
                 doing = plugin.bind(pod, bind.node)
@@ -220,6 +222,10 @@ class Binder:
         again = not isinstance(error, refusals.NotFound)
         if self._core.unbound(bind.pod, self._clock(), again=again):
             self._on_bound(bind, error)
+
+
+def _overtaken(bind: Bind) -> refusals.ObjectsError:
+    return refusals.Unavailable("another scheduler may lead by now", culprit=bind.pod.key)
 
 
 def _permitted(bind: Bind) -> float:

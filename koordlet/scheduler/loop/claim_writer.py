@@ -9,6 +9,7 @@ Rules:
    what somebody else gave it meanwhile ends the binding, all else is tried again.
 2. The finalizer comes first: a claim with devices does not go without their being given back.
 3. A claim is taken from a pod only while the pod is assumed nowhere: it may have been tried again.
+4. Nothing is written while another scheduler may lead: it may have given the devices to others.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from koordlet.scheduler.objects.wire import BadObjectError
 _ATTEMPTS = 5
 #: Seconds between two looks at the conditions of devices.
 _LOOK = 5.0
+#: The same at whether this scheduler leads again.
+_LEAD = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,24 @@ class ClaimWriter:
         wall: Callable[[], float],
         assumed: Callable[[str], bool],
         pending: Callable[[Pod], None],
+        *,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._store, self._state, self._wall = store, state, wall
+        self._store, self._state, self._wall, self._leads = store, state, wall, leads
         #: Told of a pod whose binding begins to wait for its devices.
         self._pending = pending
         #: Whether a pod is assumed on a node, by key (rule 3).
         self._assumed = assumed
         #: By UID of a claim whose allocation names no time, since when its devices are waited for.
-        self._since: dict[str, float] = {}
+        self.since: dict[str, float] = {}
         self._due: asyncio.Queue[_Release] = asyncio.Queue()
+
+    @property
+    def _led_store(self) -> objects.Objects:
+        """The store, to write; ``Unavailable`` while another scheduler may lead (rule 4)."""
+        if not self._leads():
+            raise refusals.Unavailable("another scheduler may lead by now", culprit="claims")
+        return self._store
 
     async def bind(self, pod: Pod, patience: float) -> None:
         """Write what a pod's claims were promised, and that it uses them."""
@@ -79,7 +91,7 @@ class ClaimWriter:
         for known in self._claims(pod):
             claim = known
             if extended is not None and not known.uid:
-                body = await self._store.create(kinds.RESOURCE_CLAIMS, dict(extended.body))
+                body = await self._led_store.create(kinds.RESOURCE_CLAIMS, dict(extended.body))
                 claim = resource_claims.decode(body)
                 self._state.claims.made(known, claim)
             if claim.allocation is None or not claim.serves(pod.uid):
@@ -93,7 +105,7 @@ class ClaimWriter:
         """Tell a pod, and so its kubelet, which claim stands for its extended resources."""
         status = {"resourceClaimName": claim.name, "requestMappings": list(extended.mappings)}
         patch = objects.Merge({"status": {"extendedResourceClaimStatus": status}})
-        await self._store.patch(
+        await self._led_store.patch(
             objects.Ref(kinds.PODS, pod.name, pod.namespace), patch, subresource="status"
         )
         self._state.settle(pod.uid)
@@ -157,7 +169,7 @@ class ClaimWriter:
         self, claim: ResourceClaim, body: objects.Object, subresource: str = ""
     ) -> ResourceClaim:
         patch = objects.Strategic(body, claim.resource_version)
-        answer = await self._store.patch(_ref(claim), patch, subresource=subresource)
+        answer = await self._led_store.patch(_ref(claim), patch, subresource=subresource)
         return self._take(answer)
 
     async def _read(self, claim: ResourceClaim) -> ResourceClaim:
@@ -191,7 +203,7 @@ class ClaimWriter:
                 if device.binding_conditions
             ]
             if all(ready):
-                self._since.pop(claim.uid, None)
+                self.since.pop(claim.uid, None)
             else:
                 wait = _LOOK
         return wait
@@ -209,7 +221,7 @@ class ClaimWriter:
             why = f"did not become ready within {patience:g} s: {lacking}"
         else:
             return False
-        self._since.pop(claim.uid, None)
+        self.since.pop(claim.uid, None)
         # Others may run with it.
         if not claim.serves_others(pod.uid):
             self.deallocate(claim)
@@ -221,12 +233,17 @@ class ClaimWriter:
         try:
             return moment.parse(claim.allocation.timestamp if claim.allocation else None)
         except ValueError:
-            return self._since.setdefault(claim.uid, self._wall())
+            if claim.uid not in self.since:
+                living = {known.uid for known in self._state.claims if known.allocation}
+                self.since = {uid: at for uid, at in self.since.items() if uid in living}
+            return self.since.setdefault(claim.uid, self._wall())
 
     # What nobody uses.
 
     def release(self, pod: Pod, claim: ResourceClaim) -> None:
         """Write some time that a pod does not use a claim."""
+        if not claim.serves_others(pod.uid):
+            self.since.pop(claim.uid, None)
         self._due.put_nowait(_Release(claim, pod.uid, pod.key))
 
     def deallocate(self, claim: ResourceClaim) -> None:
@@ -241,6 +258,10 @@ class ClaimWriter:
         """Write what is due until cancelled."""
         while True:
             due = await self._due.get()
+            if not self._leads():
+                self._due.put_nowait(due)
+                await asyncio.sleep(_LEAD)
+                continue
             if due.pod and self._assumed(due.key):
                 continue
             try:
@@ -262,7 +283,7 @@ class ClaimWriter:
             status = {"reservedFor": [{"$patch": "delete", "uid": due.pod}]}
         body = {"metadata": {"uid": due.claim.uid}, "status": status}
         patch = objects.Strategic(body, revision)
-        self._take(await self._store.patch(_ref(due.claim), patch, subresource="status"))
+        self._take(await self._led_store.patch(_ref(due.claim), patch, subresource="status"))
 
     async def _deleted(self, claim: ResourceClaim) -> None:
         """Its finalizer goes first: it would keep the claim until somebody takes its devices."""
@@ -272,8 +293,8 @@ class ClaimWriter:
             patch = objects.Merge(
                 {"metadata": {"finalizers": rest or None}}, claim.resource_version
             )
-            await self._store.patch(_ref(claim), patch)
-        await self._store.delete(_ref(claim), uid=claim.uid)
+            await self._led_store.patch(_ref(claim), patch)
+        await self._led_store.delete(_ref(claim), uid=claim.uid)
 
 
 def _ref(claim: ResourceClaim) -> objects.Ref:

@@ -328,7 +328,6 @@ class Core:
         self.quotas.refused(pod, failure, now)
         rescue = cycle.rescue(pod, failure)
         if rescue.node:
-            pod.nominated = rescue.node
             self.nominated.put(pod, rescue.node)
             return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
         preempts = cycle.profile.preempts and (pod.preempts or not pod.reserve_pod_of)

@@ -282,14 +282,14 @@ class EventHandlers:
         else:
             known[key[1]] = new[1]
         self._core.quotas.name_namespace(key[1], "" if new is None else new[2])
-        if old == new:
+        if old is not None and new is not None and old[1] == new[1]:
             return
         # Terms select namespaces by labels: who is meant by whom is counted anew.
         if any(each.namespace == key[1] for each in self._core.pod_cache.columns.classes()):
             self._core.rebuild()
         else:
             self._core.forget_views(lambda pod_class: pod_class.namespace == key[1])
-        self._core.wake(ClusterEvent(ActionType.NAMESPACE), self._clock())
+        self._core.wake(ClusterEvent(ActionType.NAMESPACE, namespace=key[1]), self._clock())
 
     def _priority(self, key: informer.Key, _old: Any, new: Any) -> None:
         if new is None:
@@ -335,15 +335,12 @@ class EventHandlers:
         self, _key: informer.Key, old: owners.PodOwner | None, new: owners.PodOwner | None
     ) -> None:
         self._disruptions.owner(old, new)
-        if old is not None and old == new:
+        owner = new or old
+        if owner is None or old == new:
             return
-        if old is not None:
-            self._owners.drop(old)
-        if new is not None:
-            self._owners.put(new)
-        concerned = new if new is not None else old
-        if concerned is not None:
-            self._core.forget_views(concerned.concerns)
+        (self._owners.drop if new is None else self._owners.put)(owner)
+        self._core.forget_views(owner.concerns)
+        self._core.wake(ClusterEvent(ActionType.OWNERS, namespace=owner.namespace), self._clock())
 
     def _stored(self, _key: informer.Key, old: Body | None, new: Body | None) -> None:
         if old is not None and old == new:

@@ -61,7 +61,7 @@ Outcome = Bind | Hold | Refusal
 
 
 class Nominations:
-    """Pods that are nominated for a node."""
+    """Pods that are nominated for a node; nobody else writes which."""
 
     def __init__(self, held: Callable[[Pod, Pod], bool] = lambda _other, _pod: False) -> None:
         """``held``: whether the place of one is held otherwise, from the point of another pod."""
@@ -80,23 +80,29 @@ class Nominations:
     def put(self, pod: Pod, node: str) -> None:
         """Nominate a pod for a node in place of its earlier one; empty: none."""
         self.drop(pod.key, node)
+        pod.nominate(node)
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
             self._by_pod[pod.key] = node
+
+    def outrank(self, pod: Pod, node: str) -> list[Pod]:
+        """Nominate a pod for a node in place of those of lower priority there; these."""
+        behind = [other for other in self._others(pod, node) if other.priority < pod.priority]
+        for other in behind:
+            self.put(other, "")
+        self.put(pod, node)
+        return behind
 
     def renew(self, pod: Pod, before: Pod | None) -> None:
         """Nominate a waiting pod as the store says; ``before``: the pod as it was.
 
         Where the store says what it said before, what was decided since is on its way to it.
         """
-        if (
-            before is not None
-            and before.uid == pod.uid
-            and before.stored_condition[2] == pod.nominated
-        ):
-            pod.nominate(self.node(before))
+        node = pod.nominated
+        if before is not None and before.uid == pod.uid and before.stored_condition[2] == node:
+            node = self.node(before)
         # One that ends before it had a node gets none.
-        self.put(pod, "" if pod.terminating else pod.nominated)
+        self.put(pod, "" if pod.terminating else node)
 
     def drop(self, key: str, place: str = "") -> None:
         """Drop the nomination of a pod; ``place``: the node that it takes or keeps."""
@@ -127,10 +133,6 @@ class Nominations:
             return []  # nearly every node, and asked of each of them
         several = self._others(pod, node)
         return [other for other in several if other.priority >= pod.priority]
-
-    def behind(self, pod: Pod, node: str) -> list[Pod]:
-        """Pods nominated for a node whose priority is lower than the pod's."""
-        return [other for other in self._others(pod, node) if other.priority < pod.priority]
 
     def _others(self, pod: Pod, node: str) -> list[Pod]:
         several = self._by_node.get(node, {}).values()

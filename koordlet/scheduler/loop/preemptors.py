@@ -87,7 +87,9 @@ def wake_by_withdrawn(core: Core, now: float) -> None:
     while core.nominated.withdrawn:
         node, pods = core.nominated.withdrawn.popitem()
         room = _Room(core, node)
-        for pod in pods:
+        # Those of a gang are alike, and one of them says it for all.
+        alike = {(pod.pod_class, bool(pod.claims), pod.reserve_pod_of): pod for pod in pods}
+        for pod in alike.values():
             core.wake(ClusterEvent(ActionType.POD_GONE, pod=pod), now, room.too_little_for)
 
 
@@ -101,13 +103,9 @@ def nominate(
     fresh = core.victims.take(candidate.victims, now)
     for victim in fresh:
         core.wake(ClusterEvent(ActionType.POD_ENDING, pod=victim), now)
-    for other in core.nominated.behind(pod, node.name):
-        core.nominated.drop(other.key)
-        other.nominated = ""
+    for other in core.nominated.outrank(pod, node.name):
         if waited:
             core.queue.rouse(other.key, now)
-    pod.nominated = node.name
-    core.nominated.put(pod, node.name)
     return Refusal(pod, message, node=node.name, victims=fresh, leaving=candidate.victims)
 
 

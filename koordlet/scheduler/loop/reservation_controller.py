@@ -62,6 +62,8 @@ class ReservationController:
         self._moved = asyncio.Event()
         self._lanes = asyncio.Semaphore(_LANES)
         self._resynced = self._collected = steady()
+        #: Events under way: asyncio itself holds no task.
+        self._emitting: set[asyncio.Task[None]] = set()
 
     def submit(self, hold: Hold) -> None:
         """Take in a reservation that found its node, to be bound."""
@@ -289,7 +291,9 @@ class ReservationController:
         self, info: ReservationInfo, reason: str, text: str, *, warning: bool = False
     ) -> None:
         body = self._events.about_reservation(info.spec, reason, text, warning=warning)
-        self._emitting = asyncio.ensure_future(self._send(body))
+        task = asyncio.ensure_future(self._send(body))
+        self._emitting.add(task)
+        task.add_done_callback(self._emitting.discard)
 
     async def _send(self, body: objects.Object) -> None:
         try:

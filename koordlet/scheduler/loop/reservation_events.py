@@ -149,8 +149,7 @@ def _wait(core: Core, reserve_pod: Pod, now: float, *, edited: bool) -> None:
         return
     plugin = cycle.profile.find(Reservation)
     reserve_pod.preempts = plugin is not None and plugin.arguments.preempts
-    reserve_pod.nominated = core.nominated.node(reserve_pod)
-    core.nominated.put(reserve_pod, reserve_pod.nominated)
+    core.nominated.put(reserve_pod, core.nominated.node(reserve_pod))
     if not edited and core.queue.get(reserve_pod.key) is not None:
         core.queue.renew(reserve_pod)
     elif reserve_pod.gang is None:

@@ -56,6 +56,7 @@ from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
+from koordlet.scheduler.plugins.volume_binding import VolumeBinding
 from koordlet.scheduler.quotas import summary as quota_summary
 
 SLICE = 0.005
@@ -89,16 +90,16 @@ class Loop:
         backoff: Backoff | None = None,
         judge: unserved.UnservedKeys | None = None,
         disruption: DisruptionSettings | None = None,
-        presumes_ready: bool = False,
+        alone: bool = False,
     ) -> None:
-        """``presumes_ready``: nobody reports it of pods; one with a node is ready."""
+        """``alone``: no kubelet says which pods are ready, no volume controller binds claims."""
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
         disruption = disruption or DisruptionSettings()
         self.core = Core(
             profiles,
             backoff=backoff,
-            decoder=Decoder({}, deciding(profiles.values()), judge, presumes_ready=presumes_ready),
+            decoder=Decoder({}, deciding(profiles.values()), judge, presumes_ready=alone),
             disrupted=self._disrupted,
             fair=fair_preemption.FairPreemption(lambda: self.disruptions),
             front_across_priorities=disruption.front_across_priorities,
@@ -140,9 +141,13 @@ class Loop:
             self._clocks.wall,
             self.core.pod_cache.assumed.__contains__,
             self.reporter.devices_pending,
+            leads=leads,
         )
         for plugin in plugins(profiles, DynamicResources):
             plugin.attach(self.allocations, self.claim_writer)
+        if not alone:
+            for binding in plugins(profiles, VolumeBinding):
+                binding.attach(steady)
         self.reservation_controller = reservation_controller.ReservationController(
             store, self.core, steady, events, reservation_controller.arguments(profiles)
         )

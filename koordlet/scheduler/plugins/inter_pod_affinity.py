@@ -50,7 +50,15 @@ class InterPodAffinity(framework.Plugin):
         return Required(pod_class, columns)
 
     def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
-        """A pod that comes may be sought, one that goes was shunned or shunned the class itself."""
+        """A pod that comes may be sought, one that goes was shunned or shunned the class itself.
+
+        Labels of a namespace help its own pods, and those whose terms select namespaces by them.
+        """
+        if event.what is ActionType.NAMESPACE:
+            return pod_class.namespace == event.namespace or any(
+                term.namespace_selector is not None and term.namespace_selector.labels
+                for term in (*pod_class.affinity, *pod_class.anti_affinity)
+            )
         if event.pod is None:
             return True
         other, known = event.pod.pod_class, self._namespaces

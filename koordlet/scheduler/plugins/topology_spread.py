@@ -43,7 +43,7 @@ class PodTopologySpread(framework.Plugin):
 
     name = "PodTopologySpread"
     #: A pod that ends is not counted any more.
-    listens = ActionType.NODE | ActionType.NODE_GONE | ActionType.POD
+    listens = ActionType.NODE | ActionType.NODE_GONE | ActionType.POD | ActionType.OWNERS
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -76,7 +76,12 @@ class PodTopologySpread(framework.Plugin):
         return Hard(pod_class, columns, constraints) if constraints else None
 
     def helps(self, event: ClusterEvent, pod_class: PodClass) -> bool:
-        """A pod that comes, ends or goes helps only where a constraint counts it."""
+        """A pod that comes, ends or goes helps only where a constraint counts it.
+
+        An owner helps only those of its namespace that have no constraints of their own.
+        """
+        if event.what is ActionType.OWNERS:
+            return pod_class.namespace == event.namespace and not pod_class.spread
         return event.pod is None or any(
             _meant(pod_class.namespace, constraint.selector, event.pod.pod_class)
             for constraint in self._constraints(pod_class, hard=True)

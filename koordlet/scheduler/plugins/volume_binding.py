@@ -1,8 +1,8 @@
 """VolumeBinding: claims must be bound to volumes that a node reaches, or become so there.
 
 Covers: bound claims; claims that wait for their first consumer: the smallest volume that fits, or
-a provisioner that has room; what is written so that the volume controller carries it out. Does not
-cover: waiting until a volume is made (the kubelet waits for it).
+a provisioner that has room; waiting before the pod is bound. Does not cover: what is written and
+waited for (``volume_promises``).
 
 Rules:
 1. A claim that waits takes the volume that names it, or the smallest free volume of its class, with
@@ -11,16 +11,19 @@ Rules:
 2. Without such a volume, the class's provisioner must serve the node; one whose CSIDriver says that
    it reports capacities must have reported one for the class and the node that is large enough.
 3. What was chosen is promised from the decision until the objects say so, or the pod gives it back.
+4. The pod is bound when its claims are, as with kube-scheduler: a provisioner may fail, and another
+   node serve. Without a cluster nobody binds claims, and so nothing is waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
@@ -30,11 +33,9 @@ from koordlet.scheduler.objects import requests, terms, wire
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.storage import SELECTED, Storage, claim_names, class_name
 from koordlet.scheduler.objects.wire import BadObjectError, Body
-from koordlet.scheduler.plugins import resources
+from koordlet.scheduler.plugins import resources, volume_promises
 from koordlet.scheduler.plugins.volumes import WithStorage
 
-#: On a claim to which the volume controller has given its volume.
-_BOUND = "pv.kubernetes.io/bind-completed"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 #: By bit of a code, in the peer's order.
 _REASONS = (
@@ -45,6 +46,8 @@ _REASONS = (
 )
 _AFFINITY, _NOTHING, _SHORT, _GONE = (1 << bit for bit in range(4))
 _MOST = 2**60
+#: Seconds that claims may take to be bound, where the arguments name none, and between two looks.
+_PATIENCE, _LOOK = 600, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +82,19 @@ class VolumeBinding(WithStorage):
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
         self._shaped = "shape" in args and bool(resources.shape(wire.bodies(args, "shape")))
-        #: Volume to the claim that it is promised to (rule 3).
+        self._patience = wire.integer(args, "bindTimeoutSeconds", _PATIENCE)
+        if self._patience < 0:
+            raise BadObjectError(f"{self.name}: bindTimeoutSeconds: must not be negative")
+        #: ``None``: nobody binds claims (rule 4).
+        self._clock: Callable[[], float] | None = None
+        #: Volume to the claim that it is promised to (rule 3), and promises by UID of the pod.
         self._promised: dict[str, tuple[str, str]] = {}
-        #: Pod to claim to volume, empty: it is to be made.
-        self._chosen: dict[str, dict[tuple[str, str], str]] = {}
+        self._promises: dict[str, volume_promises.VolumePromise] = {}
         self._columns: Columns | None = None
+
+    def attach(self, clock: Callable[[], float]) -> None:
+        """Have a clock, where there is a volume controller that binds claims."""
+        self._clock = clock
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -132,7 +143,7 @@ class VolumeBinding(WithStorage):
             raise framework.RefusedError(f"{known} {lost}")
         if meta.get("deletionTimestamp") is not None:
             raise framework.RefusedError(f"{known} is being deleted")
-        if volume and (phase != "Pending" or _BOUND in wire.mapping(meta, "annotations")):
+        if volume and (phase != "Pending" or volume_promises.is_bound(claim)):
             return
         # One that asks for a volume waits until the volume controller agrees, whatever its class.
         storage_class = {} if volume else self.storage.class_of(claim)
@@ -158,11 +169,12 @@ class VolumeBinding(WithStorage):
         if isinstance(chosen, int):
             raise framework.RefusedError(_Reach.reasons_of(chosen)[0])
         if chosen:
-            self._chosen[pod.uid] = chosen
+            self._promises[pod.uid] = volume_promises.VolumePromise(node, chosen)
             self._promised |= {volume: key for key, volume in chosen.items() if volume}
 
     def unreserve(self, pod: Pod, node: str) -> None:
-        for volume in self._chosen.pop(pod.uid, {}).values():
+        promise = self._promises.pop(pod.uid, None)
+        for volume in () if promise is None else promise.volumes.values():
             self._promised.pop(volume, None)
 
     def post_bind(self, pod: Pod, node: str) -> None:
@@ -170,18 +182,20 @@ class VolumeBinding(WithStorage):
         self.unreserve(pod, node)
 
     def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:
-        patches: list[tuple[objects.Ref, objects.Object]] = []
-        for (namespace, name), volume in self._chosen.get(pod.uid, {}).items():
-            ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, name, namespace)
-            patch: objects.Object = {"metadata": {"annotations": {SELECTED: node}}}
-            if volume:
-                meta = wire.mapping(self.storage.claims.get((namespace, name), {}), "metadata")
-                whose = {"namespace": namespace, "name": name, "uid": wire.text(meta, "uid")}
-                ref = objects.Ref(kinds.PERSISTENT_VOLUMES, volume)
-                kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
-                patch = {"spec": {"claimRef": {**kind, **whose}}}
-            patches.append((ref, patch))
-        return patches
+        promise = self._promises.get(pod.uid)
+        if promise is None or promise.written is not None:
+            return ()  # written again, it would hide that a provisioner has failed
+        if self._clock is not None:
+            self._promises[pod.uid] = dataclasses.replace(promise, written=self._clock())
+        return promise.patches(self.storage)
+
+    def preparing(self, pod: Pod, node: str) -> float:
+        promise, columns = self._promises.get(pod.uid), self._columns
+        if self._clock is None or promise is None or columns is None or node not in columns.rows:
+            return 0.0
+        chosen, now = columns.chosen(columns.rows[node]), self._clock()
+        waits = promise.outstanding(self.storage, chosen, now, self._patience)
+        return _LOOK if waits else 0.0
 
 
 def _owns(pod: Body, claim: Body) -> bool:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import os
 import resource
 import socket
@@ -124,8 +123,7 @@ async def run(options: Options) -> None:
             backoff=options.configuration.backoff,
             judge=unserved.UnservedKeys(ignores_keys=options.ignores_keys),
             disruption=options.configuration.disruption,
-            # No kubelet says that a pod is ready.
-            presumes_ready=alone,
+            alone=alone,
         )
         descheduling = _descheduling(options, store, scheduler)
         site = pages.Pages(scheduler, descheduling)
@@ -196,29 +194,14 @@ def _descheduling(
     options: Options, store: objects.Objects, scheduler: runner.Loop
 ) -> descheduler.Descheduler | None:
     """The descheduler that is a part of this scheduler (rule 4)."""
-    settings = options.descheduling
-    if settings is None and options.kubeconfig is not None:
+    alone = options.kubeconfig is None
+    if options.descheduling is None and not alone:
         return None
     # Nearly no scheduler of a cluster deschedules: 70 ms of its start.
-    from koordlet.scheduler.descheduling.configuration import (  # noqa: PLC0415
-        DeschedulerSettings,
-    )
-    from koordlet.scheduler.descheduling.limits import RoundLimits  # noqa: PLC0415
-    from koordlet.scheduler.loop import descheduler  # noqa: PLC0415
-    from koordlet.scheduler.process import prometheus_client  # noqa: PLC0415
+    from koordlet.scheduler.process import inner_descheduler  # noqa: PLC0415
 
-    if settings is None:
-        settings = DeschedulerSettings(kind="", profiles=(), limits=RoundLimits())
-    if options.kubeconfig is None:
-        settings = dataclasses.replace(settings, election=None)
-    interval = settings.interval_seconds or descheduler.INTERVAL
-    return descheduler.Descheduler(
-        store,
-        dataclasses.replace(settings, interval_seconds=interval),
-        instance=scheduler.instance,
-        profiles=options.configuration.profiles,
-        watched=scheduler,
-        ask=prometheus_client.asking(store, settings),
+    return inner_descheduler.make(
+        options.descheduling, options.configuration.profiles, store, scheduler, alone=alone
     )
 
 

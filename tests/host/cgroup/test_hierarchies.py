@@ -108,6 +108,18 @@ def test_what_linux_6_0_says_of_v1_mounts() -> None:
     ) == ["/sys/fs/cgroup/cpuset"]
 
 
+def test_a_cpuset_whose_files_have_other_names_is_refused_by_name() -> None:
+    """``mount -t cpuset``, as before cgroups: its files are not missing from this kernel."""
+    line = "30 22 0:26 / /dev/cpuset rw - cgroup none rw,cpuset,noprefix,release_agent=/sbin/x\n"
+    host = machines.to_host({"proc/self/mountinfo": line})
+
+    gap = hierarchies.discover(host).why_not(knob.CPUSET_CPUS)
+    assert gap is not None
+    assert gap.why == (
+        "/dev/cpuset: mounted with noprefix, so cpuset.cpus is called cpus there; mount it without"
+    )
+
+
 def test_a_root_that_is_not_there_is_named() -> None:
     """A mistyped --cgroup-root is no right that is missing, and not all is as it should be."""
     host = Machine("0-1", cgroup="v2")

@@ -7,7 +7,7 @@ from koordlet.host import machine
 from koordlet.host.counters import node, usage
 from koordlet.host.topology import discovery
 from koordlet.model import meter
-from tests.kit import counting
+from tests.kit import counting, machines
 
 
 def stat(*cpus: tuple[int, int]) -> str:
@@ -104,3 +104,9 @@ def test_counters_are_a_source_with_an_age() -> None:
     host.texts.clear()
     look.read(machine.Now(at=3.0, wall=0.0), {})
     assert (look.source.ok, look.source.last_good) == (True, 3.0)
+
+
+def test_a_host_name_with_capitals_names_a_node_in_lower_case() -> None:
+    """A kubelet registers it so: by another spelling no pod of the node would be ours."""
+    host = machines.to_host({"proc/sys/kernel/hostname": "Web-1\n"})
+    assert machine.hostname(host) == "web-1"

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import cgroup, decision, knob, ledger, resctrl, snapshot, strain, strategies
+from koordlet.model import (
+    cgroup,
+    decision,
+    knob,
+    ledger,
+    pod,
+    resctrl,
+    snapshot,
+    strain,
+    strategies,
+)
 from koordlet.policy.best_effort import adaptive
 from koordlet.policy.best_effort.adaptive import Settings, State
 from tests.kit import colocation, moments
@@ -18,6 +28,7 @@ from tests.kit.colocation import KubeQos, Qos
 EIGHT = moments.machine(1, 4)
 WEB = colocation.declared("web", Qos.LS)
 JOB = colocation.declared("job", Qos.BE)
+INSIDE = "LatencySensitiveInsideBestEffort"
 YIELDS = {"/c/job/cpu.weight": "1", "/c/job/cpu.idle": "1"}
 
 
@@ -209,6 +220,26 @@ def test_who_yields_to_siblings_only_says_so(web: str, job: str, above: str) -> 
 
     assert kinds(made) == (["BestEffortDoesNotYield"] if above else [])
     assert all(f"Declare {above} as" in condition.message for condition in made.conditions)
+
+
+@pytest.mark.parametrize(
+    ("web", "ended", "inner"),
+    [("job/web", False, True), ("a/job/web", False, False), ("jobs/web", False, False),
+     ("job/web", True, False)],
+)  # fmt: skip
+def test_latency_sensitive_work_that_idles_with_the_group_around_it_is_named(
+    web: str, *, ended: bool, inner: bool
+) -> None:
+    """Whoever declared it expects the contrary of a service; both cgroups are in the text."""
+    service = dataclasses.replace(WEB, group=web, phase=pod.Phase.SUCCEEDED if ended else WEB.phase)
+    now = colocation.moment(EIGHT, [service, JOB], layout=colocation.V2)
+    made = adaptive.decide(now, colocation.history(2.0, {"job": 1.0}), Settings(), State())
+    texts = {each.subject: each.message for each in made.conditions if each.type == INSIDE}
+
+    assert texts.keys() == ({"t/web"} if inner else set())
+    assert all(
+        f"its cgroup {web} is inside job, the cgroup of t/job" in text for text in texts.values()
+    )
 
 
 def test_a_noisy_neighbour_is_told() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import refusals
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.scheduler import framework
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import binder
 from koordlet.scheduler.loop.core import Core
@@ -108,3 +110,43 @@ def test_nothing_is_bound_while_another_scheduler_may_lead() -> None:
 
     assert asked[:4] == [0, 0, 0, 0]
     assert counting.bound == 1
+
+
+class WritingPlugin(framework.Plugin):
+    """A plugin that has something written before each binding."""
+
+    def writes(self, pod: Pod, node: str) -> list[tuple[objects.Ref, objects.Object]]:
+        return [(objects.Ref(kinds.NODES, node), {"metadata": {"labels": {"for": pod.name}}})]
+
+
+def test_a_plugin_writes_nothing_while_another_scheduler_may_lead() -> None:
+    """The pod's turn had come while it led; the promise is taken back, and the pod tried anew."""
+    core = Core({NAME: profile.default(NAME)})
+    core.node(None, nodes.decode(clusters.node("n")), 0.0)
+    core.pod(None, _pod(core), 0.0)
+    decision = core.step(0.0)
+    assert isinstance(decision, Bind)
+    decision = dataclasses.replace(decision, plugins=(WritingPlugin({}),))
+    answers = iter((True, False))
+    errors: list[refusals.ObjectsError | None] = []
+
+    async def body() -> None:
+        store: Any = UnaskedStore()
+        binding = binder.Binder(
+            store,
+            core,
+            lambda _, error: errors.append(error),
+            lambda: 0.0,
+            lanes=1,
+            leads=lambda: next(answers),
+        )
+        binding.submit(decision)
+        working = asyncio.ensure_future(binding.run())
+        await deadline.comes(lambda: bool(errors))
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(body())
+
+    assert [type(error) for error in errors] == [refusals.Unavailable]
+    assert core.awaits(decision.pod) is False

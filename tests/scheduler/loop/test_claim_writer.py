@@ -18,8 +18,8 @@ from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.objects.requests import Requests
 from koordlet.scheduler.objects.resource_claims import ResourceClaim
 from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
+from tests.kit import deadline, schedulers
 from tests.kit import device_claims as kit
-from tests.kit import schedulers
 
 NOW = 1_800_000_000.0
 LATER = NOW + 3600
@@ -98,6 +98,63 @@ def test_devices_whose_allocation_names_no_time_are_waited_for_from_the_first_lo
     wall[0] += 1.0
     with pytest.raises(RefusedError, match="did not become ready within 600 s: Attached"):
         writer.waiting(pod(), 600.0)
+
+
+def test_a_wait_whose_pod_or_claim_has_gone_leaves_nothing() -> None:
+    """The next pod with the claim has all the time; a claim that went is not remembered."""
+    state, wall = AllocationState(), [LATER]
+    waited_for = allocated("", "u")
+    state.claims.put(waited_for)
+    unasked = typing.cast("objects.Objects", None)
+    writer = ClaimWriter(unasked, state, lambda: wall[0], lambda _: False, lambda _: None)
+    assert writer.waiting(pod(), 600.0) > 0
+
+    writer.release(pod(), waited_for)
+    wall[0] += 601.0
+    assert writer.waiting(pod(), 600.0) > 0
+    for number in range(3):
+        state.claims.drop(("d", "c"))
+        state.claims.put(dataclasses.replace(waited_for, uid=f"again-{number}"))
+        assert writer.waiting(pod(), 600.0) > 0
+    assert list(writer.since) == ["again-2"]
+
+
+def test_nothing_is_written_while_another_scheduler_may_lead(ram: Path) -> None:
+    """A replica that slept has given back what is another's by now; it writes when it leads."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            ref = objects.ref(
+                kinds.RESOURCE_CLAIMS,
+                await world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(name="c")),
+            )
+            reserved = {"reservedFor": [{"resource": "pods", "name": "a", "uid": "u"}]}
+            patch = objects.Merge({"status": reserved})
+            stored = await world.store.patch(ref, patch, subresource="status")
+            state, asked, leading = AllocationState(), asyncio.Event(), False
+
+            def leads() -> bool:
+                asked.set()
+                return leading
+
+            writer = ClaimWriter(
+                world.store, state, lambda: NOW, lambda _: False, lambda _: None, leads=leads
+            )
+            writer.release(pod(), resource_claims.decode(stored))
+            working = asyncio.ensure_future(writer.run())
+            try:
+                await asyncio.wait_for(asked.wait(), deadline.PATIENCE)
+                assert (await world.store.get(ref))["status"] == reserved
+                leading = True
+                await world.until(
+                    lambda several: not several["c"]["status"].get("reservedFor"),
+                    kinds.RESOURCE_CLAIMS,
+                )
+            finally:
+                working.cancel()
+                await asyncio.gather(working, return_exceptions=True)
+
+    schedulers.run(body())
 
 
 def test_devices_are_waited_for_from_their_allocation_on() -> None:

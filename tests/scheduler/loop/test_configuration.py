@@ -62,6 +62,14 @@ def test_scores_of_storage_capacity_are_read_and_warned_of() -> None:
         configuration.read(shaped((0, 11)), "f")
 
 
+def test_claims_are_waited_for_no_less_than_no_time() -> None:
+    """As kube-scheduler has it; what is no number is refused as well."""
+    for seconds in (-1, "10m"):
+        args = {"bindTimeoutSeconds": seconds}
+        with pytest.raises(errors.ConfigError, match="bindTimeoutSeconds"):
+            configuration.read(config(pluginConfig=[{"name": "VolumeBinding", "args": args}]), "f")
+
+
 def test_added_affinity() -> None:
     """What the profile adds has a message of its own."""
     term = {"matchExpressions": [{"key": "x", "operator": "Exists"}]}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from koordlet.scheduler.cluster.events import ClusterEvent
 from koordlet.scheduler.framework import profile, queue
 from koordlet.scheduler.loop import preemptors
 from koordlet.scheduler.loop.core import Core
@@ -245,3 +246,30 @@ def test_room_that_a_smaller_pod_was_promised_in_place_of_a_larger_is_tried_for(
     outcome = cluster.core.step(cluster.now)
     assert isinstance(outcome, Bind)
     assert outcome.pod.name == "waits"
+
+
+def test_nominations_of_like_pods_that_are_withdrawn_together_wake_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each look asks about everybody who waits, and one answer is that of all."""
+    cluster = Cluster()
+    cluster.node("n")
+    gated: dict[str, Any] = {
+        "status": {"nominatedNodeName": "n"},
+        "schedulingGates": [{"name": "g"}],
+        "priority": 9,
+    }
+    for number in range(3):
+        cluster.pod(f"like-{number}", cpu="1", **gated)
+    cluster.pod("larger", cpu="2", **gated)
+    woken: list[str] = []
+
+    def wake(event: ClusterEvent, _now: float, _waits: object) -> None:
+        assert event.pod is not None
+        woken.append(event.pod.name)
+
+    monkeypatch.setattr(cluster.core, "wake", wake)
+    for pod in list(cluster.pods.values()):
+        cluster.core.nominated.drop(pod.key)
+    preemptors.wake_by_withdrawn(cluster.core, cluster.now)
+    assert woken == ["like-2", "larger"]

@@ -7,6 +7,7 @@ a change wakes. Does not cover: whole lives over a store (``test_reservations``)
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -208,3 +209,31 @@ def test_a_broken_edit_of_a_reservation_is_answered_against_its_own_revision(cor
     store = looked_at(core)
 
     assert len(store.taken) == 1
+
+
+class SlowStore:
+    """A store that answers nobody, and keeps no one who waits."""
+
+    async def create(self, *_: Any, **__: Any) -> objects.Object:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+
+def test_no_event_under_way_is_lost_to_a_later_one(core: Core) -> None:
+    """The loop holds its tasks weakly: what nobody else holds is collected before it is sent."""
+    reservation_events.changed(core, None, RESERVED, 0.0)
+    hold = core.step(0.0)
+    assert isinstance(hold, Hold)
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    store: Any = SlowStore()
+
+    async def body() -> int:
+        controller = reservation_controller.ReservationController(store, core, lambda: 0.0, events)
+        before = len(asyncio.all_tasks())
+        for message in ("one", "two", "three"):
+            controller.refused(hold.pod, message)
+            await asyncio.sleep(0)
+        gc.collect()
+        return len(asyncio.all_tasks()) - before
+
+    assert asyncio.run(body()) == 3

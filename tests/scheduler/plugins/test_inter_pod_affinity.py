@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests.kit import clusters
 from tests.kit.clusters import HOST, affinity, node, pod
 
@@ -98,3 +101,23 @@ def test_victims_count_until_they_are_gone() -> None:
     outcome = clusters.tried(NODES[2], there, pod("p", labels=WEB, priority=5))
 
     assert outcome["preemptions"][0]["victims"] == ["d/o"]
+
+
+def test_labels_of_a_namespace_wake_its_pods_and_those_that_select_by_them() -> None:
+    """Nobody else is meant by others than before."""
+    wanted = {
+        "own": affinity("podAntiAffinity", HOST),
+        "any": affinity("podAntiAffinity", HOST, namespaceSelector={}),
+        "team": affinity("podAffinity", HOST, namespaceSelector={"matchLabels": {"team": "x"}}),
+    }
+    plugin, decoder = InterPodAffinity({}), Decoder({})
+    classes = {
+        name: decoder.decode(pod(name, affinity=term), 0).pod_class for name, term in wanted.items()
+    }
+
+    def woken(namespace: str) -> set[str]:
+        event = ClusterEvent(ActionType.NAMESPACE, namespace=namespace)
+        return {name for name, each in classes.items() if plugin.helps(event, each)}
+
+    assert woken("other") == {"team"}
+    assert woken("d") == {"own", "any", "team"}

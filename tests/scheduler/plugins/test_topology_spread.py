@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from tests.kit import clusters
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
+from tests.kit import clusters, schedulers
 from tests.kit.clusters import HOST, Body, node, pod, spread
 
 WEB = {"app": "web"}
@@ -126,3 +132,41 @@ def test_each_of_many_goes_elsewhere() -> None:
     wanted = [web(f"p{i}", spread(HOST)) for i in range(4)]
 
     assert set(clusters.places(*ZONES, *wanted).values()) == {"a1", "a2", "b1", "b2"}
+
+
+def test_a_service_that_goes_lets_pods_in_that_the_default_constraints_kept_out(ram: Path) -> None:
+    """Without it nothing groups them; nobody has to wait until everybody is tried again."""
+    spread = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
+    arguments = {"PodTopologySpread": {"defaultConstraints": [spread], "defaultingType": "List"}}
+    profiles = {schedulers.NAME: profile.default(schedulers.NAME, arguments)}
+    service = {
+        "metadata": {"name": "s", "namespace": "d"},
+        "spec": {"selector": WEB, "ports": [{"port": 1}]},
+    }
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.node("open")
+            await world.node("closed", spec={"unschedulable": True})
+            await world.store.create(kinds.SERVICES, service)
+            async with schedulers.scheduler(world.client, profiles=profiles):
+                await world.pod("first", labels=WEB)
+                await world.until_placed("first")
+                await world.pod("second", labels=WEB)
+                await world.until_told("second", "didn't match pod topology spread constraints")
+                await world.store.delete(objects.Ref(kinds.SERVICES, "s", "d"))
+                await world.until_placed("second")
+
+    schedulers.run(body())
+
+
+def test_an_owner_wakes_pods_of_its_namespace_without_constraints_of_their_own() -> None:
+    """All others are where they were."""
+    plugin = PodTopologySpread({})
+    event = ClusterEvent(ActionType.OWNERS, namespace="d")
+    own = pod("p", topologySpreadConstraints=[spread(HOST)])
+    woken = {
+        name: plugin.helps(event, Decoder({}).decode(body, 0).pod_class)
+        for name, body in (("none", pod("p")), ("own", own), ("away", pod("p", namespace="e")))
+    }
+    assert woken == {"none": True, "own": False, "away": False}

@@ -10,7 +10,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.objects import nodes, storage
-from koordlet.scheduler.plugins import volume_binding
+from koordlet.scheduler.plugins import volume_binding, volume_promises
 from koordlet.scheduler.plugins.volumes import WithStorage
 from tests.kit import clusters, schedulers
 from tests.kit.clusters import node, pod
@@ -113,8 +113,8 @@ def test_a_bound_claim_is_where_its_volume_is() -> None:
     ).endswith(lost)
 
 
-def test_what_was_chosen_is_written_before_the_pod_is_bound(ram: Path) -> None:
-    """The claim names the node, or the volume the claim: the volume controller does the rest."""
+def test_a_pod_is_bound_when_the_volume_controller_has_bound_its_claims(ram: Path) -> None:
+    """The claim names the node, or the volume the claim; then nobody is bound before they are."""
 
     async def body() -> None:
         async with schedulers.world(ram, over_http=True) as world:
@@ -130,15 +130,52 @@ def test_what_was_chosen_is_written_before_the_pod_is_bound(ram: Path) -> None:
             await world.pod("p", **mounts("new"))
             await world.pod("q", **mounts("old"))
             async with schedulers.scheduler(world.client):
-                await world.until_placed("p", "q")
-            made_claim = await world.store.get(
-                objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, "new", "d")
-            )
-            assert made_claim["metadata"]["annotations"] == {storage.SELECTED: "n"}
-            taken = await world.store.get(objects.Ref(kinds.PERSISTENT_VOLUMES, "v"))
-            assert taken["spec"]["claimRef"]["name"] == "old"
+                await _until_promised(world, "new", "v")
+                await world.pod("plain")
+                assert await world.until_placed("plain") == {"plain": "n"}
+                made = {"apiVersion": "v1", **volume("made-for-new", kind="made")}
+                await world.store.create(kinds.PERSISTENT_VOLUMES, made)
+                await _bind(world, "new", "made-for-new")
+                assert await world.until_placed("p") == {"plain": "n", "p": "n"}
+                await _bind(world, "old", "v")
+                await world.until_placed("q")
 
     schedulers.run(body())
+
+
+def test_without_a_cluster_no_claim_is_waited_for(ram: Path) -> None:
+    """No volume controller is there that could bind one."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.node("n")
+            await world.store.create(kinds.STORAGE_CLASSES, kind("made", "csi.example"))
+            await world.store.create(kinds.PERSISTENT_VOLUME_CLAIMS, claim("new", kind="made"))
+            await world.pod("p", **mounts("new"))
+            async with schedulers.scheduler(world.client, alone=True):
+                await world.until_placed("p")
+
+    schedulers.run(body())
+
+
+async def _until_promised(world: schedulers.World, claim_name: str, volume_name: str) -> None:
+    """Wait until a claim names its node, and a volume the claim ``old``."""
+    await world.until(
+        lambda known: known[claim_name]["metadata"].get("annotations") == {storage.SELECTED: "n"},
+        kinds.PERSISTENT_VOLUME_CLAIMS,
+    )
+    await world.until(
+        lambda known: known[volume_name]["spec"].get("claimRef", {}).get("name") == "old",
+        kinds.PERSISTENT_VOLUMES,
+    )
+
+
+async def _bind(world: schedulers.World, claim_name: str, volume_name: str) -> None:
+    """Do what the volume controller does."""
+    mark = {"metadata": {"annotations": {volume_promises.BOUND: "yes"}}}
+    patch = objects.Merge({**mark, "spec": {"volumeName": volume_name}})
+    ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, claim_name, "d")
+    await world.store.patch(ref, patch)
 
 
 def room(name: str, zone: str, **more: Any) -> Body:
